@@ -1,0 +1,55 @@
+# Everything a person does with a checkout. `make help` lists it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+UV_VERSION := 0.13.9
+export UV_LINK_MODE ?= copy
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint format types check bench lock wheel clean
+
+help:  ## list every target
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(READY)  ## make .venv from requirements.lock (exact versions with hashes)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ldptree needs python >= 3.11: make setup PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: setup  ## run the quickstart: 300,000 simulated trips, from raw CSV to one HTML page
+	$(BIN)/ldptree run configs/quickstart.toml
+
+test: setup  ## the whole test suite
+	$(BIN)/python -m pytest
+
+lint: setup  ## ruff: lint and format check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: setup  ## ruff: format, and mend what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+types: setup  ## mypy, strict
+	$(BIN)/mypy
+
+check: lint types test  ## lint, types and tests
+
+bench: setup  ## the timed comparisons (minutes)
+	$(BIN)/python benchmarks/pipeline.py
+
+lock: setup  ## write requirements.lock anew from pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 \
+	  --upgrade pyproject.toml --group dev --output-file requirements.lock
+
+wheel: setup  ## build the wheel into dist/
+	$(BIN)/python -m hatchling build -t wheel
+
+clean:  ## remove the environment and what tools leave (never a work folder)
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache

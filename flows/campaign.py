@@ -1,0 +1,84 @@
+"""What a run may ask for: everything, or, in a campaign, what the first run published. Where it is kept is in
+`storage.campaigns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.config import RunConfig
+from schemas.dataset import DatasetSpec
+from schemas.manifest import Manifest, Record
+from storage.campaigns import Campaign
+from storage.store import Store
+
+NOT_TERMS = {"path", "rows", "title", "on_bad_rows", "max_bad_fraction", "expect", "types"}
+"""Of a data set, what a later run of a campaign may change: where new rows come from, and how faults are met."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of one run. Without a campaign nothing is fixed before it, and nothing is kept after."""
+
+    config: RunConfig
+    dataset: DatasetSpec
+    protocol: Manifest | None
+    campaign: Campaign | None
+
+    @classmethod
+    def of(cls, store: Store, config: RunConfig) -> Terms:
+        """The terms of a run. Raises ProtocolMismatch where the campaign was published on others."""
+        if config.campaign.name is None:
+            return cls(config, config.dataset, None, None)
+        campaign = Campaign(store, config.campaign.name)
+        frozen = campaign.frozen()
+        if frozen is None:
+            return cls(config, config.dataset, None, campaign)
+        types = frozen.terms["types"]
+        campaign.check_terms(_terms(config, types))
+        return cls(config, config.dataset.model_copy(update={"types": types}), frozen.protocol, campaign)
+
+    def in_order(self, raw: Manifest) -> Manifest:
+        """The raw files, those asked before first. Raises BudgetError where one of them changed."""
+        if self.campaign is None:
+            return raw
+        digests = {entry.name: entry.digest for entry in raw.files}
+        self.campaign.check_files(digests)
+        order = self.campaign.in_order(digests)
+        return raw.model_copy(update={"files": tuple(sorted(raw.files, key=lambda e: order.index(e.name)))})
+
+    def asked_before(self, raw: Manifest) -> Sequence[str]:
+        """Keyed digests of files that earlier runs asked and this one does not name."""
+        if self.campaign is None:
+            return []
+        now = {entry.digest for entry in raw.files}
+        return [digest for digest in self.campaign.asked().values() if digest not in now]
+
+    def publish(self, protocol: Manifest, raw: Manifest, ingested: Record) -> Manifest:
+        """The protocol that holders answer to; in a campaign the first one published, and the files are kept as asked."""
+        if self.campaign is None:
+            return protocol
+        frozen = self.campaign.publish(protocol, _terms(self.config, ingested.facts["types"]))
+        self.campaign.ask({entry.name: entry.digest for entry in raw.files})
+        return frozen.protocol
+
+    def received(self, reports: Sequence[Record]) -> list[Manifest]:
+        """Every report there is to aggregate: this run's, and in a campaign all earlier ones."""
+        own = {record["reports"].digest: record["reports"] for record in reports}
+        earlier = {manifest.digest: manifest for manifest in self.campaign.reports()} if self.campaign else {}
+        return [manifest for _, manifest in sorted((earlier | own).items())]
+
+
+def _terms(config: RunConfig, types: dict[str, Any]) -> dict[str, Any]:
+    dataset = config.dataset.model_dump(mode="json", exclude=NOT_TERMS)
+    return {
+        **{f"dataset.{key}": value for key, value in dataset.items()},
+        **{f"privacy.{key}": value for key, value in config.privacy.model_dump(mode="json").items()},
+        "model.estimator": config.model.estimator,
+        "seed": config.seed,
+        "evaluate": config.evaluate,
+        "simulation.noise_seed": config.simulation.noise_seed,
+        "types": types,
+    }

@@ -1,0 +1,252 @@
+"""The command line, installed as `ldptree`: arguments in, exit codes and messages out. What a run does is in `train_flow`.
+
+Nothing heavy is imported here, so that help and mistakes answer at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from ldptree.errors import ConfigError, LdptreeError
+
+if TYPE_CHECKING:
+    pass
+
+app = typer.Typer(
+    name="ldptree",
+    help="Decision trees learned from private records that nobody sees, run as a data pipeline.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+datasets_app = typer.Typer(help="The catalogue of data sets.", no_args_is_help=True)
+app.add_typer(datasets_app, name="datasets")
+
+Work = Annotated[
+    Path,
+    typer.Option(
+        "--work", help="The work folder: artifacts, runs, Prefect's database.", envvar="LDPTREE_WORK"
+    ),
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and Prefect's log.")]
+
+
+def _configs(incomplete: str) -> list[str]:
+    from schemas.config import packaged
+
+    return [name for name in packaged() if name.startswith(incomplete)]
+
+
+def _sets(incomplete: str) -> list[str]:
+    from schemas.catalogue import catalogue
+
+    return [name for name in catalogue() if name.startswith(incomplete)]
+
+
+@app.command()
+def run(
+    config: Annotated[
+        str, typer.Argument(help="A TOML file, or the name of a packaged one.", autocompletion=_configs)
+    ] = "quickstart",
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the configuration.")
+    ] = None,
+    work: Work = Path("work"),
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Shards perturbed at once.")] = os.cpu_count()
+    or 1,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    debug: Debug = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what would run, and run nothing.")] = False,
+) -> None:
+    """Run a configuration, from raw files to one HTML page."""
+    from schemas.config import load
+
+    settings = load(config, assignments)
+    if plan:
+        from flows.plan import show_plan
+
+        show_plan(settings, work, as_json=as_json)
+        return
+    from flows.running import run_here
+
+    run_here(
+        settings, work, workers=workers, as_json=as_json, debug=debug, command=_command(config, assignments)
+    )
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model.json.")],
+    data: Annotated[Path, typer.Argument(help="Parquet with the model's raw columns.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="Parquet to write: the class and its probabilities a row.")
+    ],
+) -> None:
+    """Score a Parquet file with a model, streamed."""
+    from tasks.predict import predict_file
+
+    rows = predict_file(model, data, out)
+    typer.echo(f"{out}: {rows:,} rows", err=True)
+
+
+@app.command()
+def export(
+    model: Annotated[Path, typer.Argument(help="A model.json.")],
+    to: Annotated[str, typer.Option("--to", help="sql or json.")],
+    table: Annotated[str, typer.Option(help="The table the SQL scores.")] = "data",
+) -> None:
+    """Print a model as a SELECT that scores a DuckDB table, or as JSON."""
+    from tasks.predict import load_model
+
+    loaded = load_model(model)
+    match to:
+        case "sql":
+            from ldptree.sql import to_sql
+
+            typer.echo(to_sql(loaded, table))
+        case "json":
+            typer.echo(loaded.to_json())
+        case _:
+            raise ConfigError(f"--to {to}: write sql or json")
+
+
+@app.command()
+def explain(
+    artifact: Annotated[
+        str, typer.Argument(help="A path in the work folder, or the first letters of a digest.")
+    ],
+    work: Work = Path("work"),
+) -> None:
+    """Say where an artifact came from, in words."""
+    from flows.provenance import explain_artifact
+
+    typer.echo(explain_artifact(work, artifact))
+
+
+@app.command()
+def gc(
+    work: Work = Path("work"),
+    keep: Annotated[int, typer.Option(min=0, help="How many of the newest runs are kept.")] = 20,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")
+    ] = False,
+) -> None:
+    """Delete what no kept run refers to. A campaign's protocol and reports always stay."""
+    from flows.provenance import collect_garbage
+
+    typer.echo(collect_garbage(work, keep=keep, dry_run=dry_run))
+
+
+@app.command()
+def ui(
+    work: Work = Path("work"),
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 4200,
+) -> None:
+    """Start the Prefect server with its UI on this work folder's own database; later runs use it."""
+    from flows.server import start_ui
+
+    typer.echo(f"Prefect UI: http://127.0.0.1:{port}   (stop with Ctrl-C)", err=True)
+    raise typer.Exit(start_ui(work, port))
+
+
+@datasets_app.command("list")
+def datasets_list() -> None:
+    """List the catalogue."""
+    from schemas.catalogue import catalogue
+
+    for name, table in catalogue().items():
+        kind = "simulated" if table.get("simulated") else "real"
+        typer.echo(f"{name:12} {kind:10} {table.get('title', '')}")
+
+
+@datasets_app.command("show")
+def datasets_show(name: Annotated[str, typer.Argument(autocompletion=_sets)]) -> None:
+    """Show a data set's specification, and where its files are looked for."""
+    from flows.datasets import show
+
+    typer.echo(show(name))
+
+
+@datasets_app.command("make")
+def datasets_make(
+    name: Annotated[str, typer.Argument(autocompletion=_sets)],
+    rows: Annotated[int, typer.Option("--rows", help="How many rows.")],
+    out: Annotated[Path, typer.Option("--out", help="The CSV file to write.")],
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Write a simulated data set as raw CSV."""
+    from flows.datasets import make
+
+    make(name, rows=rows, out=out, seed=seed)
+    typer.echo(f"{out}: {rows:,} simulated rows", err=True)
+
+
+def _command(config: str, assignments: list[str] | None) -> str:
+    import shlex
+
+    words = ["ldptree", "run", config, *(w for a in assignments or [] for w in ("--set", a))]
+    return shlex.join(words)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"ldptree {version('ldptree')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    """Options of every command."""
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit: 0 done, 2 bad command or config, 3 bad data, 4 budget, 5 artifact or protocol, 1
+    the rest.
+    """
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        app(words, standalone_mode=True)
+    except LdptreeError as fault:
+        if "--debug" in words:
+            import traceback
+
+            traceback.print_exc()
+        typer.echo(f"ldptree: {fault}", err=True)
+        sys.exit(fault.exit_code)
+    except Exception as fault:
+        # An unexpected fault may quote a value from the data: it is named by its kind only.
+        if "--debug" in words:
+            import traceback
+
+            where = traceback.extract_tb(fault.__traceback__)[-1]
+            typer.echo(f"at {where.filename}:{where.lineno} in {where.name}", err=True)
+        typer.echo(
+            f"ldptree: stopped by an unexpected {type(fault).__name__}. This is a fault of ldptree.", err=True
+        )
+        sys.exit(1)
+    except KeyboardInterrupt:
+        typer.echo(
+            "ldptree: interrupted. Finished steps stand; the same command goes on from there.", err=True
+        )
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    sys.exit(0)
+
+
+def print_json(value: Any) -> None:
+    """Exactly one JSON object on standard output."""
+    typer.echo(json.dumps(value, ensure_ascii=False))

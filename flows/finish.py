@@ -1,0 +1,149 @@
+"""How a run ends: its folder, its summary, the warehouse, what the Prefect UI shows of it; or the page that says why it
+stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+from prefect.runtime import flow_run
+from tasks.validate import failures
+
+from ldptree.errors import DataError
+from schemas.config import RunConfig
+from schemas.manifest import Manifest, Record
+from storage.store import Store
+from storage.warehouse import RunTables, build
+from tasks.page.facts import Facts
+from tasks.page.render import render, summary_markdown
+from tasks.report import failed_facts, peak_rss_mb, read_facts
+from tasks.timeline import Timeline
+
+
+def finish(
+    store: Store, config: RunConfig, records: Sequence[Record], timeline: Timeline, protocol: Manifest
+) -> dict[str, Any]:
+    """Write the run's folder and tell Prefect's UI; returns the summary that `ldptree run --json` prints."""
+    by_step = {record.step: record for record in records}
+    page, model = by_step["report"]["page"], by_step["prune"]["model"]
+    facts = read_facts(store, page)
+    run = _run_folder(store)
+    for manifest, name in ((page, "report.html"), (model, "model.json"), (protocol, "protocol.json")):
+        shutil.copyfile(store.file(manifest, name), run / name)
+    (run / "tables.json").write_text(json.dumps(_tables(config, facts, by_step), indent=1))
+    (run / "records.json").write_text(
+        json.dumps(sorted({f"{r.home}/{r.step}/{r.key}.json" for r in records}), indent=1)
+    )
+    summary = summary_of(config, facts, timeline) | {
+        "run": run.name,
+        "report": str(run / "report.html"),
+        "model": str(run / "model.json"),
+    }
+    (run / "run.json").write_text(json.dumps(summary, indent=1))
+    build(store, _all_runs(store))
+    _show_in_prefect(facts, summary)
+    return summary
+
+
+def stop_where_failed(
+    store: Store, config: RunConfig, ingested: Record, checked: Record, timeline: Timeline, command: str
+) -> None:
+    """Raises DataError naming every expectation that failed, after its page is written; a `warn` one does not stop."""
+    failed = failures(store, checked["checks"])
+    if not failed:
+        return
+    facts = failed_facts(store, config, ingested, checked, timeline, command)
+    run = _run_folder(store)
+    (run / "report.html").write_text(render(facts))
+    (run / "records.json").write_text(
+        json.dumps([f"{r.home}/{r.step}/{r.key}.json" for r in (ingested, checked)], indent=1)
+    )
+    create_markdown_artifact(summary_markdown(facts), key="run-summary", description=facts.title)
+    names = "\n  ".join(f"{check['zone']} rows: {check['name']}" for check in failed)
+    raise DataError(
+        f"validation failed, nothing was learned:\n  {names}\n"
+        f"report  {run / 'report.html'}\nCorrect the data, or the expectation (see dataset.expect)."
+    )
+
+
+def summary_of(config: RunConfig, facts: Facts, timeline: Timeline) -> dict[str, Any]:
+    """The run in one JSON object, without its paths."""
+    steps = [
+        {"name": s.name, "state": s.state, "seconds": round(s.seconds, 2), "artifact": s.artifact}
+        for s in timeline.steps()
+    ]
+    return {
+        "name": facts.name,
+        "epsilon": facts.epsilon,
+        "epsilon_exact": facts.epsilon_exact,
+        "epsilon_spent": facts.epsilon_spent,
+        "mechanism": f"{facts.mechanism} {facts.oracle}",
+        "form": facts.form,
+        "seeded": facts.seeded,
+        "n_private": facts.n_private,
+        "n_public": facts.n_public,
+        "n_test": facts.n_test,
+        "n_features": facts.n_features,
+        "cells": facts.n_cells,
+        "depth": facts.depth,
+        "lam": config.model.lam,
+        "metrics": facts.ours.metrics if facts.ours else {},
+        "baselines": {score.key: score.metrics for score in facts.baselines},
+        "steps": steps,
+        "seconds": round(timeline.elapsed, 2),
+        "peak_rss_mb": peak_rss_mb(),
+    }
+
+
+def _tables(config: RunConfig, facts: Facts, by_step: dict[str, Record]) -> dict[str, Any]:
+    """What the warehouse takes of this run."""
+    return {
+        "totals": by_step["aggregate"]["totals"].path,
+        "classes": list(facts.classes),
+        "nodes": by_step["report"].facts["nodes"],
+        "facts": {
+            "name": config.name,
+            "protocol": by_step["partition"].facts["digest"],
+            "oracle": facts.oracle,
+            "k": facts.k,
+            "epsilon": facts.epsilon,
+            "epsilon_exact": facts.epsilon_exact,
+            "n_private": facts.n_private,
+            "n_public": facts.n_public,
+            "cells": facts.n_cells,
+            "depth": facts.depth,
+        },
+    }
+
+
+def _all_runs(store: Store) -> list[RunTables]:
+    runs = []
+    for path in sorted((store.root / "runs").glob("*/tables.json"), key=lambda p: p.stat().st_mtime):
+        content = json.loads(path.read_bytes())
+        folder = store.root / content["totals"]
+        if folder.is_dir():
+            runs.append(
+                RunTables(path.parent.name, folder, content["facts"], content["nodes"], content["classes"])
+            )
+    return runs
+
+
+def _run_folder(store: Store) -> Path:
+    folder = store.root / "runs" / (flow_run.name or f"run-{os.getpid()}")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _show_in_prefect(facts: Facts, summary: dict[str, Any]) -> None:
+    create_markdown_artifact(summary_markdown(facts), key="run-summary", description=facts.title)
+    if summary["metrics"]:
+        rows = [{"model": "ldptree"} | summary["metrics"]]
+        rows += [{"model": name} | metrics for name, metrics in summary["baselines"].items()]
+        create_table_artifact(rows, key="scores", description="Scores on held-back private rows (simulation)")
+    create_link_artifact(Path(summary["report"]).as_uri(), key="run-page", link_text="The run's page")

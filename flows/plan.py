@@ -1,0 +1,220 @@
+"""`--plan`: which steps a run would find, which it would compute and why, which depend on those, and the epsilon it would spend.
+
+Runs nothing and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from flows import calls
+from flows.campaign import Terms
+from schemas.config import RunConfig
+from schemas.manifest import Manifest, Record
+from storage.store import Store
+from tasks import (  # noqa: F401 - each registers its step
+    aggregate,
+    evaluate,
+    ingest,
+    partition,
+    perturb,
+    prune,
+    report,
+    scale,
+    source,
+    split,
+    validate,
+)
+from tasks.checkpoint import REGISTERED, Step
+from tasks.timeline import STEPS
+
+
+class Later(Exception):  # noqa: N818 - not an error: what a step above has yet to make
+    """What a step needs is not there yet."""
+
+
+@dataclass
+class Plan:
+    """What is known of each step, in the picture's order."""
+
+    store: Store | None
+    lines: list[dict[str, str]] = field(default_factory=list)
+    above: str = ""
+
+    def look(self, name: str, call: Callable[[], calls.Call]) -> Any:
+        """The record of a step if it stands, else a stand-in that makes what needs it depend on it."""
+        try:
+            arguments = call()
+        except Later:
+            self._say(name, "depends", f"on {self.above}")
+            return _Missing()
+        if self.store is None:
+            self._missing(name, "nothing is in the work folder yet")
+            return _Missing()
+        step = REGISTERED[name].step
+        place = step.place(self.store, arguments)
+        record = self.store.find(place)
+        if record is None:
+            self._missing(name, self._why(step, arguments))
+            return _Missing()
+        self._say(name, "cached", "")
+        return record
+
+    def look_at_shards(self, call: Callable[[], tuple[calls.Call, list[Manifest]]]) -> Any:
+        """The records of a mapped step if all stand."""
+        try:
+            arguments, shards = call()
+        except Later:
+            self._say("perturb", "depends", f"on {self.above}")
+            return _Missing()
+        assert self.store is not None
+        step = REGISTERED["perturb"].step
+        found = [self.store.find(step.place(self.store, arguments | {"shard": shard})) for shard in shards]
+        missing = sum(record is None for record in found)
+        if missing:
+            self._missing("perturb", f"{missing} of {len(shards)} shards have not reported")
+            return _Missing()
+        self._say("perturb", "cached", f"{len(shards)} shards")
+        return found
+
+    def _missing(self, name: str, why: str) -> None:
+        self._say(name, "compute", why)
+        self.above = self.above or name
+
+    def _say(self, name: str, state: str, why: str) -> None:
+        self.lines.append({"name": name, "state": state, "why": why})
+
+    def _why(self, step: Step, arguments: calls.Call) -> str:
+        assert self.store is not None
+        place = step.place(self.store, arguments)
+        standing = self.store.read_record(self.store.record_path(place))
+        if standing is not None:
+            worst = {self.store.condition(part) for part in standing.parts.values()} - {"present"}
+            return f"its artifact is {' and '.join(sorted(worst))}"
+        earlier = [r for p, r in self.store.records() if r.step == step.name]
+        if not earlier:
+            return "never computed here"
+        if all(r.version != step.version for r in earlier):
+            return "the step itself changed"
+        differences = []
+        for record in earlier:
+            made = next(iter(record.parts.values())).made_by
+            now, then = place.parameters | place.inputs, made.parameters | made.inputs
+            differences.append(sorted(_changed("", now, then)))
+        fewest = min(differences, key=len)
+        return (
+            f"changed: {', '.join(fewest[:4])}{' and more' if len(fewest) > 4 else ''}"
+            if fewest
+            else "never computed here"
+        )
+
+
+class _Missing:
+    """A record that is not there: whatever is asked of it is known later."""
+
+    def __getitem__(self, part: str) -> Any:
+        raise Later
+
+    def __getattr__(self, name: str) -> Any:
+        raise Later
+
+
+def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
+    """Name, state ("cached", "compute", "depends") and reason of every step. Raises LdptreeError."""
+    store = Store(work) if work.is_dir() or work.exists() else None
+    terms = Terms.of(store, config) if store else Terms(config, config.dataset, None, None)
+    plan = Plan(store)
+    data = terms.dataset
+    raw: Any = _Missing()
+    if data.simulated:
+        made = plan.look("source", lambda: calls.source(terms))
+        raw = made["raw"] if isinstance(made, Record) else made
+    else:
+        found = source.locate(data.path)
+        raw = terms.in_order(source.files(store, data.path)) if store and found else raw
+    ingested = plan.look(
+        "ingest", lambda: calls.ingest(terms, _known(raw), source.public_files(_needed(store), data))
+    )
+    checked = plan.look(
+        "validate", lambda: calls.validate(terms, ingested, source.suite_file(_needed(store), data))
+    )
+    held = plan.look("split", lambda: calls.split(terms, _known(raw), ingested))
+    scaled = plan.look("scale", lambda: calls.scale(terms, ingested))
+    published = plan.look("partition", lambda: calls.partition(terms, held, scaled))
+
+    def protocol() -> Manifest:
+        return terms.protocol or _known(published["protocol"])
+
+    reports = plan.look_at_shards(
+        lambda: (calls.perturb(terms, protocol(), held, published), held["train"].one_by_one())
+    )
+    totals = plan.look("aggregate", lambda: calls.aggregate(terms, protocol(), _known(reports)))
+    model = plan.look("prune", lambda: calls.prune(terms, protocol(), totals, scaled))
+    scores = None
+    if config.evaluate:
+        scores = plan.look("evaluate", lambda: calls.evaluate(terms, protocol(), model, scaled, held))
+    plan.look(
+        "report",
+        lambda: calls.report(
+            terms,
+            protocol(),
+            ingested=ingested,
+            checked=checked,
+            held=held,
+            scaled=scaled,
+            published=published,
+            totals=totals,
+            model=model,
+            scores=scores,
+        ),
+    )
+    return sorted(plan.lines, key=lambda line: STEPS.index(line["name"]))
+
+
+def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
+    """Print the plan. Raises LdptreeError."""
+    lines = plan_of(config, work)
+    perturbs = next(line for line in lines if line["name"] == "perturb")["state"] != "cached"
+    epsilon = config.privacy.epsilon if perturbs else 0.0
+    if as_json:
+        from flows.cli import print_json
+
+        print_json({"name": config.name, "steps": lines, "epsilon_to_spend": epsilon})
+        return
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2), show_header=False)
+    for line in lines:
+        table.add_row(line["name"], line["state"], line["why"])
+    console.print(table)
+    if perturbs:
+        console.print(f"each holder asked would spend epsilon {epsilon:g}, once")
+    else:
+        console.print("no holder would be asked: nothing is spent")
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, _Missing):
+        raise Later
+    return value
+
+
+def _needed(store: Store | None) -> Store:
+    if store is None:
+        raise Later
+    return store
+
+
+def _changed(prefix: str, now: Any, then: Any) -> set[str]:
+    if isinstance(now, dict) and isinstance(then, dict):
+        return {
+            name
+            for key in now.keys() | then.keys()
+            for name in _changed(f"{prefix}.{key}" if prefix else key, now.get(key), then.get(key))
+        }
+    return set() if now == then else {prefix}

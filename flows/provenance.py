@@ -1,0 +1,185 @@
+"""What a work folder holds and why: `ldptree explain` and `ldptree gc`. Artifacts are written elsewhere; only `gc`
+deletes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from ldptree.errors import ArtifactCorrupt, ConfigError
+from schemas.manifest import ZONES, Manifest, Record
+from storage.store import Store
+
+WORDS = {
+    "source": "raw files",
+    "ingest": "typed Parquet, each zone apart",
+    "validate": "the outcome of every expectation",
+    "split": "shards of the holders who report, and the test rows held back",
+    "scale": "the public range, the levels and the encoding",
+    "partition": "the published protocol: a tree grown on public rows, and what a holder sends",
+    "perturb": "reports, one a holder",
+    "aggregate": "unbiased totals of the reports",
+    "prune": "the model",
+    "evaluate": "scores on held-back private rows",
+    "report": "the run's page",
+}
+
+
+@contextlib.contextmanager
+def in_use(work: Path, *, alone: bool = False) -> Iterator[None]:
+    """Hold the work folder: runs share it, `gc` needs it alone. Raises ConfigError where a run is going on."""
+    with (work / ".in-use").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
+        except BlockingIOError:
+            raise ConfigError(f"{work}: a run is going on here. Collect garbage when it is done.") from None
+        yield
+
+
+def explain_artifact(work: Path, name: str) -> str:
+    """Where an artifact came from, step by step back to its sources. Raises ConfigError, ArtifactCorrupt."""
+    store = _existing(work)
+    known: dict[str, tuple[Record, str, Manifest]] = {}
+    for _, record in store.records():
+        for part, manifest in record.parts.items():
+            known.setdefault(manifest.digest, (record, part, manifest))
+    wanted = name.rstrip("/")
+    found = {
+        m.digest: m for _, _, m in known.values() if m.digest.startswith(wanted) or _is_in(store, m, wanted)
+    }
+    if not found:
+        raise ConfigError(
+            f"{name}: no artifact of {work} has that path or digest. Paths are as a run's --json shows them."
+        )
+    if len(found) > 1:
+        raise ConfigError(
+            f"{name}: {len(found)} artifacts fit: {', '.join(m.path for m in list(found.values())[:5])}. Say more."
+        )
+    (manifest,) = found.values()
+    condition = store.condition(manifest)
+    lines = [
+        f"{manifest.path}",
+        f"  digest {manifest.digest}",
+        f"  zone {manifest.zone}; {len(manifest.files)} files, {manifest.rows:,} rows",
+    ]
+    lines.append(
+        "  it is what was written"
+        if condition == "present"
+        else f"  but it is {condition}: the next run makes it anew"
+    )
+    _tell(manifest, known, lines, depth=1, told=set())
+    if condition != "present":
+        lines.insert(0, f"{condition}:")
+    return "\n".join(lines)
+
+
+def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
+    """Delete the artifacts that none of the newest `keep` runs refers to, and what killed runs left. Says what went.
+    Raises ConfigError.
+    """
+    store = _existing(work)
+    with in_use(store.root, alone=True):
+        runs = sorted(
+            (p for p in (store.root / "runs").glob("*") if p.is_dir()), key=lambda p: p.stat().st_mtime
+        )
+        kept, gone = (runs[-keep:] if keep else []), (runs[:-keep] if keep else runs)
+        records: set[str] = set()
+        for run in kept:
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                records |= set(json.loads((run / "records.json").read_bytes()))
+        protected = _protected(store)
+        doomed: list[Path] = list(gone)
+        for path, record in store.records():
+            relative = path.relative_to(store.root).as_posix()
+            if relative in records or (
+                record.parts.keys() and all(m.path in protected for m in record.parts.values())
+            ):
+                protected |= {_unit(m) for m in record.parts.values()}
+            else:
+                doomed.append(path)
+        for zone in ZONES:
+            for folder in store.zone(zone).glob("*/*"):
+                if folder.parts[-2] in ("campaigns", "faults") or folder.suffix == ".json":
+                    continue
+                if folder.parts[-2] == "reports":
+                    doomed += [
+                        f
+                        for f in folder.rglob("*.parquet")
+                        if f.relative_to(store.root).as_posix() not in protected
+                    ]
+                elif folder.relative_to(store.root).as_posix() not in protected:
+                    doomed.append(folder)
+        size = sum(_size(path) for path in doomed)
+        if not dry_run:
+            for path in doomed:
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+    verb = "would go" if dry_run else "gone"
+    return f"{len(doomed)} files and folders {verb}, {size / 1e6:.1f} MB; {len(kept)} runs kept"
+
+
+def _existing(work: Path) -> Store:
+    if not work.is_dir():
+        raise ConfigError(f"{work}: no such work folder. Name it with --work.")
+    return Store(work)
+
+
+def _protected(store: Store) -> set[str]:
+    """Paths that no garbage collection may touch: what campaigns published and received."""
+    paths: set[str] = set()
+    for published in (store.zone("curator") / "campaigns").glob("*/published.json"):
+        try:
+            paths.add(Manifest.model_validate(json.loads(published.read_bytes())["protocol"]).path)
+        except (ValueError, KeyError):
+            raise ArtifactCorrupt(
+                f"{published}: damaged. Restore it from a copy before anything is deleted."
+            ) from None
+        for received in (published.parent / "reports").glob("*.json"):
+            paths.add(_unit(Manifest.model_validate_json(received.read_bytes())))
+    return paths
+
+
+def _unit(manifest: Manifest) -> str:
+    """The path that `gc` keeps or deletes: a folder of its own, or the one file of a shard's reports."""
+    return (
+        f"{manifest.path}/{manifest.files[0].name}" if "/reports/" in f"/{manifest.path}/" else manifest.path
+    )
+
+
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(f.stat().st_size for f in files if f.is_file())
+
+
+def _is_in(store: Store, manifest: Manifest, wanted: str) -> bool:
+    path = Path(wanted)
+    here = store.root / manifest.path
+    candidates = {here, *store.files(manifest)}
+    return any(c in candidates for c in (path.absolute(), store.root / path))
+
+
+def _tell(
+    manifest: Manifest,
+    known: dict[str, tuple[Record, str, Manifest]],
+    lines: list[str],
+    *,
+    depth: int,
+    told: set[str],
+) -> None:
+    made = manifest.made_by
+    pad = "  " * depth
+    lines.append(f"{pad}made by {made.step} (version {made.version}): {WORDS.get(made.step, made.step)}")
+    for key, value in made.parameters.items():
+        text = json.dumps(value, ensure_ascii=False)
+        lines.append(f"{pad}  with {key} = {text if len(text) <= 100 else text[:97] + '...'}")
+    for name, digest in made.inputs.items():
+        origin = known.get(digest)
+        where = origin[2].path if origin else "outside of this store"
+        lines.append(f"{pad}  from {name}: {where or 'raw files'} ({digest[:12]})")
+        if origin and digest not in told:
+            told.add(digest)
+            _tell(origin[2], known, lines, depth=depth + 2, told=told)

@@ -1,0 +1,91 @@
+"""One run from the command line: a server, the flow, what a person sees of it, and its end. The flow itself is in
+`train_flow`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from flows.server import Server
+from schemas.config import RunConfig
+from storage.store import Store
+
+METRICS = (
+    ("accuracy", "accuracy"),
+    ("balanced_accuracy", "balanced"),
+    ("auc", "AUC"),
+    ("log_loss", "log loss"),
+)
+
+
+def run_here(
+    config: RunConfig, work: Path, *, workers: int, as_json: bool, debug: bool, command: str
+) -> None:
+    """Run the flow in this process and print what came of it. Raises LdptreeError."""
+    store = Store(work)
+    if debug:
+        os.environ.setdefault("PREFECT_LOGGING_LEVEL", "INFO")
+    server = Server(store.root)
+    try:
+        summary = _run(config, store, server, workers=workers, quiet=as_json, debug=debug, command=command)
+    finally:
+        server.stop()
+    if as_json:
+        from flows.cli import print_json
+
+        print_json(summary)
+    else:
+        _show(summary, temporary=server.temporary)
+
+
+def _run(
+    config: RunConfig, store: Store, server: Server, *, workers: int, quiet: bool, debug: bool, command: str
+) -> dict[str, Any]:
+    if not debug:
+        logging.disable(logging.ERROR)
+        warnings.simplefilter("ignore")
+    from prefect.task_runners import ThreadPoolTaskRunner
+
+    from flows.terminal import StepList
+    from flows.train_flow import train
+
+    server.wait()
+    runner: Any = ThreadPoolTaskRunner(max_workers=workers)
+    flow = train.with_options(task_runner=runner)
+    with StepList(quiet=quiet):
+        summary: dict[str, Any] = flow(config=config, work=str(store.root), command=command)
+    return summary
+
+
+def _show(summary: dict[str, Any], *, temporary: bool) -> None:
+    console = Console(highlight=False)
+    table = Table(title=None, box=None, pad_edge=False, padding=(0, 2))
+    table.add_column("held-back private rows" if summary["metrics"] else "no row was held back", style="bold")
+    if summary["metrics"]:
+        for _, title in METRICS:
+            table.add_column(title, justify="right")
+        rows = {"ldptree": summary["metrics"]} | summary["baselines"]
+        for name, metrics in rows.items():
+            cells = [f"{metrics[key]:.3f}" if metrics.get(key) is not None else "-" for key, _ in METRICS]
+            table.add_row(name.replace("_", " "), *cells, style="bold" if name == "ldptree" else "")
+        console.print(table)
+    console.print(
+        f"{summary['n_private']:,} holders reported once, {summary['mechanism']} at epsilon {summary['epsilon']:g} "
+        f"({summary['form']}); {summary['n_public']:,} public rows; {summary['cells']:,} cells"
+    )
+    console.print(f"model   {summary['model']}", soft_wrap=True)
+    console.print(f"report  {summary['report']}", soft_wrap=True)
+    if temporary:
+        console.print(
+            "Prefect was started for this run alone; `ldptree ui` keeps one up and saves that wait.",
+            style="dim",
+        )
+    sys.stdout.flush()

@@ -1,0 +1,80 @@
+"""What a person sees while a run goes on: a live list of steps with progress bars, on standard error. Results and files
+are not shown here.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from tasks.progress import Event, listen
+from tasks.timeline import STEPS, Timeline
+
+
+class StepList:
+    """A live list of the steps of one run; plain lines where standard error is no terminal."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        """A list fed by the progress of steps in this process."""
+        self._timeline = Timeline()
+        self._console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._fractions: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._live = Live(
+            get_renderable=self._render, console=self._console, refresh_per_second=8, transient=False
+        )
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        self._stop = listen(self._hear)
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Show the final state and stop."""
+        self._stop()
+        if self._console.is_terminal:
+            self._live.update(self._render(), refresh=True)
+            self._live.stop()
+
+    def _hear(self, step: str, event: Event, fraction: float) -> None:
+        self._timeline.hear(step, event, fraction)
+        with self._lock:
+            if event == "advance":
+                self._fractions[step] = max(fraction, self._fractions.get(step, 0.0))
+            if not self._console.is_terminal and event in ("end", "failed", "found"):
+                entry = self._timeline.step(step)
+                if entry is not None and entry.is_done:
+                    shards = f", {entry.shards} shards" if entry.shards else ""
+                    self._console.print(f"{step:<10}{entry.seconds:7.1f} s  {entry.state}{shards}")
+
+    def _render(self) -> RenderableType:
+        table = Table.grid(padding=(0, 2))
+        for name in STEPS:
+            entry = self._timeline.step(name)
+            if entry is None:
+                table.add_row(Text("·", "dim"), Text(name, "dim"), "", "")
+            elif entry.state == "failed":
+                table.add_row(Text("✗", "red"), Text(name, "red"), f"{entry.seconds:.1f} s", "")
+            elif entry.is_done:
+                style = "dim" if entry.state == "cached" else ""
+                shards = f"{entry.shards} shards" if entry.shards else ""
+                text = entry.state if entry.state == "cached" else f"{entry.seconds:.1f} s"
+                table.add_row(Text("✓", "green"), Text(name, style), Text(text, style), Text(shards, "dim"))
+            else:
+                share = entry.shards_done / entry.shards if entry.shards else self._fractions.get(name, 0.0)
+                bar = ProgressBar(total=1.0, completed=share, width=24, pulse=share == 0.0)
+                table.add_row(
+                    Text("▸", "bold"), Text(name, "bold"), f"{self._timeline.running(name):.1f} s", bar
+                )
+        return table

@@ -1,0 +1,98 @@
+"""The picture: which step after which, from raw files to one page. A table of contents: what a step does is in `tasks`,
+what it is
+called with in `calls`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from prefect import flow, unmapped
+from prefect.runtime import flow_run
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from flows import calls
+from flows.campaign import Terms
+from flows.finish import finish, stop_where_failed
+from flows.provenance import in_use
+from flows.shards import progress_shown
+from schemas.config import RunConfig
+from storage.store import Store
+from tasks.aggregate import aggregate
+from tasks.checkpoint import Aside
+from tasks.evaluate import evaluate
+from tasks.ingest import ingest
+from tasks.partition import partition
+from tasks.perturb import perturb
+from tasks.prune import prune
+from tasks.report import report
+from tasks.scale import scale
+from tasks.source import public_files, raw_files, suite_file
+from tasks.split import split
+from tasks.timeline import Timeline
+from tasks.validate import validate
+
+RUNNER: Any = ThreadPoolTaskRunner(max_workers=2)
+"""Threads: numpy, numba, polars and duckdb release the GIL."""
+
+
+def run_name() -> str:
+    """What a run is called in the UI and in the work folder: name, epsilon, when."""
+    config: Any = flow_run.parameters["config"]
+    if not isinstance(config, RunConfig):
+        config = RunConfig.model_validate(config)
+    return f"{config.name}-eps{config.privacy.epsilon:g}-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
+
+
+@flow(name="train", flow_run_name=run_name, task_runner=RUNNER)
+def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str, Any]:
+    """Learn a tree from private rows that nobody sees.
+
+    Args:
+        config: the run's configuration.
+        work: the work folder.
+        command: the command line that repeats the run, for its page.
+
+    Returns:
+        The run's summary, as `ldptree run --json` prints it.
+    """
+    store, timeline = Store(work), Timeline()
+    with in_use(store.root), timeline.listening():
+        terms = Terms.of(store, config)
+        raw = terms.in_order(raw_files(store, terms.dataset, config.seed))
+        ingested = ingest(store, **calls.ingest(terms, raw, public_files(store, terms.dataset)))
+        checked = validate(store, **calls.validate(terms, ingested, suite_file(store, terms.dataset)))
+        stop_where_failed(store, config, ingested, checked, timeline, command)
+        held = split(store, **calls.split(terms, raw, ingested))
+        scaled = scale(store, **calls.scale(terms, ingested))
+        published = partition(store, **calls.partition(terms, held, scaled))
+        protocol = terms.publish(published["protocol"], raw, ingested)
+        shards = held["train"].one_by_one()
+        with progress_shown(len(shards)):
+            call = {
+                key: unmapped(value) for key, value in calls.perturb(terms, protocol, held, published).items()
+            }
+            reports = perturb.map(store, shard=shards, **call).result()
+        totals = aggregate(store, **calls.aggregate(terms, protocol, reports))
+        model = prune(store, **calls.prune(terms, protocol, totals, scaled))
+        scores = (
+            evaluate(store, **calls.evaluate(terms, protocol, model, scaled, held))
+            if config.evaluate
+            else None
+        )
+        done: dict[str, Any] = {
+            "ingested": ingested,
+            "checked": checked,
+            "held": held,
+            "scaled": scaled,
+            "published": published,
+            "totals": totals,
+            "model": model,
+            "scores": scores,
+        }
+        page = report(
+            store, **calls.report(terms, protocol, **done), timeline=Aside(timeline), command=Aside(command)
+        )
+        records = [record for record in (*done.values(), *reports, page) if record is not None]
+        return finish(store, config, records, timeline, protocol)

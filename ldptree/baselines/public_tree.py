@@ -1,0 +1,26 @@
+"""Baseline: a plain CART on public rows, pruned by cross-validated cost complexity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ldptree.baselines import cost_complexity
+from ldptree.baselines.sample import at_most
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def fit_predict_proba(
+    X: NDArray[np.float32],
+    labels: NDArray[np.integer],
+    test_X: NDArray[np.float32],
+    *,
+    n_classes: int,
+    max_rows: int,
+    seed: int,
+) -> NDArray[np.float64]:
+    """[n_test, C] class shares of the pruned tree's leaves; arguments as in `Baseline`."""
+    X, labels = at_most(max_rows, X, labels, seed=seed)
+    return cost_complexity.fit_predict_proba(X, labels, test_X, n_classes=n_classes, seed=seed)

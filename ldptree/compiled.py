@@ -1,0 +1,54 @@
+"""Functions run at machine speed: numba, compiled at the first call, without the GIL.
+
+Only the decorator lives here; the functions themselves stand beside the code that uses them. numba is
+imported at the first call, so importing ldptree stays quick.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` with numba when it is first called, and keep the result on disk where that is possible.
+
+    Disk caching is a convenience: with a read-only package folder and no writable home, a full disk or a damaged
+    cache file, the function is compiled in memory instead. The function must not raise by itself.
+    """
+    lock = threading.Lock()
+    dispatchers: list[Any] = []
+
+    def in_memory() -> Any:
+        from numba import njit
+
+        return njit(nogil=True)(function)
+
+    def first() -> Any:
+        from numba import njit
+
+        try:
+            return njit(nogil=True, cache=True)(function)
+        except RuntimeError:  # no folder to cache in
+            return in_memory()
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not dispatchers:
+            with lock:
+                if not dispatchers:
+                    dispatchers.append(first())
+        try:
+            result: R = dispatchers[-1](*args, **kwargs)
+        except Exception:  # the cache could not be written or read (it happens before the function starts)
+            with lock:
+                dispatchers.append(in_memory())
+            result = dispatchers[-1](*args, **kwargs)
+        return result
+
+    return call

@@ -1,0 +1,339 @@
+"""The public description of the features: how a raw row becomes a point of [0, 1]^d.
+
+Everything here comes from public rows or from the specification: ranges, levels, what stands in for a missing
+value. Reading files and choosing column types are not done here.
+
+A *raw matrix* is float64 [n, columns]: a numeric column as it is (NaN = missing), a categorical column as the
+index into its `levels` (-1 = a level that is not listed, NaN = missing).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ldptree.errors import DataError
+from ldptree.ranges import public_range, scale
+
+Level: TypeAlias = str | int | float | bool
+MissingRule: TypeAlias = Literal["drop", "median", "level"]
+
+
+@dataclass(frozen=True)
+class NumericFeature:
+    """A number, scaled by its public range (LPCT Theorem 5).
+
+    Attributes:
+        column: raw column name.
+        minimum, maximum: public range, finite.
+        fill: stands in for a missing value (a public median); None = a row without it cannot be encoded.
+        indicator: a second encoded column that is 1 where the value is missing; needs `fill`.
+
+    Raises:
+        DataError: the range or the fill is not finite, or the fill is absent with an indicator.
+    """
+
+    column: str
+    minimum: float
+    maximum: float
+    fill: float | None = None
+    indicator: bool = False
+
+    def __post_init__(self) -> None:
+        numbers = [self.minimum, self.maximum] + ([] if self.fill is None else [self.fill])
+        if not all(math.isfinite(v) for v in numbers) or self.minimum > self.maximum:
+            raise DataError(
+                f'column "{self.column}": minimum, maximum and fill must be finite, '
+                "and minimum at most maximum"
+            )
+        if self.indicator and self.fill is None:
+            raise DataError(f'column "{self.column}": a missing-value indicator needs a fill beside it')
+
+    @classmethod
+    def from_public(cls, column: str, values: ArrayLike, *, missing: MissingRule = "drop") -> Self:
+        """The feature as the public values, float [n] with NaN for missing, describe it.
+
+        `missing`: "drop" (such rows are not encoded), "median" (of the public values), "level" (median and
+        indicator).
+
+        Raises:
+            DataError: no public value is present, or one is infinite.
+        """
+        low, high = public_range(values, column)
+        fill = None if missing == "drop" else float(np.nanmedian(np.asarray(values, dtype=np.float64)))
+        return cls(column, low, high, fill, indicator=missing == "level")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return (self.column, f"{self.column} is missing") if self.indicator else (self.column,)
+
+    @property
+    def has_rule(self) -> bool:
+        """Whether a missing value can be encoded."""
+        return self.fill is not None
+
+    def encode_into(self, raw: NDArray[np.float64], out: NDArray[np.float32]) -> None:
+        """Write the encoded columns of raw values [n] into out, float32 [n, len(names)]."""
+        is_missing = np.isnan(raw)
+        out[:, 0] = scale(raw, self.minimum, self.maximum)
+        if self.fill is not None:
+            out[is_missing, 0] = scale(self.fill, self.minimum, self.maximum)
+        if self.indicator:
+            out[:, 1] = is_missing
+
+
+@dataclass(frozen=True)
+class CategoricalFeature:
+    """A category, one-hot over its levels; a level that is not listed is all zeros.
+
+    Attributes:
+        column: raw column name.
+        levels: the levels, from public rows or the specification.
+        fill: index of the level that stands in for a missing value (the most frequent public one).
+        missing_level: missing is a level of its own, the last encoded column. Without either, a row with the
+            value missing cannot be encoded.
+
+    Raises:
+        DataError: no level, a level twice, a level that is not a finite plain value, fill out of range, or both rules.
+    """
+
+    column: str
+    levels: tuple[Level, ...]
+    fill: int | None = None
+    missing_level: bool = False
+
+    def __post_init__(self) -> None:
+        where = f'column "{self.column}"'
+        if not self.levels:
+            raise DataError(f"{where}: a category needs at least one level; drop the column")
+        if any(
+            not isinstance(v, str | int | float) or (isinstance(v, float) and not math.isfinite(v))
+            for v in self.levels
+        ):
+            raise DataError(f"{where}: levels must be texts, finite numbers or booleans")
+        if len(set(self.levels)) != len(self.levels):
+            raise DataError(f"{where}: a level is listed twice")
+        if self.fill is not None and (self.missing_level or not 0 <= self.fill < len(self.levels)):
+            raise DataError(
+                f"{where}: fill must be the index of a level, and not together with missing_level"
+            )
+
+    @classmethod
+    def from_public(
+        cls, column: str, levels: tuple[Level, ...], indices: ArrayLike, *, missing: MissingRule = "drop"
+    ) -> Self:
+        """The feature with these levels; `indices`, float [n], are the public rows' places in them.
+
+        `missing`: "drop" (such rows are not encoded), "median" (the most frequent public level; of equals the
+        first), "level" (a level of its own).
+
+        Raises:
+            DataError: as the class; or "median" is asked for and no public value is present.
+        """
+        if missing != "median":
+            return cls(column, levels, missing_level=missing == "level")
+        present = np.asarray(indices, dtype=np.float64)
+        present = present[present >= 0].astype(np.int64)
+        if not present.size:
+            raise DataError(f'column "{column}": every public value is missing; drop the column')
+        return cls(column, levels, fill=int(np.bincount(present, minlength=len(levels)).argmax()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        of_levels = tuple(f"{self.column} = {level}" for level in self.levels)
+        return (*of_levels, f"{self.column} is missing") if self.missing_level else of_levels
+
+    @property
+    def has_rule(self) -> bool:
+        """Whether a missing value can be encoded."""
+        return self.fill is not None or self.missing_level
+
+    def encode_into(self, raw: NDArray[np.float64], out: NDArray[np.float32]) -> None:
+        """Write the encoded columns of raw indices [n] into out, float32 [n, len(names)]."""
+        is_missing = np.isnan(raw)
+        n_levels = len(self.levels)
+        out[:] = 0.0
+        is_listed = (raw >= 0) & (raw < n_levels) & (raw == np.floor(raw))
+        index = np.where(is_listed, raw, -1).astype(np.int64)
+        if self.fill is not None:
+            index[is_missing] = self.fill
+        elif self.missing_level:
+            out[is_missing, n_levels] = 1.0
+        else:
+            out[is_missing] = np.nan
+        rows = np.flatnonzero(index >= 0)
+        out[rows, index[rows]] = 1.0
+
+
+Feature: TypeAlias = NumericFeature | CategoricalFeature
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """All features in order; one feature a raw column.
+
+    Raises:
+        DataError: no feature, or a column twice.
+    """
+
+    features: tuple[Feature, ...]
+
+    def __post_init__(self) -> None:
+        if not self.features:
+            raise DataError("encoding: there is no feature left to learn from")
+        if len(set(self.columns)) != len(self.columns):
+            raise DataError("encoding: a column is listed twice")
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Raw column names, in order: the columns of a raw matrix."""
+        return tuple(feature.column for feature in self.features)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Encoded column names, in order, such as "trip_miles" and "company = Flash Cab"."""
+        return tuple(name for feature in self.features for name in feature.names)
+
+    @property
+    def n_encoded(self) -> int:
+        """d, the number of encoded columns."""
+        return len(self.names)
+
+    def encode(self, raw: NDArray[np.float64]) -> NDArray[np.float32]:
+        """The points of [0, 1]^d, float32 [n, d], of a raw matrix [n, columns]; values are clipped to the range.
+
+        Where a value is missing and no rule fills it, its encoded columns are NaN (see `encodable`).
+
+        Raises:
+            DataError: the matrix has another number of columns.
+        """
+        raw = _checked(raw, self.columns)
+        out = np.empty((raw.shape[0], self.n_encoded), dtype=np.float32)
+        start = 0
+        for j, feature in enumerate(self.features):
+            end = start + len(feature.names)
+            feature.encode_into(raw[:, j], out[:, start:end])
+            start = end
+        return out
+
+    @cached_property
+    def columns_without_rule(self) -> tuple[str, ...]:
+        """Raw columns where a missing value leaves the row without a code."""
+        return tuple(f.column for f in self.features if not f.has_rule)
+
+    def encodable(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.bool_]:
+        """bool [n]: False where a value is missing and no rule fills it.
+
+        `columns` names the columns of raw, where they are not all of the encoding's; those absent count as there.
+        """
+        names = self.columns if columns is None else tuple(columns)
+        raw = _checked(raw, names)
+        place = {name: j for j, name in enumerate(names)}
+        is_encodable = np.ones(raw.shape[0], dtype=np.bool_)
+        for column in self.columns_without_rule:
+            if column in place:
+                is_encodable &= ~np.isnan(raw[:, place[column]])
+        return is_encodable
+
+    def is_outside(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.bool_]:
+        """bool [n]: some numeric value lies outside its public range (a missing value does not).
+
+        `columns` names the columns of raw, where they are not all of the encoding's; those absent count as inside.
+        """
+        names = self.columns if columns is None else tuple(columns)
+        raw = _checked(raw, names)
+        place = {name: j for j, name in enumerate(names)}
+        outside = np.zeros(raw.shape[0], dtype=np.bool_)
+        for feature in self.features:
+            if isinstance(feature, NumericFeature) and feature.column in place:
+                x = raw[:, place[feature.column]]
+                outside |= (x < feature.minimum) | (x > feature.maximum)
+        return outside
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, from which `from_json` makes an equal encoding."""
+        return {"features": [_feature_to_json(feature) for feature in self.features]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The encoding `to_json` wrote.
+
+        Raises:
+            DataError: a field is absent, unknown or of another type, or a feature is impossible.
+        """
+        if (
+            not isinstance(data, Mapping)
+            or set(data) != {"features"}
+            or not isinstance(data["features"], list)
+        ):
+            raise DataError("encoding: expected exactly one field, features, a list")
+        return cls(tuple(_feature_from_json(item) for item in data["features"]))
+
+
+def _checked(raw: NDArray[np.float64], columns: Sequence[str]) -> NDArray[np.float64]:
+    raw = np.asarray(raw, dtype=np.float64)
+    if raw.ndim != 2 or raw.shape[1] != len(columns):
+        raise DataError(f"raw rows have shape {raw.shape}, expected [n, {len(columns)}]")
+    return raw
+
+
+_NUMERIC_FIELDS: dict[str, tuple[type, ...]] = {
+    "column": (str,),
+    "minimum": (int, float),
+    "maximum": (int, float),
+    "fill": (int, float, type(None)),
+    "indicator": (bool,),
+}
+_CATEGORICAL_FIELDS: dict[str, tuple[type, ...]] = {
+    "column": (str,),
+    "levels": (list,),
+    "fill": (int, type(None)),
+    "missing_level": (bool,),
+}
+
+
+def _feature_to_json(feature: Feature) -> dict[str, Any]:
+    if isinstance(feature, NumericFeature):
+        fields: dict[str, Any] = {name: getattr(feature, name) for name in _NUMERIC_FIELDS}
+        return {"kind": "numeric"} | _as_floats(fields)
+    fields = {name: getattr(feature, name) for name in _CATEGORICAL_FIELDS}
+    return {"kind": "categorical"} | fields | {"levels": list(feature.levels)}
+
+
+def _feature_from_json(data: object) -> Feature:
+    if not isinstance(data, Mapping) or data.get("kind") not in ("numeric", "categorical"):
+        raise DataError("encoding: a feature's kind must be numeric or categorical")
+    types = _NUMERIC_FIELDS if data["kind"] == "numeric" else _CATEGORICAL_FIELDS
+    if set(data) != {"kind", *types}:
+        raise DataError(f"encoding: a {data['kind']} feature has exactly the fields kind, {', '.join(types)}")
+    for name, kinds in types.items():
+        if type(data[name]) not in kinds:
+            raise DataError(f"encoding: a feature's {name} has the wrong type ({type(data[name]).__name__})")
+    fields: dict[str, Any] = {name: data[name] for name in types}
+    if data["kind"] == "numeric":
+        return NumericFeature(**_as_floats(fields))
+    if any(type(level) not in (str, int, float, bool) for level in fields["levels"]):
+        raise DataError("encoding: a level must be a text, a number or a boolean")
+    return CategoricalFeature(**(fields | {"levels": tuple(fields["levels"])}))
+
+
+def _as_floats(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields with every number a float: 1 and 1.0 are one range and must have one digest."""
+    numbers = ("minimum", "maximum", "fill")
+    return {k: float(v) if k in numbers and v is not None else v for k, v in fields.items()}

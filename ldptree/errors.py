@@ -1,0 +1,42 @@
+"""The errors a user can meet, one tree. Each says what was found, where, and what to do.
+
+Nothing here formats a private value: messages about private rows name the file, the column and the kind of fault only.
+"""
+
+from __future__ import annotations
+
+
+class LdptreeError(Exception):
+    """Anything ldptree stops on; `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class ConfigError(LdptreeError):
+    """The command, the configuration or a parameter is wrong (exit code 2)."""
+
+    exit_code = 2
+
+
+class DataError(LdptreeError):
+    """The data cannot be used, or a validation failed (exit code 3)."""
+
+    exit_code = 3
+
+
+class BudgetError(LdptreeError):
+    """A holder would spend more than the budget allows (exit code 4)."""
+
+    exit_code = 4
+
+
+class ProtocolMismatch(LdptreeError):  # noqa: N818 - the field's word
+    """Reports and protocol do not belong together (exit code 5)."""
+
+    exit_code = 5
+
+
+class ArtifactCorrupt(LdptreeError):  # noqa: N818 - the house's word
+    """An artifact that cannot be made again is missing or damaged (exit code 5)."""
+
+    exit_code = 5

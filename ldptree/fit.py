@@ -1,0 +1,182 @@
+"""Totals and public counts into a model: weighting, then pruning, then a decision a node.
+
+The arithmetic of either is in `weighting` and `pruning`; the model as a value is in `model`.
+
+More than two classes have one margin each, class against the rest, weighted and pruned apart; their shares are
+normalised and the largest decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldptree.errors import ConfigError, DataError
+from ldptree.model import Model
+from ldptree.pruning import PRUNINGS
+from ldptree.shares import expected_share
+from ldptree.weighting import Evidence, gather, weigh
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ldptree.protocol import Protocol
+    from ldptree.pruning import Pruned
+    from ldptree.totals import Totals
+
+    Floats = NDArray[np.float64]
+
+
+def fit_model(
+    protocol: Protocol,
+    totals: Totals,
+    public_counts: ArrayLike,
+    *,
+    lam: str | float = "learned",
+    prune: str = "smooth",
+) -> Model:
+    """Turn totals into a model: weigh private against public evidence, then prune.
+
+    Args:
+        protocol: what the holders answered.
+        totals: the unbiased totals of their reports.
+        public_counts: int [L, C] public rows of each cell and class.
+        lam: "learned", "auto", or the weight of a public row in private people, from 0 (private alone) to
+            infinity (public alone).
+        prune: one of `PRUNINGS`.
+
+    Raises:
+        ConfigError: lam or prune is not known.
+        DataError: totals or public counts do not fit the protocol, or nobody reported.
+    """
+
+    private = _Private(totals.counts, totals.cell_variance, _n_inside(totals), totals.n_private)
+    return _fit(protocol, private, public_counts, lam=lam, prune=prune)
+
+
+def fit_without_noise(
+    protocol: Protocol,
+    private_counts: ArrayLike,
+    public_counts: ArrayLike,
+    *,
+    lam: str | float = "learned",
+    prune: str = "smooth",
+) -> Model:
+    """The same model from true private counts, int [L, C]: a simulation device, to show what the noise costs.
+
+    It gives no privacy at all and must never leave a simulation. Other arguments and errors as `fit_model`.
+    """
+    counts = np.asarray(private_counts, dtype=np.float64)
+
+    def no_noise(_: Floats) -> Floats:
+        return np.zeros(counts.shape[0])
+
+    n = int(counts.sum())
+    return _fit(protocol, _Private(counts, no_noise, n, n), public_counts, lam=lam, prune=prune)
+
+
+@dataclass(frozen=True, eq=False)
+class _Private:
+    """Private counts [L, C], their noise for class weights, how many have a cell, how many reported."""
+
+    counts: Floats
+    noise: Callable[[Floats], Floats]
+    n_inside: float
+    n_reports: int
+
+
+def _fit(
+    protocol: Protocol,
+    private: _Private,
+    public_counts: ArrayLike,
+    *,
+    lam: str | float,
+    prune: str,
+) -> Model:
+    public = np.asarray(public_counts, dtype=np.float64)
+    shape = (protocol.n_cells, protocol.n_classes)
+    for name, array in (("totals", private.counts), ("public counts", public)):
+        if array.shape != shape:
+            raise DataError(
+                f"model: {name} have shape {array.shape}, the protocol's tree and classes {shape}"
+            )
+    if private.n_reports < 1:
+        raise DataError("model: nobody reported; collect reports first, or fit with lam = inf on public rows")
+    if prune not in PRUNINGS:
+        raise ConfigError(f'prune = "{prune}": known are {", ".join(PRUNINGS)}')
+    n_classes = protocol.n_classes
+    count_noise = private.noise(np.ones(n_classes))
+
+    def evidence_of(k: int) -> Evidence:
+        weights = np.eye(n_classes)[k] - 1.0 / n_classes
+        return gather(
+            protocol.partition,
+            private=private.counts,
+            margin_noise=private.noise(weights),
+            mass_noise=count_noise,
+            public=public,
+            n_private=private.n_inside,
+            class_index=k,
+        )
+
+    evidence = [evidence_of(k) for k in ([1] if n_classes == 2 else range(n_classes))]
+    weighted = [weigh(e, lam) for e in evidence]
+    pruned = [PRUNINGS[prune](e, w) for e, w in zip(evidence, weighted, strict=True)]
+    probability, decision = _decide(pruned, n_classes)
+
+    def rolled_up(counts: Floats) -> Floats:
+        return np.stack([evidence[0].rolled_up(column) for column in counts.T], axis=1)
+
+    def each(values: Any) -> Floats:
+        return np.stack([np.asarray(v, dtype=np.float64) for v in values], axis=1)
+
+    return Model(
+        encoding=protocol.encoding,
+        partition=protocol.partition,
+        target=protocol.target,
+        classes=protocol.classes,
+        outside=protocol.outside,
+        decision=decision.astype(np.int32),
+        probability=probability,
+        margin=each(p.theta for p in pruned),
+        margin_sd=each(np.sqrt(p.variance) for p in pruned),
+        noise_sd=each(np.sqrt(e.private_noise) / e.private_mass for e in evidence),
+        discrepancy=each(w.discrepancy for w in weighted),
+        discrepancy_sd=each(np.sqrt(w.discrepancy_variance) for w in weighted),
+        private_share=each(w.private_share for w in weighted).mean(axis=1),
+        private_total=rolled_up(private.counts),
+        public_total=rolled_up(public).astype(np.int64),
+        decided_at=pruned[0].decided_at.astype(np.int32),
+        prune=prune,
+        lam=lam if isinstance(lam, str) else float(lam),
+        lam_used=weighted[0].lam,
+        epsilon=float(protocol.epsilon),
+        mechanism=f"{protocol.mechanism} {protocol.oracle.name}",
+        n_private=private.n_reports,
+        n_public=int(public.sum()),
+        protocol_digest=protocol.digest,
+    )
+
+
+def _decide(pruned: Sequence[Pruned], n_classes: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Shares and decision of each node; two classes: class 1 where its margin is positive (LPCT eq. 8)."""
+    shares = [expected_share(p.theta + 1.0 / n_classes, np.sqrt(p.variance)) for p in pruned]
+    if n_classes == 2:
+        return np.stack([1.0 - shares[0], shares[0]], axis=1), (pruned[0].theta > 0).astype(np.int64)
+    stacked = np.stack(shares, axis=1)
+    probability = stacked / stacked.sum(axis=1, keepdims=True)
+    return probability, probability.argmax(axis=1)
+
+
+def _n_inside(totals: Totals) -> float:
+    """Holders whose value was not "outside", as far as the reports show any (three standard deviations)."""
+    seen = max(totals.outside, 0.0)
+    variance = totals.oracle.variance_of_sums(
+        weights=1.0, squares=1.0, weighted=seen, weighted_squares=seen, n=totals.n_private
+    )
+    is_shown = seen > 3.0 * math.sqrt(max(float(variance), 0.0))
+    return max(totals.n_private - seen, 1.0) if is_shown else float(totals.n_private)

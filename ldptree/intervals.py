@@ -1,0 +1,28 @@
+"""How sure an accuracy is: intervals over test rows. The scores themselves are in `scores`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Z_95 = 1.959963984540054
+
+
+def accuracy_interval(n_right: int, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of an accuracy of n_right in n rows (Wilson 1927). n = 0 gives (0, 1)."""
+    if n == 0:
+        return (0.0, 1.0)
+    share, z2 = n_right / n, Z_95**2
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z_95 * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    return (max(middle - half, 0.0), min(middle + half, 1.0))
+
+
+def paired_lead(ours: NDArray[np.bool_], other: NDArray[np.bool_]) -> tuple[float, float]:
+    """95 % interval of accuracy(ours) - accuracy(other) where both answered the same rows, bool [n] each."""
+    difference = ours.astype(np.float64) - other.astype(np.float64)
+    half = Z_95 * float(difference.std()) / math.sqrt(max(difference.size, 1))
+    mean = float(difference.mean()) if difference.size else 0.0
+    return (mean - half, mean + half)

@@ -1,0 +1,10 @@
+"""Frequency oracles: how one holder reports one value of k. One oracle, one file; one line here."""
+
+from ldptree.oracles.grr import Grr
+from ldptree.oracles.oracle import Influence, Oracle
+from ldptree.oracles.unary import Oue
+from ldptree.oracles.words import Words
+
+ORACLES: dict[str, type[Oracle]] = {"grr": Grr, "oue": Oue}
+
+__all__ = ["ORACLES", "Influence", "Oracle", "Words"]

@@ -1,0 +1,210 @@
+"""What a frequency oracle is: a locally private report of one value of k, and exact sums of many reports.
+
+One oracle, one file beside this one; the registry is in the package.
+
+Notation: p = P(a report supports its holder's value), q = P(it supports any other given value), N~ = unbiased totals.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ldptree.errors import ConfigError, DataError
+from ldptree.oracles.words import Words
+
+
+@dataclass(frozen=True)
+class Influence:
+    """What dishonest holders can do to the unbiased totals, in holders.
+
+    Attributes:
+        one: the largest shift that one dishonest report causes to one total.
+        one_percent: the same for one per cent of n holders (rounded up) who agree.
+        totals_at_once: how many totals one report can shift that far at the same time.
+    """
+
+    one: float
+    one_percent: float
+    totals_at_once: int
+
+
+@dataclass(frozen=True)
+class Oracle(ABC):
+    """A frequency oracle for one value of k, defined by integers alone.
+
+    Attributes:
+        k: size of the alphabet, at least 2 (the last value is "outside").
+    """
+
+    name: ClassVar[str]
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.k, int) and 2 <= self.k <= 2**31):
+            raise ConfigError(f"{self.name}: an alphabet of {self.k} values; it must have 2 to 2^31")
+
+    @classmethod
+    @abstractmethod
+    def for_budget(cls, epsilon: float, k: int) -> Self:
+        """The oracle over k values that spends at most epsilon.
+
+        Raises:
+            ConfigError: epsilon is not positive and finite, or so small that reports would carry nothing.
+        """
+
+    @classmethod
+    @abstractmethod
+    def from_thresholds(cls, k: int, thresholds: Mapping[str, int]) -> Self:
+        """The oracle with these integers, as `thresholds` gives them.
+
+        Raises:
+            ConfigError: a threshold is absent, unknown or out of range.
+        """
+
+    @property
+    @abstractmethod
+    def thresholds(self) -> dict[str, int]:
+        """The integers that define it: each is the probability of a coin, times 2^64."""
+
+    @property
+    @abstractmethod
+    def p(self) -> float:
+        """P(a report supports its holder's value)."""
+
+    @property
+    @abstractmethod
+    def q(self) -> float:
+        """P(a report supports another given value)."""
+
+    @property
+    @abstractmethod
+    def gap(self) -> float:
+        """p - q, from the integers (not from the rounded p and q)."""
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> float:
+        """The epsilon of the integers in use, rounded up: no likelihood ratio of a report exceeds e^it."""
+
+    @property
+    @abstractmethod
+    def report_bytes(self) -> int:
+        """Size of one report as it is stored."""
+
+    @abstractmethod
+    def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[Any]:
+        """One report a holder: the holder's side.
+
+        Args:
+            values: int64 [n], each in 0 .. k - 1.
+            words: the coins.
+
+        Returns:
+            The reports, one row a holder (the type is the oracle's own).
+
+        Raises:
+            DataError: a value is out of range.
+        """
+
+    @abstractmethod
+    def aggregate(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+        """How many reports support each value, int64 [k]: the curator's side. Sums over shards may be added.
+
+        Raises:
+            DataError: the reports are not of this oracle's shape or alphabet.
+        """
+
+    @abstractmethod
+    def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
+        """Draw what `aggregate(randomize(...))` would give for holders whose values have these counts.
+
+        `counts` and the result are int64 [k]. The distribution is the same up to numpy's floating-point
+        samplers. A simulation device: whoever calls it has seen the true counts, so it gives totals of a trial
+        run, never of real holders.
+        """
+
+    @abstractmethod
+    def variance_of_sums(
+        self,
+        *,
+        weights: ArrayLike,
+        squares: ArrayLike,
+        weighted: ArrayLike,
+        weighted_squares: ArrayLike,
+        n: int,
+    ) -> NDArray[np.float64]:
+        """Exact noise variance of sum_k a_k N~_k, from four sums over the k values; arrays entry by entry.
+
+        Args:
+            weights: sum of a_k.
+            squares: sum of a_k^2.
+            weighted: sum of c_k a_k, c_k the number of holders whose value is k.
+            weighted_squares: sum of c_k a_k^2.
+            n: number of reports, the sum of c_k.
+        """
+
+    @abstractmethod
+    def influence(self, n: int) -> Influence:
+        """What one dishonest holder, and one per cent of n, can move."""
+
+    def unbias(self, raw: NDArray[np.int64], n: int) -> NDArray[np.float64]:
+        """Unbiased number of holders with each value, float64 [k], from raw support counts of n reports."""
+        totals: NDArray[np.float64] = (np.asarray(raw, dtype=np.float64) - n * self.q) / self.gap
+        return totals
+
+    def linear_variance(self, weights: ArrayLike, counts: ArrayLike, n: int) -> Any:
+        """Exact noise variance of sum_k weights_k N~_k when counts_k holders have value k.
+
+        Args:
+            weights: float [k], or [k, m] for m sums at once.
+            counts: float [k], the true counts (or what stands in for them); their sum is n.
+            n: number of reports.
+
+        Returns:
+            float, or float64 [m]; in holders squared.
+        """
+        weights = np.asarray(weights, dtype=np.float64)
+        counts = np.asarray(counts, dtype=np.float64)
+        variance = self.variance_of_sums(
+            weights=weights.sum(axis=0),
+            squares=(weights**2).sum(axis=0),
+            weighted=counts @ weights,
+            weighted_squares=counts @ weights**2,
+            n=n,
+        )
+        return float(variance) if weights.ndim == 1 else variance
+
+    def mean_variance(self) -> float:
+        """Noise variance per holder of one total, N~_k / sqrt(n), where every value is equally frequent."""
+        return float(
+            self.variance_of_sums(weights=1, squares=1, weighted=1 / self.k, weighted_squares=1 / self.k, n=1)
+        )
+
+    def _influence(self, n: int, totals_at_once: int) -> Influence:
+        one = 1 / self.gap
+        return Influence(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=totals_at_once)
+
+    def _checked(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        values = np.ascontiguousarray(values, dtype=np.int64)
+        if values.ndim != 1 or (values.size and (values.min() < 0 or values.max() >= self.k)):
+            raise DataError(f"{self.name}: values must be one-dimensional and in 0 .. {self.k - 1}")
+        return values
+
+
+def checked_thresholds(name: str, found: Mapping[str, int], expected: tuple[str, ...]) -> tuple[int, ...]:
+    """The thresholds in the order expected.
+
+    Raises:
+        ConfigError: one is absent, unknown or not an integer.
+    """
+    if set(found) != set(expected) or any(type(v) is not int for v in found.values()):
+        raise ConfigError(f"{name}: thresholds must be exactly the integers {', '.join(expected)}")
+    return tuple(found[key] for key in expected)

@@ -1,0 +1,253 @@
+"""Unary encoding: a report is k bits, each flipped apart (Wang, Blocki, Li, Jha 2017).
+
+The holder's own bit is 1 with probability p, each other bit with probability q, independently. Optimised
+(oue): p = 1/2, q = 1 / (e^eps + 1). Privacy: eps-LDP, the worst likelihood ratio is p (1 - q) / (q (1 - p)).
+Noise variance of one total: n q (1 - q) / (p - q)^2 + c_k (1 - p - q) / (p - q), totals are
+independent of each other. For oue the first part is 4 n e^eps / (e^eps - 1)^2, the second c_k.
+
+A report is stored as packed bits, uint8 [ceil(k / 8)], value 0 in the lowest bit of the first byte, the bits
+past k zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ldptree.compiled import compiled
+from ldptree.errors import ConfigError, DataError
+from ldptree.oracles.coins import WORD, checked_epsilon, exp, log_up, threshold_above
+from ldptree.oracles.oracle import Influence, Oracle, checked_thresholds
+from ldptree.oracles.words import Words
+
+# words drawn at once: half a megabyte, which stays in the cache
+_BLOCK = 2**16
+# digits that are drawn for every lane of 64 bits: all of them are decided after about log2(64) + 4/3 digits
+_COMMON_DIGITS = 7
+# words that a lane takes on average
+_WORDS_A_LANE = 8.0
+# reports counted at once: padded to whole words, they stay in the cache
+_COUNTED = 1020
+
+
+@dataclass(frozen=True)
+class Unary(Oracle):
+    """Unary encoding with P(own bit) = own / 2^64 and P(another bit) = other / 2^64. Reports: uint8 [n, ceil(k/8)].
+
+    Raises:
+        ConfigError: not 1 <= other < own < 2^64.
+    """
+
+    own: int
+    other: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.other < self.own < WORD:
+            raise ConfigError(
+                f"{self.name}: thresholds must be 1 <= other < own < 2^64, found {self.other} and {self.own} "
+                "(epsilon too small?)"
+            )
+
+    @classmethod
+    def for_budget(cls, epsilon: float, k: int) -> Self:
+        """The oracle over k values that spends at most epsilon."""
+        own, other = cls._thresholds_for(checked_epsilon(epsilon))
+        oracle = cls(k, own, other)
+        while oracle.epsilon > epsilon:  # only where rounding up the logarithm passed the claim
+            oracle = cls(k, own, oracle.other + 1)
+        return oracle
+
+    @classmethod
+    def _thresholds_for(cls, epsilon: float) -> tuple[int, int]:
+        """own and other, rounded towards more privacy."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_thresholds(cls, k: int, thresholds: Mapping[str, int]) -> Self:
+        """The oracle with these integers."""
+        return cls(k, *checked_thresholds(cls.name, thresholds, ("own", "other")))
+
+    @property
+    def thresholds(self) -> dict[str, int]:
+        """The integers that define it."""
+        return {"own": self.own, "other": self.other}
+
+    @cached_property
+    def p(self) -> float:
+        """P(a report supports its holder's value)."""
+        return float(Fraction(self.own, WORD))
+
+    @cached_property
+    def q(self) -> float:
+        """P(a report supports another given value)."""
+        return float(Fraction(self.other, WORD))
+
+    @cached_property
+    def gap(self) -> float:
+        """p - q, from the integers."""
+        return float(Fraction(self.own - self.other, WORD))
+
+    @cached_property
+    def epsilon(self) -> float:
+        """The epsilon of the integers, rounded up."""
+        return log_up(Fraction(self.own * (WORD - self.other), self.other * (WORD - self.own)))
+
+    @property
+    def report_bytes(self) -> int:
+        """k bits, in whole bytes."""
+        return -(-self.k // 8)
+
+    def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint8]:
+        """k coins a holder, 64 at a time: packed bits, uint8 [n, ceil(k/8)]."""
+        values = self._checked(values)
+        reports = np.empty((values.size, self.report_bytes), dtype=np.uint8)
+        digits = _digits(self.other)
+        n_lanes = -(-self.k // 64)
+        # a report begins only where words are left for the longest it can need: whether a report is begun
+        # must not depend on its own coins
+        longest = 1 + 64 * n_lanes
+        done = 0
+        while done < values.size:
+            expected = int(1.1 * (values.size - done) * (1 + n_lanes * _WORDS_A_LANE))
+            block = words.block(min(expected, _BLOCK) + longest)
+            done = _draw_reports(values, self.k, np.uint64(self.own), digits, block, longest, reports, done)
+        return reports
+
+    def aggregate(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+        """How many reports have each bit set, int64 [k]."""
+        reports = np.asarray(reports)
+        if reports.ndim != 2 or reports.shape[1] != self.report_bytes or reports.dtype != np.uint8:
+            raise DataError(
+                f"{self.name}: reports are bytes [n, {self.report_bytes}], "
+                f"found {reports.dtype} of shape {reports.shape}"
+            )
+        n_lanes = -(-self.k // 64)
+        counts = np.zeros(64 * n_lanes, dtype=np.int64)
+        padded = np.zeros((min(_COUNTED, reports.shape[0]), 8 * n_lanes), dtype=np.uint8)
+        for start in range(0, reports.shape[0], _COUNTED):
+            block = reports[start : start + _COUNTED]
+            padded[: block.shape[0], : self.report_bytes] = block
+            _count_bits(padded[: block.shape[0]].view(np.uint64), counts)
+        return counts[: self.k].copy()
+
+    def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
+        """Two binomials a value: the own bits and the others (a simulation device)."""
+        counts = np.asarray(counts, dtype=np.int64)
+        totals: NDArray[np.int64] = generator.binomial(counts, self.p) + generator.binomial(
+            counts.sum() - counts, self.q
+        )
+        return totals
+
+    def variance_of_sums(
+        self,
+        *,
+        weights: ArrayLike,
+        squares: ArrayLike,
+        weighted: ArrayLike,
+        weighted_squares: ArrayLike,
+        n: int,
+    ) -> NDArray[np.float64]:
+        """Exact; values are independent, so sums of weights are of no matter."""
+        # only squares count, and p (1 - p) - q (1 - q) = (p - q) (1 - p - q)
+        squares, weighted_squares = (np.asarray(a, dtype=np.float64) for a in (squares, weighted_squares))
+        from_others = n * self.q * (1 - self.q) / self.gap**2 * squares
+        from_own = (1 - self.p - self.q) / self.gap * weighted_squares
+        variance: NDArray[np.float64] = from_others + from_own
+        return variance
+
+    def influence(self, n: int) -> Influence:
+        """A dishonest report may set every bit, and so shift every total at once."""
+        return self._influence(n, totals_at_once=self.k)
+
+
+@dataclass(frozen=True)
+class Oue(Unary):
+    """Optimised unary encoding: the own bit is a fair coin."""
+
+    name: ClassVar[str] = "oue"
+
+    @classmethod
+    def _thresholds_for(cls, epsilon: float) -> tuple[int, int]:
+        return WORD // 2, threshold_above(Decimal(1), exp(epsilon) + 1)
+
+
+def _digits(threshold: int) -> NDArray[np.uint64]:
+    """The 64 binary digits of threshold / 2^64 after the point, each as a word of equal bits: uint64 [64]."""
+    return np.array([(threshold >> (63 - i) & 1) * (WORD - 1) for i in range(64)], dtype=np.uint64)
+
+
+@compiled
+def _draw_reports(values, k, own, digits, words, longest, reports, start):  # type: ignore[no-untyped-def]
+    """Fill reports from row `start` on, while the words suffice; the row to go on with.
+
+    64 bits are drawn side by side: word i holds the i-th binary digit of 64 uniform numbers, and each number
+    is compared with the threshold digit by digit until none of the 64 is undecided. First digits are drawn
+    for all lanes at once: nearly every lane needs them, and the loop over lanes becomes vector instructions.
+    """
+    zero = np.uint64(0)
+    one = np.uint64(1)
+    byte = np.uint64(255)
+    n_bytes = reports.shape[1]
+    n_lanes = (k + 63) // 64
+    bits = np.empty(n_lanes, dtype=np.uint64)
+    undecided = np.empty(n_lanes, dtype=np.uint64)
+    at = 0
+    row = start
+    while row < values.size and at + longest <= words.size:
+        own_bit = words[at] < own
+        at += 1
+        bits[:] = zero
+        undecided[:] = ~zero
+        for i in range(_COMMON_DIGITS):
+            digit = digits[i]
+            drawn = words[at : at + n_lanes]
+            for lane in range(n_lanes):
+                bits[lane] |= undecided[lane] & digit & ~drawn[lane]
+                undecided[lane] &= ~(drawn[lane] ^ digit)
+            at += n_lanes
+        for lane in range(n_lanes):
+            i = _COMMON_DIGITS
+            while undecided[lane] != zero and i < 64:
+                bits[lane] |= undecided[lane] & digits[i] & ~words[at]
+                undecided[lane] &= ~(words[at] ^ digits[i])
+                at += 1
+                i += 1
+        place = one << np.uint64(values[row] & 63)
+        bits[values[row] >> 6] &= ~place
+        if own_bit:
+            bits[values[row] >> 6] |= place
+        bits[n_lanes - 1] &= ~zero >> np.uint64(64 * n_lanes - k)
+        for i in range(n_bytes):
+            reports[row, i] = np.uint8((bits[i >> 3] >> np.uint64(8 * (i & 7))) & byte)
+        row += 1
+    return row
+
+
+@compiled
+def _count_bits(packed, counts):  # type: ignore[no-untyped-def]
+    """Add to counts, int64 [64 * lanes], the set bits of each column of packed, uint64 [n, lanes].
+
+    Eight byte-wide counters share a word; they are emptied before they can overflow, every 255 rows.
+    """
+    n, n_lanes = packed.shape
+    ones = np.uint64(0x0101010101010101)
+    counters = np.empty((8, n_lanes), dtype=np.uint64)
+    for start in range(0, n, 255):
+        counters[:] = np.uint64(0)
+        for row in range(start, min(start + 255, n)):
+            for shift in range(8):
+                for lane in range(n_lanes):
+                    counters[shift, lane] += (packed[row, lane] >> np.uint64(shift)) & ones
+        for lane in range(n_lanes):
+            for shift in range(8):
+                for byte in range(8):
+                    amount = (counters[shift, lane] >> np.uint64(8 * byte)) & np.uint64(255)
+                    counts[64 * lane + 8 * byte + shift] += np.int64(amount)

@@ -1,0 +1,181 @@
+"""A partition put into the units of the raw data: cells of raw rows, with no scaled copy of them ever made.
+
+A numeric test becomes a comparison with the largest raw value that scaling leaves at or below the threshold;
+a one-hot test becomes a question for one level. Cells are the same, row for row, as on encoded rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.compiled import compiled
+from ldptree.encoding import Encoding, Feature, NumericFeature
+from ldptree.errors import DataError
+from ldptree.partition.tree import LEAF, Partition
+from ldptree.ranges import largest_raw, scale
+
+# where a missing value goes
+LEFT, RIGHT, STOP = 1, 0, -1
+
+
+@dataclass(frozen=True, eq=False)
+class RawTree:
+    """A partition in raw units; read-only arrays, one entry a node.
+
+    A row goes left where `x <= threshold` at a numeric test (level -1; a threshold of NaN sends every value
+    right), where `x != level` at a question for a level, and where `missing` says so if x is missing.
+
+    Attributes:
+        partition: the partition on encoded rows; node ids are its own.
+        encoding: the encoding it was grown under.
+        column: int32 [nodes], index into `encoding.columns`; -1 at a leaf.
+        level: int32 [nodes], the level asked for, an index into the feature's levels; -1 at a numeric test.
+        threshold: float64 [nodes], may be infinite or NaN.
+        missing: int8 [nodes], 1 left, 0 right, -1 the row has no cell.
+    """
+
+    partition: Partition
+    encoding: Encoding
+    column: NDArray[np.int32]
+    level: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    missing: NDArray[np.int8]
+
+    @classmethod
+    def of(cls, partition: Partition, encoding: Encoding) -> Self:
+        """The partition in the units of the encoding's raw columns.
+
+        Raises:
+            DataError: the partition tests a column that the encoding does not have.
+        """
+        if partition.feature.max() >= encoding.n_encoded:
+            raise DataError(f"partition tests column {partition.feature.max()}, of {encoding.n_encoded}")
+        n = partition.n_nodes
+        column, level = np.full(n, LEAF, dtype=np.int32), np.full(n, -1, dtype=np.int32)
+        threshold, missing = np.zeros(n), np.full(n, STOP, dtype=np.int8)
+        places = [(j, place) for j, f in enumerate(encoding.features) for place in range(len(f.names))]
+        for node in np.flatnonzero(partition.feature != LEAF):
+            column[node], place = places[partition.feature[node]]
+            feature = encoding.features[column[node]]
+            t = float(partition.threshold[node])
+            level[node], threshold[node] = _test(feature, place, t)
+            missing[node] = _missing(feature, place, t)
+        for array in (column, level, threshold, missing):
+            array.setflags(write=False)
+        return cls(partition, encoding, column, level, threshold, missing)
+
+    @cached_property
+    def columns_used(self) -> tuple[str, ...]:
+        """The raw columns that some test looks at, in the encoding's order."""
+        return tuple(self.encoding.columns[j] for j in np.unique(self.column[self.column != LEAF]))
+
+    def apply(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.int32]:
+        """The cell of each raw row, int32 [n]; -1 where a test meets a missing value that no rule fills.
+
+        Args:
+            raw: a raw matrix, float64 [n, columns], in row or column order.
+            columns: names of its columns, where they are not all of the encoding's; `columns_used` suffice.
+
+        Raises:
+            DataError: a column in use is absent, or the matrix has another number of columns.
+        """
+        names = self.encoding.columns if columns is None else tuple(columns)
+        raw = np.asarray(raw, dtype=np.float64)
+        if raw.ndim != 2 or raw.shape[1] != len(names):
+            raise DataError(f"raw rows have shape {raw.shape}, expected [n, {len(names)}]")
+        found = {name: j for j, name in enumerate(names)}
+        absent = [name for name in self.columns_used if name not in found]
+        if absent:
+            raise DataError(f"raw rows lack the columns {', '.join(absent)}, which the partition tests")
+        place = np.array([found.get(name, -1) for name in self.encoding.columns])
+        if not (raw.flags.c_contiguous or raw.flags.f_contiguous):
+            raw = np.ascontiguousarray(raw)
+        cells = np.empty(raw.shape[0], dtype=np.int32)
+        tree = self.partition
+        at = np.where(self.column == LEAF, LEAF, place[self.column]).astype(np.int32)
+        _walk_raw(
+            raw, at, self.level, self.threshold, self.missing, tree.left, tree.right, tree.cell_of_node, cells
+        )
+        return cells
+
+    def describe(self, node: int) -> str:
+        """The test at an inner node in words, as it holds for rows that go left: "trip_miles <= 3.2".
+
+        Raises:
+            DataError: the node is a leaf.
+        """
+        if self.column[node] == LEAF:
+            raise DataError(f"node {node} is a leaf: it asks nothing (see where)")
+        return self._words(node, is_left=True)
+
+    def where(self, node: int) -> str:
+        """Who lives in the node, in words: the tests from the root on; "everyone" for the root."""
+        tests: list[str] = []
+        while (above := int(self.partition.parent[node])) != LEAF:
+            tests.append(self._words(above, is_left=int(self.partition.left[above]) == node))
+            node = above
+        return " and ".join(reversed(tests)) or "everyone"
+
+    def _words(self, node: int, *, is_left: bool) -> str:
+        feature = self.encoding.features[self.column[node]]
+        threshold = float(self.threshold[node])
+        goes_missing = self.missing[node] != STOP and (self.missing[node] == LEFT) == is_left
+        if self.level[node] >= 0 and not isinstance(feature, NumericFeature):
+            test = f"{feature.column} is {'not ' if is_left else ''}{feature.levels[self.level[node]]}"
+        elif np.isfinite(threshold):
+            test = f"{feature.column} {'<=' if is_left else '>'} {threshold:.6g}"
+        elif np.isnan(threshold) != is_left:  # every value that is there goes this way
+            return f"{feature.column} is anything" if goes_missing else f"{feature.column} is not missing"
+        else:
+            return f"{feature.column} is missing" if goes_missing else f"{feature.column} is nothing"
+        return f"{test} or missing" if goes_missing else test
+
+
+def _test(feature: Feature, place: int, t: float) -> tuple[int, float]:
+    """Level and raw threshold of the test `encoded column <= t`; place counts within the feature."""
+    if isinstance(feature, NumericFeature) and place == 0:
+        return -1, np.nan if t < 0 else largest_raw(t, feature.minimum, feature.maximum)
+    is_level = not isinstance(feature, NumericFeature) and place < len(feature.levels)
+    if is_level and 0 <= t < 1:
+        return place, 0.0
+    # the mark of a missing value (0 where the value is there), or a test that parts nothing
+    return -1, np.inf if t >= 0 else np.nan
+
+
+def _missing(feature: Feature, place: int, t: float) -> int:
+    """Where a missing value goes: what its encoded value compares to."""
+    if isinstance(feature, NumericFeature):
+        if feature.fill is None:
+            return STOP
+        encoded = 1.0 if place else float(scale(feature.fill, feature.minimum, feature.maximum))
+    elif feature.missing_level:
+        encoded = float(place == len(feature.levels))
+    elif feature.fill is not None:
+        encoded = float(place == feature.fill)
+    else:
+        return STOP
+    return LEFT if encoded <= t else RIGHT
+
+
+@compiled
+def _walk_raw(raw, column, level, threshold, missing, left, right, cell_of_node, cells):  # type: ignore[no-untyped-def]
+    for row in range(raw.shape[0]):
+        node = 0
+        while column[node] >= 0:
+            x = raw[row, column[node]]
+            if np.isnan(x):
+                if missing[node] < 0:
+                    break
+                goes_left = missing[node] == 1
+            elif level[node] >= 0:
+                goes_left = x != level[node]
+            else:
+                goes_left = x <= threshold[node]
+            node = left[node] if goes_left else right[node]
+        cells[row] = cell_of_node[node]  # -1 where the walk stopped at an inner node

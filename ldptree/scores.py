@@ -1,0 +1,118 @@
+"""How good predictions are: accuracy, balanced accuracy, AUC, log loss and the confusion table.
+
+What lives here: arithmetic on labels and probabilities already in memory. What does not: which rows are
+scored, and the baselines beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldptree.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SMALLEST_PROBABILITY = 1e-15
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scores:
+    """Scores of one set of predictions.
+
+    Attributes:
+        n: rows scored.
+        n_outside: rows whose label is none of the classes; they count as missed in `accuracy` and nowhere
+            else.
+        accuracy: share of rows predicted rightly.
+        balanced_accuracy: mean over the classes that occur of the share predicted rightly.
+        auc: area under the receiver operating curve of the positive class; for more classes the mean over
+            those that occur of each class against the rest. None where only one class occurs.
+        log_loss: mean of -ln(probability of the true class), probabilities no smaller than 1e-15, in nats.
+        confusion: int64 [C, C], rows true class, columns predicted class.
+    """
+
+    n: int
+    n_outside: int
+    accuracy: float
+    balanced_accuracy: float
+    auc: float | None
+    log_loss: float
+    confusion: NDArray[np.int64]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain numbers and lists."""
+        return {
+            "n": self.n,
+            "n_outside": self.n_outside,
+            "accuracy": self.accuracy,
+            "balanced_accuracy": self.balanced_accuracy,
+            "auc": self.auc,
+            "log_loss": self.log_loss,
+            "confusion": self.confusion.tolist(),
+        }
+
+
+def score(
+    labels: NDArray[np.integer],
+    probabilities: NDArray[np.float64],
+    predictions: NDArray[np.integer] | None = None,
+    *,
+    positive: int = 1,
+) -> Scores:
+    """Score `probabilities` [n, C] against `labels` [n].
+
+    Args:
+        labels: class indices; -1 = none of the classes.
+        probabilities: a row sums to 1.
+        predictions: [n] predicted class indices; left out, the most probable class (of equals the first).
+        positive: the class whose AUC is wanted where there are two.
+
+    Raises:
+        DataError: no row at all, or none with a label among the classes, or shapes that do not fit.
+    """
+    n, n_classes = probabilities.shape
+    if labels.shape != (n,) or labels.max(initial=-1) >= n_classes or labels.min(initial=0) < -1:
+        raise DataError(f"scores: labels {labels.shape} do not fit probabilities {probabilities.shape}")
+    predicted = probabilities.argmax(axis=1) if predictions is None else predictions
+    is_known = labels >= 0
+    if not is_known.any():
+        raise DataError("scores: no row to score has a label among the classes; hold back more rows")
+    truth, shares = labels[is_known], probabilities[is_known]
+    table = np.zeros((n_classes, n_classes), dtype=np.int64)
+    np.add.at(table, (truth, predicted[is_known]), 1)
+    occurs = table.sum(axis=1) > 0
+    right = np.diag(table)[occurs] / table.sum(axis=1)[occurs]
+    own = np.maximum(shares[np.arange(truth.size), truth], SMALLEST_PROBABILITY)
+    return Scores(
+        n=n,
+        n_outside=int(n - truth.size),
+        accuracy=float(np.trace(table) / n),
+        balanced_accuracy=float(right.mean()),
+        auc=_mean_auc(truth, shares, [positive] if n_classes == 2 else list(np.flatnonzero(occurs))),
+        log_loss=float(-np.log(own).mean()),
+        confusion=table,
+    )
+
+
+def _mean_auc(truth: NDArray[np.integer], shares: NDArray[np.float64], classes: list[int]) -> float | None:
+    areas = [area for k in classes if (area := auc(truth == k, shares[:, k])) is not None]
+    return float(np.mean(areas)) if areas else None
+
+
+def auc(is_positive: NDArray[np.bool_], values: NDArray[np.float64]) -> float | None:
+    """Probability that a positive row has the larger value than a negative one, ties counted half.
+
+    None where there is no positive or no negative row.
+    """
+    n_positive = int(is_positive.sum())
+    n_negative = is_positive.size - n_positive
+    if n_positive == 0 or n_negative == 0:
+        return None
+    _, place, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    middle_rank = np.cumsum(sizes) - (sizes - 1) / 2.0
+    ranks = float(middle_rank[place[is_positive]].sum())
+    return (ranks - n_positive * (n_positive + 1) / 2.0) / (n_positive * n_negative)

@@ -1,0 +1,200 @@
+"""The unbiased totals of one round of reports: per cell and class, with the exact variance of what is made of them.
+
+Reports become raw counts in the oracles; what is concluded from totals is in weighting, pruning and model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ldptree.errors import DataError
+from ldptree.oracles.oracle import Oracle
+from ldptree.partition.tree import Partition
+
+
+@dataclass(frozen=True)
+class NodeTotals:
+    """Totals of every node: the sum over the cells below it. All arrays have one entry a node.
+
+    Attributes:
+        counts: float64 [nodes, classes], unbiased.
+        n_cells: int64 [nodes], cells below the node, itself included.
+        margin_variance: float64 [nodes], noise variance of `margins`.
+        count_variance: float64 [nodes], noise variance of the node's total count.
+    """
+
+    counts: NDArray[np.float64]
+    n_cells: NDArray[np.int64]
+    margin_variance: NDArray[np.float64]
+    count_variance: NDArray[np.float64]
+
+    @property
+    def margins(self) -> NDArray[np.float64]:
+        """A = class 1 minus half of the node's total, float64 [nodes]."""
+        return _margins(self.counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Unbiased numbers of private holders per cell and class.
+
+    Attributes:
+        counts: float64 [cells, classes], unbiased: noise makes them negative or broken numbers.
+        n_private: holders who reported.
+        oracle: the oracle they used, over `cells * classes + 1` values.
+        depth: depth of the partition the reports speak of.
+        round: number of the round they were collected in.
+        outside: unbiased number of holders whose value was the extra one, "outside".
+
+    Raises:
+        DataError: the shape of counts does not fit the oracle's alphabet.
+    """
+
+    counts: NDArray[np.float64]
+    n_private: int
+    oracle: Oracle
+    depth: int
+    round: int = 1
+    outside: float = 0.0
+
+    def __post_init__(self) -> None:
+        counts = np.array(self.counts, dtype=np.float64)
+        if counts.ndim != 2 or counts.shape[1] < 2 or counts.size + 1 != self.oracle.k:
+            raise DataError(
+                f"totals: counts have shape {counts.shape}, the oracle has {self.oracle.k} values"
+            )
+        counts.setflags(write=False)
+        object.__setattr__(self, "counts", counts)
+
+    @classmethod
+    def from_raw(
+        cls,
+        raw: NDArray[np.int64],
+        *,
+        oracle: Oracle,
+        n_private: int,
+        n_classes: int,
+        depth: int,
+        round: int = 1,  # noqa: A002 - the field's name
+    ) -> Self:
+        """Totals from an oracle's raw counts, int64 [k], of n_private reports (the sum over all shards)."""
+        unbiased = oracle.unbias(raw, n_private)
+        counts = unbiased[:-1].reshape(-1, n_classes)
+        return cls(counts, n_private, oracle, depth, round, outside=float(unbiased[-1]))
+
+    @property
+    def n_cells(self) -> int:
+        """L, rows of counts."""
+        return int(self.counts.shape[0])
+
+    @property
+    def n_classes(self) -> int:
+        """Columns of counts."""
+        return int(self.counts.shape[1])
+
+    @cached_property
+    def cell_counts(self) -> NDArray[np.float64]:
+        """U~, the unbiased number of holders in each cell, float64 [cells]."""
+        sums: NDArray[np.float64] = self.counts.sum(axis=1)
+        return sums
+
+    @cached_property
+    def margins(self) -> NDArray[np.float64]:
+        """A~ = class 1 minus half of the cell, float64 [cells]: its sign is the decision (LPCT eq. 8)."""
+        return _margins(self.counts)
+
+    @cached_property
+    def _likely(self) -> NDArray[np.float64]:
+        """Counts for variance formulas, [k]: the unbiased ones, none negative, scaled to sum to n."""
+        likely = np.append(np.maximum(self.counts.ravel(), 0.0), max(self.outside, 0.0))
+        total = likely.sum()
+        return (
+            likely * (self.n_private / total)
+            if total > 0
+            else np.full(self.oracle.k, self.n_private / self.oracle.k)
+        )
+
+    def variance(self, weights: ArrayLike) -> float:
+        """Noise variance of the sum of weights * counts, weights float [cells, classes]; in holders squared.
+
+        Exact for the mechanism (covariances included) at the true counts; the unbiased counts stand in for
+        them, made non-negative and scaled to sum to n_private.
+        """
+        weights = np.asarray(weights, dtype=np.float64)
+        if weights.shape != self.counts.shape:
+            raise DataError(f"totals: weights have shape {weights.shape}, counts {self.counts.shape}")
+        return float(
+            self.oracle.linear_variance(np.append(weights.ravel(), 0.0), self._likely, self.n_private)
+        )
+
+    @cached_property
+    def margin_variance(self) -> NDArray[np.float64]:
+        """Noise variance of each cell's margin, float64 [cells]."""
+        return self.cell_variance(self._margin_weights)
+
+    @cached_property
+    def count_variance(self) -> NDArray[np.float64]:
+        """Noise variance of each cell's total count, float64 [cells]."""
+        return self.cell_variance(np.ones(self.n_classes))
+
+    def cell_variance(self, class_weights: ArrayLike) -> NDArray[np.float64]:
+        """Noise variance of the sum over classes of class_weights * counts, in each cell: float64 [cells].
+
+        As `variance`, for one linear form a cell; class_weights is float [classes].
+        """
+        return self._variances(class_weights, self._likely_counts, np.ones(self.n_cells))
+
+    def roll_up(self, partition: Partition) -> NodeTotals:
+        """The totals of every node of the partition they were collected on.
+
+        Raises:
+            DataError: the partition has another number of cells.
+        """
+        if partition.n_leaves != self.n_cells:
+            raise DataError(f"totals: {self.n_cells} cells, the partition has {partition.n_leaves}")
+        cells, nodes = partition.paths()
+        n_cells = np.bincount(nodes, minlength=partition.n_nodes)
+        likely = _sum_by(nodes, self._likely_counts[cells], partition.n_nodes)
+        return NodeTotals(
+            counts=_sum_by(nodes, self.counts[cells], partition.n_nodes),
+            n_cells=n_cells,
+            margin_variance=self._variances(self._margin_weights, likely, n_cells),
+            count_variance=self._variances(np.ones(self.n_classes), likely, n_cells),
+        )
+
+    @property
+    def _margin_weights(self) -> NDArray[np.float64]:
+        weights = np.full(self.n_classes, -0.5)
+        weights[1] = 0.5
+        return weights
+
+    @property
+    def _likely_counts(self) -> NDArray[np.float64]:
+        return self._likely[:-1].reshape(self.counts.shape)
+
+    def _variances(
+        self, class_weights: ArrayLike, likely: NDArray[np.float64], n_cells: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """The same class weights in groups of n_cells [groups] cells, which hold likely [groups, classes]."""
+        class_weights = np.asarray(class_weights, dtype=np.float64)
+        return self.oracle.variance_of_sums(
+            weights=n_cells * class_weights.sum(),
+            squares=n_cells * (class_weights**2).sum(),
+            weighted=likely @ class_weights,
+            weighted_squares=likely @ class_weights**2,
+            n=self.n_private,
+        )
+
+
+def _margins(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    margins: NDArray[np.float64] = counts[:, 1] - counts.sum(axis=1) / 2
+    return margins
+
+
+def _sum_by(groups: NDArray[np.int32], values: NDArray[np.float64], n_groups: int) -> NDArray[np.float64]:
+    return np.stack([np.bincount(groups, column, n_groups) for column in values.T], axis=1)

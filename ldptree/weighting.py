@@ -1,0 +1,351 @@
+"""How far the public rows are believed beside the private totals: one margin per node, with its variance.
+
+What lives here: the masses of the cells, a fixed or automatic lam (LPCT eq. 8), and the learned weighting,
+which reads off the private totals how far the public margins are from the private ones. What does not: the
+drawing of strength from neighbouring cells (`pruning`) and the choice of a class (`model`).
+
+The margin of a class in a cell is (its people) - (all people) / C for C classes, and theta is the margin
+per person: the class's share less 1/C, in [-1/C, 1 - 1/C]. For C = 2 that is LPCT's eta - 1/2. Margins of
+different cells have uncorrelated noise under every oracle, since their weights add up to 0 within a cell.
+
+Everything here is post-processing of private totals and costs no privacy.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ldptree.errors import ConfigError
+from ldptree.tree_gaussian import Levels, log_likelihood, posterior
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ldptree.partition.tree import Partition
+
+    Floats = NDArray[np.float64]
+
+ROOT_GRID = (0.0, 0.002, 0.02)
+STEP_GRID = (0.0, 0.002, 0.006, 0.02, 0.06)
+DECAY_GRID = (0.5, 1.0)
+NATS_PER_COMPONENT = 3.0
+"""What a non-zero component must add to the log likelihood: 1.5 gives in to small samples' noise, 5 is slow
+to learn (measured on real and synthetic pairs)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscrepancyPrior:
+    """The Gaussian process of D = private theta - public theta on the tree.
+
+    D_root ~ N(0, root) and D_child = D_parent + N(0, t_k) with t_k = step * decay^(k - 1) at depth k. All
+    zero: public and private people are alike.
+    """
+
+    root: float
+    step: float
+    decay: float
+
+    def innovation(self, max_depth: int) -> Floats:
+        """[max_depth + 1] variances, the root's first."""
+        steps = self.step * self.decay ** np.arange(max_depth, dtype=np.float64)
+        return np.concatenate([[self.root], steps])
+
+    @property
+    def n_components(self) -> int:
+        """How many of the root's and the steps' variances are not zero."""
+        return (self.root > 0) + (self.step > 0)
+
+
+ALIKE = DiscrepancyPrior(root=0.0, step=0.0, decay=1.0)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evidence:
+    """What the reports and the public rows say about one class, at every node.
+
+    Attributes:
+        private_margin: [nodes] unbiased sum of the private margins below the node.
+        private_noise: [nodes] the mechanism's variance of `private_margin`.
+        private_mass: [nodes] estimated private people below the node, at least 1 a cell (see `cell_masses`).
+        public_margin: [nodes] the same sum over public rows.
+        public_mass: [nodes] public rows below the node.
+        levels: the tree.
+        cell_nodes: [L] the node of each cell.
+        below: (cells, nodes), every pair of a cell and one of its ancestors or itself.
+        n_classes: C.
+        n_private: holders who have a cell (noisy, so not always a whole number).
+    """
+
+    private_margin: Floats
+    private_noise: Floats
+    private_mass: Floats
+    public_margin: Floats
+    public_mass: Floats
+    levels: Levels
+    cell_nodes: NDArray[np.integer]
+    below: tuple[NDArray[np.integer], NDArray[np.integer]]
+    n_classes: int
+    n_private: float
+
+    @property
+    def label_variance(self) -> float:
+        """Sampling variance of one person's margin where classes are even: (1/C) (1 - 1/C), 1/4 for two."""
+        return (1.0 - 1.0 / self.n_classes) / self.n_classes
+
+    def rolled_up(self, per_cell: Floats) -> Floats:
+        """[nodes] sums over the cells below each node of `per_cell` [L]."""
+        return roll_up(self.below, per_cell, self.levels.n_nodes)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Weighted:
+    """Private and public evidence put together, before pruning.
+
+    Attributes:
+        lam: the weight of a public row in private people, or None where it was learned.
+        theta: [nodes] estimated private margin per person.
+        variance: [nodes] its variance; infinite where there is no evidence at all.
+        private_share: [nodes] share in [0, 1] of the precision of `theta` that reports bring. A public
+            margin brings 1 / (its sampling variance + the variance that the chosen discrepancy allows).
+        discrepancy: [nodes] posterior mean of D = private theta - public theta.
+        discrepancy_variance: [nodes] its posterior variance; 0 where D was found to be exactly 0.
+        shift: [nodes] D averaged over the public rows below the node: what is added to the public theta.
+        shift_variance: [nodes] a bound of its variance (the cells' D as if fully correlated).
+        prior: the chosen discrepancy process; all zero for a fixed lam.
+    """
+
+    lam: float | None
+    theta: Floats
+    variance: Floats
+    private_share: Floats
+    discrepancy: Floats
+    discrepancy_variance: Floats
+    shift: Floats
+    shift_variance: Floats
+    prior: DiscrepancyPrior
+
+
+def roll_up(below: tuple[NDArray[np.integer], NDArray[np.integer]], per_cell: Floats, n_nodes: int) -> Floats:
+    """[nodes] sums of `per_cell` [L] over the cells below each node; `below` is `Partition.paths()`."""
+    cells, nodes = below
+    return np.bincount(nodes, weights=per_cell[cells], minlength=n_nodes).astype(np.float64)
+
+
+def cell_masses(private: Floats, noise: Floats, public: Floats, n_private: float) -> Floats:
+    """Estimate the private people of each cell: the noisy private count shrunk to the public share.
+
+    With the share that public rows (half a row added to each cell) give, m_j = n_P (U^Q_j + 1/2) / (n_Q +
+    L/2),
+
+        w_j = m_j + s2 / (s2 + noise_j + m_j) (U~_j - m_j),   s2 = max(mean_j((U~_j - m_j)^2 - noise_j -
+        m_j), 0),
+
+    and at least m_j / 10 and 1: a cell's noisy count may be negative, its mass may not.
+
+    Args:
+        private: [L] unbiased noisy private counts U~.
+        noise: [L] their noise variances.
+        public: [L] public counts U^Q.
+        n_private: holders who have a cell.
+    """
+    expected = n_private * (public + 0.5) / (public.sum() + 0.5 * public.size)
+    excess = private - expected
+    spread = max(float(np.mean(excess**2 - noise - expected)), 0.0)
+    shrunk = expected + spread / (spread + noise + expected) * excess
+    masses: Floats = np.maximum(np.maximum(shrunk, expected / 10.0), 1.0)
+    return masses
+
+
+def gather(
+    partition: Partition,
+    *,
+    private: Floats,
+    margin_noise: Floats,
+    mass_noise: Floats,
+    public: Floats,
+    n_private: float,
+    class_index: int,
+) -> Evidence:
+    """Put the totals of one class together, rolled up to every node.
+
+    Args:
+        partition: the tree, L leaves.
+        private: [L, C] unbiased private totals.
+        margin_noise: [L] noise variance of each cell's margin of this class.
+        mass_noise: [L] noise variance of each cell's count, classes together.
+        public: [L, C] public counts.
+        n_private: holders who have a cell.
+        class_index: the class whose margin is wanted.
+    """
+    n_classes = private.shape[1]
+    below = partition.paths()
+    n_nodes = partition.n_nodes
+
+    def rolled(per_cell: Floats) -> Floats:
+        return roll_up(below, per_cell, n_nodes)
+
+    private_count, public_count = private.sum(axis=1), public.sum(axis=1).astype(np.float64)
+    return Evidence(
+        private_margin=rolled(private[:, class_index] - private_count / n_classes),
+        private_noise=rolled(margin_noise),
+        private_mass=rolled(cell_masses(private_count, mass_noise, public_count, n_private)),
+        public_margin=rolled(public[:, class_index] - public_count / n_classes),
+        public_mass=rolled(public_count),
+        levels=Levels.of(partition.parent),
+        cell_nodes=partition.leaves,
+        below=below,
+        n_classes=n_classes,
+        n_private=n_private,
+    )
+
+
+def automatic_lam(n_cells: int, margin_variance: float) -> float:
+    """The inverse-variance lam, 1 + 4 L v_A: right where public and private people are alike.
+
+    A cell of n_P / L people has private margin variance n_P v_A + n_P / (4 L), which is 4 L v_A + 1 times
+    that of as many public rows. No private row is looked at.
+
+    Args:
+        n_cells: L.
+        margin_variance: v_A, the mechanism's variance of a cell's margin per holder.
+    """
+    return 1.0 + 4.0 * n_cells * margin_variance
+
+
+def weigh(evidence: Evidence, lam: float | str) -> Weighted:
+    """Combine private and public evidence under `lam`: "learned", "auto" or a number from 0 to infinity.
+
+    Raises:
+        ConfigError: `lam` is none of these.
+    """
+    if lam == "learned":
+        return learned(evidence)
+    if lam == "auto":
+        # Averaged over all cells, the noise depends on the mechanism and n, not on where the holders are.
+        per_holder = float(np.mean(evidence.private_noise[evidence.cell_nodes])) / evidence.n_private
+        return fixed(evidence, automatic_lam(evidence.cell_nodes.size, per_holder))
+    if isinstance(lam, str) or not lam >= 0:
+        raise ConfigError(f'lam = {lam!r}: use "learned", "auto", or a number from 0 (private alone) to inf')
+    return fixed(evidence, float(lam))
+
+
+def fixed(evidence: Evidence, lam: float) -> Weighted:
+    """LPCT eq. 8: theta = (A~ + lam A^Q) / (w + lam U^Q) with the paper's noisy denominator made positive.
+
+    The paper divides by U~ + lam U^Q, which the noise can make negative and so flip the class. With the
+    mass w > 0 instead, the class is the sign of A~ + lam A^Q, equal to the paper's wherever its denominator
+    is positive. lam = 0 is LPCT-P, lam = infinity LPCT-Q (theta 0 with infinite variance where no public
+    row is).
+    """
+    spread = evidence.label_variance
+    private_weight, public_weight = (0.0, 1.0) if math.isinf(lam) else (1.0, lam)
+    denominator = private_weight * evidence.private_mass + public_weight * evidence.public_mass
+    numerator = private_weight * evidence.private_margin + public_weight * evidence.public_margin
+    noise = private_weight**2 * (evidence.private_noise + spread * evidence.private_mass)
+    noise = noise + public_weight**2 * spread * evidence.public_mass
+    empty = denominator == 0
+    safe = np.where(empty, 1.0, denominator)
+    nothing = np.zeros_like(numerator)
+    return Weighted(
+        lam=lam,
+        theta=np.where(empty, 0.0, numerator / safe),
+        variance=np.where(empty, np.inf, noise / safe**2),
+        private_share=np.where(empty, 0.0, private_weight * evidence.private_mass / safe),
+        discrepancy=nothing,
+        discrepancy_variance=nothing,
+        shift=nothing,
+        shift_variance=nothing,
+        prior=ALIKE,
+    )
+
+
+def learned(evidence: Evidence) -> Weighted:
+    """Let the private totals say how far the public margins are off, cell by cell.
+
+    theta^P = A~ / w with variance v / w^2 + s / w and theta^Q = A^Q / U^Q with variance s / U^Q, s = 1/4
+    for two classes. In the cells, theta^P - theta^Q = D + noise with D a Gaussian process on the tree
+    (`DiscrepancyPrior`), chosen by maximum likelihood over a grid that holds 0, less `NATS_PER_COMPONENT`
+    for each non-zero component: D stays exactly 0 unless the totals speak against it. Then theta^P and
+    theta^Q + D are combined by inverse variance.
+
+    The combination's variance is 1 / (1/var^P + 1/var^Q) + b^2 Var(D), b the public share: the error of the
+    combination given D is uncorrelated with theta^P - theta^Q, from which D is learned.
+
+    The public share of evidence counts the public margin with the variance that the chosen process allows it.
+    """
+    private_theta, private_variance, public_theta, public_variance = _apart(evidence)
+    at = evidence.cell_nodes
+    observed = np.full(evidence.levels.n_nodes, np.nan)
+    variance = np.full(evidence.levels.n_nodes, np.inf)
+    observed[at] = private_theta[at] - public_theta[at]
+    variance[at] = private_variance[at] + public_variance[at]
+    prior = choose_discrepancy(evidence.levels, observed, variance)
+    believed = posterior(evidence.levels, observed, variance, prior.innovation(evidence.levels.max_depth))
+
+    def over_public_rows(per_node: Floats) -> Floats:
+        summed = evidence.rolled_up((per_node * evidence.public_mass)[at])
+        return np.divide(
+            summed, evidence.public_mass, out=np.zeros_like(summed), where=evidence.public_mass > 0
+        )
+
+    shift = over_public_rows(believed.mean)
+    shift_variance = over_public_rows(np.sqrt(believed.variance)) ** 2
+    private_precision, public_precision = 1.0 / private_variance, 1.0 / public_variance
+    precision = private_precision + public_precision
+    public_part = public_precision / precision
+    allowed = np.cumsum(prior.innovation(evidence.levels.max_depth))[_depths(evidence.levels)]
+    trusted = 1.0 / (public_variance + allowed)
+    return Weighted(
+        lam=None,
+        theta=(1.0 - public_part) * private_theta + public_part * (public_theta + shift),
+        variance=1.0 / precision + public_part**2 * shift_variance,
+        private_share=private_precision / (private_precision + trusted),
+        discrepancy=believed.mean,
+        discrepancy_variance=believed.variance,
+        shift=shift,
+        shift_variance=shift_variance,
+        prior=prior,
+    )
+
+
+def choose_discrepancy(levels: Levels, observed: Floats, variance: Floats) -> DiscrepancyPrior:
+    """The process of the grid with the largest penalised likelihood of `observed`; of equals, the simplest.
+
+    Args:
+        levels: the tree.
+        observed: [nodes] differences private - public theta, ignored where `variance` is infinite.
+        variance: [nodes] their noise variances.
+    """
+
+    def score(prior: DiscrepancyPrior) -> float:
+        fit = log_likelihood(levels, observed, variance, prior.innovation(levels.max_depth))
+        return fit - NATS_PER_COMPONENT * prior.n_components
+
+    steps = [(0.0, 1.0), *itertools.product(STEP_GRID[1:], DECAY_GRID)]
+    grid = (DiscrepancyPrior(root=r, step=s, decay=d) for r, (s, d) in itertools.product(ROOT_GRID, steps))
+    return max(grid, key=score)
+
+
+def _apart(evidence: Evidence) -> tuple[Floats, Floats, Floats, Floats]:
+    """theta and variance from the reports alone, then from the public rows alone (none: 0 and infinite)."""
+    spread, mass, public = evidence.label_variance, evidence.private_mass, evidence.public_mass
+    is_seen = public > 0
+    safe = np.where(is_seen, public, 1.0)
+    return (
+        evidence.private_margin / mass,
+        evidence.private_noise / mass**2 + spread / mass,
+        np.where(is_seen, evidence.public_margin / safe, 0.0),
+        np.where(is_seen, spread / safe, np.inf),
+    )
+
+
+def _depths(levels: Levels) -> NDArray[np.int64]:
+    """[nodes] depth of each node."""
+    depth = np.empty(levels.n_nodes, dtype=np.int64)
+    depth[levels.order] = np.repeat(np.arange(levels.max_depth + 1), np.diff(levels.starts))
+    return depth

@@ -1,0 +1,255 @@
+"""A run's configuration: what it may say, checked whole, every problem at once. Where data come from is `dataset`; no
+file is opened here but the TOML.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
+
+from ldptree.errors import ConfigError
+from schemas.catalogue import with_catalogue
+from schemas.dataset import DatasetSpec
+from schemas.manifest import Strict
+
+MAX_EPSILON = 64.0
+MAX_DEPTH = 62
+
+
+def _not_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("true and false are not numbers")
+    return value
+
+
+def _finite_epsilon(value: float) -> float:
+    if not 0.0 < value <= MAX_EPSILON:
+        raise ValueError(f"epsilon must be above 0 and at most {MAX_EPSILON:g}, got {value!r}")
+    return value
+
+
+def _lam(value: float | str) -> float | str:
+    if isinstance(value, float) and not value >= 0:
+        raise ValueError(
+            f'lam must be "learned", "auto", or a number from 0 (inf: public labels only), got {value!r}'
+        )
+    return value
+
+
+Epsilon = Annotated[float, BeforeValidator(_not_bool), AfterValidator(_finite_epsilon)]
+Depth = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=MAX_DEPTH)]
+Lam = Annotated[
+    Literal["learned", "auto"] | Annotated[float, BeforeValidator(_not_bool)], AfterValidator(_lam)
+]
+
+
+class ModelConfig(Strict):
+    """Which tree, and what is believed of private against public evidence."""
+
+    estimator: Literal["lpct"] = "lpct"
+    partition: Literal["cart", "max-edge"] = "cart"
+    depth: Literal["auto"] | Depth = "auto"
+    min_samples_leaf: int = Field(default=1, ge=1)
+    lam: Lam = "learned"
+    prune: Literal["smooth", "variance", "none"] = "smooth"
+
+
+class PrivacyConfig(Strict):
+    """What leaves a holder's hands."""
+
+    epsilon: Epsilon
+    mechanism: Literal["auto", "grr", "oue"] = "auto"
+    outside: Literal["clip", "drop"] = "clip"
+    max_report_bytes: int = Field(default=2 << 30, ge=0)
+
+
+class SimulationConfig(Strict):
+    """The holders as this machine plays them. Without `noise_seed` their coins come from the operating system."""
+
+    noise_seed: int | None = Field(default=None, ge=0)
+
+
+class EvaluateConfig(Strict):
+    """What the simulation scores on held-back private rows, and the caps on what it may cost."""
+
+    redraws: int = Field(default=20, ge=0, le=1000)
+    test_rows: int = Field(default=50_000, ge=1)
+    public_rows: int = Field(default=20_000, ge=1)
+    private_rows: int = Field(default=100_000, ge=1)
+
+
+class CampaignConfig(Strict):
+    """A named collection that later runs go on with."""
+
+    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+
+
+class RunConfig(Strict):
+    """One run, whole."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    seed: int = Field(default=0, ge=0)
+    evaluate: bool = True
+    dataset: DatasetSpec
+    model: ModelConfig = ModelConfig()
+    privacy: PrivacyConfig
+    simulation: SimulationConfig = SimulationConfig()
+    evaluation: EvaluateConfig = EvaluateConfig()
+    campaign: CampaignConfig = CampaignConfig()
+
+    @property
+    def is_seeded(self) -> bool:
+        """A seeded run repeats byte for byte, and protects nobody."""
+        return self.simulation.noise_seed is not None
+
+
+def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
+    """The configuration in a TOML file (or a packaged one, by name) with `KEY=VALUE` assignments over it.
+
+    Raises ConfigError: file not found, not TOML, and every unknown key, wrong type or value out of range, all in one message.
+    """
+    path = find(config)
+    try:
+        text = path.read_bytes().decode()
+        raw = tomllib.loads(text)
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text. A configuration is a TOML file.") from None
+    except tomllib.TOMLDecodeError as fault:
+        raise ConfigError(f"{path}: not TOML: {fault}") from None
+    except OSError as fault:
+        raise ConfigError(f"{path}: cannot be read ({fault.strerror}).") from None
+    for assignment in assignments or []:
+        _assign(raw, assignment)
+    return parse(raw, source=str(config), folder=path.parent)
+
+
+def parse(raw: dict[str, Any], *, source: str = "configuration", folder: Path | None = None) -> RunConfig:
+    """Check a configuration given as nested dicts; relative data paths are taken from `folder`. Raises ConfigError."""
+    faults: list[tuple[str, str]] = []
+    is_named = True
+    if isinstance(raw.get("dataset"), dict):
+        try:
+            raw = raw | {"dataset": with_catalogue(raw["dataset"], folder)}
+        except ConfigError as fault:
+            is_named = False
+            where, _, message = str(fault).partition(": ")
+            faults.append((where, message))
+    try:
+        config = RunConfig.model_validate(raw)
+    except ValidationError as fault:
+        # A data set that nobody knows lacks everything: its name is the fault.
+        faults += [
+            _in_words(problem, raw)
+            for problem in fault.errors(include_url=False)
+            if is_named or problem["type"] != "missing" or problem["loc"][0] != "dataset"
+        ]
+    if not faults:
+        return config
+    by_key: dict[str, list[str]] = {}
+    for where, message in faults:
+        by_key.setdefault(where, []).append(message)
+    lines = [f"{where}: {_either(messages)}" for where, messages in sorted(by_key.items())]
+    count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
+    raise ConfigError("\n  ".join([f"{source}: {count}", *lines]))
+
+
+def packaged() -> dict[str, Path]:
+    """The ready-made configurations that come with the program, by name."""
+    return {path.stem: path for path in sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))}
+
+
+def find(config: str | Path) -> Path:
+    """The file of a configuration: a path, or the name of a packaged one. Raises ConfigError."""
+    path = Path(config)
+    if path.is_file():
+        return path
+    ready = packaged()
+    name = path.name.removesuffix(".toml")
+    if name in ready and not path.exists():
+        return ready[name]
+    near = difflib.get_close_matches(name, ready, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    what = "is a folder" if path.is_dir() else "no such file"
+    raise ConfigError(f"{config}: {what}, and no packaged configuration ({', '.join(ready)}).{hint}")
+
+
+def _assign(raw: dict[str, Any], assignment: str) -> None:
+    key, equals, value = assignment.partition("=")
+    keys = key.strip().split(".")
+    if not equals or not all(keys):
+        raise ConfigError(f"--set {assignment}: write KEY=VALUE, as in --set privacy.epsilon=2")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value.strip()  # an unquoted word is meant as text
+    table = raw
+    for part in keys[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"--set {assignment}: {part} is a value, not a table")
+    table[keys[-1]] = parsed
+
+
+def _in_words(problem: Any, raw: dict[str, Any]) -> tuple[str, str]:
+    """Where a problem is, as a key's path, and what it is."""
+    location = [str(part) for part in problem["loc"]]
+    path: list[str] = []
+    known, table = _fields(RunConfig), raw
+    for part in location:
+        if part not in known and not isinstance(table, dict):
+            break
+        path.append(part)
+        known = _fields(_model_of(known.get(part)))
+        table = table.get(part, {}) if isinstance(table, dict) else {}
+        if not known:
+            break
+    where = ".".join(path)
+    match problem["type"]:
+        case "extra_forbidden":
+            parent: Any = RunConfig
+            for part in location[:-1]:
+                parent = _model_of(_fields(parent).get(part))
+            names = list(_fields(parent))
+            near = difflib.get_close_matches(location[-1], names, n=1, cutoff=0.5)
+            remedy = f"did you mean {near[0]}?" if near else f"known here: {', '.join(names)}"
+            return ".".join(location), f"unknown key; {remedy}"
+        case "missing":
+            return where, "missing"
+        case "value_error":
+            return where, str(problem["ctx"]["error"])
+        case "model_type" | "model_attributes_type":
+            return where, f"input should be a table of keys, got {_short(problem['input'])}"
+        case _:
+            return where, f"{problem['msg'][0].lower()}{problem['msg'][1:]}, got {_short(problem['input'])}"
+
+
+def _either(messages: list[str]) -> str:
+    """One message of the several that a key gives which may be of several types."""
+    if len(messages) == 1 or not all(m.startswith("input should be ") for m in messages):
+        return "; ".join(dict.fromkeys(messages))
+    got = messages[0].rpartition(", got ")[2]
+    wanted = [
+        m.removeprefix("input should be ").rpartition(", got ")[0].partition(", unable")[0] for m in messages
+    ]
+    return f"input should be {' or '.join(dict.fromkeys(wanted))}, got {got}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) < 80 else text[:77] + "..."
+
+
+def _fields(model: Any) -> dict[str, Any]:
+    return model.model_fields if isinstance(model, type) and issubclass(model, BaseModel) else {}
+
+
+def _model_of(info: Any) -> Any:
+    if info is None:
+        return None
+    annotation = info.annotation
+    candidates = [annotation, *get_args(annotation)]
+    return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)

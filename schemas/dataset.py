@@ -1,0 +1,209 @@
+"""What a data set is: where its files are, what is predicted, which rows are public, what its columns hold.
+
+`DatasetSpec` is the `[dataset]` table of a run's configuration, or an entry of the catalogue. It reads no
+file: names of columns are checked against the header by ingest, expressions by `storage.sql`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from ldptree.errors import ConfigError
+from schemas.rules import PublicRule, parse_public_rule
+
+Scalar = str | int | float | bool
+ColumnType = Literal["integer", "number", "text", "boolean"]
+MissingRule = Literal["drop", "median", "level"]
+BadRowRule = Literal["stop", "quarantine"]
+
+RESERVED = "_row"
+"""The column that ingest adds: the number of the row in its file, from 0."""
+
+# What people write for "nothing here". Not "None", "-" or "." : each is a category or a code in real files.
+DEFAULT_NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "?")
+
+
+def _listed(value: Any) -> Any:
+    """One string as a list of one; a list as the tuple that a frozen model keeps."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _values_as_tuples(value: Any) -> Any:
+    return {key: _as_tuple(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Scalars = Annotated[tuple[Scalar, ...], BeforeValidator(_as_tuple)]
+
+
+class TypedColumn(BaseModel):
+    """One column after ingest: what it is, and the Arrow type it is kept in ("int16", "double", "string", "bool")."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    name: str
+    type: ColumnType
+    storage: str
+
+
+class DatasetSpec(BaseModel):
+    """One data set, checked once here; what takes it trusts it.
+
+    `noun`, `nouns`: what the page calls one row, and several.     `columns`: names for files without a header.
+    `delimiter`: None = told from the suffix and the first line.
+    `nulls`: the strings that mean "missing". `classes`: the label values, declared (a label not among them, or in
+    public rows where None, is `outside`). `where`: which rows are asked at all (None: every row). `ranges` and
+    `levels`: what a column may hold, declared: they become expectations, and ranges of integers narrow the stored
+    type. `derive`: new columns as SQL expressions over one row. `holder`: "row" where each row is a person's only
+    one, else the column that names the person. `expect`: a file with the expectations, edited by hand.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1, max_length=200)
+    title: str = ""
+    noun: str = "row"
+    nouns: str = "rows"
+    simulated: bool = False
+    rows: int | None = Field(default=None, ge=1)
+    path: Names = ()
+    columns: Names = ()
+    delimiter: str | None = Field(default=None, min_length=1, max_length=1)
+    nulls: Names = DEFAULT_NULLS
+    target: str = Field(min_length=1)
+    positive: Scalar | None = None
+    classes: Scalars | None = None
+    public: str
+    where: str | None = None
+    drop: Names = ()
+    categorical: Names = ()
+    types: dict[str, ColumnType] = {}
+    ranges: Annotated[dict[str, tuple[float, float]], BeforeValidator(_values_as_tuples)] = {}
+    levels: Annotated[dict[str, Scalars], BeforeValidator(_values_as_tuples)] = {}
+    derive: dict[str, str] = {}
+    holder: str = Field(default="row", min_length=1)
+    test_fraction: float = Field(default=0.2, ge=0.0, lt=1.0)
+    missing: MissingRule = "median"
+    on_bad_rows: BadRowRule = "stop"
+    max_bad_fraction: float = Field(default=0.01, ge=0.0, le=1.0)
+    expect: str | None = Field(default=None, min_length=1)
+
+    @property
+    def rule(self) -> PublicRule:
+        """The public rule, parsed."""
+        return parse_public_rule(self.public)
+
+    @property
+    def holder_column(self) -> str | None:
+        """The column that names the holder, or None where each row is a holder."""
+        return None if self.holder == "row" else self.holder
+
+    def features(self, columns: Sequence[str], rule_columns: Iterable[str] = ()) -> tuple[str, ...]:
+        """Those of `columns` that a tree may split on, in their order.
+
+        All but the target, the holder's column, what is dropped, and `rule_columns`: what the public rule looks
+        at is public by construction and would tell the zones apart.
+        """
+        out = {self.target, self.holder_column, RESERVED, *self.drop, *rule_columns}
+        return tuple(column for column in columns if column not in out)
+
+    def named_columns(self) -> dict[str, tuple[str, ...]]:
+        """Key of this spec to the columns it names, to check against a header. Expressions are not looked into."""
+        return {
+            "target": (self.target,),
+            "holder": () if self.holder_column is None else (self.holder_column,),
+            "drop": self.drop,
+            "categorical": self.categorical,
+            "types": tuple(self.types),
+            "ranges": tuple(self.ranges),
+            "levels": tuple(self.levels),
+        }
+
+    @field_validator("public")
+    @classmethod
+    def _public_parses(cls, text: str) -> str:
+        try:
+            parse_public_rule(text)
+        except ConfigError as error:
+            raise ValueError(str(error).removeprefix("dataset.public: ")) from None
+        return text
+
+    @field_validator("columns", "drop", "categorical")
+    @classmethod
+    def _no_name_twice(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        twice = (
+            sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        )
+        if twice:
+            raise ValueError(f"named twice: {', '.join(twice)}")
+        return names
+
+    @field_validator("ranges")
+    @classmethod
+    def _ranges_are_ranges(cls, ranges: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+        for column, (low, high) in ranges.items():
+            if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+                raise ValueError(
+                    f'"{column}": [{low}, {high}] is not a range: two finite numbers, the lower first'
+                )
+        return ranges
+
+    @field_validator("levels")
+    @classmethod
+    def _levels_are_levels(cls, levels: dict[str, tuple[Scalar, ...]]) -> dict[str, tuple[Scalar, ...]]:
+        for column, values in levels.items():
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f'"{column}": levels must be a list of different values, at least one')
+        return levels
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> DatasetSpec:
+        faults = [
+            (
+                self.rows is not None and not self.simulated,
+                "rows: only a simulated data set is made to a number of rows",
+            ),
+            (self.target in self.drop, f'drop: "{self.target}" is the target'),
+            (self.target == self.holder, f'holder: "{self.target}" is the target'),
+            (
+                self.target in self.categorical,
+                f'categorical: "{self.target}" is the target; categorical names features',
+            ),
+            (self.holder_column in self.drop, f'drop: "{self.holder}" is the holder column'),
+            (
+                RESERVED in self.derive or RESERVED in self.columns,
+                f'"{RESERVED}" is the name of a column that ldptree adds',
+            ),
+            (not set(self.derive).isdisjoint(self.columns), "derive: a new column needs a new name"),
+        ]
+        if self.classes is not None:
+            different = {str(value) for value in self.classes}
+            faults += [
+                (len(different) < 2, "classes: at least two different values"),
+                (len(different) < len(self.classes), "classes: a value stands twice"),
+                (
+                    self.positive is not None and str(self.positive) not in different,
+                    f"positive: {self.positive!r} is not among classes {list(self.classes)}",
+                ),
+            ]
+        faults += [
+            (
+                self.types.get(column, "number") not in ("integer", "number"),
+                f'ranges: "{column}" is not numeric (see types)',
+            )
+            for column in self.ranges
+        ]
+        found = [message for is_wrong, message in faults if is_wrong]
+        if found:
+            raise ValueError("; ".join(found))
+        return self

@@ -1,0 +1,126 @@
+"""Campaigns: a published protocol, the terms it was published on, and everything collected under it. Never rewritten,
+never collected by `gc`.
+
+The curator's side (`curator/campaigns/<name>`) has the protocol, the terms and the reports received; the holders' side
+(`holders/campaigns/<name>`) has which files were asked and, where a column names the holder, who has answered.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.errors import BudgetError, ProtocolMismatch
+from schemas.manifest import Manifest
+from storage.digests import canonical
+from storage.store import Store
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """What the first run of a campaign fixed."""
+
+    protocol: Manifest
+    terms: dict[str, Any]
+
+
+class Campaign:
+    """One campaign of a work folder."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        """The campaign `name`, begun or not."""
+        self.store = store
+        self.name = name
+        self._curator = store.zone("curator") / "campaigns" / name
+        self._holders = store.zone("holders") / "campaigns" / name
+
+    def frozen(self) -> Frozen | None:
+        """The protocol and terms, or None before the first run published them."""
+        try:
+            content = json.loads((self._curator / "published.json").read_bytes())
+        except FileNotFoundError:
+            return None
+        return Frozen(Manifest.model_validate_json(json.dumps(content["protocol"])), content["terms"])
+
+    def publish(self, protocol: Manifest, terms: Mapping[str, Any]) -> Frozen:
+        """Freeze a protocol and its terms; where another run was first, its ones are returned."""
+        content = canonical({"protocol": protocol.model_dump(mode="json"), "terms": dict(terms)})
+        self.store.write_once(self._curator / "published.json", lambda path: path.write_bytes(content))
+        frozen = self.frozen()
+        assert frozen is not None
+        return frozen
+
+    def check_terms(self, terms: Mapping[str, Any]) -> None:
+        """Raises ProtocolMismatch where a run would collect on other terms than those published."""
+        frozen = self.frozen()
+        if frozen is None:
+            return
+        now = json.loads(canonical(dict(terms)))
+        changed = sorted(
+            key for key in now.keys() | frozen.terms.keys() if now.get(key) != frozen.terms.get(key)
+        )
+        if changed:
+            raise ProtocolMismatch(
+                f"campaign {self.name!r} was published with another {', '.join(changed)}. Its terms are fixed: "
+                "set them back, or begin a campaign of another name (its holders then spend epsilon anew)."
+            )
+
+    def add_report(self, report: Manifest) -> None:
+        """Keep that a report was received."""
+        path = self._curator / "reports" / f"{report.digest}.json"
+        if not path.exists():
+            self.store.replace(path, report.model_dump_json().encode())
+
+    def reports(self) -> list[Manifest]:
+        """Every report received so far."""
+        return [
+            Manifest.model_validate_json(path.read_bytes())
+            for path in sorted((self._curator / "reports").glob("*.json"))
+        ]
+
+    def asked(self) -> dict[str, str]:
+        """Name to plain digest of every file whose holders were asked, oldest first."""
+        path = self._holders / "files.json"
+        return dict(json.loads(path.read_bytes())) if path.exists() else {}
+
+    def check_files(self, digests: Mapping[str, str]) -> None:
+        """Raises BudgetError where a file that was asked before has changed: its rows would be asked twice."""
+        asked = self.asked()
+        for name, digest in digests.items():
+            if asked.get(name, digest) != digest:
+                raise BudgetError(
+                    f"{name}: changed since campaign {self.name!r} collected it. Its holders have answered; asked again they "
+                    "would spend epsilon twice. Put new rows in a file of their own."
+                )
+
+    def in_order(self, digests: Mapping[str, str]) -> list[str]:
+        """File names, those asked before first and in the order they were asked."""
+        asked = list(self.asked())
+        return sorted(digests, key=lambda name: asked.index(name) if name in asked else len(asked))
+
+    def ask(self, digests: Mapping[str, str]) -> None:
+        """Keep that the holders of these files are asked now. Written before any of them reports."""
+        self.store.replace(self._holders / "files.json", json.dumps(self.asked() | dict(digests)).encode())
+
+    def answered(self, digests: Iterable[str]) -> NDArray[np.uint64]:
+        """Hashes of the holders who answer through the files with these digests, sorted."""
+        arrays = [np.load(path) for digest in digests if (path := self._answers(digest)).exists()]
+        return np.unique(np.concatenate(arrays)) if arrays else np.empty(0, np.uint64)
+
+    def answer(self, digest: str, holders: NDArray[np.uint64]) -> None:
+        """Keep who answers through a file, once."""
+
+        def save(path: Path) -> None:
+            with path.open("wb") as sink:
+                np.save(sink, holders)
+
+        self.store.write_once(self._answers(digest), save)
+
+    def _answers(self, digest: str) -> Path:
+        return self._holders / "answered" / f"{digest}.npy"

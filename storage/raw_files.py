@@ -1,0 +1,474 @@
+"""Raw files as they come, CSV and Parquet: found, looked at before they are trusted, opened in a locked DuckDB.
+
+What the columns mean is not known here: a raw CSV column is text, and `tasks.ingest` makes types of it. No message
+holds a value of a row; what DuckDB says about a faulty line (it quotes the line) is put into words of our own.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import gzip
+import io
+import queue
+import re
+import threading
+import zlib
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, TypeVar
+
+from ldptree.errors import DataError
+from storage.sql import literal, near, quote, shown
+
+Result = TypeVar("Result")
+Family = Literal["text", "integer", "number", "boolean"]
+
+DELIMITERS = (",", ";", "\t", "|")
+DELIMITER_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+BLOCK = 4 << 20
+LONGEST_LINE = 2 << 20
+BATCH_ROWS = 131_072
+BATCH_CELLS = 1 << 24
+ROW = "_row"
+INTERNAL = "_ldptree"
+"""The start of the names that queries use inside; no file may use it."""
+ROW = "_row"
+INTERNAL = "_ldptree"
+"""The start of the names that queries use inside; no file may use it."""
+
+_GZIP = b"\x1f\x8b"
+_PARQUET = b"PAR1"
+_OTHER_FORMATS = {
+    b"PK\x03\x04": "a zip archive or an Excel workbook. Unpack it, or save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook. Save the sheet as CSV",
+    b"%PDF": "a PDF",
+    b"\x89PNG": "a picture",
+    b"BZh": "bzip2-compressed. Unpack it, or use gzip",
+    b"\xfd7zXZ": "xz-compressed. Unpack it, or use gzip",
+    b"\x28\xb5\x2f\xfd": "zstd-compressed. Unpack it, or use gzip",
+    b"\xff\xfe": "UTF-16 text. Save it as UTF-8",
+    b"\xfe\xff": "UTF-16 text. Save it as UTF-8",
+    b"<": "HTML or XML. Was a web page saved in place of the data?",
+    b"{": "JSON. Convert it to CSV or Parquet",
+}
+# What DuckDB's reject table calls a fault, and what we call it.
+_LINE_FAULTS = {
+    "MISSING COLUMNS": "wrong number of fields",
+    "TOO MANY COLUMNS": "wrong number of fields",
+    "UNQUOTED VALUE": "broken quotes",
+    "LINE SIZE OVER MAXIMUM": "a line of more than 2 MiB",
+    "INVALID ENCODING": "not UTF-8",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawFile:
+    """One raw file that has been looked at: its columns in order, and how to read it."""
+
+    path: Path
+    kind: Literal["csv", "parquet"]
+    columns: tuple[str, ...]
+    families: tuple[Family | None, ...]
+    """What each column is by the file's own word: text for all of a CSV; None where no such type can be used."""
+    delimiter: str = ","
+    has_header: bool = True
+    is_gzipped: bool = False
+    nulls: tuple[str, ...] = ("",)
+
+    @property
+    def name(self) -> str:
+        """The file's name, as messages call it."""
+        return self.path.name
+
+    def family(self, column: str) -> Family | None:
+        """What `column` is by the file's own word."""
+        return self.families[self.columns.index(column)]
+
+    def select(self, columns: Sequence[str], aliases: Sequence[str], *, skip_bad_lines: bool = False) -> str:
+        """A SELECT of `columns`, in the file's order of rows, under `aliases`.
+
+        A CSV's columns are text with `nulls` as NULL. With `skip_bad_lines`, lines that cannot be parsed are left
+        out and remembered for `rejected_lines`; else they are an error.
+        """
+        if self.kind == "parquet":
+            chosen = ", ".join(
+                f"{quote(column)} AS {quote(alias)}" for column, alias in zip(columns, aliases, strict=True)
+            )
+            return f"SELECT {chosen} FROM read_parquet({literal(str(self.path))})"
+        positions = {column: index for index, column in enumerate(self.columns)}
+        chosen = ", ".join(
+            f"c{positions[column]} AS {quote(alias)}" for column, alias in zip(columns, aliases, strict=True)
+        )
+        names = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(len(self.columns)))
+        nulls = ", ".join(literal(text) for text in self.nulls)
+        options = [
+            "auto_detect = false",
+            f"header = {literal(self.has_header)}",
+            f"delim = {literal(self.delimiter)}",
+            "quote = '\"'",
+            "escape = '\"'",
+            f"columns = {{{names}}}",
+            f"nullstr = [{nulls}]",
+            f"compression = {literal('gzip' if self.is_gzipped else 'none')}",
+            f"max_line_size = {LONGEST_LINE}",
+        ]
+        if skip_bad_lines:
+            options += ["ignore_errors = true", "store_rejects = true"]
+        return f"SELECT {chosen} FROM read_csv({literal(str(self.path))}, {', '.join(options)})"
+
+
+def find_files(patterns: Sequence[str | Path]) -> tuple[Path, ...]:
+    """The files that `patterns` (paths or globs) name, each pattern's in order of name, none twice.
+
+    Raises DataError where a pattern names nothing (with near names of that folder), or a folder.
+    """
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        path = Path(pattern)
+        if path.is_dir():
+            raise DataError(f'{path}: a folder. Name a file, or a glob such as "{path}/*.csv".')
+        if path.exists():
+            found[path] = None
+            continue
+        matches = _glob(path) if re.search(r"[*?\[]", str(path)) else []
+        if not matches:
+            siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+            where = "" if path.parent.is_dir() else f" (there is no folder {path.parent})"
+            raise DataError(
+                f"{path}: no such file{near(path.name, siblings) or where}. Check dataset.path; relative paths are "
+                "taken from the configuration's folder."
+            )
+        found.update(dict.fromkeys(matches))
+    return tuple(found)
+
+
+def inspect(
+    path: Path, *, delimiter: str | None = None, columns: Sequence[str] = (), nulls: Sequence[str] = ("",)
+) -> RawFile:
+    """Look at one file: every byte of a text (encoding, NULs, a gzip's end), a Parquet's footer, the header.
+
+    `columns` names the columns of a CSV without a header. Raises DataError on a file that is missing, unreadable,
+    empty, in another format, damaged, or whose header is not one.
+    """
+    try:
+        if path.is_dir():
+            raise DataError(f'{path}: a folder. Name a file, or a glob such as "{path}/*.csv".')
+        with path.open("rb") as stream:
+            start = stream.read(8)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}).") from None
+    if not start:
+        raise DataError(f"{path.name}: the file is empty (0 bytes).")
+    if start.startswith(_PARQUET) or path.suffix.lower() == ".parquet":
+        return _inspect_parquet(path, tuple(nulls) or ("",))
+    for magic, what in _OTHER_FORMATS.items():
+        if start.removeprefix(codecs.BOM_UTF8).startswith(magic):
+            raise DataError(f"{path.name}: not a CSV file: it is {what}.")
+    is_gzipped = start.startswith(_GZIP)
+    _check_bytes(path, is_gzipped=is_gzipped)
+    return _inspect_csv(path, is_gzipped, delimiter, tuple(columns), tuple(nulls) or ("",))
+
+
+def connect(files: Sequence[RawFile]) -> Any:
+    """A DuckDB connection in memory that can read `files` and nothing else, and whose settings are locked."""
+    import duckdb
+
+    connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "temp_directory": ""})
+    paths = ", ".join(literal(str(file.path)) for file in files)
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute(f"SET allowed_paths = [{paths}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def batch_rows(n_columns: int) -> int:
+    """Rows to a batch and to a row group: 131,072, fewer for wide tables, a power of two."""
+    fitting = max(BATCH_CELLS // max(n_columns, 1), 1024)
+    return int(min(BATCH_ROWS, 1 << (fitting.bit_length() - 1)))
+
+
+def stream(connection: Any, query: str, file: RawFile, rows: int) -> Generator[Any]:
+    """The result of `query` as Arrow record batches of at most `rows` rows, in the file's order.
+
+    Two batches are read ahead in a thread, so that reading goes on while the caller writes; memory stays bounded.
+    Raises DataError, with no value of a row in it or behind it.
+    """
+    ready: queue.Queue[Any] = queue.Queue(maxsize=2)
+    is_over = threading.Event()
+
+    def read() -> None:
+        try:
+            reader = guarded(lambda: connection.sql(query).to_arrow_reader(rows), file)
+            while not is_over.is_set() and (batch := guarded(lambda: next(reader, None), file)) is not None:
+                ready.put(batch)
+            ready.put(None)
+        except BaseException as error:
+            ready.put(error)
+
+    thread = threading.Thread(target=read, name=f"read {file.name}", daemon=True)
+    thread.start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        is_over.set()
+        while thread.is_alive():
+            with contextlib.suppress(queue.Empty):
+                ready.get(timeout=0.01)
+
+
+def guarded(work: Callable[[], Result], file: RawFile) -> Result:
+    """What `work` returns; DuckDB's errors as a DataError in our words.
+
+    DuckDB quotes the offending line, so its exception must not hang on ours: ours is raised when that one is gone.
+    """
+    import duckdb
+    import pyarrow
+
+    try:
+        return work()
+    except (duckdb.Error, pyarrow.ArrowException) as error:
+        fault = _in_words(str(error))
+    raise DataError(f"{file.name}: {fault}")
+
+
+def rejected_lines(connection: Any, limit: int | None = None) -> list[tuple[int, str, str]]:
+    """(line number, kind of fault, text of the line) of the lines that `skip_bad_lines` has left out so far."""
+    most = "" if limit is None else f" LIMIT {limit}"
+    rows = connection.execute(
+        f"SELECT line, error_type::VARCHAR, any_value(csv_line) FROM reject_errors GROUP BY ALL ORDER BY line{most}"
+    ).fetchall()
+    return [(int(line), _LINE_FAULTS.get(kind, "not CSV"), str(text)) for line, kind, text in rows]
+
+
+def line_of_row(file: RawFile, row: int) -> int | None:
+    """The line, from 1, on which data row `row`, from 0, of a CSV begins; None where that cannot be told."""
+    if file.kind != "csv":
+        return None
+    before = 0
+    with (
+        _open(file.path, is_gzipped=file.is_gzipped) as stream,
+        io.TextIOWrapper(stream, "utf-8-sig", newline="") as text,
+    ):
+        reader = csv.reader(text, delimiter=file.delimiter)
+        target = row + (1 if file.has_header else 0)
+        try:
+            for record in reader:
+                if record or len(file.columns) == 1:
+                    if target == 0:
+                        return before + 1
+                    target -= 1
+                before = reader.line_num
+        except csv.Error:
+            return None
+    return None
+
+
+def _glob(pattern: Path) -> list[Path]:
+    """Files (no folders, nothing hidden) that match; only the parts from the first wildcard on are searched."""
+    parts = pattern.parts
+    first = next(index for index, part in enumerate(parts) if re.search(r"[*?\[]", part))
+    root = Path(*parts[:first]) if first else Path()
+    matches = root.glob(str(Path(*parts[first:])))
+    return sorted(path for path in matches if path.is_file() and not path.name.startswith("."))
+
+
+def _open(path: Path, *, is_gzipped: bool) -> BinaryIO:
+    return gzip.open(path, "rb") if is_gzipped else path.open("rb")  # type: ignore[return-value]
+
+
+def _check_bytes(path: Path, *, is_gzipped: bool) -> None:
+    """Read the whole text once: UTF-8, no NUL, something in it; a gzip to its end. Raises DataError."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    is_blank = True
+    fault = ""
+    try:
+        with _open(path, is_gzipped=is_gzipped) as stream:
+            while block := stream.read(BLOCK):
+                if b"\0" in block:
+                    fault = "has a NUL byte in it: not a text file, or a damaged one."
+                    break
+                if not block.isascii() or decoder.getstate()[0]:
+                    decoder.decode(block)
+                is_blank = is_blank and not block.strip()
+            else:
+                decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        fault = "not UTF-8 text. Convert it, for example with: iconv -f latin1 -t utf-8"
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        fault = "the gzip file is truncated or damaged. Fetch or write it again."
+    except OSError as error:
+        fault = f"cannot be read ({error.strerror})."
+    if not fault and is_blank:
+        fault = "the file is empty: nothing but blank lines."
+    if fault:
+        raise DataError(f"{path.name}: {fault}")
+
+
+def _inspect_csv(
+    path: Path, is_gzipped: bool, delimiter: str | None, names: tuple[str, ...], nulls: tuple[str, ...]
+) -> RawFile:
+    with _open(path, is_gzipped=is_gzipped) as stream:
+        start = stream.read(LONGEST_LINE).decode("utf-8-sig", errors="ignore")
+    if "\n" not in start and "\r" not in start and len(start) >= LONGEST_LINE // 4:
+        raise DataError(f"{path.name}: not a CSV file: no line ends within the first 2 MiB.")
+    delimiter = _delimiter(path, start, delimiter, len(names))
+    records = _first_records(start, delimiter)
+    has_header = not names
+    if has_header:
+        if len(records) < 2:
+            raise DataError(f"{path.name}: a header and no rows.")
+        names = tuple(cell.strip() or f"unnamed_{index + 1}" for index, cell in enumerate(records[0]))
+    elif len(records[0]) != len(names):
+        raise DataError(
+            f"{path.name}: the first line has {len(records[0])} fields, dataset.columns names {len(names)}. "
+            "Name every column of a file without a header, or leave `columns` out if it has one."
+        )
+    _check_names(path, names)
+    return RawFile(
+        path=path,
+        kind="csv",
+        columns=names,
+        families=tuple("text" for _ in names),
+        delimiter=delimiter,
+        has_header=has_header,
+        is_gzipped=is_gzipped,
+        nulls=nulls,
+    )
+
+
+def _first_records(start: str, delimiter: str) -> list[list[str]]:
+    """The first two records that are not blank."""
+    records: list[list[str]] = []
+    try:
+        for record in csv.reader(io.StringIO(start, newline=""), delimiter=delimiter):
+            if any(cell.strip() for cell in record):
+                records.append(record)
+            if len(records) == 2:
+                break
+    except csv.Error:
+        pass
+    return records
+
+
+def _delimiter(path: Path, start: str, given: str | None, n_names: int) -> str:
+    """The delimiter given, or the one that splits the first line into most fields. Raises DataError."""
+    fields = {mark: len((_first_records(start, mark) or [[""]])[0]) for mark in DELIMITERS}
+    best = max(DELIMITERS, key=lambda mark: (fields[mark] == n_names, fields[mark]))
+    if given is None:
+        return "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") and fields["\t"] > 1 else best
+    n_given = len((_first_records(start, given) or [[""]])[0])
+    if n_given == 1 and fields[best] > 1:
+        raise DataError(
+            f"{path.name}: split at {given!r} the first line has one column, split at {DELIMITER_NAMES[best]} it has "
+            f"{fields[best]}. Set dataset.delimiter = {best!r}, or leave it out."
+        )
+    return given
+
+
+def _inspect_parquet(path: Path, nulls: tuple[str, ...]) -> RawFile:
+    import pyarrow
+    from pyarrow import parquet
+
+    fault = ""
+    with path.open("rb") as stream:
+        start = stream.read(4)
+        stream.seek(-min(path.stat().st_size, 4), io.SEEK_END)
+        end = stream.read(4)
+    if start != _PARQUET:
+        fault = "named .parquet, but not a Parquet file."
+    elif end != _PARQUET or path.stat().st_size < 12:
+        fault = "the Parquet file is truncated. Fetch or write it again."
+    else:
+        try:
+            with parquet.ParquetFile(path) as file:
+                schema, n_rows = file.schema_arrow, file.metadata.num_rows
+        except (OSError, pyarrow.ArrowException):
+            fault = "the Parquet file is damaged. Fetch or write it again."
+        else:
+            if n_rows == 0:
+                fault = "a schema and no rows."
+    if fault:
+        raise DataError(f"{path.name}: {fault}")
+    names = tuple(schema.names)
+    _check_names(path, names)
+    return RawFile(
+        path=path, kind="parquet", columns=names, families=tuple(_family(kind) for kind in schema.types)
+    )
+
+
+def _family(kind: Any) -> Family | None:
+    """What an Arrow type is to us; dates and times are text, to be taken apart by `derive`."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _family(kind.value_type)
+    if types.is_integer(kind):
+        return "integer"
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_boolean(kind):
+        return "boolean"
+    if (
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_string_view(kind)
+        or types.is_temporal(kind)
+    ):
+        return "text"
+    return None
+
+
+def _check_names(path: Path, names: tuple[str, ...]) -> None:
+    """Raises DataError on a name that stands twice (SQL compares names without case) or is taken."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            twice = f'"{name}"' if seen[name.lower()] == name else f'"{seen[name.lower()]}" and "{name}"'
+            raise DataError(
+                f"{path.name}: duplicate column names, {twice} (case does not tell names apart). Rename one."
+            )
+        seen[name.lower()] = name
+        if name.lower() == ROW or name.lower().startswith(INTERNAL):
+            raise DataError(
+                f'{path.name}: a column is called "{name}", a name that ldptree keeps. Rename it.'
+            )
+
+
+def same_columns(files: Sequence[RawFile]) -> None:
+    """Raises DataError unless all files have the columns of the first, in any order, of the same families."""
+    first = files[0]
+    for other in files[1:]:
+        missing = [column for column in first.columns if column not in other.columns]
+        extra = [column for column in other.columns if column not in first.columns]
+        if missing or extra:
+            what = f"lacks {shown(missing)}" if missing else f"has {shown(extra)} besides"
+            raise DataError(
+                f"{other.name}: not the columns of {first.name}: it {what}. All files must have the same."
+            )
+
+
+def _in_words(message: str) -> str:
+    """DuckDB's message as ours: the kind of fault only."""
+    lower = message.lower()
+    if "expected number of columns" in lower:
+        return "a row with the wrong number of fields"
+    if "unterminated quote" in lower or "unquoted" in lower:
+        return "a quote that is opened and not closed, or text after a closing quote"
+    if "maximum line size" in lower:
+        return "a line of more than 2 MiB: not a CSV file, or a quote that is never closed"
+    if "invalid unicode" in lower or "not utf-8" in lower:
+        return "not UTF-8 text. Convert it, for example with: iconv -f latin1 -t utf-8"
+    if "state machine" in lower:
+        return "mixed line endings (\\n and \\r\\n), or quotes that do not follow the CSV rules"
+    if "gzip" in lower:
+        return "the gzip file is truncated or damaged. Fetch or write it again."
+    if "out of memory" in lower:
+        return "reading it needs more memory than this machine has free"
+    return "the file changed while it was read, or is damaged"

@@ -1,0 +1,289 @@
+"""The artifact store: where each step's files live, under which key, and whether they are still what was written.
+
+A step's artifacts are folders `<zone>/<step>/<key>/`, its record `<home zone>/<step>/<key>.json`. Everything is written
+aside, fsynced
+and renamed: a reader sees a whole artifact or none, and of two writers the later one discards its own and reads the winner's.
+Keys and digests of the holders' and the simulation's zone are HMACs under a secret of the holders. What the files hold
+is not known here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from ldptree.errors import ConfigError
+from schemas.manifest import ZONES, FileEntry, MadeBy, Manifest, Record, Zone
+from storage.digests import Hasher, load_secret
+
+KEYED: tuple[Zone, ...] = ("holders", "simulation")
+# A damaged folder with no valid record is replaced once a possible other writer had this long to finish its own.
+WINNER_POLLS = 20
+WINNER_POLL_SECONDS = 0.05
+Condition = Literal["present", "missing", "damaged"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a step's record is kept and what it is derived from."""
+
+    home: Zone
+    step: str
+    version: str
+    key: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
+
+
+class Store:
+    """The work folder of a project. Raises ConfigError where the folder cannot be used."""
+
+    def __init__(self, root: str | Path) -> None:
+        """Open (and make, where it is not there) the work folder `root`."""
+        self.root = Path(root).absolute()
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            probe = self.root / f".probe-{secrets.token_hex(8)}"
+            probe.touch()
+            probe.unlink()
+        except (FileExistsError, NotADirectoryError):
+            raise ConfigError(f"work folder {root}: that is a file. Name a folder with --work.") from None
+        except OSError as fault:
+            reason = fault.strerror or type(fault).__name__
+            raise ConfigError(
+                f"work folder {root}: cannot be written ({reason}). Name another one with --work."
+            ) from None
+
+    def zone(self, zone: Zone) -> Path:
+        """The folder of a zone."""
+        return self.root / zone
+
+    def hasher(self, zone: Zone) -> Hasher:
+        """Plain for what the curator may know, keyed for what stays with the holders."""
+        return Hasher(load_secret(self.zone("holders") / "secret")) if zone in KEYED else Hasher()
+
+    def place(
+        self,
+        home: Zone,
+        step: str,
+        version: str,
+        *,
+        inputs: Mapping[str, str],
+        parameters: Mapping[str, Any],
+    ) -> Place:
+        """The place of a step's record: its key is the digest of step, version, inputs and parameters."""
+        parts = {
+            "step": step,
+            "version": version,
+            "inputs": dict(inputs),
+            "parameters": dict(parameters),
+        }
+        key = self.hasher(home).of_value(parts)[:32]
+        return Place(home, step, version, key, dict(parameters), dict(inputs))
+
+    def record_path(self, place: Place) -> Path:
+        """Where the record of `place` is, or would be."""
+        return self.zone(place.home) / place.step / f"{place.key}.json"
+
+    def find(self, place: Place) -> Record | None:
+        """The record of a step that ran before, if all its artifacts are there and match their digests."""
+        record = self.read_record(self.record_path(place))
+        if record is None or any(self.condition(part) != "present" for part in record.parts.values()):
+            return None
+        return record
+
+    def read_record(self, path: Path) -> Record | None:
+        """The record in a file, or None where it is missing or damaged."""
+        try:
+            return Record.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+    def records(self) -> Iterator[tuple[Path, Record]]:
+        """Every readable record of the store."""
+        for zone in ZONES:
+            for path in sorted(self.zone(zone).glob("*/*.json")):
+                record = self.read_record(path)
+                if record is not None:
+                    yield path, record
+
+    def files(self, manifest: Manifest) -> list[Path]:
+        """The paths of an artifact's files, in the manifest's order."""
+        return [self.root / manifest.path / entry.name for entry in manifest.files]
+
+    def file(self, manifest: Manifest, name: str) -> Path:
+        """The path of one file of an artifact. Raises KeyError."""
+        if all(entry.name != name for entry in manifest.files):
+            raise KeyError(name)
+        return self.root / manifest.path / name
+
+    def condition(self, manifest: Manifest) -> Condition:
+        """Whether an artifact is there, and is what was written."""
+        hasher = self.hasher(manifest.zone)
+        try:
+            for path, entry in zip(self.files(manifest), manifest.files, strict=True):
+                if hasher.of_file(path) != entry.digest:
+                    return "damaged"
+        except FileNotFoundError:
+            return "missing"
+        except OSError:
+            return "damaged"
+        return "present"
+
+    @contextlib.contextmanager
+    def draft(self, place: Place) -> Iterator[Draft]:
+        """A step's output being written; it is removed again if the step fails."""
+        draft = Draft(self, place)
+        try:
+            yield draft
+        finally:
+            draft.discard()
+
+    def write_once(self, path: Path, write: Callable[[Path], None]) -> bool:
+        """Write a file aside and link it to `path`; False (and nothing changed) where another was first."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".aside-{secrets.token_hex(8)}")
+        try:
+            write(aside)
+            _fsync(aside)
+            path.hardlink_to(aside)
+        except FileExistsError:
+            return False
+        finally:
+            aside.unlink(missing_ok=True)
+        _fsync(path.parent)
+        return True
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Write a file whole or not at all, over what was there."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".aside-{secrets.token_hex(8)}")
+        try:
+            aside.write_bytes(data)
+            _fsync(aside)
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+class Draft:
+    """Folders being filled by one step. `finish` publishes them and the record; `discard` leaves nothing behind."""
+
+    def __init__(self, store: Store, place: Place) -> None:
+        """A draft for `place`."""
+        self.store = store
+        self.place = place
+        self._folders: dict[str, tuple[Zone, Path]] = {}
+        self._rows: dict[str, dict[str, int]] = {}
+        self._standing: dict[str, Manifest] = {}
+
+    def folder(self, part: str, zone: Zone | None = None) -> Path:
+        """The folder to write the artifact `part` in (made on first call); `zone` defaults to the step's home."""
+        if part not in self._folders:
+            zone = zone or self.place.home
+            aside = self.store.zone(zone) / self.place.step / f".aside-{secrets.token_hex(8)}"
+            aside.mkdir(parents=True)
+            self._folders[part] = (zone, aside)
+            self._rows[part] = {}
+        return self._folders[part][1]
+
+    def count(self, part: str, name: str, rows: int) -> None:
+        """State how many rows the file `name` of `part` holds."""
+        self._rows[part][name] = rows
+
+    def refer(self, part: str, manifest: Manifest) -> None:
+        """Make an artifact that stands already (a report written once) a part of this step's record."""
+        self._standing[part] = manifest
+
+    def finish(self, facts: Mapping[str, Any], seconds: float) -> Record:
+        """Publish: every folder to its final name, then the record; where another run was first, its record. Raises OSError."""
+        try:
+            parts = {part: self._publish(part) for part in self._folders} | self._standing
+        except _Lost as lost:
+            return lost.record
+        record = Record(
+            home=self.place.home,
+            step=self.place.step,
+            version=self.place.version,
+            key=self.place.key,
+            parts=parts,
+            facts=dict(facts),
+            seconds=round(seconds, 3),
+        )
+        self.store.replace(self.store.record_path(self.place), record.model_dump_json(indent=1).encode())
+        return record
+
+    def discard(self) -> None:
+        """Remove what was not published."""
+        for _, folder in self._folders.values():
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _publish(self, part: str) -> Manifest:
+        zone, aside = self._folders[part]
+        names = sorted(p.relative_to(aside).as_posix() for p in aside.rglob("*") if p.is_file())
+        hasher = self.store.hasher(zone)
+        entries = tuple(
+            FileEntry(name=name, digest=hasher.of_file(aside / name), rows=self._rows[part].get(name))
+            for name in names
+        )
+        for name in names:
+            _fsync(aside / name)
+        final = aside.parent / (self.place.key if len(self._folders) == 1 else f"{self.place.key}-{part}")
+        manifest = Manifest(
+            zone=zone,
+            path=final.relative_to(self.store.root).as_posix(),
+            digest=hasher.of_value([[e.name, e.digest] for e in entries]),
+            files=entries,
+            made_by=MadeBy(
+                step=self.place.step,
+                version=self.place.version,
+                parameters=self.place.parameters,
+                inputs=self.place.inputs,
+            ),
+        )
+        self._move(aside, final, manifest)
+        return manifest
+
+    def _move(self, aside: Path, final: Path, manifest: Manifest) -> None:
+        try:
+            aside.rename(final)
+        except OSError:
+            if not final.exists():
+                raise
+        else:
+            _fsync(final.parent)
+            return
+        if self.store.condition(manifest) == "present":
+            return
+        for _ in range(WINNER_POLLS):
+            if (record := self.store.find(self.place)) is not None:
+                raise _Lost(record)
+            time.sleep(WINNER_POLL_SECONDS)
+        grave = final.with_name(f".aside-{secrets.token_hex(8)}")
+        with contextlib.suppress(FileNotFoundError):
+            final.rename(grave)
+        shutil.rmtree(grave, ignore_errors=True)
+        aside.rename(final)
+        _fsync(final.parent)
+
+
+class _Lost(Exception):  # noqa: N818 - not an error: another run wrote the same artifact first
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,311 @@
+"""Raw columns to typed ones, in SQL: the expression of each type, what counts as a fault, and which type fits.
+
+One row of the raw file is one row of the typed query, in the same order. Where rows go (public, private, nobody) is
+decided in `tasks.ingest`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ldptree.errors import ConfigError
+from schemas.dataset import ColumnType, TypedColumn
+from storage.raw_files import INTERNAL, ROW, RawFile
+from storage.sql import expression_type, literal, quote
+
+SQL_TYPES: dict[ColumnType, str] = {
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "text": "VARCHAR",
+    "boolean": "BOOLEAN",
+}
+KINDS: dict[ColumnType, str] = {
+    "integer": "not an integer",
+    "number": "not a number",
+    "boolean": "not true or false",
+    "text": "not text",
+}
+LABEL_MISSING = "label missing"
+HOLDER_MISSING = "holder missing"
+TOO_WIDE = "far outside its declared range"
+
+PUBLIC = f"{INTERNAL}_public"
+ASKED = f"{INTERNAL}_asked"
+BAD = f"{INTERNAL}_bad"
+FAULT_COLUMN = f"{INTERNAL}_fault_column"
+FAULT_KIND = f"{INTERNAL}_fault_kind"
+FAULT_VALUE = f"{INTERNAL}_fault_value"
+
+_CHAIN = 64
+_NARROW = {"int8": ("TINYINT", 8), "int16": ("SMALLINT", 16), "int32": ("INTEGER", 32)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypedQuery:
+    """What to ask of each file: types of the columns read, derived columns, what is kept, and the two predicates."""
+
+    types: Mapping[str, ColumnType]
+    """Every file column that is read."""
+    derive: Mapping[str, str]
+    kept: tuple[TypedColumn, ...]
+    """The columns of the result, from the file or derived."""
+    target: str
+    holder: str | None
+    public: str | None
+    where: str | None
+
+    def rows(self, file: RawFile, *, skip_bad_lines: bool = False) -> str:
+        """Kept columns in their storage types, then PUBLIC and ASKED (true, false or NULL) and BAD (never NULL)."""
+        kept = ", ".join(f"{_stored(column)} AS {quote(column.name)}" for column in self.kept)
+        exact = _any([fault for fault, _, _, _ in self._faults(file)])
+        bad = f"CASE WHEN {self._suspicion(file)} THEN coalesce({exact}, FALSE) ELSE FALSE END"
+        return (
+            f"SELECT {kept}, {self._zone()}, {bad} AS {quote(BAD)} FROM ({self._typed(file, skip_bad_lines)})"
+        )
+
+    def faults(self, file: RawFile, *, skip_bad_lines: bool = False) -> str:
+        """The bad rows only: number in the file, PUBLIC, ASKED, the first fault's column, kind and value, all raw texts."""
+        faults = self._faults(file)
+        first = {
+            FAULT_COLUMN: "".join(f" WHEN {fault} THEN {literal(column)}" for fault, column, _, _ in faults),
+            FAULT_KIND: "".join(f" WHEN {fault} THEN {literal(kind)}" for fault, _, kind, _ in faults),
+            FAULT_VALUE: "".join(f" WHEN {fault} THEN {value}" for fault, _, _, value in faults),
+        }
+        firsts = ", ".join(f"CASE{whens} END AS {quote(name)}" for name, whens in first.items())
+        raws = ", ".join(f"CAST({_raw(i)} AS VARCHAR) AS {quote(name)}" for i, name in enumerate(self.types))
+        numbered = f"SELECT *, row_number() OVER () - 1 AS {ROW} FROM ({self._typed(file, skip_bad_lines)})"
+        bad = _any([fault for fault, _, _, _ in faults])
+        return f"SELECT {ROW}, {self._zone()}, {firsts}, {raws} FROM ({numbered}) WHERE {bad}"
+
+    def _typed(self, file: RawFile, skip_bad_lines: bool) -> str:
+        """Typed and derived columns under their own names, and the raw ones under theirs."""
+        columns = list(self.types)
+        source = file.select(columns, [_alias(i) for i in range(len(columns))], skip_bad_lines=skip_bad_lines)
+        typed = ", ".join(
+            f"{typed_sql(file, c, _raw(i), self.types[c])} AS {quote(c)}" for i, c in enumerate(columns)
+        )
+        query = f"SELECT *, {typed} FROM ({_without_nan(file, columns, source)})"
+        if self.derive:
+            # TRY: a value that an expression cannot take is missing, and no error quotes it.
+            kinds = {column.name: SQL_TYPES[column.type] for column in self.kept}
+            derived = ", ".join(
+                f"TRY_CAST(TRY(({text}\n)) AS {kinds[name]}) AS {quote(name)}"
+                for name, text in self.derive.items()
+            )
+            query = f"SELECT *, {derived} FROM ({query})"
+        return query
+
+    def _suspicion(self, file: RawFile) -> str:
+        """Whether the row may have a fault: never false where it has one, cheap, and mostly false where it has none.
+
+        A sum is NULL where any value is missing or could not be cast, and not finite where any is not.
+        """
+        stored = {column.name: _stored(column) for column in self.kept if column.name in self.types}
+        sound = [stored.get(name, quote(name)) for name, kind in self.types.items() if kind != "text"]
+        suspicions = [f"coalesce(NOT isfinite({_sum(sound)}), TRUE)"] if sound else []
+        dotted = []
+        for index, (column, kind) in enumerate(self.types.items()):
+            family = file.family(column)
+            if family == "text" and kind == "integer":
+                dotted.append(_raw(index))
+            elif family != "text" and kind in ("integer", "boolean") and kind != family:
+                suspicions.append(self._miscast(file, index, column))
+        if dotted:
+            # SQL rounds '3.7' to the integer 4. One search over all such columns costs less than one in each.
+            suspicions.append(f"contains(concat({', '.join(dotted)}), '.')")
+        return _any([*suspicions, *(fault for fault, _, _, _ in self._late())])
+
+    def _faults(self, file: RawFile) -> list[tuple[str, str, str, str]]:
+        """Every fault a row can have: its SQL condition, its column, its kind, and the SQL text of the value."""
+        early = [
+            (fault, column, KINDS[self.types[column]], f"CAST({_raw(index)} AS VARCHAR)")
+            for index, column in enumerate(self.types)
+            if (fault := self._miscast(file, index, column))
+        ]
+        return [*early, *self._late()]
+
+    def _miscast(self, file: RawFile, index: int, column: str) -> str:
+        """Whether the raw value is not of the column's type; '' where every value is."""
+        kind, family, raw, value = self.types[column], file.family(column), _raw(index), quote(column)
+        if kind == "text":
+            return ""
+        wrong = [f"{value} IS NULL"]
+        if kind == "number":
+            wrong.append(f"NOT isfinite({value})")
+        elif family == "text" and kind == "integer":
+            wrong.append(f"TRY_CAST({raw} AS DOUBLE) IS DISTINCT FROM CAST({value} AS DOUBLE)")
+        elif family not in ("text", None):
+            # There and back again: 3.7 is no integer, 5 is neither true nor false.
+            wrong.append(f"TRY_CAST({value} AS {SQL_TYPES[family]}) IS DISTINCT FROM {raw}")
+        is_missing = f" AND NOT {_is_null(raw, file.nulls)}" if family == "text" else ""
+        return f"({raw} IS NOT NULL AND {_any(wrong)}{is_missing})"
+
+    def _late(self) -> list[tuple[str, str, str, str]]:
+        """Faults that show in the typed columns: as `_faults`."""
+        late = [(f"({quote(self.target)} IS NULL)", self.target, LABEL_MISSING, "NULL")]
+        if self.holder is not None:
+            late.append((f"({quote(self.holder)} IS NULL)", self.holder, HOLDER_MISSING, "NULL"))
+        for column in self.kept:
+            if column.storage in _NARROW:
+                name, stored = quote(column.name), _stored(column)
+                value = f"CAST({name} AS VARCHAR)"
+                late.append((f"({stored} IS NULL AND {name} IS NOT NULL)", column.name, TOO_WIDE, value))
+        return late
+
+    def _zone(self) -> str:
+        public = f"TRY(({self.public}\n))" if self.public else "NULL::BOOLEAN"
+        asked = f"TRY(({self.where}\n))" if self.where else "TRUE"
+        return f"{public} AS {quote(PUBLIC)}, {asked} AS {quote(ASKED)}"
+
+
+def typed_sql(file: RawFile, column: str, raw: str, kind: ColumnType) -> str:
+    """The SQL value of type `kind` of the raw column that the SQL `raw` names; NULL where missing or not castable."""
+    if file.family(column) == "text" and kind == "text":
+        return f"CASE WHEN {_is_null(raw, file.nulls)} THEN NULL ELSE trim({raw}) END"
+    return f"TRY_CAST({raw} AS {SQL_TYPES[kind]})"
+
+
+def storage_type(kind: ColumnType, declared: tuple[float, float] | None) -> str:
+    """The Arrow type a column is kept in: for integers the narrowest that holds the declared range, else int64."""
+    if kind == "integer":
+        if declared is not None:
+            for name, (_, bits) in _NARROW.items():
+                if -(1 << (bits - 1)) <= declared[0] and declared[1] <= (1 << (bits - 1)) - 1:
+                    return name
+        return "int64"
+    return {"number": "double", "text": "string", "boolean": "bool"}[kind]
+
+
+def derived_type(text: str, types: Mapping[str, ColumnType], key: str) -> ColumnType:
+    """The type of a derived column. Raises ConfigError where its parts do not go together, or it is none of ours."""
+    sql = expression_type(text, {column: SQL_TYPES[kind] for column, kind in types.items()}, key)
+    if sql in {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}:
+        return "integer"
+    if sql in {"FLOAT", "DOUBLE", "HUGEINT", "UBIGINT"} or sql.startswith("DECIMAL"):
+        return "number"
+    if sql in {"VARCHAR", "BOOLEAN"}:
+        return "text" if sql == "VARCHAR" else "boolean"
+    raise ConfigError(f"{key}: gives a {sql}; it must give a number, a text, or true or false. CAST it.")
+
+
+def check_is_predicate(text: str, types: Mapping[str, ColumnType], key: str) -> None:
+    """Raises ConfigError unless `text`, over columns of these types, is true or false."""
+    sql = expression_type(text, {column: SQL_TYPES[kind] for column, kind in types.items()}, key)
+    if sql != "BOOLEAN":
+        raise ConfigError(
+            f"{key}: gives a {sql} where it must be true or false, as in company = 'Flash Cab': {text}"
+        )
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How many values of a raw text column are there, and how many could be each type."""
+
+    present: int = 0
+    number: int = 0
+    integer: int = 0
+    boolean: int = 0
+
+    def __add__(self, other: Evidence) -> Evidence:
+        """The evidence of both."""
+        return Evidence(
+            self.present + other.present,
+            self.number + other.number,
+            self.integer + other.integer,
+            self.boolean + other.boolean,
+        )
+
+    def verdict(self, *, is_category: bool = False) -> ColumnType | None:
+        """The narrowest type that fits all values; None of none.
+
+        A number also where most values are: the rest are faults, but in a category, which may well mix the two.
+        """
+        if self.present == 0:
+            return None
+        if self.integer == self.present:
+            return "integer"
+        if self.number == self.present:
+            return "number"
+        if self.boolean == self.present:
+            return "boolean"
+        return "number" if 2 * self.number > self.present and not is_category else "text"
+
+
+def gather_evidence(
+    connection: Any, source: str, columns: Sequence[str], nulls: Sequence[str]
+) -> dict[str, Evidence]:
+    """The evidence for each of the text `columns` that the SQL `source` has under their own names."""
+    if not columns:
+        return {}
+    texts = {column: f"CAST({quote(column)} AS VARCHAR)" for column in columns}
+    values = ", ".join(
+        f"CASE WHEN {_is_null(text, nulls)} THEN NULL ELSE trim({text}) END AS v{i}"
+        for i, text in enumerate(texts.values())
+    )
+    numbers = ", ".join(f"v{i}, TRY_CAST(v{i} AS DOUBLE) AS x{i}" for i in range(len(columns)))
+    counts = ", ".join(
+        f"count(v{i}), count(*) FILTER (isfinite(x{i})), "
+        f"count(*) FILTER (isfinite(x{i}) AND x{i} = floor(x{i}) AND abs(x{i}) < 9e18), "
+        f"count(*) FILTER (lower(v{i}) = 'true' OR lower(v{i}) = 'false')"
+        for i in range(len(columns))
+    )
+    rows = connection.execute(
+        f"SELECT {counts} FROM (SELECT {numbers} FROM (SELECT {values} FROM {source}))"
+    ).fetchall()
+    return {column: Evidence(*rows[0][4 * i : 4 * i + 4]) for i, column in enumerate(columns)}
+
+
+def _stored(column: TypedColumn) -> str:
+    """The typed column in the type it is kept in; NULL where it does not fit."""
+    if column.storage in _NARROW:
+        return f"TRY_CAST({quote(column.name)} AS {_NARROW[column.storage][0]})"
+    return quote(column.name)
+
+
+def _without_nan(file: RawFile, columns: Sequence[str], source: str) -> str:
+    """`source` with NaN, which in a Parquet of numbers means missing, as NULL; and dates as text."""
+    if file.kind == "csv":
+        return source
+    parts = []
+    for index, column in enumerate(columns):
+        raw, family = _raw(index), file.family(column)
+        if family == "number":
+            parts.append(
+                f"CASE WHEN isnan(CAST({raw} AS DOUBLE)) THEN NULL ELSE CAST({raw} AS DOUBLE) END AS {raw}"
+            )
+        else:
+            parts.append(f"CAST({raw} AS VARCHAR) AS {raw}" if family == "text" else raw)
+    return f"SELECT {', '.join(parts)} FROM ({source})"
+
+
+def _any(conditions: Sequence[str]) -> str:
+    return _chain(conditions, " OR ") if conditions else "FALSE"
+
+
+def _sum(values: Sequence[str]) -> str:
+    return _chain([f"CAST({value} AS DOUBLE)" for value in values], " + ")
+
+
+def _chain(parts: Sequence[str], operator: str) -> str:
+    """The parts joined, as a tree of chains: a single one would be as deep as it is long, and depth is limited."""
+    if len(parts) <= _CHAIN:
+        return f"({operator.join(parts)})"
+    return _chain([_chain(parts[i : i + _CHAIN], operator) for i in range(0, len(parts), _CHAIN)], operator)
+
+
+def _is_null(text: str, nulls: Sequence[str]) -> str:
+    """Whether the SQL text `text`, trimmed, is a string that means "missing".
+
+    Not IN: a list longer than a few makes a join of each, and a wide table cannot be planned in reasonable time.
+    """
+    return f"list_contains([{', '.join(literal(null) for null in nulls)}], trim({text}))"
+
+
+def _alias(index: int) -> str:
+    return f"{INTERNAL}_{index}"
+
+
+def _raw(index: int) -> str:
+    return quote(_alias(index))

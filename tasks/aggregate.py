@@ -1,0 +1,147 @@
+"""aggregate: reports into unbiased totals per cell and class, and those rolled up to every ancestor, in DuckDB. The
+curator's, who sees reports only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
+from ldptree.oracles import Oracle
+from ldptree.protocol import Protocol
+from ldptree.totals import Totals
+from schemas.manifest import Manifest
+from storage import tables
+from storage.sql import literal
+from storage.store import Draft, Store
+from tasks import progress
+from tasks.checkpoint import step
+from tasks.scale import read_protocol
+
+ROLL_UP = """
+    SELECT node, class, sum(raw) AS raw, sum(unbiased) AS unbiased
+    FROM totals JOIN paths USING (cell) GROUP BY node, class ORDER BY node, class
+"""
+
+
+def raw_counts(
+    connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], oracle: Oracle
+) -> NDArray[np.int64]:
+    """How many reports support each value, int64 [k], over the files of all shards (reports, bits or exact totals)."""
+    raw = np.zeros(oracle.k, np.int64)
+    by_column: dict[str, list[Path]] = {}
+    for path in paths:
+        by_column.setdefault(pq.read_schema(path).names[0], []).append(path)
+    if values := by_column.get("value"):
+        counted = connection.execute(
+            f"SELECT value::BIGINT AS value, count(*) AS n FROM read_parquet({_list(values)}) GROUP BY value"
+        ).fetchnumpy()
+        raw[np.asarray(counted["value"])] += np.asarray(counted["n"])
+    for done, path in enumerate(by_column.get("bits", [])):
+        for table in tables.batches([path]):
+            raw += oracle.aggregate(_packed(table.column("bits")))
+        progress.advance((done + 1) / len(paths))
+    if totals := by_column.get("support"):
+        for table in tables.batches(totals):
+            raw += table.column("support").to_numpy()
+    return raw
+
+
+@step("aggregate", version="1", home="curator", retries=2)
+def aggregate(
+    draft: Draft, *, protocol: Manifest, reports: Sequence[Manifest], round_number: int
+) -> Mapping[str, Any]:
+    """Write "totals": `totals.parquet` (cell, class), `cells.parquet` (every node), `shards.parquet` (what was received)."""
+    store = draft.store
+    published = read_protocol(store, protocol)
+    paths = [path for manifest in reports for path in store.files(manifest)]
+    n_private = sum(_holders(store, path, published, round_number) for path in paths)
+    with duckdb.connect(config={"threads": 2}) as connection:
+        raw = raw_counts(connection, paths, published.oracle)
+        totals = read_totals_from(published, raw, n_private, round_number)
+        L, C = totals.counts.shape
+        cells, nodes = published.partition.paths()
+        connection.register(
+            "totals",
+            pa.table(
+                {
+                    "cell": np.repeat(np.arange(L, dtype=np.int32), C),
+                    "class": np.tile(np.arange(C, dtype=np.int32), L),
+                    "raw": raw[: L * C],
+                    "unbiased": totals.counts.ravel(),
+                }
+            ),
+        )
+        connection.register("paths", pa.table({"cell": cells, "node": nodes}))
+        by_node = connection.sql(ROLL_UP).to_arrow_table()
+        by_cell = connection.sql("FROM totals ORDER BY cell, class").to_arrow_table()
+    folder = draft.folder("totals")
+    meta = {"n_private": str(n_private), "round": str(round_number), "outside": str(int(raw[-1]))}
+    pq.write_table(by_cell.replace_schema_metadata(meta), folder / "totals.parquet")
+    pq.write_table(by_node, folder / "cells.parquet")
+    received = sorted((m.digest, m.rows) for m in reports)
+    pq.write_table(
+        pa.table({"report": [r[0] for r in received], "holders": [r[1] for r in received]}),
+        folder / "shards.parquet",
+    )
+    draft.count("totals", "totals.parquet", L * C)
+    return {"n_private": n_private, "shards": len(paths)}
+
+
+def read_totals(store: Store, totals: Manifest, protocol: Protocol) -> Totals:
+    """The totals in an artifact, with the exact variance of what is made of them."""
+    table = pq.read_table(store.file(totals, "totals.parquet"))
+    meta = {key.decode(): int(value) for key, value in table.schema.metadata.items()}
+    raw = np.append(table.column("raw").to_numpy(), meta["outside"])
+    return read_totals_from(protocol, raw, meta["n_private"], meta["round"])
+
+
+def read_totals_from(protocol: Protocol, raw: NDArray[np.int64], n_private: int, round_number: int) -> Totals:
+    """Unbiased totals of raw counts under a protocol."""
+    return Totals.from_raw(
+        raw,
+        oracle=protocol.oracle,
+        n_private=n_private,
+        n_classes=len(protocol.classes),
+        depth=protocol.partition.max_depth,
+        round=round_number,
+    )
+
+
+def _holders(store: Store, path: Path, protocol: Protocol, round_number: int) -> int:
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except (OSError, pa.ArrowInvalid):
+        raise ArtifactCorrupt(f"{path.relative_to(store.root)}: not a readable file of reports.") from None
+    if (
+        metadata.get(b"protocol", b"").decode() != protocol.digest
+        or metadata.get(b"round") != str(round_number).encode()
+    ):
+        raise ProtocolMismatch(
+            f"{path.relative_to(store.root)}: collected under another protocol or round than {protocol.digest[:16]}."
+        )
+    return int(metadata[b"holders"])
+
+
+def _packed(column: Any) -> NDArray[np.uint8]:
+    """The report bits of a column of fixed-size binary, uint8 [reports, bytes], without a copy."""
+    parts = []
+    for chunk in column.chunks:
+        width = chunk.type.byte_width
+        data = np.frombuffer(chunk.buffers()[1], dtype=np.uint8)
+        parts.append(
+            data[chunk.offset * width : (chunk.offset + len(chunk)) * width].reshape(len(chunk), width)
+        )
+    return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+
+def _list(paths: Sequence[Path]) -> str:
+    return f"[{', '.join(literal(str(path)) for path in paths)}]"

@@ -1,0 +1,84 @@
+"""Steps as Prefect tasks whose cache is our own store.
+
+Prefect calls a task cached when its own record loads; it knows nothing of the artifact. `ArtifactPolicy` keeps the two
+together: before a task runs it looks for a verified artifact under the step's key. Where there is one, Prefect is given
+a record of it to load (and shows "Cached"); where there is none, or it is damaged, a key that no record has.
+"""
+
+from __future__ import annotations
+
+import errno
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import CachePolicy
+from prefect.context import TaskRunContext
+from prefect.results import get_result_store
+from prefect.tasks import Task
+
+from schemas.manifest import Record
+from storage.store import Store
+from tasks import progress
+from tasks.checkpoint import Step, StepTask
+
+PASSING = (errno.EIO, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.ETIMEDOUT, errno.ESTALE, errno.EMFILE)
+
+
+@dataclass
+class ArtifactPolicy(CachePolicy):
+    """Prefect finds a step cached exactly when the store holds its verified artifacts."""
+
+    step: Step | None = None
+
+    def compute_key(
+        self,
+        task_ctx: TaskRunContext,
+        inputs: dict[str, Any],
+        flow_parameters: dict[str, Any],
+        **kwargs: Any,
+    ) -> str | None:
+        """A key that Prefect holds a record for, if the artifacts stand; else a key never used before."""
+        if self.step is None:
+            return None
+        arguments = dict(inputs["arguments"])
+        store: Store = inputs["store"]
+        place = self.step.place(store, arguments)
+        record = store.find(place)
+        name = f"ldptree-{self.step.name}-{place.key}"
+        if record is None:
+            return f"{name}-{secrets.token_hex(8)}"
+        # The record itself is part of the key, so Prefect can never load another one than the store's.
+        key = f"{name}-{store.hasher('curator').of_value(record.model_dump(mode='json'))[:16]}"
+        records = get_result_store()
+        if not records.exists(key):
+            records.write(obj=record, key=key)
+        progress.found(self.step.name)
+        return key
+
+
+def as_task(step: StepTask) -> Task[..., Record]:
+    """The Prefect task of a step."""
+
+    def run(store: Store, **arguments: Any) -> Record:
+        return step.fn(store, **arguments)
+
+    run.__doc__ = step.work.__doc__
+    home = step.step.home
+    return task(
+        name=step.step.name,
+        version=step.step.version,
+        tags=[home] if isinstance(home, str) else [],
+        cache_policy=ArtifactPolicy(step=step.step),
+        persist_result=True,
+        result_serializer="json",
+        retries=step.retries,
+        retry_delay_seconds=1.0,
+        retry_condition_fn=_is_passing,
+    )(run)
+
+
+def _is_passing(_task: Any, _run: Any, state: Any) -> bool:
+    fault = state.result(raise_on_failure=False)
+    return isinstance(fault, OSError) and fault.errno in PASSING

@@ -1,0 +1,180 @@
+"""How a function becomes a step: found again where its artifact stands, written whole or not at all, its faults kept
+where they belong.
+
+What makes a step a cached Prefect task is in `caching`; which step follows which is in `flows`.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import secrets
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from ldptree.errors import LdptreeError
+from schemas.manifest import Manifest, Record, Zone
+from storage.store import Place, Store
+from tasks import progress
+
+if TYPE_CHECKING:
+    from prefect.futures import PrefectFutureList
+    from prefect.tasks import Task
+
+Facts = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Aside:
+    """An argument that travels with the call and is no part of its key (times, for the page)."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step's name, the version of what it computes, and the zone its record is kept in (or how its arguments decide that)."""
+
+    name: str
+    version: str
+    home: Zone | Callable[[Mapping[str, Any]], Zone]
+
+    def zone(self, arguments: Mapping[str, Any]) -> Zone:
+        """The zone of the record of a call."""
+        return self.home(arguments) if callable(self.home) else self.home
+
+    def place(self, store: Store, arguments: Mapping[str, Any]) -> Place:
+        """Where this step, called with `arguments`, keeps its record: manifests are inputs, all else parameters."""
+        inputs: dict[str, str] = {}
+        parameters: dict[str, Any] = {}
+        for name, value in arguments.items():
+            if isinstance(value, Aside):
+                continue
+            if isinstance(value, Manifest):
+                inputs[name] = value.digest
+            elif isinstance(value, (list, tuple)) and value and all(isinstance(v, Manifest) for v in value):
+                # Which of several files came first tells nothing, and names differ between work folders.
+                inputs |= {f"{name}[{i}]": d for i, d in enumerate(sorted(v.digest for v in value))}
+            else:
+                parameters[name] = _plain(value)
+        return store.place(
+            self.zone(arguments), self.name, self.version, inputs=inputs, parameters=parameters
+        )
+
+
+REGISTERED: dict[str, StepTask] = {}
+"""Every step by name, once its module is imported."""
+
+
+def step(
+    name: str, *, version: str, home: Zone | Callable[[Mapping[str, Any]], Zone], retries: int = 0
+) -> Callable[[Callable[..., Facts]], StepTask]:
+    """Make a step of `work(draft, **inputs_and_parameters) -> facts`. `retries`: on passing faults; 0 for holders' steps."""
+
+    def decorate(work: Callable[..., Facts]) -> StepTask:
+        REGISTERED[name] = StepTask(Step(name, version, home), work, retries)
+        return REGISTERED[name]
+
+    return decorate
+
+
+class StepTask:
+    """A step to be called `(store, **inputs_and_parameters)`, in a flow as the Prefect task it is, or alone by `fn`.
+
+    It returns the step's `Record`: found, if the artifact stands under its key, else made by `work`, which writes into the
+    draft's folders. Prefect is imported with the first call.
+    """
+
+    def __init__(self, step: Step, work: Callable[..., Facts], retries: int) -> None:
+        """A step that does `work`."""
+        functools.update_wrapper(self, work)
+        self.step = step
+        self.work = work
+        self.retries = retries
+
+    def fn(self, store: Store, **arguments: Any) -> Record:
+        """Run the step, or find what it left, without Prefect."""
+        place = self.step.place(store, arguments)
+        if (record := store.find(place)) is not None:
+            progress.found(self.step.name)
+            return record
+        began = time.monotonic()
+        with (
+            progress.watch(self.step.name),
+            _kept_in_zone(store, self.step.name, place.home),
+            store.draft(place) as draft,
+        ):
+            facts = self.work(draft, **arguments)
+            return draft.finish(facts or {}, time.monotonic() - began)
+
+    @functools.cached_property
+    def task(self) -> Task[..., Record]:
+        """The Prefect task."""
+        from tasks.caching import as_task
+
+        return as_task(self)
+
+    def __call__(self, store: Store, **arguments: Any) -> Record:
+        """Run as a Prefect task of the current flow."""
+        record: Record = self.task(store, **arguments)
+        return record
+
+    def map(self, store: Store, **arguments: Any) -> PrefectFutureList[Record]:
+        """Run as one Prefect task for each entry of the arguments that are not `unmapped`."""
+        from prefect import unmapped
+
+        futures: PrefectFutureList[Record] = self.task.map(store=unmapped(store), **arguments)
+        return futures
+
+
+class _kept_in_zone:  # noqa: N801 - reads as a clause of the with statement
+    """Turn what a step did not expect into one safe message; the whole story of a holders' fault stays in their zone."""
+
+    def __init__(self, store: Store, step: str, home: Zone) -> None:
+        self.store = store
+        self.step = step
+        self.home = home
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: object) -> None:
+        if not isinstance(fault, Exception) or isinstance(fault, LdptreeError):
+            return
+        message = None
+        if isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EDQUOT):
+            message = (
+                f"{self.step}: no space left on the disk of {self.store.root}. "
+                "Free some (`ldptree gc` helps) and run the same command: it goes on from there."
+            )
+        elif self.home in ("holders", "simulation"):
+            message = f"{self.step}: stopped by an unexpected {type(fault).__name__}"
+            folder = self.store.zone(self.home) / "faults"
+            with suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+                path = folder / f"{self.step}-{secrets.token_hex(4)}.txt"
+                path.write_text("".join(traceback.format_exception(fault)))
+                message += f" (details in {path.relative_to(self.store.root)})"
+            message += "."
+        if message is not None:
+            # The fault itself may quote a private value: nothing of it goes along, not even as a context.
+            clean = LdptreeError(message)
+            clean.__suppress_context__ = True
+            fault.__traceback__ = None
+            raise clean
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return value

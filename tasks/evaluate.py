@@ -1,0 +1,236 @@
+"""evaluate: what only a simulation can know: scores on held-back private rows, baselines, the spread over redraws of the
+noise, duplicates.
+
+Nothing of this step is a release. Models grown on private rows are scored and forgotten. The learning and scoring
+themselves are in `ldptree`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ldptree.baselines import BASELINES
+from ldptree.errors import DataError
+from ldptree.fit import fit_model, fit_without_noise
+from ldptree.intervals import accuracy_interval, paired_lead
+from ldptree.model import Model
+from ldptree.oracles import Words
+from ldptree.protocol import Protocol
+from ldptree.scores import score
+from ldptree.totals import Totals
+from schemas.config import EvaluateConfig
+from schemas.manifest import Manifest
+from storage import tables
+from storage.store import Draft, Store
+from tasks import progress
+from tasks.checkpoint import step
+from tasks.perturb import values_of
+from tasks.prune import public_counts, read_model
+from tasks.scale import read_protocol, read_scaled
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Private rows in memory: raw matrix [n, columns], class indices [n] (-1: none of the classes)."""
+
+    raw: NDArray[np.float64]
+    labels: NDArray[np.int64]
+
+
+@step("evaluate", version="1", home="simulation")
+def evaluate(
+    draft: Draft,
+    *,
+    protocol: Manifest,
+    model: Manifest,
+    scaled: Manifest,
+    train: Manifest,
+    test: Manifest,
+    lam: float | str,
+    prune: str,
+    evaluation: EvaluateConfig,
+    seed: int,
+    noise_seed: int | None,
+) -> None:
+    """Write `scores.json`: ours, every baseline, the redraws and the count of duplicates ("scores")."""
+    store = draft.store
+    published = read_protocol(store, protocol)
+    learned = read_model(store, model)
+    held_back = _at_most(evaluation.test_rows, read_rows(store.files(test), published), seed)
+    if not (held_back.labels >= 0).any():
+        raise DataError(
+            "no held-back row has a declared label: nothing can be scored. Raise dataset.test_fraction, or set evaluate = false."
+        )
+    shards = store.files(train)
+    public = public_counts(store, scaled, published)
+    exact = _exact_counts(shards, published)
+    progress.advance(0.2)
+
+    def fitted(totals: Totals) -> Model:
+        return fit_model(published, totals, public, lam=lam, prune=prune)
+
+    counts = exact[:-1].reshape(-1, len(published.classes))
+    positive = _positive(published)
+    ours = learned.predict_proba(held_back.raw)
+    is_right = {"ours": _is_right(ours, held_back.labels)}
+    found: dict[str, dict[str, Any]] = {"ours": score(held_back.labels, ours, positive=positive).to_json()}
+    rivals = {
+        "public_only": lambda: fit_without_noise(
+            published, counts, public, lam=np.inf, prune=prune
+        ).predict_proba(held_back.raw),
+        "no_noise": lambda: fit_without_noise(published, counts, public, lam=lam, prune=prune).predict_proba(
+            held_back.raw
+        ),
+        **_baselines(store, published, held_back, scaled, shards, evaluation, seed),
+    }
+    for done, (key, predict) in enumerate(rivals.items()):
+        probabilities = predict()
+        is_right[key] = _is_right(probabilities, held_back.labels)
+        found[key] = score(held_back.labels, probabilities, positive=positive).to_json()
+        progress.advance(0.2 + 0.5 * (done + 1) / len(rivals))
+    for key, right in is_right.items():
+        found[key]["interval"] = accuracy_interval(int(right.sum()), right.size)
+        if key != "ours":
+            found[key]["lead"] = paired_lead(is_right["ours"], right)
+    nodes = learned.nodes(held_back.raw)
+    spread = [
+        _redraw(fitted, published, exact, nodes, held_back.labels, _words(noise_seed, published, number))
+        for number in range(evaluation.redraws)
+    ]
+    content = {
+        "scores": found,
+        "redraws": spread,
+        "duplicates": duplicates(shards, store.files(test)),
+        "n_test": held_back.labels.size,
+        "n_test_all": test.rows,
+    }
+    (draft.folder("scores") / "scores.json").write_text(json.dumps(content, indent=1))
+
+
+def read_rows(paths: Sequence[Path], protocol: Protocol) -> Rows:
+    """Private rows of Parquet files."""
+    table = tables.read(paths, [*protocol.encoding.columns, protocol.target])
+    return Rows(
+        tables.raw_matrix(table, protocol.encoding),
+        tables.label_codes(table.column(protocol.target), protocol.classes),
+    )
+
+
+def duplicates(train: Sequence[Path], test: Sequence[Path]) -> int:
+    """How many test rows have an exact copy among the training rows."""
+    wanted = _hashes(test[0]) if test else np.empty(0, np.uint64)
+    is_copy = np.zeros(wanted.size, dtype=bool)
+    for path in train:
+        is_copy |= np.isin(wanted, _hashes(path))
+    return int(is_copy.sum())
+
+
+def _hashes(path: Path) -> NDArray[np.uint64]:
+    return pl.read_parquet(path).hash_rows(seed=0).to_numpy()
+
+
+def _exact_counts(shards: Sequence[Path], protocol: Protocol) -> NDArray[np.int64]:
+    def count(path: Path) -> NDArray[np.int64]:
+        values = values_of(path, protocol)
+        return np.bincount(values, minlength=protocol.oracle.k).astype(np.int64)
+
+    with ThreadPoolExecutor(2) as pool:
+        total: NDArray[np.int64] = np.sum(list(pool.map(count, shards)), axis=0)
+    return total
+
+
+def _redraw(
+    fitted: Callable[[Totals], Model],
+    protocol: Protocol,
+    exact: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+    labels: NDArray[np.int64],
+    words: Words,
+) -> float:
+    """Accuracy of the model that another draw of the same holders' noise would have given."""
+    raw = protocol.oracle.sample_totals(exact, words.generator())
+    totals = Totals.from_raw(
+        raw,
+        oracle=protocol.oracle,
+        n_private=int(exact.sum()),
+        n_classes=len(protocol.classes),
+        depth=protocol.partition.max_depth,
+    )
+    return float((fitted(totals).decision[nodes] == labels).mean())
+
+
+def _words(noise_seed: int | None, protocol: Protocol, number: int) -> Words:
+    if noise_seed is None:
+        return Words.system()
+    # 0 where perturb has a round: never the noise of a report
+    return Words.seeded(np.random.SeedSequence([noise_seed, int(protocol.digest, 16), 0, number]))
+
+
+def _baselines(
+    store: Store,
+    protocol: Protocol,
+    held_back: Rows,
+    scaled: Manifest,
+    shards: Sequence[Path],
+    evaluation: EvaluateConfig,
+    seed: int,
+) -> dict[str, Callable[[], NDArray[np.float64]]]:
+    public_X, public_y = read_scaled(store, scaled)
+    test_X = protocol.encoding.encode(held_back.raw)
+    caps = {"public": evaluation.public_rows, "private": evaluation.private_rows}
+
+    def fit(key: str) -> NDArray[np.float64]:
+        baseline = BASELINES[key]
+        X, y = public_X, public_y
+        if baseline.reads == "private":
+            X, y = _some_private(shards, protocol, caps["private"], seed)
+        return baseline.fit_predict_proba(
+            X, y, test_X, n_classes=len(protocol.classes), max_rows=caps[baseline.reads], seed=seed
+        )
+
+    return {key: partial(fit, key) for key in BASELINES}
+
+
+def _some_private(
+    shards: Sequence[Path], protocol: Protocol, at_most: int, seed: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """About `at_most` encoded private rows, an equal share of every shard."""
+    shares, labels = [], []
+    sizes = [rows.num_rows for path in shards for rows in tables.batches([path], [protocol.target])]
+    keep = min(1.0, at_most / max(sum(sizes), 1))
+    generator = np.random.default_rng(seed)
+    for table in tables.batches(shards, [*protocol.encoding.columns, protocol.target]):
+        drawn = table.filter(pa.array(generator.random(table.num_rows) < keep))
+        y = tables.label_codes(drawn.column(protocol.target), protocol.classes)
+        raw = tables.raw_matrix(drawn, protocol.encoding)
+        usable = (y >= 0) & protocol.encoding.encodable(raw)
+        shares.append(protocol.encoding.encode(raw[usable]))
+        labels.append(y[usable])
+    return np.concatenate(shares), np.concatenate(labels)
+
+
+def _at_most(n: int, rows: Rows, seed: int) -> Rows:
+    if rows.labels.size <= n:
+        return rows
+    drawn = np.sort(np.random.default_rng(seed).choice(rows.labels.size, n, replace=False))
+    return Rows(rows.raw[drawn], rows.labels[drawn])
+
+
+def _is_right(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return np.asarray(probabilities.argmax(axis=1) == labels)
+
+
+def _positive(protocol: Protocol) -> int:
+    names = [str(value) for value in protocol.classes]
+    return names.index(str(protocol.positive)) if protocol.positive is not None else 1

@@ -1,0 +1,132 @@
+"""What left a holder's hands, and what it reveals: questions and answers that a privacy officer can repeat.
+
+Two figures are worked out here, the factor e^eps and the budget of someone with two rows; the rest is given.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tasks.page import numbers as n
+from tasks.page.facts import Facts, InfluenceFacts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A question about privacy, and what can be said to it."""
+
+    question: str
+    sentences: tuple[str, ...]
+
+
+def answers(facts: Facts) -> list[Answer]:
+    """What a privacy officer can repeat, question by question."""
+    said = [
+        Answer(question="What was sent", sentences=_sent(facts)),
+        Answer(question="What that promises", sentences=_promise(facts)),
+        Answer(question="Who one holder is", sentences=_holder(facts)),
+        Answer(question="Where the noise came from", sentences=_noise(facts)),
+    ]
+    if facts.influence is not None:
+        said.append(Answer(question="If holders are dishonest", sentences=_influence(facts, facts.influence)))
+    return [*said, Answer(question="What is not protected", sentences=_open(facts))]
+
+
+def _sent(facts: Facts) -> tuple[str, ...]:
+    label = f"its {facts.target}" if facts.target else "its label"
+    kind = (
+        "" if facts.n_cells == 1 else f"which of {n.count(facts.n_cells)} kinds of {facts.noun} it is, and "
+    )
+    spare = (
+        ", one of which stands for anything else" if facts.k == facts.n_cells * len(facts.classes) + 1 else ""
+    )
+    said = f"One report: {kind}{label}. Together that is one value of {n.count(facts.k)}{spare}."
+    if facts.p is not None and facts.q is not None:
+        kept, other = _chance(facts.p), _chance(facts.q)
+        if facts.oracle == "grr":
+            said += (
+                f" Before it leaves, the true value is kept with probability {kept}, "
+                f"and otherwise replaced by one of the others, each with probability {other}."
+            )
+        else:
+            said += (
+                f" It leaves as {n.count(facts.k)} bits, each tossed at random: the true value's bit "
+                f"is set with probability {kept}, every other one with probability {other}."
+            )
+    if facts.form == "reports":
+        written = n.plural(facts.n_private, "such report was", "such reports were")
+        return (f"{said} Nothing else is sent. {written} written.",)
+    return (
+        f"{said} Nothing else is sent.",
+        f"No single report was written: the sum of {n.count(facts.n_private)} of them was drawn, "
+        "with exactly the probabilities that adding them up would give.",
+    )
+
+
+def _chance(probability: float) -> str:
+    return n.decimal(probability, 3 if probability >= 0.01 else 5)
+
+
+def _promise(facts: Facts) -> tuple[str, ...]:
+    factor = math.exp(facts.epsilon)
+    shown = n.decimal(factor, 1) if factor < 1000 else n.count(factor)
+    said = (
+        f"Whatever was received, any two {facts.nouns} could have sent it, with probabilities that differ "
+        f"at most by a factor of {shown}: that is what {n.epsilon(facts.epsilon)} claims. Recomputed from "
+        f"the integers that the coins are really tossed with: {n.exact_epsilon(facts.epsilon_exact)}."
+    )
+    if facts.rounds != 1 or facts.epsilon_spent != facts.epsilon:
+        said += f" Spent so far by each holder: {n.epsilon(facts.epsilon_spent)}, {n.times(facts.rounds)}."
+    return (said,)
+
+
+def _holder(facts: Facts) -> tuple[str, ...]:
+    if facts.holder == "row":
+        return (
+            f"One {facts.noun}: the configuration declares that each is a person's only one. Someone with "
+            f"two of them in the data is protected only with {n.epsilon(2 * facts.epsilon)}.",
+        )
+    return (
+        f"Everyone with the same “{facts.holder}”. Each reports on one of their {facts.nouns}, "
+        "drawn on their own side.",
+    )
+
+
+def _noise(facts: Facts) -> tuple[str, ...]:
+    if facts.seeded:
+        return (
+            "From a seed: this is a simulation whose noise anyone with the seed can take away again, "
+            "so it protects nobody. Without a seed, the noise is the operating system's.",
+        )
+    return ("From the operating system of whoever drew the reports. It cannot be drawn again.",)
+
+
+def _influence(facts: Facts, force: InfluenceFacts) -> tuple[str, ...]:
+    where = "in every cell at once" if force.everywhere else "in one cell of their choice"
+    held = force.one_percent / max(facts.n_private, 1)
+    return (
+        f"One who sends what they like counts for up to {n.decimal(force.one, 1)} honest holders, {where}. "
+        f"1{n.NARROW}% of them together count for up to {n.count(force.one_percent)}, "
+        f"{n.percent(held)} of all who reported.",
+    )
+
+
+def _open(facts: Facts) -> tuple[str, ...]:
+    said = [
+        f"That someone took part. What is true of {facts.nouns} in general: that is what the model is for."
+    ]
+    if facts.where:
+        said.append(f"That “{facts.where}” is true of whoever took part, for no one else was asked.")
+    if facts.public_columns:
+        names = n.listed([f"“{name}”" for name in facts.public_columns])
+        said.append(
+            f"{names}, which tells public {facts.nouns} from private ones: taken as known of everyone."
+        )
+    said.append(f"The {n.count(facts.n_public)} public {facts.nouns}, in any way.")
+    if facts.is_evaluated:
+        said.append(
+            f"The {n.count(facts.n_test)} private {facts.nouns} behind the scores on this page: read without "
+            "noise, as only a simulation may. A release has evaluate = false, and no scores."
+        )
+    return tuple(said)

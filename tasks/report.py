@@ -1,0 +1,309 @@
+"""report: what a run learned, gathered into facts, and the page made of them. How the page looks and speaks is in `tasks.page`.
+
+With scores on it the page belongs to the simulation's zone; without (`evaluate = false`) to the curator's, who can
+write it alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from ldptree.errors import DataError
+from ldptree.model import Model
+from ldptree.protocol import Protocol
+from schemas.config import RunConfig
+from schemas.manifest import Manifest, Record
+from storage.store import Draft, Store
+from tasks.aggregate import read_totals
+from tasks.checkpoint import Aside, step
+from tasks.page.facts import (
+    CheckFacts,
+    Facts,
+    FailureFacts,
+    InfluenceFacts,
+    RowFacts,
+    ScoreFacts,
+    Span,
+    StepFacts,
+)
+from tasks.page.learned import cells_of, discrepancy_of, tree_of
+from tasks.page.render import render
+from tasks.prune import public_counts, read_model
+from tasks.scale import read_protocol
+from tasks.timeline import Timeline
+
+LIBRARIES = (
+    "ldptree",
+    "prefect",
+    "polars",
+    "pyarrow",
+    "numpy",
+    "duckdb",
+    "great-expectations",
+    "scikit-learn",
+    "numba",
+)
+MANY_DUPLICATES = 0.01
+NODES_IN_WAREHOUSE = 20_000
+
+
+def _zone(arguments: Mapping[str, Any]) -> Any:
+    return "curator" if arguments["scores"] is None else "simulation"
+
+
+@step("report", version="1", home=_zone, retries=2)
+def report(
+    draft: Draft,
+    *,
+    config: RunConfig,
+    checks: Manifest,
+    protocol: Manifest,
+    totals: Manifest,
+    scaled: Manifest,
+    model: Manifest,
+    scores: Manifest | None,
+    ingested: Mapping[str, Any],
+    held: Mapping[str, Any],
+    fitted: Mapping[str, Any],
+    form: str,
+    timeline: Aside,
+    command: Aside,
+) -> Mapping[str, Any]:
+    """Write `report.html` and `facts.json` ("page")."""
+    store = draft.store
+    published, learned = read_protocol(store, protocol), read_model(store, model)
+    cells = cells_of(learned, read_totals(store, totals, published), public_counts(store, scaled, published))
+    facts = Facts(
+        **_identity(config, command.value),
+        **_privacy(config, published, held["n_private"], form),
+        **_scored(store, scores),
+        checks=read_checks(store, checks),
+        rows=_rows(config, ingested, held, fitted),
+        steps=steps_of(timeline.value),
+        partition=config.model.partition,
+        lam=str(config.model.lam),
+        prune=config.model.prune,
+        classes=tuple(str(c) for c in published.classes),
+        positive=None if published.positive is None else str(published.positive),
+        n_private=held["n_private"],
+        n_public=fitted["n_public"],
+        n_test=held["n_test"],
+        n_features=fitted["n_features"],
+        n_cells=len(cells),
+        depth=published.partition.max_depth,
+        cells=cells,
+        tree=tree_of(learned),
+        discrepancy=discrepancy_of(learned) if config.model.lam == "learned" else None,
+        digests={
+            "protocol": published.digest,
+            "totals": totals.digest,
+            "model": learned.digest,
+            "public rows, scaled": scaled.digest,
+        },
+        warnings=_warnings(config, store, scores),
+    )
+    folder = draft.folder("page")
+    (folder / "report.html").write_text(render(facts), encoding="utf-8")
+    (folder / "facts.json").write_text(json.dumps(facts.to_dict(), ensure_ascii=False), encoding="utf-8")
+    return {"nodes": _nodes(learned)}
+
+
+def read_facts(store: Store, page: Manifest) -> Facts:
+    """The facts a page was made of."""
+    return Facts.from_dict(json.loads(store.file(page, "facts.json").read_text(encoding="utf-8")))
+
+
+def failed_facts(
+    store: Store, config: RunConfig, ingested: Record, checked: Record, timeline: Timeline, command: str
+) -> Facts:
+    """The facts of a run that its validation stopped."""
+    checks = read_checks(store, checked["checks"])
+    broken = [check for check in checks if not check.ok and check.severity == "stop"]
+    return Facts(
+        **_identity(config, command),
+        checks=checks,
+        rows=(
+            RowFacts(zone="public", kept=ingested["public"].rows),
+            RowFacts(zone="private", kept=ingested["private"].rows),
+        ),
+        steps=steps_of(timeline),
+        holder=config.dataset.holder,
+        failure=FailureFacts(step="validate", message="; ".join(f"{c.zone} rows: {c.name}" for c in broken)),
+    )
+
+
+def read_checks(store: Store, checks: Manifest) -> tuple[CheckFacts, ...]:
+    """The outcome of every expectation."""
+    content = json.loads(store.file(checks, "checks.json").read_text(encoding="utf-8"))
+    return tuple(CheckFacts(**check) for check in content)
+
+
+def steps_of(timeline: Timeline) -> tuple[StepFacts, ...]:
+    """The steps so far, as the page shows them."""
+    return tuple(
+        StepFacts(
+            name=entry.name,
+            state="failed"
+            if entry.state == "failed"
+            else "cached"
+            if entry.state == "cached"
+            else "computed",
+            seconds=entry.seconds if entry.is_done else timeline.elapsed - entry.start,
+            start=entry.start,
+            shards=entry.shards,
+        )
+        for entry in timeline.steps()
+    )
+
+
+def _identity(config: RunConfig, command: str) -> dict[str, Any]:
+    data = config.dataset
+    return {
+        "name": config.name,
+        "title": data.title or data.name,
+        "noun": data.noun,
+        "nouns": data.nouns,
+        "simulated_data": data.simulated,
+        "created": datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
+        "version": version("ldptree"),
+        "command": command,
+        "estimator": config.model.estimator,
+        "epsilon": config.privacy.epsilon,
+        "target": data.target,
+        "public_rule": data.public,
+        "where": data.where or "",
+        "seeded": config.is_seeded,
+        "config": _flat(config.model_dump(mode="json", exclude_defaults=True)),
+        "versions": {name: version(name) for name in LIBRARIES},
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
+        "peak_rss_mb": peak_rss_mb(),
+    }
+
+
+def peak_rss_mb() -> float:
+    """Peak memory of this process, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1024 * 1024 if sys.platform == "darwin" else 1024), 1)
+
+
+def _privacy(config: RunConfig, protocol: Protocol, n_private: int, form: str) -> dict[str, Any]:
+    oracle = protocol.oracle
+    force = oracle.influence(n_private)
+    return {
+        "mechanism": protocol.mechanism,
+        "oracle": oracle.name,
+        "k": oracle.k,
+        "p": oracle.p,
+        "q": oracle.q,
+        "epsilon_exact": protocol.epsilon_exact,
+        "epsilon_spent": protocol.epsilon,
+        "rounds": len(protocol.rounds),
+        "holder": protocol.holder,
+        "outside": protocol.outside,
+        "form": form,
+        "influence": InfluenceFacts(
+            one=force.one, one_percent=force.one_percent, everywhere=force.totals_at_once > 1
+        ),
+    }
+
+
+def _scored(store: Store, scores: Manifest | None) -> dict[str, Any]:
+    if scores is None:
+        return {}
+    content = json.loads(store.file(scores, "scores.json").read_bytes())
+    spread = sorted(content["redraws"])
+    made = {key: _score(key, value, spread) for key, value in content["scores"].items()}
+    return {
+        "ours": made.pop("ours"),
+        "baselines": tuple(made.values()),
+        "redraws": len(spread),
+        "duplicates": content["duplicates"],
+    }
+
+
+def _score(key: str, content: Mapping[str, Any], redraws: Sequence[float]) -> ScoreFacts:
+    names = ("accuracy", "balanced_accuracy", "auc", "log_loss")
+    low, high = content["interval"]
+    lead = content.get("lead")
+    return ScoreFacts(
+        key=key,
+        metrics={name: content[name] for name in names if content[name] is not None},
+        interval=Span(low=low, high=high),
+        spread=_spread(redraws) if key == "ours" and redraws else None,
+        lead=None if lead is None else Span(low=lead[0], high=lead[1]),
+        note=content.get("note", ""),
+        confusion=tuple(tuple(row) for row in content["confusion"]),
+    )
+
+
+def _spread(redraws: Sequence[float]) -> Span:
+    """5 % to 95 % of the redraws."""
+    last = len(redraws) - 1
+    return Span(low=redraws[round(0.05 * last)], high=redraws[round(0.95 * last)])
+
+
+def _rows(
+    config: RunConfig, ingested: Mapping[str, Any], held: Mapping[str, Any], fitted: Mapping[str, Any]
+) -> tuple[RowFacts, RowFacts]:
+    n_public = fitted["n_public"]
+    return (
+        RowFacts(
+            zone="public",
+            kept=n_public,
+            read=n_public + fitted["n_unusable"],
+            quarantined=ingested["bad_public"],
+        ),
+        RowFacts(zone="private", kept=held["n_private"], held_out=held["n_test"]),
+    )
+
+
+def _warnings(config: RunConfig, store: Store, scores: Manifest | None) -> tuple[str, ...]:
+    said = []
+    if scores is not None:
+        content = json.loads(store.file(scores, "scores.json").read_bytes())
+        share = content["duplicates"] / max(content["n_test_all"], 1)
+        if share > MANY_DUPLICATES:
+            said.append(
+                f"{share:.0%} of the held-back rows have an exact copy among the rows learned from: "
+                "scores look better than on new people."
+            )
+        if content["n_test"] < content["n_test_all"]:
+            said.append(
+                f"Scored on {content['n_test']:,} of the {content['n_test_all']:,} rows held back (evaluation.test_rows)."
+            )
+    return tuple(said)
+
+
+def _nodes(model: Model) -> list[dict[str, Any]]:
+    """Every node with its path, for the warehouse."""
+    tree = model.partition
+    if tree.n_nodes > NODES_IN_WAREHOUSE:
+        raise DataError(
+            f"a tree of {tree.n_nodes} nodes is too large for the page and the warehouse. Give model.depth."
+        )
+    return [
+        {
+            "node": node,
+            "parent": int(tree.parent[node]) if node else None,
+            "depth": int(tree.depth[node]),
+            "is_leaf": bool(tree.feature[node] < 0),
+            "path": model.raw_tree.where(node),
+        }
+        for node in range(tree.n_nodes)
+    ]
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, str]:
+    if isinstance(value, dict):
+        flat: dict[str, str] = {}
+        for key, item in value.items():
+            flat |= _flat(item, f"{prefix}.{key}" if prefix else key)
+        return flat
+    return {prefix: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}

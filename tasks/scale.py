@@ -1,0 +1,157 @@
+"""scale: the public range, the levels and the encoding, from public rows and the specification only; and the public rows
+scaled by them.
+
+Private rows are never written out scaled: `ldptree.partition.raw` puts the partition into raw units instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
+from ldptree.errors import ConfigError, DataError
+from ldptree.protocol import Protocol
+from schemas.dataset import DatasetSpec
+from schemas.manifest import Manifest
+from storage import tables
+from storage.store import Draft, Store
+from tasks.checkpoint import step
+
+LEVELS_MAX = 1_000
+"""A column of text with more public levels than this is a name, not a category."""
+
+
+def classes_of(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]:
+    """The label values: declared ones, else those of public rows, sorted; the positive one is the second.
+
+    Raises DataError where there is only one, ConfigError where the positive one is not among them.
+    """
+    classes = _label_values(column, spec)
+    if spec.positive is None:
+        return classes
+    positive = [value for value in classes if str(value) == str(spec.positive)]
+    if not positive:
+        raise ConfigError(
+            f"dataset.positive: {spec.positive!r} is not a label of public rows ({', '.join(map(str, classes))})"
+        )
+    others = [value for value in classes if value != positive[0]]
+    return (others[0], positive[0], *others[1:])
+
+
+def _label_values(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]:
+    if spec.classes is not None:
+        return tuple(pa.array(list(spec.classes)).cast(column.type).to_pylist())
+    found = sorted(value for value in pc.unique(column).to_pylist() if value is not None)
+    if len(found) < 2:
+        raise DataError(
+            f'target "{spec.target}": public rows hold {"one value only: " + repr(found[0]) if found else "no value"}. '
+            "Nothing can be learned from them; choose another public rule, or declare dataset.classes."
+        )
+    if len(found) > LEVELS_MAX:
+        raise DataError(
+            f'target "{spec.target}": {len(found)} different values in public rows. '
+            "A classification tree needs few classes."
+        )
+    return tuple(found)
+
+
+def encoding_of(public: pa.Table, features: Sequence[str], spec: DatasetSpec) -> Encoding:
+    """Ranges, levels and fills of the features, from public rows and the specification. Raises DataError, ConfigError."""
+    made: list[NumericFeature | CategoricalFeature] = []
+    for name in features:
+        column = public.column(name)
+        if column.null_count == len(column):
+            raise DataError(f'column "{name}": every public value is missing. Add it to dataset.drop.')
+        is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        if name in spec.categorical or name in spec.levels or is_text or pa.types.is_boolean(column.type):
+            made.append(_category(name, column, spec))
+        else:
+            values = pc.cast(column, pa.float64()).to_numpy()
+            made.append(NumericFeature.from_public(name, values, missing=spec.missing))
+    return Encoding(tuple(made))
+
+
+@step("scale", version="1", home="curator", retries=2)
+def scale(
+    draft: Draft, *, public: Manifest, features: Sequence[str], dataset: DatasetSpec, frozen: Manifest | None
+) -> Mapping[str, Any]:
+    """Write the encoding ("encoding") and the scaled public rows ("scaled", in the public zone).
+
+    `frozen`: the protocol of a campaign, whose range, levels and classes then hold.
+    """
+    rows = tables.read([p for p in draft.store.files(public) if p.suffix == ".parquet"])
+    label = rows.column(dataset.target)
+    if frozen is not None:
+        protocol = read_protocol(draft.store, frozen)
+        encoding, classes = protocol.encoding, protocol.classes
+    else:
+        encoding, classes = encoding_of(rows, features, dataset), classes_of(label, dataset)
+    raw = tables.raw_matrix(rows, encoding)
+    y = tables.label_codes(label, classes)
+    usable = encoding.encodable(raw) & (y >= 0)
+    if not usable.any():
+        raise DataError("no public row has a label and all features it needs. See dataset.missing.")
+    X = encoding.encode(raw[usable])
+    content = {"encoding": encoding.to_json(), "classes": list(classes)}
+    (draft.folder("encoding") / "encoding.json").write_text(json.dumps(content, indent=1, ensure_ascii=False))
+    folder = draft.folder("scaled", "public")
+    tables.write(
+        folder / "scaled.parquet",
+        pa.table(
+            [pa.array(y[usable]), *(pa.array(x) for x in X.T)], names=["label", *map(str, range(X.shape[1]))]
+        ),
+    )
+    draft.count("scaled", "scaled.parquet", int(usable.sum()))
+    return {
+        "n_public": int(usable.sum()),
+        "n_unusable": int((~usable).sum()),
+        "n_features": encoding.n_encoded,
+        "n_columns": len(encoding.columns),
+        "classes": [str(c) for c in classes],
+    }
+
+
+def read_scaled(store: Store, scaled: Manifest) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Scaled public rows float32 [n, d] and labels int64 [n]."""
+    table = tables.read(store.files(scaled))
+    y = table.column("label").to_numpy()
+    X = np.empty((table.num_rows, table.num_columns - 1), np.float32)
+    for i in range(X.shape[1]):
+        X[:, i] = table.column(i + 1).to_numpy()
+    return X, y
+
+
+def read_encoding(store: Store, encoding: Manifest) -> tuple[Encoding, tuple[Any, ...]]:
+    """The encoding and the label values."""
+    content = json.loads(store.file(encoding, "encoding.json").read_bytes())
+    return Encoding.from_json(content["encoding"]), tuple(content["classes"])
+
+
+def read_protocol(store: Store, protocol: Manifest) -> Protocol:
+    """The protocol in an artifact. Raises ProtocolMismatch."""
+    return Protocol.from_json(store.file(protocol, "protocol.json").read_text())
+
+
+def _category(name: str, column: pa.ChunkedArray, spec: DatasetSpec) -> CategoricalFeature:
+    if name in spec.levels:
+        try:
+            levels = tuple(pa.array(list(spec.levels[name])).cast(column.type).to_pylist())
+        except pa.ArrowInvalid:
+            raise ConfigError(
+                f'dataset.levels: those of "{name}" do not fit its type ({column.type}).'
+            ) from None
+    else:
+        levels = tuple(sorted(v for v in pc.unique(column).to_pylist() if v is not None))
+        if len(levels) > LEVELS_MAX:
+            raise DataError(
+                f'column "{name}": {len(levels)} different texts in public rows. Drop it, or declare its levels.'
+            )
+    codes = tables.label_codes(column, levels).astype(np.float64)
+    codes[pc.is_null(column).to_numpy()] = np.nan
+    return CategoricalFeature.from_public(name, levels, codes, missing=spec.missing)

@@ -1,0 +1,116 @@
+"""source: the raw files of a run. Files of one's own are found, simulated ones are made. What is in them is not looked
+at here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from ldptree.errors import ConfigError, DataError
+from schemas.catalogue import DATA
+from schemas.dataset import DatasetSpec
+from schemas.manifest import FileEntry, MadeBy, Manifest
+from storage.store import Draft, Store
+from tasks import progress
+from tasks.checkpoint import step
+
+
+def locate(paths: Sequence[str]) -> list[Path]:
+    """The files that paths and globs name, sorted within each glob; `data:...` is looked for in LDPTREE_DATA.
+
+    Raises DataError where there is none: what was looked for, where, and what to do.
+    """
+    found: list[Path] = []
+    for path in paths:
+        text = path
+        if path.startswith(DATA):
+            home = os.environ.get("LDPTREE_DATA")
+            if not home:
+                raise DataError(
+                    f"{path.removeprefix(DATA)}: needs the folder of data sets. Set LDPTREE_DATA to it "
+                    "(`ldptree datasets show NAME` tells which files belong there)."
+                )
+            text = str(Path(home) / path.removeprefix(DATA))
+        matches = sorted(glob.glob(text)) if glob.has_magic(text) else [text]  # noqa: PTH207 - absolute patterns
+        files = [Path(match).absolute() for match in matches]
+        missing = [file for file in files if not file.exists()]
+        if not files or missing:
+            raise DataError(_not_found(Path(text), from_catalogue=path.startswith(DATA)))
+        for file in files:
+            if file.is_dir():
+                raise DataError(f"{file}: a folder. Name a file, or a pattern such as {file.name}/*.csv.")
+        found += files
+    return found
+
+
+def files(store: Store, paths: Sequence[str]) -> Manifest:
+    """The raw files as an artifact that stands outside of the store. Raises DataError."""
+    hasher = store.hasher("holders")
+    entries = []
+    for path in locate(paths):
+        try:
+            entries.append(FileEntry(name=str(path), digest=hasher.of_file(path)))
+        except OSError as fault:
+            raise DataError(f"{path}: cannot be read ({fault.strerror}).") from None
+    return Manifest(
+        zone="holders",
+        path="",
+        digest=hasher.of_value([entry.digest for entry in entries]),
+        files=tuple(entries),
+        made_by=MadeBy(step="source", version="1", parameters={}, inputs={}),
+    )
+
+
+@step("source", version="1", home="holders")
+def simulate(draft: Draft, *, rows: int, seed: int) -> None:
+    """Raw CSV of simulated trips, in the 13 columns of the Chicago challenge."""
+    write_trips(draft.folder("raw") / "simulated-trips.csv", rows=rows, seed=seed)
+
+
+def write_trips(path: Path, *, rows: int, seed: int) -> None:
+    """Write `rows` simulated trips as CSV, in bounded memory. Raises OSError."""
+    from ldptree.simulate import trips
+
+    done = 0
+    with path.open("wb") as sink:
+        for block in trips.blocks(rows, seed):
+            frame = pl.DataFrame(block)
+            frame.write_csv(sink, include_header=done == 0)
+            done += frame.height
+            progress.advance(done / rows)
+
+
+def raw_files(store: Store, spec: DatasetSpec, seed: int) -> Manifest:
+    """Where a data set's raw files are; a simulated one is made. Raises ConfigError, DataError."""
+    if not spec.simulated:
+        return files(store, spec.path)
+    if spec.rows is None:
+        raise ConfigError("dataset.rows: missing. Say how many rows to simulate.")
+    return simulate(store, rows=spec.rows, seed=seed)["raw"]
+
+
+def public_files(store: Store, spec: DatasetSpec) -> Manifest | None:
+    """The second file of a public rule that names one. Raises DataError."""
+    return files(store, [spec.rule.path]) if spec.rule.path else None
+
+
+def suite_file(store: Store, spec: DatasetSpec) -> Manifest | None:
+    """The edited suite of expectations that a data set names. Raises DataError."""
+    return files(store, [spec.expect]) if spec.expect else None
+
+
+def _not_found(path: Path, *, from_catalogue: bool) -> str:
+    names = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, names, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    if not path.parent.is_dir():
+        hint = f" There is no folder {path.parent} either."
+    if from_catalogue:
+        hint += " Set LDPTREE_DATA to the folder that has it."
+    return f"{path}: no such file.{hint}"

@@ -1,0 +1,232 @@
+"""validate: both zones against one suite of expectations, with Great Expectations.
+
+Public rows are checked directly, with full results and Data Docs in their zone. Private rows are counted in one query,
+and the counts of
+violations are held against zero with boolean-only results: yes or no leaves the holders' zone, the counts stay there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from schemas.dataset import RESERVED, DatasetSpec
+from schemas.expectations import Expectation, Suite, check_columns, suite_of
+from schemas.manifest import Manifest
+from storage.store import Draft, Store
+from storage.violations import count_violations
+from tasks.checkpoint import step
+
+Check = dict[str, Any]
+SHOWN_VALUES = 3
+
+
+def check_public(paths: Sequence[Path], suite: Suite, docs: Path) -> list[Check]:
+    """The outcome of each expectation on public rows, with what was found; Data Docs are written to `docs`."""
+    frame = pl.read_parquet(list(paths)).drop(RESERVED).to_pandas()
+    schema_ok = count_violations(paths, suite.expectations[:1])[0] == 0 if suite.expectations else True
+    askable = [e for e in suite.expectations if e.column is None or e.column in frame.columns]
+    results = _validated(frame, [_as_gx(e) for e in askable], "public rows", docs=docs)
+    found: dict[int, Any] = {id(e): result for e, result in zip(askable, results, strict=True)}
+    checks = []
+    for expectation in suite.expectations:
+        result = found.get(id(expectation))
+        ok = result is not None and bool(result.success)
+        if expectation.expectation == "columns":
+            ok = ok and schema_ok
+        checks.append(_check(expectation, "public", ok, "" if ok else _detail(result)))
+    return checks
+
+
+def check_private(counts: Sequence[int], suite: Suite) -> list[Check]:
+    """Yes or no for each expectation on private rows, from how many rows violate it."""
+    import pandas as pd
+    from great_expectations import expectations as gx
+
+    names = [f"violations of expectation {i}" for i in range(len(counts))]
+    frame = pd.DataFrame({name: np.array([count]) for name, count in zip(names, counts, strict=True)})
+    asked = [gx.ExpectColumnMaxToBeBetween(column=name, max_value=0) for name in names]
+    results = _validated(frame, asked, "private rows, counted", docs=None)
+    return [
+        _check(expectation, "private", bool(result.success), "")
+        for expectation, result in zip(suite.expectations, results, strict=True)
+    ]
+
+
+@step("validate", version="1", home="holders")
+def validate(
+    draft: Draft,
+    *,
+    public: Manifest,
+    private: Manifest,
+    suite: Manifest | None,
+    dataset: DatasetSpec,
+    columns: Sequence[Sequence[str]],
+) -> Mapping[str, Any]:
+    """Write every outcome ("checks", the curator's: `checks.json`, `suite.json`), Data Docs ("docs") and counts
+    ("counts", the holders').
+    """
+    store = draft.store
+    if suite is None:
+        expected = suite_of(dataset, columns)
+    else:
+        (path,) = store.files(suite)
+        expected = Suite.from_json(path.read_text(encoding="utf-8", errors="replace"), str(path))
+        check_columns(expected, columns, str(path))
+    private_files = [
+        p for p in store.files(private) if p.suffix == ".parquet" and p.parent.name != "quarantine"
+    ]
+    public_files = [
+        p for p in store.files(public) if p.suffix == ".parquet" and p.parent.name != "quarantine"
+    ]
+    counts = count_violations(private_files, expected.expectations)
+    checks = [
+        *check_public(public_files, expected, draft.folder("docs", "public")),
+        *check_private(counts, expected),
+    ]
+    folder = draft.folder("checks", "curator")
+    (folder / "checks.json").write_text(json.dumps(checks, indent=1, ensure_ascii=False), encoding="utf-8")
+    (folder / "suite.json").write_text(expected.to_json(), encoding="utf-8")
+    told = [
+        {"expectation": e.words, "violations": n} for e, n in zip(expected.expectations, counts, strict=True)
+    ]
+    (draft.folder("counts") / "violations.json").write_text(
+        json.dumps(told, indent=1, ensure_ascii=False), encoding="utf-8"
+    )
+    return {"met": sum(check["ok"] for check in checks), "expected": len(checks)}
+
+
+def failures(store: Store, checks: Manifest) -> list[Check]:
+    """The expectations that failed and stop a run."""
+    content: list[Check] = json.loads(store.file(checks, "checks.json").read_text(encoding="utf-8"))
+    return [check for check in content if not check["ok"] and check["severity"] == "stop"]
+
+
+def _check(expectation: Expectation, zone: str, ok: bool, detail: str) -> Check:
+    return {
+        "name": expectation.words,
+        "zone": zone,
+        "ok": ok,
+        "severity": expectation.severity,
+        "detail": detail if zone == "public" else "",
+    }
+
+
+def _as_gx(expectation: Expectation) -> Any:
+    from great_expectations import expectations as gx
+
+    severity = "critical" if expectation.severity == "stop" else "warning"
+    match expectation.expectation:
+        case "columns":
+            names = [name for name, _ in expectation.types or ()]
+            return gx.ExpectTableColumnsToMatchOrderedList(column_list=names, severity=severity)
+        case "rows":
+            return gx.ExpectTableRowCountToBeBetween(min_value=expectation.at_least, severity=severity)
+        case "known":
+            return gx.ExpectColumnValuesToNotBeNull(column=expectation.column, severity=severity)
+        case "between":
+            return gx.ExpectColumnValuesToBeBetween(
+                column=expectation.column,
+                min_value=expectation.low,
+                max_value=expectation.high,
+                severity=severity,
+            )
+        case "one_of":
+            return gx.ExpectColumnValuesToBeInSet(
+                column=expectation.column, value_set=list(expectation.values or ()), severity=severity
+            )
+
+
+def _detail(result: Any) -> str:
+    """What was found in public rows, in words."""
+    if result is None:
+        return "the column is not there"
+    content = result.result
+    if "observed_value" in content and "unexpected_count" not in content:
+        return f"found {content['observed_value']}"
+    values = list(dict.fromkeys(str(v) for v in content.get("partial_unexpected_list", [])))[:SHOWN_VALUES]
+    rows = f"{content.get('unexpected_count', 0):,} of {content.get('element_count', 0):,} rows"
+    return f"{rows}: {', '.join(values)}" if values else rows
+
+
+def _validated(frame: Any, asked: Sequence[Any], name: str, *, docs: Path | None) -> list[Any]:
+    """What Great Expectations says of each, in their order: complete with Data Docs, or boolean-only where `docs` is None."""
+    with _quiet():
+        import great_expectations as gx
+
+        context = gx.get_context(mode="ephemeral")
+        context.variables.progress_bars = {"globally": False}
+        batch = (
+            context.data_sources.add_pandas(name)
+            .add_dataframe_asset("rows")
+            .add_batch_definition_whole_dataframe("all")
+        )
+        for number, expectation in enumerate(asked):
+            expectation.meta = {"number": number}
+        suite = context.suites.add(gx.ExpectationSuite(name=name, expectations=list(asked)))
+        definition = context.validation_definitions.add(
+            gx.ValidationDefinition(name=name, data=batch, suite=suite)
+        )
+        actions: list[Any] = []
+        if docs is not None:
+            context.add_data_docs_site("docs", _site(docs))
+            actions = [gx.checkpoint.UpdateDataDocsAction(name="docs", site_names=["docs"])]
+        outcome = context.checkpoints.add(
+            gx.Checkpoint(
+                name=name,
+                validation_definitions=[definition],
+                result_format={"result_format": "BOOLEAN_ONLY" if docs is None else "COMPLETE"},
+                actions=actions,
+            )
+        ).run(batch_parameters={"dataframe": frame})
+    if docs is not None:
+        _make_self_contained(docs)
+    (run,) = outcome.run_results.values()
+    by_number = {result.expectation_config.meta["number"]: result for result in run.results}
+    return [by_number[number] for number in range(len(asked))]
+
+
+def _site(folder: Path) -> dict[str, Any]:
+    return {
+        "class_name": "SiteBuilder",
+        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder)},
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+    }
+
+
+_REMOTE = re.compile(
+    r"""<script[^>]*\bsrc=["']https?://[^>]*>\s*</script>|<link[^>]*\bhref=["']https?://[^>]*>|<img[^>]*\bsrc=["']https?://[^>]*>""",
+    re.IGNORECASE,
+)
+STYLE = (
+    "<style>body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}table{border-collapse:collapse}"
+    "td,th{border:1px solid #ccc;padding:.3rem .6rem;text-align:left}img,nav svg{max-height:2rem}</style></head>"
+)
+
+
+def _make_self_contained(folder: Path) -> None:
+    """Data Docs ask other hosts for style and scripts: what is left of them here opens offline and asks nobody."""
+    for page in folder.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(_REMOTE.sub("", text).replace("</head>", STYLE, 1), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing asked of the network, nothing on the terminal."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    os.environ["TQDM_DISABLE"] = "1"
+    logging.getLogger("great_expectations").setLevel(logging.CRITICAL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

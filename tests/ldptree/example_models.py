@@ -1,0 +1,114 @@
+"""Random but reproducible encodings, trees, rows and models for the tests beside this file."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ldptree.encoding import CategoricalFeature, Encoding, Level, NumericFeature
+from ldptree.fit import fit_model
+from ldptree.mechanisms import joint
+from ldptree.model import Model
+from ldptree.oracles import ORACLES
+from ldptree.partition.tree import Partition
+from ldptree.protocol import Protocol
+from ldptree.totals import Totals
+
+
+def every_kind_of_feature(*, with_rules: bool = True) -> Encoding:
+    """One feature of every kind, with names and levels that need quoting."""
+    always = (
+        NumericFeature("fare", 0.1, 47.3, fill=9.7),
+        NumericFeature('odd "name"', -3.0, 5.0, fill=0.0, indicator=True),
+        NumericFeature("constant", 2.0, 2.0, fill=2.0),
+        CategoricalFeature("company", ("Flash Cab", "O'Hare; --", 'a "b"', "ünï"), fill=1),
+        CategoricalFeature("area", (8, 32, 76), missing_level=True),
+        CategoricalFeature("shared", (False, True), fill=0),
+        CategoricalFeature("rate", (0.5, 1.5), missing_level=True),
+    )
+    strict = (NumericFeature("miles", 0.0, 12.0), CategoricalFeature("day", ("Mon", "Tue")))
+    return Encoding(always if with_rules else always + strict)
+
+
+def random_tree(n_encoded: int, max_depth: int, rng: np.random.Generator) -> Partition:
+    """A tree with random tests, some of which part nothing."""
+    feature, threshold, left, right, todo = [-1], [0.0], [-1], [-1], [(0, 0)]
+    for node, depth in todo:
+        if depth < max_depth and rng.random() < 0.9:
+            feature[node] = int(rng.integers(n_encoded))
+            threshold[node] = float(rng.choice([rng.random(), rng.random(), 0.0, 1.0, -0.1, 0.5]))
+            left[node], right[node] = len(feature), len(feature) + 1
+            todo += [(left[node], depth + 1), (right[node], depth + 1)]
+            for array, empty in ((feature, -1), (threshold, 0.0), (left, -1), (right, -1)):
+                array += [empty, empty]
+    return Partition.of(feature, threshold, left, right)
+
+
+def random_rows(encoding: Encoding, n: int, rng: np.random.Generator, missing: float = 0.1) -> np.ndarray:
+    """A raw matrix with values outside the range, unlisted levels (-1) and missing ones (NaN)."""
+    columns = []
+    for feature in encoding.features:
+        if isinstance(feature, NumericFeature):
+            span = feature.maximum - feature.minimum + 1.0
+            column = rng.uniform(feature.minimum - 0.3 * span, feature.maximum + 0.3 * span, n)
+            column[rng.random(n) < 0.1] = feature.minimum
+        else:
+            column = rng.integers(-1, len(feature.levels), n).astype(float)
+        column[rng.random(n) < missing] = np.nan
+        columns.append(column)
+    return np.stack(columns, axis=1)
+
+
+def protocol_of(
+    partition: Partition, encoding: Encoding, *, classes: tuple[Level, ...] = ("no", "yes"), **more: object
+) -> Protocol:
+    """A protocol over this tree; `epsilon` and `oracle` may be given, and every field of `Protocol`."""
+    epsilon, name = float(more.pop("epsilon", 2.0)), str(more.pop("oracle", "oue"))
+    k = joint.alphabet(partition.n_leaves, len(classes))
+    return Protocol(
+        encoding=encoding,
+        partition=partition,
+        target="paid",
+        classes=classes,
+        positive=classes[1] if len(classes) == 2 else None,
+        oracle=ORACLES[name].for_budget(epsilon, k),
+        epsilon=epsilon,
+        **more,
+    )
+
+
+def totals_of(protocol: Protocol, counts: np.ndarray, rng: np.random.Generator, outside: int = 0) -> Totals:
+    """Exact totals of holders with these counts [L, C], drawn as the reports would give them."""
+    raw = protocol.oracle.sample_totals(np.append(counts.ravel(), outside).astype(np.int64), rng)
+    return Totals.from_raw(
+        raw,
+        oracle=protocol.oracle,
+        n_private=int(counts.sum()) + outside,
+        n_classes=protocol.n_classes,
+        depth=protocol.partition.max_depth,
+    )
+
+
+def random_counts(n_cells: int, n_classes: int, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Counts [L, C] of n people spread unevenly, some cells of public rows left empty where n is small."""
+    shares = rng.dirichlet(np.full(n_cells * n_classes, 0.5))
+    return rng.multinomial(n, shares).reshape(n_cells, n_classes)
+
+
+def random_model(
+    seed: int,
+    *,
+    classes: tuple[Level, ...] = ("no", "yes"),
+    with_rules: bool = True,
+    max_depth: int = 6,
+    lam: str | float = "learned",
+    prune: str = "smooth",
+    **more: object,
+) -> Model:
+    """A model fitted to random totals on a random tree over every kind of feature."""
+    rng = np.random.default_rng(seed)
+    encoding = every_kind_of_feature(with_rules=with_rules)
+    protocol = protocol_of(random_tree(encoding.n_encoded, max_depth, rng), encoding, classes=classes, **more)
+    n_cells, n_classes = protocol.n_cells, len(classes)
+    totals = totals_of(protocol, random_counts(n_cells, n_classes, 20_000, rng), rng)
+    public = random_counts(n_cells, n_classes, 300, rng)
+    return fit_model(protocol, totals, public, lam=lam, prune=prune)

@@ -1,0 +1,230 @@
+"""A model is a value: it survives its own text, refuses every other, and says how sure it is."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from example_models import (
+    every_kind_of_feature,
+    protocol_of,
+    random_counts,
+    random_model,
+    random_rows,
+    random_tree,
+    totals_of,
+)
+
+from ldptree.errors import ConfigError, DataError
+from ldptree.fit import fit_model, fit_without_noise
+from ldptree.model import Model
+
+
+@pytest.mark.parametrize(
+    ("classes", "lam", "prune"),
+    [
+        (("no", "yes"), "learned", "smooth"),
+        (("no", "yes"), math.inf, "none"),
+        ((1, 2, 3), "auto", "variance"),
+        (("a", "b", "c", "d"), 0.5, "smooth"),
+    ],
+)
+def test_a_model_survives_its_text(classes: tuple, lam: str | float, prune: str) -> None:
+    model = random_model(3, classes=classes, lam=lam, prune=prune)
+    text = model.to_json()
+    again = Model.from_json(text)
+    assert again.to_json() == text
+    assert again.digest == model.digest
+    rows = random_rows(model.encoding, 300, np.random.default_rng(0))
+    np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
+    np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
+    assert again.lam == model.lam
+    assert again.evidence == model.evidence
+
+
+def damaged(text: str) -> list[tuple[str, str | bytes]]:
+    data = json.loads(text)
+
+    def changed(**fields: object) -> str:
+        return json.dumps(data | fields)
+
+    without = {k: v for k, v in data.items() if k != "margin"}
+    return [
+        ("JSON", ""),
+        ("JSON", text[:-20]),
+        ("JSON", b"\xff\xfe\x00"),
+        ("JSON", "[" * 100_000),
+        ("JSON", text.replace('"epsilon":2.0', '"epsilon":NaN')),
+        ("kind", "[]"),
+        ("kind", json.dumps({"version": 1})),
+        ("version", changed(version=2)),
+        ("margin", json.dumps(without)),
+        ("surprise", changed(surprise=1)),
+        ("digest", changed(epsilon=0.5)),
+        ("digest", changed(classes=["yes", "no"])),
+        ("digest", changed(digest="0" * 64)),
+    ]
+
+
+def test_a_damaged_or_foreign_text_is_refused_with_its_fault() -> None:
+    for fault, text in damaged(random_model(3).to_json()):
+        with pytest.raises(DataError, match=fault):
+            Model.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("fault", "field", "value"),
+    [
+        ("epsilon", "epsilon", "2"),
+        ("n_private", "n_private", True),
+        ("classes", "classes", ["no", ["yes"]]),
+        ("classes", "classes", ["yes"]),
+        ("margin", "margin", [[0.0]]),
+        ("margin", "margin", "many"),
+        ("decision", "decision", None),
+        ("partition", "partition", {}),
+        ("encoding", "encoding", []),
+    ],
+)
+def test_a_text_with_a_right_digest_is_still_checked(fault: str, field: str, value: object) -> None:
+    import hashlib
+
+    data = json.loads(random_model(3).to_json()) | {field: value}
+    del data["digest"]
+    digest = hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    with pytest.raises(DataError, match=fault):
+        Model.from_json(json.dumps(data | {"digest": digest}))
+
+
+@pytest.mark.parametrize("classes", [("no", "yes"), ("a", "b", "c")])
+@pytest.mark.parametrize("lam", ["learned", "auto", 0.0, math.inf])
+@pytest.mark.parametrize("prune", ["smooth", "variance", "none"])
+def test_every_node_has_a_decision_and_shares_that_sum_to_one(
+    classes: tuple, lam: str | float, prune: str
+) -> None:
+    model = random_model(1, classes=classes, lam=lam, prune=prune)
+    assert np.all((model.probability >= 0) & (model.probability <= 1))
+    np.testing.assert_allclose(model.probability.sum(axis=1), 1.0)
+    best = model.probability.max(axis=1)
+    chosen = model.probability[np.arange(model.partition.n_nodes), model.decision]
+    np.testing.assert_allclose(chosen, best, atol=1e-9)
+    for level in (0.5, 0.99):
+        low, high = model.share_interval(level)
+        assert np.all((low >= 0) & (low <= model.probability) & (model.probability <= high) & (high <= 1))
+    assert set(model.evidence) <= {"private", "public", "both", "none"}
+
+
+def test_a_wider_level_gives_a_wider_interval_around_the_margin() -> None:
+    model = random_model(1)
+    (low, high), (lower, higher) = model.margin_interval(0.5), model.margin_interval(0.95)
+    assert np.all((lower < low) & (low < model.margin) & (model.margin < high) & (high < higher))
+    np.testing.assert_allclose(higher - model.margin, 1.959964 * model.margin_sd, rtol=1e-6)
+
+
+def test_totals_of_a_node_are_the_sums_of_its_children() -> None:
+    model = random_model(2)
+    inner = np.flatnonzero(model.partition.feature >= 0)
+    left, right = model.partition.left[inner], model.partition.right[inner]
+    for totals in (model.private_total, model.public_total):
+        np.testing.assert_allclose(totals[inner], totals[left] + totals[right], atol=1e-6)
+    assert model.public_total[0].sum() == model.n_public == 300
+
+
+def test_a_row_without_a_cell_gets_the_answer_of_the_root() -> None:
+    model = random_model(6, with_rules=False, outside="drop")
+    rows = random_rows(model.encoding, 500, np.random.default_rng(0), missing=0.02)
+    is_unplaced = ~model.encoding.encodable(rows) | model.encoding.is_outside(rows)
+    assert 0 < is_unplaced.sum() < 500
+    np.testing.assert_array_equal(model.cells(rows) < 0, is_unplaced)
+    assert set(model.predict(rows)[is_unplaced]) == {model.default_class}
+    np.testing.assert_array_equal(
+        model.predict_proba(rows)[is_unplaced], model.probability[[0] * is_unplaced.sum()]
+    )
+
+
+def test_cells_of_raw_rows_are_those_of_encoded_rows() -> None:
+    model = random_model(7)
+    rows = random_rows(model.encoding, 500, np.random.default_rng(0))
+    np.testing.assert_array_equal(model.cells(rows), model.partition.apply(model.encoding.encode(rows)))
+
+
+def test_prediction_needs_the_columns_in_use_and_no_other() -> None:
+    model = random_model(2, max_depth=2)
+    rows = random_rows(model.encoding, 100, np.random.default_rng(0))
+    needed = model.columns_needed
+    assert 0 < len(needed) < len(model.encoding.columns)
+    places = [model.encoding.columns.index(column) for column in needed]
+    np.testing.assert_array_equal(model.predict(rows[:, places], needed), model.predict(rows))
+    with pytest.raises(DataError, match=needed[0][:3]):
+        model.predict(rows[:, places[1:]], needed[1:])
+
+
+def test_without_noise_the_model_finds_what_is_there() -> None:
+    rng = np.random.default_rng(0)
+    encoding = every_kind_of_feature()
+    protocol = protocol_of(random_tree(encoding.n_encoded, 4, rng), encoding)
+    counts = random_counts(protocol.n_cells, 2, 50_000, rng)
+    public = random_counts(protocol.n_cells, 2, 100, rng)
+    model = fit_without_noise(protocol, counts, public, prune="none")
+    leaves, crowded = protocol.partition.leaves, counts.sum(axis=1) > 500
+    share = counts[:, 1] / np.maximum(counts.sum(axis=1), 1)
+    np.testing.assert_allclose(model.probability[leaves, 1][crowded], share[crowded], atol=0.1)
+    np.testing.assert_array_equal(model.noise_sd, 0.0)
+
+
+def test_many_holders_outside_do_not_thin_the_margins() -> None:
+    rng = np.random.default_rng(0)
+    encoding = every_kind_of_feature()
+    protocol = protocol_of(random_tree(encoding.n_encoded, 3, rng), encoding, epsilon=6.0, oracle="grr")
+    counts = np.tile([100, 900], (protocol.n_cells, 1))
+    public = np.tile([1, 9], (protocol.n_cells, 1))
+    margins = [
+        fit_model(protocol, totals_of(protocol, counts, rng, outside), public, lam=0.0, prune="none").margin
+        for outside in (0, 5 * int(counts.sum()))
+    ]
+    np.testing.assert_allclose(margins[1], margins[0], atol=0.08)
+
+
+def test_more_classes_decide_by_the_largest_share() -> None:
+    rng = np.random.default_rng(0)
+    encoding = every_kind_of_feature()
+    protocol = protocol_of(
+        random_tree(encoding.n_encoded, 3, rng), encoding, classes=("a", "b", "c"), epsilon=4.0
+    )
+    favourite = rng.integers(3, size=protocol.n_cells)
+    counts = np.full((protocol.n_cells, 3), 400)
+    counts[np.arange(protocol.n_cells), favourite] = 1200
+    model = fit_model(protocol, totals_of(protocol, counts, rng), np.zeros_like(counts))
+    np.testing.assert_array_equal(model.decision[protocol.partition.leaves], favourite)
+    assert model.margin.shape[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "arguments"),
+    [
+        (ConfigError, {"prune": "hard"}),
+        (ConfigError, {"lam": "best"}),
+        (DataError, {"public_counts": np.zeros((2, 2))}),
+    ],
+)
+def test_what_does_not_fit_is_refused(error: type[Exception], arguments: dict) -> None:
+    rng = np.random.default_rng(0)
+    encoding = every_kind_of_feature()
+    protocol = protocol_of(random_tree(encoding.n_encoded, 5, rng), encoding)
+    counts = random_counts(protocol.n_cells, 2, 5_000, rng)
+    totals = totals_of(protocol, counts, rng)
+    settings = {"public_counts": counts} | arguments
+    with pytest.raises(error, match=r"known|lam|shape"):
+        fit_model(protocol, totals, **settings)
+
+
+def test_the_same_totals_give_the_same_bytes() -> None:
+    assert random_model(8).to_json() == random_model(8).to_json()
+    assert random_model(8).digest != random_model(8, lam="auto").digest
+
+
+def test_the_arrays_are_read_only() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        random_model(0).margin[0] = 1.0

@@ -1,0 +1,135 @@
+"""The exported SELECT answers every row as the model does."""
+
+from __future__ import annotations
+
+import math
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from example_models import (
+    every_kind_of_feature,
+    protocol_of,
+    random_counts,
+    random_model,
+    random_rows,
+    totals_of,
+)
+
+from ldptree.encoding import NumericFeature
+from ldptree.fit import fit_model
+from ldptree.model import Model
+from ldptree.partition.tree import Partition
+from ldptree.sql import literal, quote, to_sql
+
+
+def table_of(model: Model, raw: np.ndarray, connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Put the raw rows into a table as a person would have them: texts, numbers, NULLs and NaNs."""
+    columns = {"row": pa.array(range(len(raw)))}
+    for feature, column in zip(model.encoding.features, raw.T, strict=True):
+        if isinstance(feature, NumericFeature):
+            # Both ways of missing.
+            values = [None if math.isnan(v) and i % 2 else float(v) for i, v in enumerate(column)]
+            kind = pa.float64()
+        else:
+            of = type(feature.levels[0])
+            unlisted = {str: "never seen", int: 99, float: 99.0, bool: None}[of]
+            values = [
+                None if math.isnan(v) else unlisted if v < 0 else feature.levels[int(v)] for v in column
+            ]
+            kind = {str: pa.string(), int: pa.int32(), float: pa.float64(), bool: pa.bool_()}[of]
+        columns[feature.column] = pa.array(values, kind)
+    connection.register("arriving", pa.table(columns))
+    connection.execute(f"CREATE TABLE {quote(table)} AS FROM arriving")
+
+
+def assert_sql_equals_predict(model: Model, seed: int, table: str = "data", missing: float = 0.1) -> None:
+    raw = random_rows(model.encoding, 400, np.random.default_rng(seed), missing)
+    # A truth value knows no third level: it is missing or listed.
+    shared = model.encoding.columns.index("shared")
+    raw[raw[:, shared] < 0, shared] = np.nan
+    connection = duckdb.connect()
+    table_of(model, raw, connection, table)
+    cursor = connection.execute(to_sql(model, table, level=0.8) + " ORDER BY row")
+    names = [column[0] for column in cursor.description]
+    got = {
+        name: list(values) for name, values in zip(names, zip(*cursor.fetchall(), strict=True), strict=True)
+    }
+    assert got["row"] == list(range(400))
+    assert got["prediction"] == [model.classes[k] for k in model.predict(raw)]
+    nodes = model.nodes(raw)
+    low, high = model.share_interval(0.8)
+    for k, name in enumerate(model.classes):
+        np.testing.assert_array_equal(got[f"probability_{name}"], model.predict_proba(raw)[:, k])
+        np.testing.assert_array_equal(got[f"lower_{name}"], low[nodes, k])
+        np.testing.assert_array_equal(got[f"upper_{name}"], high[nodes, k])
+    assert not [name for name in names if name.startswith("ldptree")]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sql_equals_predict_on_random_trees(seed: int) -> None:
+    assert_sql_equals_predict(random_model(seed), seed)
+
+
+@pytest.mark.parametrize("outside", ["clip", "drop"])
+def test_rows_that_cannot_be_placed_get_the_default_in_sql_too(outside: str) -> None:
+    model = random_model(11, with_rules=False, outside=outside)
+    assert_sql_equals_predict(model, 11)
+    assert (model.cells(random_rows(model.encoding, 400, np.random.default_rng(11))) < 0).any()
+
+
+def test_names_and_labels_that_look_like_sql_are_only_text() -> None:
+    model = random_model(4, classes=("it's", '"; DROP TABLE data; --', "x\0y"))
+    assert_sql_equals_predict(model, 4, table='my "table"; --')
+
+
+@pytest.mark.parametrize("classes", [(0, 1), (False, True), (0.5, 1.5), (1, "two")])
+def test_labels_keep_their_type(classes: tuple) -> None:
+    model = random_model(5, classes=classes)
+    connection = duckdb.connect()
+    table_of(model, random_rows(model.encoding, 50, np.random.default_rng(5)), connection, "data")
+    found = {row[0] for row in connection.execute(f"SELECT prediction FROM ({to_sql(model)})").fetchall()}
+    expected = set(classes) if classes != (1, "two") else {"1", "two"}
+    assert found <= expected
+    assert {type(v) for v in found} <= {type(v) for v in expected}
+
+
+def test_a_tree_of_one_cell_can_be_scored() -> None:
+    assert_sql_equals_predict(random_model(0, max_depth=0), 0)
+
+
+def test_a_chain_of_120_tests_can_be_scored() -> None:
+    rng = np.random.default_rng(1)
+    encoding = every_kind_of_feature()
+    inner = np.arange(120)
+    feature = np.full(241, -1)
+    feature[2 * inner] = rng.integers(encoding.n_encoded, size=120)
+    children = np.where(feature >= 0, np.arange(241), -1)
+    chain = Partition.of(
+        feature,
+        rng.random(241),
+        np.where(children >= 0, children + 1, -1),
+        np.where(children >= 0, children + 2, -1),
+    )
+    protocol = protocol_of(chain, encoding)
+    totals = totals_of(protocol, random_counts(121, 2, 9_000, rng), rng)
+    assert_sql_equals_predict(fit_model(protocol, totals, random_counts(121, 2, 500, rng)), 1)
+
+
+@pytest.mark.parametrize(
+    "value", [0.1, -1e-300, 5e-324, 1.7976931348623157e308, 1 / 3, -0.0, math.inf, -math.inf, 3.0]
+)
+def test_numbers_arrive_bit_for_bit(value: float) -> None:
+    (got,) = duckdb.connect().execute(f"SELECT {literal(value)}").fetchone()
+    assert isinstance(got, float)
+    assert (got, math.copysign(1, got)) == (value, math.copysign(1, value))
+
+
+def test_columns_that_no_test_needs_may_be_absent() -> None:
+    model = random_model(2, max_depth=1)
+    (needed,) = model.columns_needed
+    feature = model.encoding.features[model.encoding.columns.index(needed)]
+    value = 1.0 if isinstance(feature, NumericFeature) else feature.levels[0]
+    query = to_sql(model).replace('FROM "data"', f"FROM (SELECT {literal(value)} AS {quote(needed)})")
+    assert len(duckdb.connect().execute(query).fetchall()) == 1

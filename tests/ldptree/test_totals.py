@@ -1,0 +1,86 @@
+"""Totals: unbiased, rolled up without loss, with the exact noise of every linear form."""
+
+import numpy as np
+import pytest
+
+from ldptree.errors import DataError
+from ldptree.oracles import ORACLES, Words
+from ldptree.partition import max_edge
+from ldptree.totals import Totals
+
+NAMES = list(ORACLES)
+
+
+def made(name, n_cells=4, n_classes=2, n=4000, epsilon=2.0, seed=1):
+    """True counts [k], the oracle, and totals of one round."""
+    oracle = ORACLES[name].for_budget(epsilon, n_cells * n_classes + 1)
+    rng = np.random.default_rng(seed)
+    counts = rng.multinomial(n, rng.dirichlet(np.ones(oracle.k)))
+    values = np.repeat(np.arange(oracle.k), counts)
+    raw = oracle.aggregate(oracle.randomize(values, Words.seeded(np.random.SeedSequence(seed))))
+    return counts, oracle, Totals.from_raw(raw, oracle=oracle, n_private=n, n_classes=n_classes, depth=2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_totals_are_the_unbiased_counts_by_cell_and_class(name):
+    counts, oracle, totals = made(name)
+    spread = np.sqrt(oracle.linear_variance(np.eye(oracle.k), counts, 4000))
+    error = np.append(totals.counts.ravel(), totals.outside) - counts
+    assert (np.abs(error) < 5 * spread).all()
+    np.testing.assert_allclose(totals.margins, totals.counts[:, 1] - totals.counts.sum(axis=1) / 2)
+    np.testing.assert_allclose(totals.cell_counts, totals.counts.sum(axis=1))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", NAMES)
+def test_margin_and_count_variances_are_those_of_their_linear_forms(name, n_classes):
+    _, _, totals = made(name, n_classes=n_classes)
+    for cell in range(4):
+        weights = np.zeros((4, n_classes))
+        weights[cell] = -0.5
+        weights[cell, 1] = 0.5
+        assert totals.margin_variance[cell] == pytest.approx(totals.variance(weights))
+        weights[cell] = 1
+        assert totals.count_variance[cell] == pytest.approx(totals.variance(weights))
+        weights[cell] = np.eye(n_classes)[0] - 1 / n_classes
+        assert totals.cell_variance(weights[cell])[cell] == pytest.approx(totals.variance(weights))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_estimated_variance_is_near_the_true_one(name):
+    counts, oracle, totals = made(name, n=40_000)
+    weights = np.random.default_rng(3).normal(size=(4, 2))
+    truth = oracle.linear_variance(np.append(weights.ravel(), 0), counts, 40_000)
+    assert totals.variance(weights) == pytest.approx(truth, rel=0.05)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_node_holds_the_sum_of_its_cells(name, n_classes):
+    _, _, totals = made(name, n_classes=n_classes)
+    tree = max_edge.grow(np.empty((0, 2)), np.empty(0), depth=2, n_classes=2)
+    nodes = totals.roll_up(tree)
+    np.testing.assert_allclose(nodes.counts[0], totals.counts.sum(axis=0))
+    np.testing.assert_allclose(nodes.counts[tree.leaves], totals.counts)
+    np.testing.assert_allclose(nodes.margin_variance[tree.leaves], totals.margin_variance)
+    assert nodes.n_cells.tolist() == [4, 2, 2, 1, 1, 1, 1]
+    for node in range(tree.n_nodes):
+        below = [c for c, a in zip(*tree.paths(), strict=True) if a == node]
+        weights = np.zeros((4, n_classes))
+        weights[below] = 1
+        assert nodes.count_variance[node] == pytest.approx(totals.variance(weights), abs=1e-6)
+        weights[below] = -0.5
+        weights[below, 1] = 0.5
+        assert nodes.margin_variance[node] == pytest.approx(totals.variance(weights))
+        assert nodes.margins[node] == pytest.approx((weights * totals.counts).sum())
+
+
+def test_totals_of_another_shape_are_refused():
+    oracle = ORACLES["grr"].for_budget(1.0, 9)
+    with pytest.raises(DataError, match="shape"):
+        Totals(np.zeros((5, 2)), 10, oracle, depth=2)
+    totals = Totals(np.zeros((4, 2)), 10, oracle, depth=2)
+    with pytest.raises(DataError, match="weights"):
+        totals.variance(np.zeros((2, 4)))
+    with pytest.raises(DataError, match="cells"):
+        totals.roll_up(max_edge.grow(np.empty((0, 2)), np.empty(0), depth=1, n_classes=2))

@@ -1,0 +1,185 @@
+"""What is believed: public rows are trusted where the reports agree with them, and no further."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ldptree.errors import ConfigError
+from ldptree.partition.tree import Partition
+from ldptree.weighting import (
+    ALIKE,
+    NATS_PER_COMPONENT,
+    ROOT_GRID,
+    STEP_GRID,
+    DiscrepancyPrior,
+    Evidence,
+    automatic_lam,
+    cell_masses,
+    gather,
+    weigh,
+)
+
+
+def balanced(depth: int) -> Partition:
+    """A complete tree of this depth."""
+    nodes = np.arange(2 ** (depth + 1) - 1)
+    inner = nodes < 2**depth - 1
+    return Partition.of(
+        np.where(inner, 0, -1),
+        np.full(nodes.size, 0.5),
+        np.where(inner, 2 * nodes + 1, -1),
+        np.where(inner, 2 * nodes + 2, -1),
+    )
+
+
+def evidence(
+    private_share: np.ndarray,
+    public_share: np.ndarray,
+    *,
+    n_private: int = 20_000,
+    n_public: int = 4_000,
+    noise: float = 200.0,
+    seed: int = 0,
+) -> Evidence:
+    """Cells equally full; class 1 has these shares among private and public people; noise variance of a margin."""
+    rng = np.random.default_rng(seed)
+    cells = private_share.size
+    private = rng.multinomial(n_private, np.stack([1 - private_share, private_share], 1).ravel() / cells)
+    public = rng.multinomial(n_public, np.stack([1 - public_share, public_share], 1).ravel() / cells)
+    noisy = private + rng.normal(0.0, math.sqrt(2 * noise), 2 * cells)
+    return gather(
+        balanced(int(math.log2(cells))),
+        private=noisy.reshape(cells, 2),
+        margin_noise=np.full(cells, noise),
+        mass_noise=np.full(cells, 4 * noise),
+        public=public.reshape(cells, 2),
+        n_private=n_private,
+        class_index=1,
+    )
+
+
+SHARES = np.random.default_rng(99).uniform(0.2, 0.8, 32)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_people_who_are_alike_are_found_alike(seed: int) -> None:
+    # A false alarm needs 3 nats from noise; none in these six draws.
+    weighted = weigh(evidence(SHARES, SHARES, seed=seed), "learned")
+    assert weighted.prior == ALIKE
+    np.testing.assert_array_equal(weighted.discrepancy, 0.0)
+    np.testing.assert_array_equal(weighted.discrepancy_variance, 0.0)
+
+
+def test_a_constant_shift_is_found_and_removed() -> None:
+    found = evidence(SHARES, SHARES - 0.15)
+    learned, trusting = weigh(found, "learned"), weigh(found, "auto")
+    truth, at = SHARES - 0.5, found.cell_nodes
+    assert learned.discrepancy[0] == pytest.approx(0.15, abs=0.04)
+    assert np.mean((learned.theta[at] - truth) ** 2) < 0.5 * np.mean((trusting.theta[at] - truth) ** 2)
+
+
+def test_a_shift_of_one_half_of_the_tree_is_found_there_only() -> None:
+    shifted = np.where(np.arange(32) < 16, SHARES, SHARES - 0.2)
+    weighted = weigh(evidence(SHARES, shifted, noise=50.0), "learned")
+    left, right = weighted.discrepancy[1], weighted.discrepancy[2]
+    assert abs(left) < 0.06
+    assert right == pytest.approx(0.2, abs=0.06)
+
+
+def test_the_stated_variance_is_the_error_that_occurs() -> None:
+    z = []
+    for seed in range(60):
+        found = evidence(SHARES, SHARES - 0.1, seed=seed)
+        weighted = weigh(found, "learned")
+        at = found.cell_nodes
+        z.append((weighted.theta[at] - (SHARES - 0.5)) / np.sqrt(weighted.variance[at]))
+    # 1,920 errors: the mean square of correct standard scores is 1; masses are estimated and margins bounded by 1/4.
+    assert 0.75 < np.mean(np.square(z)) < 1.25
+
+
+def test_lam_0_ignores_the_public_rows_and_infinity_the_reports() -> None:
+    found, other = evidence(SHARES, SHARES, seed=1), evidence(SHARES, 1 - SHARES, seed=1)
+    at = found.cell_nodes
+    private, public = weigh(found, 0), weigh(found, math.inf)
+    np.testing.assert_allclose(private.theta, found.private_margin / found.private_mass)
+    np.testing.assert_array_equal(np.sign(weigh(other, 0).theta), np.sign(other.private_margin))
+    np.testing.assert_allclose(public.theta[at], found.public_margin[at] / found.public_mass[at])
+    assert set(private.private_share) == {1.0}
+    assert set(public.private_share) == {0.0}
+
+
+@pytest.mark.parametrize("lam", [0.1, 1.0, 50.0])
+def test_a_fixed_lam_decides_as_the_paper_where_its_denominator_is_positive(lam: float) -> None:
+    found = evidence(SHARES, SHARES, seed=2)
+    ratio = (found.private_margin + lam * found.public_margin) / (
+        found.private_mass + lam * found.public_mass
+    )
+    np.testing.assert_allclose(weigh(found, lam).theta, ratio)
+
+
+def test_a_cell_without_public_rows_rests_on_its_reports() -> None:
+    found = evidence(SHARES, SHARES, n_public=20)
+    empty = found.cell_nodes[found.public_mass[found.cell_nodes] == 0]
+    assert empty.size
+    for lam in ("learned", "auto", 1.0):
+        weighted = weigh(found, lam)
+        np.testing.assert_allclose(weighted.theta[empty], (found.private_margin / found.private_mass)[empty])
+        np.testing.assert_allclose(weighted.private_share[empty], 1.0)
+        assert np.isfinite(weighted.variance).all()
+    nothing = weigh(found, math.inf)
+    np.testing.assert_array_equal(nothing.theta[empty], 0.0)
+    assert np.isinf(nothing.variance[empty]).all()
+
+
+def test_masses_are_positive_and_follow_the_counts_only_as_far_as_they_are_sure() -> None:
+    rng = np.random.default_rng(0)
+    public, truth = np.full(64, 10.0), rng.choice([100.0, 900.0], 64)
+    n = int(truth.sum())
+    sure = cell_masses(truth, np.zeros(64), public, n)
+    np.testing.assert_allclose(sure, truth, rtol=0.05)
+    noise = np.full(64, 1e8)
+    unsure = cell_masses(truth + rng.normal(0, 1e4, 64), noise, public, n)
+    assert np.all(unsure >= 1)
+    assert np.std(unsure) < 0.6 * np.std(truth + rng.normal(0, 1e4, 64))
+
+
+def test_the_automatic_lam_is_the_inverse_variance_weight() -> None:
+    # 16 cells of 625 people; margin variance of a cell n v_A + n / (4 L), of as many public rows n / (4 L).
+    n, cells, noise = 10_000, 16, 1.84
+    assert automatic_lam(cells, noise) == pytest.approx((n * noise + n / (4 * cells)) / (n / (4 * cells)))
+    found = evidence(SHARES, SHARES)
+    assert weigh(found, "auto").lam == pytest.approx(automatic_lam(32, 200.0 / 20_000))
+
+
+@pytest.mark.parametrize("lam", ["best", -1.0, math.nan])
+def test_an_unknown_lam_is_refused(lam: str | float) -> None:
+    with pytest.raises(ConfigError, match="learned"):
+        weigh(evidence(SHARES, SHARES), lam)
+
+
+def test_each_component_of_the_discrepancy_costs_its_nats() -> None:
+    assert NATS_PER_COMPONENT == 3.0
+    assert (0.0 in ROOT_GRID, 0.0 in STEP_GRID) == (True, True)
+    assert ALIKE.n_components == 0
+    prior = DiscrepancyPrior(root=0.02, step=0.006, decay=0.5)
+    assert prior.n_components == 2
+    np.testing.assert_allclose(prior.innovation(3), [0.02, 0.006, 0.003, 0.0015])
+
+
+def test_more_classes_are_weighed_around_even_shares() -> None:
+    rng = np.random.default_rng(0)
+    private = rng.multinomial(9_000, [0.5, 0.3, 0.2], 4).astype(float)
+    for k, share in enumerate((0.5, 0.3, 0.2)):
+        found = gather(
+            balanced(2),
+            private=private,
+            margin_noise=np.full(4, 10.0),
+            mass_noise=np.full(4, 30.0),
+            public=rng.multinomial(50, [0.5, 0.3, 0.2], 4),
+            n_private=36_000,
+            class_index=k,
+        )
+        np.testing.assert_allclose(weigh(found, "learned").theta, share - 1 / 3, atol=0.03)

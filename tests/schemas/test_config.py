@@ -1,0 +1,234 @@
+"""A configuration is checked whole before anything starts, and every mistake is named by its key."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from ldptree.errors import ConfigError
+from schemas.config import find, load, packaged, parse
+
+
+def raw(**changes):
+    """The smallest configuration, with tables laid over it."""
+    content = {
+        "name": "mine",
+        "dataset": {"name": "mine", "path": "rows.csv", "target": "paid", "public": "zone = 'a'"},
+        "privacy": {"epsilon": 1.0},
+    }
+    return {
+        **content,
+        **{k: content.get(k, {}) | v if isinstance(v, dict) else v for k, v in changes.items()},
+    }
+
+
+def message(**changes) -> str:
+    with pytest.raises(ConfigError) as fault:
+        parse(raw(**changes), source="run.toml")
+    assert fault.value.exit_code == 2
+    return str(fault.value)
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "run.toml"
+    path.write_text(text)
+    return path
+
+
+def test_ten_lines_make_a_run_and_the_rest_has_defaults():
+    config = parse(raw())
+    assert (config.model.estimator, config.model.partition, config.model.depth) == ("lpct", "cart", "auto")
+    assert (config.model.lam, config.model.prune) == ("learned", "smooth")
+    assert (config.privacy.mechanism, config.privacy.outside) == ("auto", "clip")
+    assert config.privacy.max_report_bytes == 2 * 2**30
+    assert (config.dataset.holder, config.dataset.test_fraction, config.evaluate) == ("row", 0.2, True)
+
+
+def test_holders_coins_come_from_the_system_unless_a_simulation_is_seeded():
+    assert not parse(raw()).is_seeded
+    assert parse(raw(simulation={"noise_seed": 0})).is_seeded
+
+
+@pytest.mark.parametrize("name", sorted(packaged()))
+def test_every_packaged_configuration_is_valid(name):
+    assert load(name).name == name
+    assert find(f"{name}.toml") == packaged()[name]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0, -1.0, math.nan, math.inf, -math.inf, 1e9, 64.1])
+def test_an_epsilon_that_is_no_budget_is_refused_by_its_key(epsilon):
+    said = message(privacy={"epsilon": epsilon})
+    assert "run.toml: 1 problem\n  privacy.epsilon: epsilon must be above 0 and at most 64" in said
+    assert repr(float(epsilon)) in said
+
+
+@pytest.mark.parametrize(("epsilon", "shown"), [("two", "'two'"), (True, "true and false"), ([1], "[1]")])
+def test_an_epsilon_that_is_no_number_is_refused_by_its_key(epsilon, shown):
+    said = message(privacy={"epsilon": epsilon})
+    assert "1 problem\n  privacy.epsilon: " in said
+    assert shown in said
+
+
+def test_epsilon_has_no_default():
+    with pytest.raises(ConfigError, match=r"privacy\.epsilon: missing"):
+        parse(raw() | {"privacy": {}})
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "near"),
+    [
+        ({"privacy": {"epsilonn": 1.0}}, "privacy.epsilonn", "did you mean epsilon?"),
+        ({"model": {"depht": 3}}, "model.depht", "did you mean depth?"),
+        ({"dataset": {"targets": "x"}}, "dataset.targets", "did you mean target?"),
+        ({"privcy": {"epsilon": 1.0}}, "privcy", "did you mean privacy?"),
+        ({"simulation": {"seed": 1}}, "simulation.seed", "did you mean noise_seed?"),
+        ({"model": {"zzz": 1}}, "model.zzz", "known here: estimator, partition, depth"),
+    ],
+)
+def test_an_unknown_key_is_named_with_the_nearest_known_one(changes, key, near):
+    assert f"1 problem\n  {key}: unknown key; {near}" in message(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "said"),
+    [
+        ({"seed": -1}, "seed", "greater than or equal to 0, got -1"),
+        ({"seed": "seven"}, "seed", "got 'seven'"),
+        ({"name": "a/b"}, "name", "got 'a/b'"),
+        ({"evaluate": "maybe"}, "evaluate", "got 'maybe'"),
+        ({"model": {"estimator": "forest"}}, "model.estimator", "'lpct'"),
+        ({"model": {"partition": "kd"}}, "model.partition", "'cart' or 'max-edge'"),
+        ({"model": {"depth": -1}}, "model.depth", "'auto' or greater than or equal to 0, got -1"),
+        ({"model": {"depth": 63}}, "model.depth", "less than or equal to 62, got 63"),
+        ({"model": {"depth": True}}, "model.depth", "true and false are not numbers"),
+        ({"model": {"lam": -0.5}}, "model.lam", "from 0"),
+        ({"model": {"lam": math.nan}}, "model.lam", "from 0"),
+        ({"model": {"lam": "best"}}, "model.lam", "'learned' or 'auto' or a valid number"),
+        ({"model": {"prune": "hard"}}, "model.prune", "'smooth', 'variance' or 'none'"),
+        ({"model": {"min_samples_leaf": 0}}, "model.min_samples_leaf", "got 0"),
+        ({"privacy": {"mechanism": "laplace"}}, "privacy.mechanism", "'auto', 'grr' or 'oue'"),
+        ({"privacy": {"outside": "wrap"}}, "privacy.outside", "'clip' or 'drop'"),
+        ({"privacy": {"max_report_bytes": -1}}, "privacy.max_report_bytes", "got -1"),
+        ({"simulation": {"noise_seed": -3}}, "simulation.noise_seed", "got -3"),
+        ({"evaluation": {"redraws": 1001}}, "evaluation.redraws", "got 1001"),
+        ({"campaign": {"name": "../up"}}, "campaign.name", "got '../up'"),
+        ({"campaign": "trips"}, "campaign", "a table of keys, got 'trips'"),
+        ({"dataset": {"test_fraction": 1.0}}, "dataset.test_fraction", "less than 1, got 1.0"),
+        ({"dataset": {"missing": "guess"}}, "dataset.missing", "'drop', 'median' or 'level'"),
+        ({"dataset": {"on_bad_rows": "skip"}}, "dataset.on_bad_rows", "'stop' or 'quarantine'"),
+        ({"dataset": {"public": ""}}, "dataset.public", "say which rows are public"),
+        ({"dataset": {"public": "random 1.5"}}, "dataset.public", "above 0 and below 1"),
+        ({"dataset": {"public": "first 0"}}, "dataset.public", "at least 1"),
+        ({"dataset": {"target": 3}}, "dataset.target", "got 3"),
+        ({"dataset": {"drop": ["a", "a"]}}, "dataset.drop", "named twice: a"),
+        ({"dataset": {"drop": ["paid"]}}, "dataset", '"paid" is the target'),
+        ({"dataset": {"holder": "paid"}}, "dataset", '"paid" is the target'),
+        ({"dataset": {"classes": ["card"]}}, "dataset", "classes: at least two different values"),
+        ({"dataset": {"classes": ["a", "b"], "positive": "c"}}, "dataset", "'c' is not among classes"),
+        ({"dataset": {"ranges": {"fare": [3, 1]}}}, "dataset.ranges", '"fare": [3.0, 1.0] is not a range'),
+        ({"dataset": {"levels": {"firm": []}}}, "dataset.levels", '"firm": levels must be a list'),
+        ({"dataset": {"types": {"fare": "money"}}}, "dataset.types", "got 'money'"),
+        ({"dataset": {"rows": 100}}, "dataset", "rows: only a simulated data set"),
+    ],
+)
+def test_every_bad_value_gives_one_line_with_the_path_of_its_key(changes, key, said):
+    lines = message(**changes).splitlines()
+    assert lines[0] == "run.toml: 1 problem"
+    assert len(lines) == 2
+    assert lines[1].startswith(f"  {key}")
+    assert said in lines[1]
+
+
+def test_all_problems_are_listed_at_once():
+    said = message(
+        seed=-1,
+        privacy={"epsilon": 0, "outside": "wrap"},
+        model={"depht": 2, "prune": "hard"},
+        dataset={"public": "random 2", "test_fraction": 7},
+    )
+    assert said.startswith("run.toml: 7 problems\n")
+    keys = [line.split(":")[0].strip() for line in said.splitlines()[1:]]
+    assert keys == [
+        "dataset.public",
+        "dataset.test_fraction",
+        "model.depht",
+        "model.prune",
+        "privacy.epsilon",
+        "privacy.outside",
+        "seed",
+    ]
+
+
+def test_an_unknown_data_set_is_one_problem_beside_the_others():
+    said = message(dataset={"name": "sensus", "path": None}, privacy={"epsilon": -1})
+    assert "dataset.path" in said  # a path was given, so the name is one's own
+    content = raw(privacy={"epsilon": -1}) | {"dataset": {"name": "sensus"}}
+    with pytest.raises(ConfigError) as fault:
+        parse(content)
+    assert "2 problems" in str(fault.value)
+    assert "dataset.name: 'sensus' is not in the catalogue (did you mean 'census'?)" in str(fault.value)
+
+
+@pytest.mark.parametrize("content", [{}, {"name": "mine"}, {"dataset": 3, "privacy": 4, "name": 5}])
+def test_a_configuration_of_other_things_is_a_configuration_error(content):
+    with pytest.raises(ConfigError, match="problem"):
+        parse(content)
+
+
+def test_assignments_are_laid_over_the_file(tmp_path):
+    path = written(tmp_path, 'name = "m"\n[dataset]\nname = "taxi"\nrows = 10\n[privacy]\nepsilon = 1.0\n')
+    config = load(
+        path,
+        [
+            "privacy.epsilon=3",
+            "model.depth=4",
+            "dataset.drop=['tips']",
+            "privacy.mechanism=oue",
+            "simulation.noise_seed=5",
+        ],
+    )
+    assert (config.privacy.epsilon, config.model.depth, config.dataset.drop) == (3.0, 4, ("tips",))
+    assert (config.privacy.mechanism, config.simulation.noise_seed) == ("oue", 5)
+
+
+@pytest.mark.parametrize("assignment", ["privacy.epsilon", "=3", ".epsilon=3", "privacy..epsilon=3"])
+def test_an_assignment_that_is_none_is_refused(assignment):
+    with pytest.raises(ConfigError, match="write KEY=VALUE"):
+        load("quickstart", [assignment])
+
+
+def test_an_assignment_below_a_value_is_refused():
+    with pytest.raises(ConfigError, match="seed is a value, not a table"):
+        load("quickstart", ["seed.noise=3"])
+
+
+def test_an_assigned_mistake_is_named_like_a_written_one():
+    with pytest.raises(ConfigError, match=r"privacy\.epsilon: epsilon must be above 0"):
+        load("quickstart", ["privacy.epsilon=nan"])
+
+
+def test_a_configuration_that_is_not_there_gets_a_near_name(tmp_path):
+    with pytest.raises(ConfigError, match=r"no such file.*Did you mean quickstart\?"):
+        load("quikstart")
+    with pytest.raises(ConfigError, match="is a folder"):
+        load(tmp_path)
+
+
+def test_a_file_that_is_not_toml_or_not_text_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="not TOML"):
+        load(written(tmp_path, "name = \n"))
+    path = tmp_path / "latin.toml"
+    path.write_bytes(b'name = "caf\xe9"')
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        load(path)
+
+
+def test_relative_data_paths_start_at_the_configuration(tmp_path):
+    path = written(
+        tmp_path,
+        'name = "m"\n[dataset]\nname = "m"\npath = ["rows/*.csv", "/data/a.csv"]\ntarget = "y"\npublic = "random 0.5"\n'
+        "[privacy]\nepsilon = 1.0\n",
+    )
+    assert load(path).dataset.path == (str(tmp_path / "rows/*.csv"), "/data/a.csv")

@@ -1,0 +1,113 @@
+"""A campaign's protocol and terms are fixed by whoever is first, and nobody is asked twice."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from ldptree.errors import BudgetError, ProtocolMismatch
+from schemas.manifest import FileEntry, MadeBy, Manifest
+from storage.campaigns import Campaign
+from storage.store import Store
+
+MADE = MadeBy(step="partition", version="1", parameters={}, inputs={})
+
+
+def manifest(digest: str) -> Manifest:
+    entry = FileEntry(name="protocol.json", digest=digest)
+    return Manifest(zone="curator", path=f"curator/x/{digest}", digest=digest, files=(entry,), made_by=MADE)
+
+
+def test_nothing_is_frozen_before_the_first_run_publishes(store):
+    campaign = Campaign(store, "trips")
+    assert campaign.frozen() is None
+    campaign.check_terms({"privacy.epsilon": 3.0})
+    assert (campaign.reports(), campaign.asked(), campaign.answered(["a"]).size) == ([], {}, 0)
+
+
+def test_what_the_first_run_published_holds_for_all_later_ones(store):
+    first = Campaign(store, "trips").publish(manifest("aa"), {"privacy.epsilon": 1.0, "levels": (1, 2)})
+    later = Campaign(Store(store.root), "trips")
+    assert later.publish(manifest("bb"), {"privacy.epsilon": 2.0}) == first
+    assert later.frozen() == first
+    assert first.protocol == manifest("aa")
+    assert Campaign(store, "others").frozen() is None
+
+
+def test_of_many_that_publish_at_once_all_follow_one(store):
+    found, gate = [], threading.Barrier(6)
+
+    def publish(number):
+        gate.wait()
+        found.append(Campaign(store, "trips").publish(manifest(f"{number:02d}"), {"n": number}))
+
+    threads = [threading.Thread(target=publish, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6
+    assert all(frozen == found[0] for frozen in found)
+
+
+def test_a_run_on_other_terms_is_refused_with_the_names_of_what_changed(store):
+    campaign = Campaign(store, "trips")
+    campaign.publish(manifest("aa"), {"privacy.epsilon": 1.0, "seed": 7, "dataset.drop": ("a",)})
+    campaign.check_terms({"dataset.drop": ["a"], "seed": 7, "privacy.epsilon": 1.0})
+    with pytest.raises(
+        ProtocolMismatch, match=r"another privacy\.epsilon, seed\. Its terms are fixed"
+    ) as fault:
+        campaign.check_terms({"privacy.epsilon": 2.0, "seed": 8, "dataset.drop": ("a",)})
+    assert fault.value.exit_code == 5
+    with pytest.raises(ProtocolMismatch, match=r"another dataset\.drop, extra"):
+        campaign.check_terms({"privacy.epsilon": 1.0, "seed": 7, "extra": 3, "dataset.drop": ["b"]})
+
+
+def test_a_file_that_changed_after_it_was_asked_is_refused_before_anyone_is_asked_again(store):
+    campaign = Campaign(store, "trips")
+    campaign.ask({"may.csv": "d1"})
+    campaign.check_files({"may.csv": "d1", "june.csv": "d2"})
+    with pytest.raises(BudgetError, match=r"may\.csv: changed since") as fault:
+        campaign.check_files({"may.csv": "d9"})
+    assert fault.value.exit_code == 4
+
+
+def test_files_asked_before_come_first_in_the_order_they_were_asked(store):
+    campaign = Campaign(store, "trips")
+    campaign.ask({"may.csv": "d1"})
+    campaign.ask({"may.csv": "d1", "april.csv": "d2"})
+    assert campaign.asked() == {"may.csv": "d1", "april.csv": "d2"}
+    assert campaign.in_order({"april.csv": "d2", "june.csv": "d3", "may.csv": "d1"}) == [
+        "may.csv",
+        "april.csv",
+        "june.csv",
+    ]
+
+
+def test_who_answered_is_kept_once_a_file(store):
+    campaign = Campaign(store, "trips")
+    campaign.answer("d1", np.array([5, 1], np.uint64))
+    campaign.answer("d1", np.array([9], np.uint64))
+    campaign.answer("d2", np.array([5, 7], np.uint64))
+    assert campaign.answered(["d1"]).tolist() == [1, 5]
+    assert campaign.answered(["d1", "d2", "unknown"]).tolist() == [1, 5, 7]
+
+
+def test_reports_received_are_kept_once_each(store):
+    campaign = Campaign(store, "trips")
+    for digest in ("bb", "aa", "bb"):
+        campaign.add_report(manifest(digest))
+    assert [report.digest for report in Campaign(Store(store.root), "trips").reports()] == ["aa", "bb"]
+
+
+def test_who_answered_and_which_files_were_asked_stays_with_the_holders(store):
+    campaign = Campaign(store, "trips")
+    campaign.publish(manifest("aa"), {})
+    campaign.ask({"may.csv": "d1"})
+    campaign.answer("d1", np.array([5], np.uint64))
+    campaign.add_report(manifest("cc"))
+    curator = b"".join(p.read_bytes() for p in (store.root / "curator").rglob("*") if p.is_file())
+    assert b"may.csv" not in curator
+    assert b"d1" not in curator

@@ -1,0 +1,295 @@
+"""What the run's page promises, read from its text: it loads nothing, escapes all, and says what is so."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import page_samples
+import pytest
+
+from tasks.page import charts, finding, numbers, privacy, render, words
+from tasks.page.facts import CheckFacts, DiscrepancyFacts, Facts, RowFacts, Span
+
+SAMPLES = ("sample", "hostile", "one_cell", "many_cells", "four_classes", "unevaluated", "failed")
+
+
+class _Page(HTMLParser):
+    """Tags, attributes and visible text of a page; void elements and nesting are checked on the way."""
+
+    VOID = ("meta", "link", "br", "hr", "img", "input")
+    SVG = ("line", "circle", "rect", "path")
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in self.VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in self.SVG
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self._open:
+            self.text.append(data)
+
+    @property
+    def words(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.text))
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return {name: render.render(getattr(page_samples, name)()) for name in SAMPLES}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_page_is_well_formed_and_loads_and_runs_nothing(pages: dict[str, str], name: str) -> None:
+    page = _Page(pages[name])
+    assert not {"script", "iframe", "img", "object", "embed", "form", "base"} & set(page.tags)
+    for tag, attribute, value in page.attributes:
+        assert not attribute.startswith("on"), (tag, attribute)
+        if attribute in ("href", "src", "srcset", "action", "data"):
+            assert value.startswith(("#", "data:,")), (tag, value)
+    style = pages[name].split("<style>")[1].split("</style>")[0]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_picture_can_be_said_or_is_left_out_of_what_is_said(pages: dict[str, str], name: str) -> None:
+    pictures = re.findall(r'<svg class="[^"]*(?:track|axis|key|meter)[^"]*"[^>]*>', pages[name])
+    assert pictures
+    assert all(
+        'aria-hidden="true"' in tag or re.search(r'role="img" aria-label="[^"]+"', tag) for tag in pictures
+    )
+
+
+def test_what_comes_from_data_is_text_wherever_it_stands(pages: dict[str, str]) -> None:
+    page = _Page(pages["hostile"])
+    assert "fetch('//evil.example')" in page.words
+    assert "{{ 7*7 }}" in page.words
+    assert "<script" not in pages["hostile"]
+    assert "script" not in page.tags
+
+
+def test_a_page_stays_small_whatever_the_size_of_the_model(pages: dict[str, str]) -> None:
+    assert all(len(page.encode()) < 2_000_000 for page in pages.values())
+    assert "cells below, not drawn" in pages["many_cells"]
+    assert "The 400 largest of 2,000 cells in figures" in pages["many_cells"]
+    assert "and 1,988 more cells that together hold" in pages["many_cells"]
+
+
+def test_facts_come_back_from_json_as_they_were() -> None:
+    for name in SAMPLES:
+        facts = getattr(page_samples, name)()
+        assert Facts.from_dict(json.loads(json.dumps(facts.to_dict()))) == facts
+
+
+def test_an_unknown_fact_is_refused() -> None:
+    with pytest.raises(ValueError, match="fares"):
+        Facts.from_dict({**page_samples.sample().to_dict(), "fares": 1})
+
+
+def test_no_count_or_value_of_a_private_fault_can_be_put_on_the_page() -> None:
+    with pytest.raises(ValueError, match="holders' zone"):
+        CheckFacts(name="fare is positive", zone="private", ok=False, detail="-3 in line 7")
+    with pytest.raises(ValueError, match="holders' zone"):
+        RowFacts(zone="private", kept=10, quarantined=2)
+    with pytest.raises(ValueError, match="holders' zone"):
+        RowFacts(zone="private", kept=10, outside=2)
+    with pytest.raises(ValueError, match="count of faults"):
+        RowFacts(zone="private", kept=10, read=12)
+
+
+def test_a_finished_run_must_bring_all_of_its_cells() -> None:
+    facts = page_samples.sample()
+    with pytest.raises(ValueError, match="all of its 32 cells"):
+        replace(facts, cells=facts.cells[:-1])
+
+
+@pytest.mark.parametrize(
+    ("ours", "public", "lead", "said"),
+    [
+        (0.688, 0.641, (0.045, 0.049), "lift the public model from 64.1\u202f% to 68.8\u202f%"),
+        (
+            0.631,
+            0.641,
+            (-0.014, -0.006),
+            "make the public model worse: 63.1\u202f% right, down from 64.1\u202f%",
+        ),
+        (0.642, 0.641, (-0.002, 0.004), "nothing measurable"),
+        (0.641, 0.641, (0.0, 0.0), "add nothing that the public rows did not say already"),
+        (0.64123, 0.64098, (0.0001, 0.0004), "from 64.10\u202f% to 64.12\u202f%"),
+    ],
+)
+def test_the_heading_tells_what_the_reports_did(
+    ours: float, public: float, lead: tuple[float, float], said: str
+) -> None:
+    heading = finding.headline(page_samples.scored(ours, public, lead))
+    assert said in heading
+    assert "simulated trips" in heading
+    assert "ε\u00a0=\u00a02" in heading
+
+
+def test_a_gain_inside_the_test_intervals_is_not_called_a_gain_unless_pairs_show_it() -> None:
+    facts = page_samples.scored(0.644, 0.641, (0.001, 0.005))
+    public = facts.baseline("public_only")
+    assert public is not None
+    assert finding.verdict(facts, public) == "better"
+    assert finding.verdict(facts, replace(public, lead=None)) == "level"
+    assert finding.verdict(facts, replace(public, lead=Span(low=-0.005, high=-0.001))) == "worse"
+
+
+def test_a_public_forest_that_does_better_is_admitted() -> None:
+    facts = page_samples.sample()
+    better = tuple(
+        replace(b, metrics={"accuracy": 0.75}, lead=Span(low=-0.07, high=-0.05))
+        if b.key == "public_forest"
+        else b
+        for b in facts.baselines
+    )
+    said = " ".join(finding.lead(replace(facts, baselines=better)))
+    assert "a forest from public rows alone does better, with no private report: 75.0\u202f%" in said
+
+
+def test_a_model_no_better_than_the_most_frequent_answer_is_admitted() -> None:
+    facts = page_samples.sample()
+    level = tuple(
+        replace(b, metrics={"accuracy": 0.688}, lead=Span(low=-0.01, high=0.01)) if b.key == "majority" else b
+        for b in facts.baselines
+    )
+    assert "not measurably better than that" in " ".join(finding.lead(replace(facts, baselines=level)))
+
+
+def test_where_no_difference_was_learned_none_is_claimed() -> None:
+    nothing = DiscrepancyFacts(is_found=False, varies=False, mean=0.0, sd=0.0)
+    said = finding.discrepancy(replace(page_samples.sample(), discrepancy=nothing))
+    assert "no reason to think" in said
+    assert finding.discrepancy(replace(page_samples.sample(), discrepancy=None)) == ""
+
+
+def test_without_evaluation_the_page_claims_no_accuracy(pages: dict[str, str]) -> None:
+    page = _Page(pages["unevaluated"])
+    assert "a tree with 32 cells now predicts payment_type" in page.words
+    assert "there is no score here" in page.words
+    assert "How good is it?" not in page.words
+    assert "accuracy" not in page.words.lower()
+
+
+def test_a_failed_validation_says_so_first_and_names_the_checks(pages: dict[str, str]) -> None:
+    page = _Page(pages["failed"])
+    assert "Stopped at validation: 2 checks failed, and nothing was learned from anyone." in page.words
+    assert "no holder's privacy was spent" in page.words
+    assert "✗ failed fare is between 0 and 10,000 (public) 3 of 24,102 rows" in page.words
+    assert re.search(
+        r"✗ failed payment_type is one of its declared values \(private\) +! warning", page.words
+    )
+    assert "What left a holder's hands" not in page.words
+
+
+def test_a_run_that_failed_after_the_reports_does_not_call_them_unspent() -> None:
+    failed = replace(page_samples.failed(), epsilon_spent=2.0)
+    assert "nothing was learned from anyone" not in finding.headline(failed)
+    assert "each has spent ε\u00a0=\u00a02" in " ".join(finding.lead(failed))
+
+
+def test_the_box_says_what_a_privacy_officer_has_to_know() -> None:
+    said = {a.question: " ".join(a.sentences) for a in privacy.answers(page_samples.sample())}
+    assert "one value of 65" in said["What was sent"]
+    assert "factor of 7.4" in said["What that promises"]
+    assert "ε\u00a0≤\u00a01.999\u202f999\u202f999" in said["What that promises"]
+    assert "only one" in said["Who one holder is"]
+    assert "protects nobody" in said["Where the noise came from"]
+    assert "2.6 honest holders, in every cell at once" in said["If holders are dishonest"]
+    for what in ("took part", "payment_type IN (0, 1)", "company_id", "24,102 public", "55,003 private"):
+        assert what in said["What is not protected"]
+
+
+def test_the_box_follows_the_unit_the_noise_and_the_form_of_the_run() -> None:
+    facts = replace(page_samples.unevaluated(), form="totals")
+    said = {a.question: " ".join(a.sentences) for a in privacy.answers(facts)}
+    assert "“taxi_id”" in said["Who one holder is"]
+    assert "operating system" in said["Where the noise came from"]
+    assert "protects nobody" not in " ".join(said.values())
+    assert "No single report was written" in said["What was sent"]
+    assert "without noise" not in said["What is not protected"]
+
+
+def test_the_recomputed_epsilon_is_never_shown_below_what_it_is() -> None:
+    for value in (1.9999999981, 2.0, 0.1 + 0.2, 3.9999999999, 1e-9):
+        shown = numbers.exact_epsilon(value)
+        assert float(re.sub(r"[^\d.]", "", shown)) >= value
+
+
+def test_simulated_data_are_called_simulated_and_real_ones_are_not(pages: dict[str, str]) -> None:
+    real = replace(page_samples.sample(), simulated_data=False, title="Chicago taxi trips", seeded=False)
+    assert "simulated" not in _Page(render.render(real)).words
+    words_said = _Page(pages["sample"]).words
+    assert "private simulated trips" in words_said
+    assert "public simulated trips" in words_said
+
+
+def test_cells_are_drawn_by_share_and_the_rest_is_counted(pages: dict[str, str]) -> None:
+    facts = page_samples.sample()
+    largest = sorted(facts.cells, key=lambda cell: -cell.share_private)[:12]
+    drawn = pages["sample"].split('<ol class="chart cells">')[1].split("</ol>")[0]
+    # A picture's label comes once for each drawn cell, in order.
+    labels = re.findall(r'role="img" aria-label="([^"]*)"', drawn)
+    assert len(labels) == len(largest)
+    for label, cell in zip(labels, largest, strict=True):
+        assert f"believed {words.belief(cell.margin, facts)}" in label
+    assert "and 20 more cells" in pages["sample"]
+
+
+@pytest.mark.parametrize("name", ["sample", "one_cell", "many_cells", "four_classes"])
+def test_no_mark_lies_outside_its_picture(pages: dict[str, str], name: str) -> None:
+    places = re.findall(r'\b(?:x|x1|x2|cx|width)="(-?[\d.]+)%"', pages[name])
+    assert places
+    assert all(0 <= float(place) <= 100 for place in places)
+
+
+def test_an_axis_has_round_ends_and_holds_its_values() -> None:
+    axis = charts.Axis.around([0.553, 0.701], floor=0.0, ceiling=1.0)
+    assert axis.holds(0.553)
+    assert axis.holds(0.701)
+    assert all(math.isclose(tick / axis.step, round(tick / axis.step)) for tick in (axis.low, axis.high))
+    assert 2 <= len(axis.ticks) <= 7
+    one = charts.Axis.around([0.5], floor=0.0, ceiling=1.0)
+    assert one.low < 0.5 < one.high
+
+
+def test_an_all_cached_run_says_so() -> None:
+    facts = page_samples.sample()
+    cached = replace(facts, steps=tuple(replace(step, state="cached") for step in facts.steps))
+    assert "Every step was taken from an earlier run." in words.made(cached)
+
+
+def test_the_summary_is_markdown_with_the_same_finding_and_no_markup_from_data() -> None:
+    facts = page_samples.sample()
+    summary = render.summary_markdown(facts)
+    assert summary.startswith(f"## {finding.headline(facts)}")
+    assert "| Private reports and public rows | 68.8\u202f% |" in summary
+    hostile = render.summary_markdown(page_samples.hostile())
+    assert "<script" not in hostile
+    assert "\\{\\{ 7\\*7 \\}\\}" in hostile
+    failed = render.summary_markdown(page_samples.failed())
+    assert "- failed: payment\\_type is one of its declared values (private)" in failed

@@ -1,0 +1,163 @@
+"""What the run's page promises once a real browser has laid it out."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import page_samples
+import pytest
+
+from tasks.page.render import render
+
+pytestmark = pytest.mark.browser
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if CHROMIUM is None:
+    pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)", allow_module_level=True)
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed (pip install playwright)"
+)
+
+QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SAMPLES = ("sample", "hostile", "one_cell", "many_cells", "four_classes", "unevaluated", "failed")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as session:
+        chromium = session.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    paths = {name: folder / f"{name}.html" for name in SAMPLES}
+    for name, path in paths.items():
+        path.write_text(render(getattr(page_samples, name)()), encoding="utf-8")
+    return paths
+
+
+def _open(browser: Any, path: Path, *, width: int = 1280, theme: str = "light") -> Any:
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
+    page.goto(path.as_uri())
+    return page
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_no_request_leaves_the_page_and_the_console_stays_empty(
+    browser: Any, pages: dict[str, Path], name: str
+) -> None:
+    page = browser.new_page()
+    requests: list[str] = []
+    said: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(pages[name].as_uri(), wait_until="load")
+    page.close()
+    assert [url for url in requests if not url.startswith("data:")] == [pages[name].as_uri()]
+    assert said == []
+
+
+LAYOUT = """() => {
+  const box = e => e.getBoundingClientRect();
+  const beyond = e => box(e).right > innerWidth + 1 || box(e).left < -1;
+  const free = [...document.querySelectorAll('main *')].filter(e => !e.closest('.wide, pre, svg'));
+  const strip = [...document.querySelectorAll('.strip, .strip div')];
+  const cut = strip.filter(e => e.scrollWidth > e.clientWidth + 1);
+  return {
+    spare: innerWidth - document.scrollingElement.scrollWidth,
+    beyond: free.filter(beyond).map(e => e.outerHTML.slice(0, 120)),
+    cut: cut.map(e => e.outerHTML.slice(0, 120)),
+  };
+}"""
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_nothing_is_cut_off_on_a_phone_a_tablet_or_a_screen(
+    browser: Any, pages: dict[str, Path], name: str
+) -> None:
+    page = _open(browser, pages[name])
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    for width in (360, 768, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        found = page.evaluate(LAYOUT)
+        assert found["spare"] >= 0, width
+        assert found["beyond"] == [], width
+        assert found["cut"] == [], width
+    page.close()
+
+
+def _contrast(one: str, other: str) -> float:
+    """WCAG 2 contrast of two CSS rgb() colours."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(value) / 255 for value in re.findall(r"\d+", colour)[:3]]
+        linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_both_themes_are_readable_and_differ(browser: Any, pages: dict[str, Path]) -> None:
+    seen = {}
+    for theme in ("light", "dark"):
+        page = _open(browser, pages["sample"], theme=theme)
+        seen[theme] = page.evaluate(
+            """(() => {
+              const style = (query, what) => getComputedStyle(document.querySelector(query))[what];
+              return {
+                paper: style('body', 'backgroundColor'), ink: style('body', 'color'),
+                soft: style('figcaption', 'color'), wash: style('.box', 'backgroundColor'),
+                ours: style('.scores .ours .mark', 'fill'), public: style('.scores .public .mark', 'fill'),
+                reference: style('.scores .reference .mark', 'stroke'),
+              };
+            })()"""
+        )
+        page.close()
+    for colours in seen.values():
+        assert _contrast(colours["ink"], colours["paper"]) >= 7
+        assert _contrast(colours["ink"], colours["wash"]) >= 7
+        assert _contrast(colours["soft"], colours["paper"]) >= 4.5
+        assert all(
+            _contrast(colours[mark], colours["paper"]) >= 3 for mark in ("ours", "public", "reference")
+        )
+        assert len({colours["ours"], colours["public"], colours["reference"]}) == 3
+    assert seen["light"]["paper"] != seen["dark"]["paper"]
+    assert seen["light"]["ours"] != seen["dark"]["ours"]
+
+
+def test_a_fold_opens_without_a_script(browser: Any, pages: dict[str, Path]) -> None:
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto(pages["sample"].as_uri())
+    fold = page.locator("summary", has_text="All 32 cells in figures")
+    table = page.get_by_role("region", name="Cells in figures")
+    assert not table.is_visible()
+    fold.click()
+    assert table.is_visible()
+    page.context.close()
+
+
+def test_the_sample_prints_on_two_sheets_in_light_colours(browser: Any, pages: dict[str, Path]) -> None:
+    page = _open(browser, pages["sample"], theme="dark")
+    printed = page.pdf(format="A4", print_background=True, prefer_css_page_size=True)
+    page.emulate_media(media="print", color_scheme="dark")
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.close()
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 2
+    assert paper == "rgb(255, 255, 255)"
