@@ -22,7 +22,12 @@ def source(terms: Terms) -> Call:
 
 def ingest(terms: Terms, raw: Manifest, public_raw: Manifest | None) -> Call:
     """Raw files, and the second file of a public rule that names one."""
-    return {"raw": raw, "public_raw": public_raw, "dataset": terms.dataset, "seed": terms.config.seed}
+    return {
+        "raw": raw,
+        "public_raw": public_raw,
+        "dataset": terms.dataset.without_words(),
+        "seed": terms.config.seed,
+    }
 
 
 def validate(terms: Terms, ingested: Record, suite: Manifest | None) -> Call:
@@ -31,7 +36,7 @@ def validate(terms: Terms, ingested: Record, suite: Manifest | None) -> Call:
         "public": ingested["public"],
         "private": ingested["private"],
         "suite": suite,
-        "dataset": terms.dataset,
+        "dataset": terms.dataset.without_words(),
         "columns": ingested.facts["columns"],
     }
 
@@ -56,7 +61,7 @@ def scale(terms: Terms, ingested: Record) -> Call:
     return {
         "public": ingested["public"],
         "features": ingested.facts["features"],
-        "dataset": terms.dataset,
+        "dataset": terms.dataset.without_words(),
         "frozen": terms.protocol,
     }
 

@@ -14,7 +14,18 @@ from schemas.manifest import Manifest, Record
 from storage.campaigns import Campaign
 from storage.store import Store
 
-NOT_TERMS = {"path", "rows", "title", "on_bad_rows", "max_bad_fraction", "expect", "types"}
+NOT_TERMS = {
+    "path",
+    "rows",
+    "title",
+    "noun",
+    "nouns",
+    "names",
+    "on_bad_rows",
+    "max_bad_fraction",
+    "expect",
+    "types",
+}
 """Of a data set, what a later run of a campaign may change: where new rows come from, and how faults are met."""
 
 

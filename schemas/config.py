@@ -198,7 +198,8 @@ def _in_words(problem: Any, raw: dict[str, Any]) -> tuple[str, str]:
     """Where a problem is, as a key's path, and what it is."""
     location = [str(part) for part in problem["loc"]]
     path: list[str] = []
-    known, table = _fields(RunConfig), raw
+    known: dict[str, Any] = _fields(RunConfig)
+    table: Any = raw
     for part in location:
         if part not in known and not isinstance(table, dict):
             break

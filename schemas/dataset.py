@@ -59,7 +59,8 @@ class TypedColumn(BaseModel):
 class DatasetSpec(BaseModel):
     """One data set, checked once here; what takes it trusts it.
 
-    `noun`, `nouns`: what the page calls one row, and several.     `columns`: names for files without a header.
+    `noun`, `nouns`: what the page calls one row, and several; `names`: of a column, what it calls its codes.
+    `columns`: names for files without a header.
     `delimiter`: None = told from the suffix and the first line.
     `nulls`: the strings that mean "missing". `classes`: the label values, declared (a label not among them, or in
     public rows where None, is `outside`). `where`: which rows are asked at all (None: every row). `ranges` and
@@ -74,6 +75,7 @@ class DatasetSpec(BaseModel):
     title: str = ""
     noun: str = "row"
     nouns: str = "rows"
+    names: dict[str, dict[str, str]] = {}
     simulated: bool = False
     rows: int | None = Field(default=None, ge=1)
     path: Names = ()
@@ -97,6 +99,10 @@ class DatasetSpec(BaseModel):
     on_bad_rows: BadRowRule = "stop"
     max_bad_fraction: float = Field(default=0.01, ge=0.0, le=1.0)
     expect: str | None = Field(default=None, min_length=1)
+
+    def without_words(self) -> DatasetSpec:
+        """The data set as its rows know it: what only the page says of it is no part of any step's key."""
+        return self.model_copy(update={"title": "", "noun": "row", "nouns": "rows", "names": {}})
 
     @property
     def rule(self) -> PublicRule:

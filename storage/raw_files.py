@@ -179,6 +179,8 @@ def connect(files: Sequence[RawFile]) -> Any:
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "temp_directory": ""})
     paths = ", ".join(literal(str(file.path)) for file in files)
     connection.execute("SET enable_progress_bar = false")
+    # A longer IN list would become a join: out of the file's order, and a wide table could not be planned.
+    connection.execute("SET disabled_optimizers = 'in_clause'")
     connection.execute(f"SET allowed_paths = [{paths}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

@@ -148,7 +148,7 @@ class Store:
         finally:
             draft.discard()
 
-    def write_once(self, path: Path, write: Callable[[Path], None]) -> bool:
+    def write_once(self, path: Path, write: Callable[[Path], object]) -> bool:
         """Write a file aside and link it to `path`; False (and nothing changed) where another was first."""
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_name(f".aside-{secrets.token_hex(8)}")

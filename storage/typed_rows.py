@@ -296,11 +296,8 @@ def _chain(parts: Sequence[str], operator: str) -> str:
 
 
 def _is_null(text: str, nulls: Sequence[str]) -> str:
-    """Whether the SQL text `text`, trimmed, is a string that means "missing".
-
-    Not IN: a list longer than a few makes a join of each, and a wide table cannot be planned in reasonable time.
-    """
-    return f"list_contains([{', '.join(literal(null) for null in nulls)}], trim({text}))"
+    """Whether the SQL text `text`, trimmed, is a string that means "missing"."""
+    return f"trim({text}) IN ({', '.join(literal(null) for null in nulls)})"
 
 
 def _alias(index: int) -> str:

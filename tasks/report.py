@@ -33,7 +33,7 @@ from tasks.page.facts import (
     Span,
     StepFacts,
 )
-from tasks.page.learned import cells_of, discrepancy_of, tree_of
+from tasks.page.learned import cells_of, class_name, discrepancy_of, tree_of
 from tasks.page.render import render
 from tasks.prune import public_counts, read_model
 from tasks.scale import read_protocol
@@ -79,7 +79,10 @@ def report(
     """Write `report.html` and `facts.json` ("page")."""
     store = draft.store
     published, learned = read_protocol(store, protocol), read_model(store, model)
-    cells = cells_of(learned, read_totals(store, totals, published), public_counts(store, scaled, published))
+    names = config.dataset.names
+    cells = cells_of(
+        learned, read_totals(store, totals, published), public_counts(store, scaled, published), names
+    )
     facts = Facts(
         **_identity(config, command.value),
         **_privacy(config, published, held["n_private"], form),
@@ -87,11 +90,14 @@ def report(
         checks=read_checks(store, checks),
         rows=_rows(config, ingested, held, fitted),
         steps=steps_of(timeline.value),
+        seconds=timeline.value.elapsed,
         partition=config.model.partition,
         lam=str(config.model.lam),
         prune=config.model.prune,
-        classes=tuple(str(c) for c in published.classes),
-        positive=None if published.positive is None else str(published.positive),
+        classes=tuple(class_name(published.target, c, names) for c in published.classes),
+        positive=None
+        if published.positive is None
+        else class_name(published.target, published.positive, names),
         n_private=held["n_private"],
         n_public=fitted["n_public"],
         n_test=held["n_test"],
@@ -99,7 +105,7 @@ def report(
         n_cells=len(cells),
         depth=published.partition.max_depth,
         cells=cells,
-        tree=tree_of(learned),
+        tree=tree_of(learned, names),
         discrepancy=discrepancy_of(learned) if config.model.lam == "learned" else None,
         digests={
             "protocol": published.digest,
@@ -180,7 +186,9 @@ def _identity(config: RunConfig, command: str) -> dict[str, Any]:
         "public_rule": data.public,
         "where": data.where or "",
         "seeded": config.is_seeded,
-        "config": _flat(config.model_dump(mode="json", exclude_defaults=True)),
+        "config": _flat(
+            config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})
+        ),
         "versions": {name: version(name) for name in LIBRARIES},
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
         "peak_rss_mb": peak_rss_mb(),

@@ -1,8 +1,8 @@
 """validate: both zones against one suite of expectations, with Great Expectations.
 
 Public rows are checked directly, with full results and Data Docs in their zone. Private rows are counted in one query,
-and the counts of
-violations are held against zero with boolean-only results: yes or no leaves the holders' zone, the counts stay there.
+and the counts of violations are held against zero with boolean-only results: yes or no leaves the holders' zone, the
+counts stay there.
 """
 
 from __future__ import annotations
@@ -205,12 +205,13 @@ def _site(folder: Path) -> dict[str, Any]:
 
 
 _REMOTE = re.compile(
-    r"""<script[^>]*\bsrc=["']https?://[^>]*>\s*</script>|<link[^>]*\bhref=["']https?://[^>]*>|<img[^>]*\bsrc=["']https?://[^>]*>""",
+    r"""<script[^>]*\bsrc=["']https?://[^>]*>\s*</script>|<(?:link|img)[^>]*\b(?:href|src)=["']https?://[^>]*>""",
     re.IGNORECASE,
 )
 STYLE = (
-    "<style>body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}table{border-collapse:collapse}"
-    "td,th{border:1px solid #ccc;padding:.3rem .6rem;text-align:left}img,nav svg{max-height:2rem}</style></head>"
+    "<style>body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:.3rem .6rem;text-align:left}"
+    "img,nav svg{max-height:2rem}</style></head>"
 )
 
 

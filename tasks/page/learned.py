@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from ldptree.model import Model
 from ldptree.totals import Totals
 from tasks.page.facts import CellFacts, DiscrepancyFacts, NodeFacts
 
+Names = Mapping[str, Mapping[str, str]]
+"""Of a column, what its codes are called."""
 
-def cells_of(model: Model, totals: Totals, public: NDArray[np.int64]) -> tuple[CellFacts, ...]:
+
+def cells_of(model: Model, totals: Totals, public: NDArray[np.int64], names: Names) -> tuple[CellFacts, ...]:
     """Every cell of the model; `public` int [cells, classes] are the public rows in it."""
     shares = private_shares(model)
     n_public = max(int(public.sum()), 1)
@@ -24,43 +28,65 @@ def cells_of(model: Model, totals: Totals, public: NDArray[np.int64]) -> tuple[C
     # The model states noise as a share of the mass it gave the cell; the raw margin is a share of the same mass.
     masses = np.sqrt(totals.margin_variance) / model.noise_sd[leaves].mean(axis=1)
     return tuple(
-        _cell(model, int(node), float(masses[cell]), shares, public[cell], n_public, evidence)
+        _cell(model, int(node), float(masses[cell]), shares, public[cell], n_public, evidence, names)
         for cell, node in enumerate(leaves)
     )
 
 
-def tree_of(model: Model) -> NodeFacts:
-    """The root of the model's tree."""
+def tree_of(model: Model, names: Names) -> NodeFacts:
+    """The root of the model's tree. What is said of an inner node is the average over its cells, with the noise of its
+    reports.
+    """
     tree, shares = model.partition, private_shares(model)
-    n_cells = np.zeros(tree.n_nodes, dtype=np.int64)
-    np.add.at(n_cells, tree.paths()[1], 1)
+    n_cells = np.bincount(tree.paths()[1], minlength=tree.n_nodes)
+    average = _averages(model, shares)
     made: dict[int, NodeFacts] = {}
     for node in np.argsort(-tree.depth, kind="stable").tolist():
-        children = (int(tree.left[node]), int(tree.right[node])) if tree.feature[node] >= 0 else ()
+        is_leaf = tree.feature[node] < 0
+        children = () if is_leaf else (int(tree.left[node]), int(tree.right[node]))
+        decided = int(model.decision[node]) if is_leaf else int(average[node].argmax())
         made[node] = NodeFacts(
-            condition="" if node == 0 else ", ".join(path_words(model, node, only_last=True)),
+            condition="" if node == 0 else ", ".join(path_words(model, node, names, only_last=True)),
             cells=int(n_cells[node]),
             share_private=float(shares[node]),
-            margin=_margin(model, node),
-            margin_sd=_finite(_margin_sd(model, node)),
-            decision=str(model.classes[model.decision[node]]),
-            probability=float(model.probability[node, model.decision[node]]),
+            margin=_lead(average[node], model, decided),
+            margin_sd=_finite(_margin_sd(model, node) if is_leaf else float(model.noise_sd[node].max())),
+            decision=class_name(model.target, model.classes[decided], names),
+            probability=float(average[node, decided]),
             children=tuple(made[child] for child in children),
         )
     return made[0]
 
 
+def _averages(model: Model, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Class shares of every node: the average over its cells, weighted by their share of private rows, [nodes, C]."""
+    tree = model.partition
+    cells, nodes = tree.paths()
+    # A cell that the noise left with no share still counts a little: its parent needs an average.
+    weights = np.maximum(shares[tree.leaves], 1e-9)
+    weighted = weights[:, None] * model.probability[tree.leaves]
+    total = np.bincount(nodes, weights=weights[cells], minlength=tree.n_nodes)
+    summed = [np.bincount(nodes, weights=column[cells], minlength=tree.n_nodes) for column in weighted.T]
+    return np.stack(summed, axis=1) / total[:, None]
+
+
 def discrepancy_of(model: Model) -> DiscrepancyFacts:
     """How far private people were found to differ from the public rows."""
-    leaves, root = model.partition.leaves, 0
+    leaves = model.partition.leaves
     found = model.discrepancy[leaves]
     weights = private_shares(model)[leaves]
     return DiscrepancyFacts(
         is_found=bool((model.discrepancy_sd > 0).any()),
         varies=bool(np.ptp(found) > 1e-9),
         mean=float(np.average(found[:, 0], weights=weights)),
-        sd=float(model.discrepancy_sd[root, 0]),
+        # As if the cells' differences were known equally badly everywhere: a bound, not an underestimate.
+        sd=float(np.average(model.discrepancy_sd[leaves, 0], weights=weights)),
     )
+
+
+def class_name(column: str, value: object, names: Names) -> str:
+    """What a value of a column is called."""
+    return names.get(column, {}).get(str(value), str(value))
 
 
 def private_shares(model: Model) -> NDArray[np.float64]:
@@ -73,7 +99,7 @@ def private_shares(model: Model) -> NDArray[np.float64]:
     return np.bincount(nodes, weights=per_cell[cells], minlength=tree.n_nodes).astype(np.float64)
 
 
-def path_words(model: Model, node: int, *, only_last: bool = False) -> tuple[str, ...]:
+def path_words(model: Model, node: int, names: Names, *, only_last: bool = False) -> tuple[str, ...]:
     """The conditions that lead to a node, one a column, in raw units: "trip miles above 2.5 to 7"."""
     tree, raw = model.partition, model.raw_tree
     numbers: dict[str, list[float]] = {}
@@ -88,7 +114,7 @@ def path_words(model: Model, node: int, *, only_last: bool = False) -> tuple[str
         order = {name: None} | order
         threshold = float(raw.threshold[above])
         if raw.level[above] >= 0 and not isinstance(feature, NumericFeature):
-            level = str(feature.levels[raw.level[above]])
+            level = class_name(feature.column, feature.levels[raw.level[above]], names)
             if not is_left:
                 is_level.setdefault(name, level)
             else:
@@ -122,20 +148,22 @@ def _cell(
     public: NDArray[np.int64],
     n_public: int,
     evidence: list[str],
+    names: Names,
 ) -> CellFacts:
     n_here = int(public.sum())
+    decided = int(model.decision[node])
     noise = float(model.noise_sd[node].max())
     has_count = noise < 1.0  # beyond that the reports of the cell alone say nothing at all
     rest = evidence[node] if model.decided_at[node] == node else "neighbours"
     return CellFacts(
-        path=path_words(model, node),
+        path=path_words(model, node, names),
         share_private=float(shares[node]),
         share_public=n_here / n_public,
-        raw_margin=_lead(model.private_total[node] / mass, model, node) if has_count else None,
+        raw_margin=_lead(model.private_total[node] / mass, model, decided) if has_count else None,
         raw_sd=noise if has_count else None,
-        public_margin=_lead(public / n_here, model, node) if n_here else None,
+        public_margin=_lead(public / n_here, model, decided) if n_here else None,
         public_sd=0.5 / float(np.sqrt(n_here)) if n_here else None,
-        margin=_margin(model, node),
+        margin=_lead(model.probability[node], model, decided),
         margin_sd=_finite(_margin_sd(model, node)),
         discrepancy=float(model.discrepancy[node, 0])
         if model.n_classes == 2 and model.lam == "learned"
@@ -145,14 +173,9 @@ def _cell(
         else None,
         private_weight=float(model.private_share[node]),
         evidence="neighbours" if rest == "none" else rest,  # type: ignore[arg-type]
-        decision=str(model.classes[model.decision[node]]),
-        probability=float(model.probability[node, model.decision[node]]),
+        decision=class_name(model.target, model.classes[decided], names),
+        probability=float(model.probability[node, decided]),
     )
-
-
-def _margin(model: Model, node: int) -> float:
-    """Two classes: the positive one's share less 1/2; more: half the lead of the decided class over the next."""
-    return _lead(model.probability[node], model, node)
 
 
 def _margin_sd(model: Model, node: int) -> float:
@@ -160,10 +183,10 @@ def _margin_sd(model: Model, node: int) -> float:
     return float(sd[0]) if model.n_classes == 2 else float(sd[model.decision[node]])
 
 
-def _lead(shares: NDArray[Any], model: Model, node: int) -> float:
+def _lead(shares: NDArray[Any], model: Model, decided: int) -> float:
+    """Two classes: the positive one's share less 1/2; more: half the lead of the decided class over the next."""
     if model.n_classes == 2:
         return float(shares[1] - 0.5 * shares.sum())
-    decided = int(model.decision[node])
     return float(shares[decided] - np.delete(shares, decided).max()) / 2
 
 
