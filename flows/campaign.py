@@ -13,6 +13,7 @@ from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest, Record
 from storage.campaigns import Campaign
 from storage.store import Store
+from tasks.aggregate import check_whole
 
 NOT_TERMS = {
     "path",
@@ -76,9 +77,16 @@ class Terms:
         return frozen.protocol
 
     def received(self, reports: Sequence[Record]) -> list[Manifest]:
-        """Every report there is to aggregate: this run's, and in a campaign all earlier ones."""
+        """Every report there is to aggregate: this run's, and in a campaign all earlier ones.
+
+        Raises ArtifactCorrupt where an earlier one is no longer what was received.
+        """
         own = {record["reports"].digest: record["reports"] for record in reports}
-        earlier = {manifest.digest: manifest for manifest in self.campaign.reports()} if self.campaign else {}
+        if self.campaign is None:
+            return [manifest for _, manifest in sorted(own.items())]
+        # This run's own were looked at when they were drawn or found.
+        earlier = {m.digest: m for m in self.campaign.reports() if m.digest not in own}
+        check_whole(self.campaign.store, list(earlier.values()))
         return [manifest for _, manifest in sorted((earlier | own).items())]
 
 

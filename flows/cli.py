@@ -250,3 +250,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 def print_json(value: Any) -> None:
     """Exactly one JSON object on standard output."""
     typer.echo(json.dumps(value, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

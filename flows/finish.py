@@ -7,13 +7,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 from prefect.runtime import flow_run
-from tasks.validate import failures
 
 from ldptree.errors import DataError
 from schemas.config import RunConfig
@@ -24,6 +23,7 @@ from tasks.page.facts import Facts
 from tasks.page.render import render, summary_markdown
 from tasks.report import failed_facts, peak_rss_mb, read_facts
 from tasks.timeline import Timeline
+from tasks.validate import failures
 
 
 def finish(
@@ -40,7 +40,7 @@ def finish(
     (run / "records.json").write_text(
         json.dumps(sorted({f"{r.home}/{r.step}/{r.key}.json" for r in records}), indent=1)
     )
-    summary = summary_of(config, facts, timeline) | {
+    summary = summary_of(config, facts, timeline, by_step) | {
         "run": run.name,
         "report": str(run / "report.html"),
         "model": str(run / "model.json"),
@@ -72,11 +72,19 @@ def stop_where_failed(
     )
 
 
-def summary_of(config: RunConfig, facts: Facts, timeline: Timeline) -> dict[str, Any]:
+def summary_of(
+    config: RunConfig, facts: Facts, timeline: Timeline, by_step: Mapping[str, Record]
+) -> dict[str, Any]:
     """The run in one JSON object, without its paths."""
     steps = [
-        {"name": s.name, "state": s.state, "seconds": round(s.seconds, 2), "artifact": s.artifact}
-        for s in timeline.steps()
+        {
+            "name": step.name,
+            "state": step.state,
+            "seconds": round(step.seconds, 2),
+            "artifact": next((part.path for part in by_step[step.name].parts.values()), ""),
+        }
+        for step in timeline.steps()
+        if step.name in by_step
     ]
     return {
         "name": facts.name,

@@ -132,7 +132,7 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     plan = Plan(store)
     data = terms.dataset
     raw: Any = _Missing()
-    if data.simulated:
+    if not data.path:
         made = plan.look("source", lambda: calls.source(terms))
         raw = made["raw"] if isinstance(made, Record) else made
     else:

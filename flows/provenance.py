@@ -8,7 +8,7 @@ import contextlib
 import fcntl
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ldptree.errors import ArtifactCorrupt, ConfigError
@@ -93,27 +93,27 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
             with contextlib.suppress(OSError, ValueError, KeyError):
                 records |= set(json.loads((run / "records.json").read_bytes()))
         protected = _protected(store)
-        doomed: list[Path] = list(gone)
-        for path, record in store.records():
-            relative = path.relative_to(store.root).as_posix()
-            if relative in records or (
-                record.parts.keys() and all(m.path in protected for m in record.parts.values())
-            ):
-                protected |= {_unit(m) for m in record.parts.values()}
-            else:
-                doomed.append(path)
+        everything = dict(store.records())
+        standing = _with_sources(
+            {path for path in everything if path.relative_to(store.root).as_posix() in records}, everything
+        ) | {
+            path
+            for path, record in everything.items()
+            if record.parts and all(_unit(m) in protected for m in record.parts.values())
+        }
+        protected |= {_unit(m) for path in standing for m in everything[path].parts.values()}
+        doomed = [*gone, *sorted(everything.keys() - standing)]
         for zone in ZONES:
             for folder in store.zone(zone).glob("*/*"):
                 if folder.parts[-2] in ("campaigns", "faults") or folder.suffix == ".json":
                     continue
-                if folder.parts[-2] == "reports":
-                    doomed += [
-                        f
-                        for f in folder.rglob("*.parquet")
-                        if f.relative_to(store.root).as_posix() not in protected
-                    ]
-                elif folder.relative_to(store.root).as_posix() not in protected:
-                    doomed.append(folder)
+                units = folder.rglob("*") if folder.parts[-2] == "reports" else [folder]
+                doomed += [
+                    unit
+                    for unit in units
+                    if unit.relative_to(store.root).as_posix() not in protected
+                    and (unit == folder or unit.is_file())
+                ]
         size = sum(_size(path) for path in doomed)
         if not dry_run:
             for path in doomed:
@@ -141,6 +141,18 @@ def _protected(store: Store) -> set[str]:
         for received in (published.parent / "reports").glob("*.json"):
             paths.add(_unit(Manifest.model_validate_json(received.read_bytes())))
     return paths
+
+
+def _with_sources(wanted: set[Path], everything: Mapping[Path, Record]) -> set[Path]:
+    """Those records, and the records of all that went into their artifacts."""
+    makers = {m.digest: path for path, record in everything.items() for m in record.parts.values()}
+    found, todo = set(wanted), list(wanted)
+    while todo:
+        for manifest in everything[todo.pop()].parts.values():
+            new = {makers[d] for d in manifest.made_by.inputs.values() if d in makers} - found
+            found |= new
+            todo += new
+    return found
 
 
 def _unit(manifest: Manifest) -> str:

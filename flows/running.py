@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.server import Server
+from flows.warmup import warm_up
 from schemas.config import RunConfig
 from storage.store import Store
 
@@ -52,6 +53,7 @@ def _run(
     if not debug:
         logging.disable(logging.ERROR)
         warnings.simplefilter("ignore")
+    warm_up(config, store.root)
     from prefect.task_runners import ThreadPoolTaskRunner
 
     from flows.terminal import StepList

@@ -28,7 +28,7 @@ def with_catalogue(table: dict[str, Any], folder: Path | None) -> dict[str, Any]
     """A run's [dataset] table laid over the catalogue's entry it names; without `path`, the name must be there. Raises
     ConfigError.
 
-    Relative paths of one's own files are taken from `folder`, where the configuration lies.
+    A name of the catalogue with a `path` of one's own is another file of the same columns. Relative paths of one's own files are taken from `folder`, where the configuration lies.
     """
     name = table.get("name")
     known = catalogue()
@@ -48,4 +48,4 @@ def with_catalogue(table: dict[str, Any], folder: Path | None) -> dict[str, Any]
             else p
             for p in paths
         ]
-    return table | {"path": paths}
+    return (known[name] if isinstance(name, str) and name in known else {}) | table | {"path": paths}

@@ -35,7 +35,10 @@ ROLL_UP = """
 def raw_counts(
     connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], oracle: Oracle
 ) -> NDArray[np.int64]:
-    """How many reports support each value, int64 [k], over the files of all shards (reports, bits or exact totals)."""
+    """How many reports support each value, int64 [k], over the files of all shards (reports, bits or exact totals).
+
+    Raises ProtocolMismatch where there is a report that no holder of the protocol can have sent.
+    """
     raw = np.zeros(oracle.k, np.int64)
     by_column: dict[str, list[Path]] = {}
     for path in paths:
@@ -44,14 +47,19 @@ def raw_counts(
         counted = connection.execute(
             f"SELECT value::BIGINT AS value, count(*) AS n FROM read_parquet({_list(values)}) GROUP BY value"
         ).fetchnumpy()
-        raw[np.asarray(counted["value"])] += np.asarray(counted["n"])
+        found = np.asarray(counted["value"])
+        if found.size and (found.min() < 0 or found.max() >= oracle.k):
+            raise ProtocolMismatch(f"a report is outside 0 .. {oracle.k - 1}: it answers another protocol.")
+        raw[found] += np.asarray(counted["n"])
     for done, path in enumerate(by_column.get("bits", [])):
         for table in tables.batches([path]):
             raw += oracle.aggregate(_packed(table.column("bits")))
         progress.advance((done + 1) / len(paths))
-    if totals := by_column.get("support"):
-        for table in tables.batches(totals):
-            raw += table.column("support").to_numpy()
+    for path in by_column.get("support", []):
+        support = pq.read_table(path).column("support").to_numpy()
+        if support.shape != raw.shape:
+            raise ProtocolMismatch(f"totals of {support.size} values, not {oracle.k}: of another protocol.")
+        raw += support
     return raw
 
 
@@ -65,7 +73,11 @@ def aggregate(
     paths = [path for manifest in reports for path in store.files(manifest)]
     n_private = sum(_holders(store, path, published, round_number) for path in paths)
     with duckdb.connect(config={"threads": 2}) as connection:
-        raw = raw_counts(connection, paths, published.oracle)
+        try:
+            raw = raw_counts(connection, paths, published.oracle)
+        except (duckdb.Error, pa.ArrowException, OSError):
+            check_whole(store, reports)
+            raise
         totals = read_totals_from(published, raw, n_private, round_number)
         L, C = totals.counts.shape
         cells, nodes = published.partition.paths()
@@ -114,6 +126,16 @@ def read_totals_from(protocol: Protocol, raw: NDArray[np.int64], n_private: int,
         depth=protocol.partition.max_depth,
         round=round_number,
     )
+
+
+def check_whole(store: Store, reports: Sequence[Manifest]) -> None:
+    """Raises ArtifactCorrupt where reports are no longer what was received."""
+    for manifest in reports:
+        if (condition := store.condition(manifest)) != "present":
+            raise ArtifactCorrupt(
+                f"{manifest.path}/{manifest.files[0].name}: these reports are {condition} since they were received. "
+                "Restore the file from a copy."
+            ) from None
 
 
 def _holders(store: Store, path: Path, protocol: Protocol, round_number: int) -> int:

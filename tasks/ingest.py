@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -238,7 +237,7 @@ def _types(
             spec.rule.predicate, {c: known[c] for c in rule_columns}, "dataset.public"
         )
     unknown = [column for column in read if column not in known]
-    public = _PublicRows(spec.rule, files, n_mixed, seed, {column: known[column] for column in rule_columns})
+    public = _PublicRows(spec.rule, n_mixed, seed, {column: known[column] for column in rule_columns})
     numeric = set(spec.features(read, rule_columns)) - set(spec.categorical)
     for column, evidence in _evidence(files, unknown, public).items():
         verdict = evidence.verdict(is_category=column in spec.categorical) or "text"
@@ -266,67 +265,66 @@ class _PublicRows:
     """Where the raw values of public rows come from, before the types of all columns are known."""
 
     rule: PublicRule
-    files: Sequence[RawFile]
     n_mixed: int
     seed: int
     rule_types: dict[str, ColumnType]
 
-    def __call__(self, connection: Any, index: int, columns: Sequence[str]) -> Iterator[str]:
-        """SQL sources, one after the other, that together hold the public rows of file `index`."""
-        file = self.files[index]
-        skip = file.kind == "csv"
-        everything = file.select(columns, columns, skip_bad_lines=skip)
+    def batches(self, file: RawFile, index: int, columns: Sequence[str]) -> Iterator[Any]:
+        """Raw `columns` of the public rows of file `index`, as Arrow record batches."""
+        if (self.rule.kind == "file" and index < self.n_mixed) or (self.rule.kind == "first" and index > 0):
+            return
+        query = file.select(columns, columns, skip_bad_lines=file.kind == "csv")
         if self.rule.kind == "predicate":
-            rule_columns = list(self.rule_types)
-            aliases = [f"{raw_files.INTERNAL}_{i}" for i in range(len(rule_columns))]
-            raw = file.select([*columns, *rule_columns], [*columns, *aliases], skip_bad_lines=skip)
-            # The rule sees typed columns, the evidence is gathered on raw ones: they need different names.
-            unlike = {c: f"{raw_files.INTERNAL}_raw_{i}" for i, c in enumerate(columns)}
-            typed = ", ".join(
-                f"{typed_rows.typed_sql(file, c, quote(a), self.rule_types[c])} AS {quote(c)}"
-                for c, a in zip(rule_columns, aliases, strict=True)
-            )
-            renamed = ", ".join(f"{quote(c)} AS {quote(u)}" for c, u in unlike.items())
-            back = ", ".join(f"{quote(u)} AS {quote(c)}" for c, u in unlike.items())
-            yield f"(SELECT {back} FROM (SELECT {renamed}, {typed} FROM ({raw})) WHERE TRY(({self.rule.predicate}\n)))"
+            query = self._filtered(file, columns)
         elif self.rule.kind == "first":
-            if index == 0:
-                yield f"({everything} LIMIT {self.rule.count})"
-        elif self.rule.kind == "file":
-            if index >= self.n_mixed:
-                yield f"({everything})"
-        else:
-            yield from self._drawn(connection, index, everything, len(columns))
-
-    def _drawn(self, connection: Any, index: int, query: str, n_columns: int) -> Iterator[str]:
-        import pyarrow as pa
-
+            query = f"{query} LIMIT {self.rule.count}"
         first_row = 0
-        name = f"{raw_files.INTERNAL}_public_rows"
-        with raw_files.connect([self.files[index]]) as reader:
-            for batch in raw_files.stream(reader, query, self.files[index], raw_files.batch_rows(n_columns)):
+        for batch in _raw_batches(file, query, len(columns)):
+            if self.rule.kind == "random":
                 rows = np.arange(first_row, first_row + batch.num_rows)
                 first_row += batch.num_rows
-                chosen = batch.filter(_by_number(self.rule, index, self.n_mixed, rows, self.seed))
-                if chosen.num_rows:
-                    connection.register(name, pa.table([*chosen.columns], names=chosen.schema.names))
-                    yield name
+                yield batch.filter(_by_number(self.rule, index, self.n_mixed, rows, self.seed))
+            else:
+                yield batch
+
+    def _filtered(self, file: RawFile, columns: Sequence[str]) -> str:
+        """The rows for which the predicate is true: it sees its columns typed, we want all of them raw."""
+        raw = [f"{raw_files.INTERNAL}_raw_{i}" for i in range(len(columns))]
+        rule_raw = [f"{raw_files.INTERNAL}_rule_{i}" for i in range(len(self.rule_types))]
+        source = file.select(
+            [*columns, *self.rule_types], [*raw, *rule_raw], skip_bad_lines=file.kind == "csv"
+        )
+        typed = "".join(
+            f", {typed_rows.typed_sql(file, column, quote(alias), kind)} AS {quote(column)}"
+            for alias, (column, kind) in zip(rule_raw, self.rule_types.items(), strict=True)
+        )
+        named = ", ".join(
+            f"{quote(alias)} AS {quote(column)}" for alias, column in zip(raw, columns, strict=True)
+        )
+        return f"SELECT {named} FROM (SELECT *{typed} FROM ({source})) WHERE TRY(({self.rule.predicate}\n))"
+
+
+def _raw_batches(file: RawFile, query: str, n_columns: int) -> Iterator[Any]:
+    with raw_files.connect([file]) as connection:
+        yield from raw_files.stream(connection, query, file, raw_files.batch_rows(n_columns))
 
 
 def _evidence(
     files: Sequence[RawFile], columns: Sequence[str], public: _PublicRows | None
 ) -> dict[str, typed_rows.Evidence]:
     """What the values of each column look like: of all rows, or of public ones."""
-    if not columns:
-        return {}
     total = {column: typed_rows.Evidence() for column in columns}
+    if not columns:
+        return total
     for index, file in enumerate(files):
-        with raw_files.connect([file]) as connection:
-            everything = f"({file.select(columns, columns, skip_bad_lines=file.kind == 'csv')})"
-            for source in [everything] if public is None else public(connection, index, columns):
-                gather = partial(typed_rows.gather_evidence, connection, source, columns, file.nulls)
-                found = raw_files.guarded(gather, file)
-                total = {column: total[column] + found[column] for column in columns}
+        everything = file.select(columns, columns, skip_bad_lines=file.kind == "csv")
+        for batch in (
+            _raw_batches(file, everything, len(columns))
+            if public is None
+            else public.batches(file, index, columns)
+        ):
+            for column, found in typed_rows.gather_evidence(batch, file.nulls).items():
+                total[column] += found
     return total
 
 
@@ -462,8 +460,10 @@ def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], 
             "Correct the files or the declared types, or raise max_bad_fraction."
         )
     if not parts[True]:
+        types = {column: plan.query.types[column] for column in plan.rule_columns}
+        read_as = f", with {', '.join(f'{c} read as {k}' for c, k in types.items())}" if types else ""
         raise DataError(
-            f"no public rows by the rule {spec.public!r}: the tree is grown on them. Check dataset.public."
+            f"no public rows by the rule {spec.public!r}{read_as}: the tree is grown on them. Check dataset.public."
         )
     if not parts[False]:
         raise DataError(

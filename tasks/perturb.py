@@ -62,14 +62,17 @@ def perturb(
     published = read_protocol(store, protocol)
     (path,) = store.files(shard)
     # The name tells nobody anything, and is known before anything is drawn: of two runs at once one report stands.
+    # The seed is in it, so that a release never takes up what a simulation drew.
     identity = shard.files[0].name if campaign else shard.digest
-    name = store.hasher("holders").of_value([published.digest, round_number, form, identity])[:40]
+    name = store.hasher("holders").of_value([published.digest, round_number, form, noise_seed, identity])[:40]
     folder = store.zone("curator") / "reports" / published.digest[:16] / f"round-{round_number}"
     target = folder / f"{name}.parquet"
+    # Looked for once more: another run may have finished this shard since this one found nothing.
     drawn_before = store.read_record(store.record_path(draft.place)) is not None
-    if drawn_before and noise_seed is not None:
-        target.unlink(missing_ok=True)  # damaged, or it would have been found
-    elif drawn_before:
+    is_lost = drawn_before and store.find(draft.place) is None
+    if is_lost and noise_seed is not None:
+        target.unlink(missing_ok=True)
+    elif is_lost:
         raise ArtifactCorrupt(
             f"{target.relative_to(store.root)}: these reports were received, and are now missing or damaged. "
             "Asking their holders again would spend their epsilon twice. Restore the file from a copy, "

@@ -88,10 +88,10 @@ def write_trips(path: Path, *, rows: int, seed: int) -> None:
 
 def raw_files(store: Store, spec: DatasetSpec, seed: int) -> Manifest:
     """Where a data set's raw files are; a simulated one is made. Raises ConfigError, DataError."""
-    if not spec.simulated:
+    if spec.path:
         return files(store, spec.path)
     if spec.rows is None:
-        raise ConfigError("dataset.rows: missing. Say how many rows to simulate.")
+        raise ConfigError("dataset.rows: missing. Say how many rows to simulate, or dataset.path.")
     return simulate(store, rows=spec.rows, seed=seed)["raw"]
 
 

@@ -38,7 +38,6 @@ class StepTime:
     seconds: float = 0.0
     shards: int | None = None
     shards_done: int = 0
-    artifact: str = ""
 
     @property
     def is_done(self) -> bool:

@@ -1,0 +1,182 @@
+"""How long a run takes, as ratios within one run of this script on one machine.
+
+    python benchmarks/pipeline.py                        # 3.3 million simulated trips x 93 features, and the quickstart
+    python benchmarks/pipeline.py --only quickstart --repetitions 3
+
+S is the plain script of the same work on the same CSV (plain.py), P an empty Prefect flow started the same way. Each is run in a
+process of its own, with no server running and with one; the best of the repetitions counts. Prints a table and one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LDPTREE = [sys.executable, "-m", "flows.cli"]
+EMPTY = """
+import sys
+from pathlib import Path
+from flows.server import Server
+server = Server(Path(sys.argv[1]))
+from prefect import flow
+@flow
+def empty():
+    return None
+server.wait()
+empty()
+server.stop()
+"""
+CASES = {
+    "taxi": {"rows": 3_300_000, "config": "taxi", "public": "company_id = 7", "features": "paper"},
+    "quickstart": {
+        "rows": 300_000,
+        "config": "quickstart",
+        "public": "company_id = 14",
+        "features": "quickstart",
+    },
+}
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument("--only", choices=CASES)
+    arguments.add_argument("--rows", type=int, help="rows of the case named with --only")
+    arguments.add_argument("--repetitions", type=int, default=1)
+    options = arguments.parse_args()
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        room = Path(folder)
+        for name in [options.only] if options.only else CASES:
+            case = CASES[name] | ({"rows": options.rows} if options.rows else {})
+            found[name] = measure(room / name, case, options.repetitions)
+        found["help_seconds"] = min(timed([*LDPTREE, "--help"], room) for _ in range(options.repetitions))
+    print(json.dumps(found, indent=1))
+
+
+def measure(room: Path, case: dict[str, object], repetitions: int) -> dict[str, object]:
+    """One case: S, P without and with a server, the run without and with one, again all cached, and its plan."""
+    room.mkdir()
+    csv = room / "trips.csv"
+    subprocess.run(
+        [*LDPTREE, "datasets", "make", "taxi", "--rows", str(case["rows"]), "--out", str(csv)],
+        check=True,
+        cwd=ROOT,
+    )
+    plain = [
+        sys.executable,
+        "benchmarks/plain.py",
+        str(csv),
+        "--public",
+        case["public"],
+        "--epsilon",
+        "2",
+        "--features",
+        case["features"],
+    ]
+    work = room / "work"
+    # The first start of a server makes its database, the first S compiles: neither is timed.
+    timed([sys.executable, "-c", EMPTY, str(work)], room)
+    timed(plain, room)
+    S = min(timed(plain, room) for _ in range(repetitions))
+    scan = min(_scan(csv) for _ in range(2))
+    result: dict[str, object] = {"rows": case["rows"], "S": S, "csv_scans_in_S": S / scan}
+    for server in ("none", "up"):
+        with standing(work) if server == "up" else contextlib.nullcontext():
+            P = min(timed([sys.executable, "-c", EMPTY, str(work)], room) for _ in range(repetitions))
+            run = [
+                *LDPTREE,
+                "run",
+                case["config"],
+                "--set",
+                f"dataset.path={json.dumps(str(csv))}",
+                "--work",
+                str(work),
+                "--json",
+            ]
+            fresh, summary, again = [], {}, run
+            for repetition in range(repetitions):
+                # Another seed is another split, so nothing but the raw file is found again.
+                seed = repetition + (1000 if server == "up" else 0)
+                again = [*run, "--set", f"seed={seed}", "--set", f"simulation.noise_seed={seed}"]
+                seconds, summary = timed_json(again, room)
+                fresh.append(seconds)
+            cached = min(timed(again, room) for _ in range(repetitions))
+            plan = min(timed([*again, "--plan"], room) for _ in range(repetitions))
+        wall, bound = min(fresh), 1.5 * (S + P) + 15
+        result[f"server_{server}"] = {
+            "P": P,
+            "wall": wall,
+            "wall_over_bound": wall / bound,
+            "cached": cached,
+            "cached_over_bound": cached / (1.3 * P + 1),
+            "plan": plan,
+            "peak_rss_mb": summary["peak_rss_mb"],
+            "steps": {step["name"]: step["seconds"] for step in summary["steps"]},
+        }
+        print(
+            f"{case['config']}, server {server}: S {S:.1f} s, P {P:.1f} s, run {wall:.1f} s = "
+            f"{wall / bound:.2f} of 1.5 (S + P) + 15 s; cached {cached:.1f} s = "
+            f"{cached / (1.3 * P + 1):.2f} of 1.3 P + 1 s; peak {summary['peak_rss_mb']:.0f} MB",
+            file=sys.stderr,
+        )
+    return result
+
+
+def timed(command: list[object], room: Path) -> float:
+    return timed_json(command, room, parse=False)[0]
+
+
+def timed_json(command: list[object], room: Path, *, parse: bool = True) -> tuple[float, dict[str, object]]:
+    began = time.monotonic()
+    done = subprocess.run(
+        [str(w) for w in command],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TMPDIR": str(room)},
+    )
+    seconds = time.monotonic() - began
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stderr}")
+    return seconds, json.loads(done.stdout) if parse else {}
+
+
+@contextlib.contextmanager
+def standing(work: Path) -> Iterator[None]:
+    """A server that later runs of this work folder find, as `ldptree ui` leaves one up."""
+    process = subprocess.Popen(
+        [*LDPTREE, "ui", "--work", str(work), "--port", "4317"], cwd=ROOT, stderr=subprocess.DEVNULL
+    )
+    from flows.server import _answers
+
+    while not _answers("http://127.0.0.1:4317/api", seconds=1):
+        time.sleep(0.2)
+    try:
+        yield
+    finally:
+        process.send_signal(2)
+        process.wait(timeout=30)
+
+
+def _scan(csv: Path) -> float:
+    import duckdb
+
+    began = time.monotonic()
+    duckdb.sql(f"SELECT sum(fare) FROM read_csv('{csv}')").fetchall()
+    return time.monotonic() - began
+
+
+if __name__ == "__main__":
+    main()
