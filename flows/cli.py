@@ -9,14 +9,14 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from ldptree.errors import ConfigError, LdptreeError
 
-if TYPE_CHECKING:
-    pass
+INTERRUPTED = 130
+"""What typer exits with on Ctrl-C."""
 
 app = typer.Typer(
     name="ldptree",
@@ -68,6 +68,10 @@ def run(
     from schemas.config import load
 
     settings = load(config, assignments)
+    # Before a server is started: what is wrong with the names and rules that a run was given.
+    from tasks.source import check_named
+
+    check_named(settings.dataset)
     if plan:
         from flows.plan import show_plan
 
@@ -213,7 +217,7 @@ def options(
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0 done, 2 bad command or config, 3 bad data, 4 budget, 5 artifact or protocol, 1
-    the rest.
+    the rest; 130 where it was interrupted.
     """
     words = sys.argv[1:] if arguments is None else arguments
     try:
@@ -225,6 +229,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             traceback.print_exc()
         typer.echo(f"ldptree: {fault}", err=True)
         sys.exit(fault.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except Exception as fault:
         # An unexpected fault may quote a value from the data: it is named by its kind only.
         if "--debug" in words:
@@ -236,14 +243,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             f"ldptree: stopped by an unexpected {type(fault).__name__}. This is a fault of ldptree.", err=True
         )
         sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo(
-            "ldptree: interrupted. Finished steps stand; the same command goes on from there.", err=True
-        )
-        sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            on = " Finished steps stand; the same command goes on from there." if words[:1] == ["run"] else ""
+            typer.echo(f"ldptree: interrupted.{on}", err=True)
+        raise
     sys.exit(0)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import secrets
 from pathlib import Path
 from typing import Any
 
-from ldptree.errors import ConfigError, DataError
+from ldptree.errors import ConfigError
 from schemas.catalogue import DATA, FOLDER, catalogue
 
 
@@ -31,7 +32,7 @@ def show(name: str) -> str:
 
 
 def make(name: str, *, rows: int, out: Path, seed: int) -> None:
-    """Write a simulated data set as raw CSV, whole or not at all. Raises ConfigError, DataError."""
+    """Write a simulated data set as raw CSV, whole or not at all. Raises ConfigError."""
     from tasks.source import write_trips
 
     if not _known(name).get("simulated"):
@@ -48,9 +49,10 @@ def make(name: str, *, rows: int, out: Path, seed: int) -> None:
         write_trips(aside, rows=rows, seed=seed)
         aside.replace(out)
     except OSError as fault:
-        raise DataError(f"{out}: cannot be written ({fault.strerror}).") from None
+        raise ConfigError(f"--out {out}: cannot be written ({fault.strerror}).") from None
     finally:
-        aside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where it could not be made, it need not go
+            aside.unlink(missing_ok=True)
 
 
 def _known(name: str) -> dict[str, Any]:

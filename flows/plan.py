@@ -49,14 +49,15 @@ class Plan:
 
     def look(self, name: str, call: Callable[[], calls.Call]) -> Any:
         """The record of a step if it stands, else a stand-in that makes what needs it depend on it."""
+        if self.store is None and not self.above:
+            self._missing(name, "nothing is in the work folder yet")
+            return _Missing()
         try:
             arguments = call()
         except Later:
             self._say(name, "depends", f"on {self.above}")
             return _Missing()
-        if self.store is None:
-            self._missing(name, "nothing is in the work folder yet")
-            return _Missing()
+        assert self.store is not None
         step = REGISTERED[name].step
         place = step.place(self.store, arguments)
         record = self.store.find(place)
@@ -127,7 +128,8 @@ class _Missing:
 
 def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     """Name, state ("cached", "compute", "depends") and reason of every step. Raises LdptreeError."""
-    store = Store(work) if work.is_dir() or work.exists() else None
+    # A folder that no run has used stays as it is; one that none can use is told of.
+    store = Store(work) if work.is_file() or (work / "holders").is_dir() else None
     terms = Terms.of(store, config) if store else Terms(config, config.dataset, None, None)
     plan = Plan(store)
     data = terms.dataset

@@ -17,12 +17,18 @@ def accuracy_interval(n_right: int, n: int) -> tuple[float, float]:
     share, z2 = n_right / n, Z_95**2
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = Z_95 * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    return (max(middle - half, 0.0), min(middle + half, 1.0))
+    # Rounding must not push an end past the share itself, where every row or none is right.
+    return (max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0))
 
 
 def paired_lead(ours: NDArray[np.bool_], other: NDArray[np.bool_]) -> tuple[float, float]:
-    """95 % interval of accuracy(ours) - accuracy(other) where both answered the same rows, bool [n] each."""
+    """95 % interval of accuracy(ours) - accuracy(other) where both answered the same rows, bool [n] each.
+
+    n = 0 gives (-1, 1).
+    """
     difference = ours.astype(np.float64) - other.astype(np.float64)
-    half = Z_95 * float(difference.std()) / math.sqrt(max(difference.size, 1))
-    mean = float(difference.mean()) if difference.size else 0.0
+    if difference.size == 0:
+        return (-1.0, 1.0)
+    half = Z_95 * float(difference.std()) / math.sqrt(difference.size)
+    mean = float(difference.mean())
     return (mean - half, mean + half)

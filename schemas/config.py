@@ -9,15 +9,23 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from ldptree.errors import ConfigError
-from schemas.catalogue import with_catalogue
+from schemas.catalogue import with_catalogue, with_paths_from
 from schemas.dataset import DatasetSpec
-from schemas.manifest import Strict
 
 MAX_EPSILON = 64.0
 MAX_DEPTH = 62
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
 def _not_bool(value: object) -> object:
@@ -47,7 +55,13 @@ Lam = Annotated[
 ]
 
 
-class ModelConfig(Strict):
+class Table(BaseModel):
+    """One table of the file: frozen, no key that nobody declared, no text taken for a number or a truth."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+class ModelConfig(Table):
     """Which tree, and what is believed of private against public evidence."""
 
     estimator: Literal["lpct"] = "lpct"
@@ -58,7 +72,7 @@ class ModelConfig(Strict):
     prune: Literal["smooth", "variance", "none"] = "smooth"
 
 
-class PrivacyConfig(Strict):
+class PrivacyConfig(Table):
     """What leaves a holder's hands."""
 
     epsilon: Epsilon
@@ -67,13 +81,13 @@ class PrivacyConfig(Strict):
     max_report_bytes: int = Field(default=2 << 30, ge=0)
 
 
-class SimulationConfig(Strict):
+class SimulationConfig(Table):
     """The holders as this machine plays them. Without `noise_seed` their coins come from the operating system."""
 
     noise_seed: int | None = Field(default=None, ge=0)
 
 
-class EvaluateConfig(Strict):
+class EvaluateConfig(Table):
     """What the simulation scores on held-back private rows, and the caps on what it may cost."""
 
     redraws: int = Field(default=20, ge=0, le=1000)
@@ -82,16 +96,16 @@ class EvaluateConfig(Strict):
     private_rows: int = Field(default=100_000, ge=1)
 
 
-class CampaignConfig(Strict):
+class CampaignConfig(Table):
     """A named collection that later runs go on with."""
 
-    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    name: str | None = Field(default=None, pattern=NAME)
 
 
-class RunConfig(Strict):
+class RunConfig(Table):
     """One run, whole."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    name: str = Field(pattern=NAME)
     seed: int = Field(default=0, ge=0)
     evaluate: bool = True
     dataset: DatasetSpec
@@ -100,6 +114,14 @@ class RunConfig(Strict):
     simulation: SimulationConfig = SimulationConfig()
     evaluation: EvaluateConfig = EvaluateConfig()
     campaign: CampaignConfig = CampaignConfig()
+
+    @model_validator(mode="after")
+    def _something_is_scored(self) -> RunConfig:
+        if self.evaluate and self.dataset.test_fraction == 0.0:
+            raise ValueError(
+                "dataset.test_fraction: 0 holds no row back to score on; raise it, or set evaluate = false"
+            )
+        return self
 
     @property
     def is_seeded(self) -> bool:
@@ -122,9 +144,12 @@ def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
         raise ConfigError(f"{path}: not TOML: {fault}") from None
     except OSError as fault:
         raise ConfigError(f"{path}: cannot be read ({fault.strerror}).") from None
+    # A path in the file is taken from the file's folder, one typed at the prompt from the current one.
+    if isinstance(raw.get("dataset"), dict):
+        raw["dataset"] = with_paths_from(path.parent.absolute(), raw["dataset"])
     for assignment in assignments or []:
         _assign(raw, assignment)
-    return parse(raw, source=str(config), folder=path.parent)
+    return parse(raw, source=str(config), folder=Path.cwd())
 
 
 def parse(raw: dict[str, Any], *, source: str = "configuration", folder: Path | None = None) -> RunConfig:
@@ -201,13 +226,11 @@ def _in_words(problem: Any, raw: dict[str, Any]) -> tuple[str, str]:
     known: dict[str, Any] = _fields(RunConfig)
     table: Any = raw
     for part in location:
-        if part not in known and not isinstance(table, dict):
-            break
+        if part not in known and not (isinstance(table, dict) and part in table):
+            break  # one of the types that the value may have
         path.append(part)
         known = _fields(_model_of(known.get(part)))
         table = table.get(part, {}) if isinstance(table, dict) else {}
-        if not known:
-            break
     where = ".".join(path)
     match problem["type"]:
         case "extra_forbidden":
@@ -221,7 +244,18 @@ def _in_words(problem: Any, raw: dict[str, Any]) -> tuple[str, str]:
         case "missing":
             return where, "missing"
         case "value_error":
-            return where, str(problem["ctx"]["error"])
+            message = str(problem["ctx"]["error"])
+            key, _, what = message.partition(": ")
+            # What speaks of several keys of a table, or of several tables, names the first itself.
+            return (".".join([*path, key]), what) if key.partition(".")[0] in known else (where, message)
+        case "string_pattern_mismatch":
+            return (
+                where,
+                "use letters, digits, '.', '_' and '-', at most 64 of them, first a letter or a digit, "
+                f"got {_short(problem['input'])}",
+            )
+        case "bool_type":
+            return where, f"write true or false, got {_short(problem['input'])}"
         case "model_type" | "model_attributes_type":
             return where, f"input should be a table of keys, got {_short(problem['input'])}"
         case _:

@@ -175,6 +175,11 @@ class DatasetSpec(BaseModel):
     @model_validator(mode="after")
     def _fits_together(self) -> DatasetSpec:
         faults = [
+            (not self.path and not self.simulated, "path: names no file"),
+            (
+                not self.path and self.simulated and self.rows is None,
+                "rows: missing; say how many rows to simulate",
+            ),
             (
                 self.rows is not None and not self.simulated,
                 "rows: only a simulated data set is made to a number of rows",

@@ -1,21 +1,25 @@
 """What a data set is expected to hold: a plain list, generated from its specification, kept as JSON that a person can edit.
 
 How expectations are checked is in `tasks.validate`. A specification says of a category which levels are encoded, and of
-a label which
-classes are learned: another value is no fault (it is encoded as none of them), so those expectations only warn.
+a label which classes are learned: another value is no fault (it is encoded as none of them), so those expectations only
+warn.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from ldptree.errors import ConfigError
 from schemas.dataset import DatasetSpec, Scalar
 from schemas.manifest import Strict
+
+SHOWN = 20
+"""Problems, or columns, that one message lists."""
 
 Severity = Literal["stop", "warn"]
 Kind = Literal["columns", "rows", "known", "between", "one_of"]
@@ -25,15 +29,14 @@ class Expectation(Strict):
     """One expectation of both zones.
 
     `columns`: exactly these columns with these types, in order. `rows`: at least `at_least` rows. `known`: no value of
-    the column is
-    missing. `between`: the column's values are in [low, high]. `one_of`: they are among `values`. Missing values count
-    in `known` only.
+    the column is missing. `between`: the column's values are in [low, high]. `one_of`: they are among `values`. Missing
+    values count in `known` only.
     """
 
     expectation: Kind
     column: str | None = None
-    low: float | None = None
-    high: float | None = None
+    low: float | None = Field(default=None, allow_inf_nan=False)
+    high: float | None = Field(default=None, allow_inf_nan=False)
     values: tuple[Scalar, ...] | None = None
     at_least: int | None = None
     types: tuple[tuple[str, str], ...] | None = None
@@ -78,8 +81,10 @@ class Suite(Strict):
         try:
             return Suite.model_validate_json(text)
         except ValidationError as fault:
-            lines = [f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in fault.errors(include_url=False)]
-            raise ConfigError("\n  ".join([f"{source}: not a suite of expectations", *lines[:20]])) from None
+            lines = [_in_words(problem) for problem in fault.errors(include_url=False)]
+            raise ConfigError(
+                "\n  ".join([f"{source}: not a suite of expectations", *lines[:SHOWN]])
+            ) from None
 
 
 def suite_of(spec: DatasetSpec, columns: Sequence[Sequence[str]]) -> Suite:
@@ -110,23 +115,66 @@ def suite_of(spec: DatasetSpec, columns: Sequence[Sequence[str]]) -> Suite:
 
 
 def check_columns(suite: Suite, columns: Sequence[Sequence[str]], source: str) -> None:
-    """Raises ConfigError where an edited suite names a column that the data do not have, or lacks what its kind needs."""
-    names = {column[0] for column in columns}
-    needs: dict[str, tuple[str, ...]] = {
-        "columns": ("types",),
-        "rows": ("at_least",),
-        "known": ("column",),
-        "between": ("column", "low", "high"),
-        "one_of": ("column", "values"),
-    }
-    wrong: list[str] = []
-    for i, expectation in enumerate(suite.expectations):
-        lacking = [key for key in needs[expectation.expectation] if getattr(expectation, key) is None]
-        if lacking:
-            wrong.append(f"expectations.{i}: {expectation.expectation} needs {', '.join(lacking)}")
-        if expectation.column is not None and expectation.column not in names:
-            wrong.append(
-                f"expectations.{i}: no column {expectation.column!r} ({', '.join(sorted(names)[:30])})"
-            )
+    """Raises ConfigError where an edited suite names a column that the data do not have, or asks of one what its type
+    cannot answer, or an expectation lacks what its kind needs. `columns` are (name, type, storage).
+    """
+    types = {column[0]: column[1] for column in columns}
+    wrong = [
+        f"expectations.{i}: {fault}"
+        for i, expectation in enumerate(suite.expectations)
+        for fault in _misfits(expectation, types)
+    ]
     if wrong:
-        raise ConfigError("\n  ".join([f"{source}: does not fit the data", *wrong]))
+        raise ConfigError("\n  ".join([f"{source}: does not fit the data", *wrong[:SHOWN]]))
+
+
+_NEEDS: dict[Kind, tuple[str, ...]] = {
+    "columns": ("types",),
+    "rows": ("at_least",),
+    "known": ("column",),
+    "between": ("column", "low", "high"),
+    "one_of": ("column", "values"),
+}
+_VALUES: dict[str, tuple[type, ...]] = {
+    "integer": (int,),
+    "number": (int, float),
+    "text": (str,),
+    "boolean": (bool,),
+}
+
+
+def _misfits(expectation: Expectation, types: Mapping[str, str]) -> Iterator[str]:
+    kind, name = expectation.expectation, expectation.column
+    lacking = [key for key in _NEEDS[kind] if getattr(expectation, key) is None]
+    if lacking:
+        yield f"{kind} needs {', '.join(lacking)}"
+    if name is None:
+        return
+    if name not in types:
+        near = difflib.get_close_matches(name, types, n=1)
+        known = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(types)[:SHOWN])}"
+        yield f"no column {name!r} ({known})"
+        return
+    if kind == "between" and types[name] not in ("integer", "number"):
+        yield f"between asks for numbers, and {name!r} is {types[name]}"
+    low, high = expectation.low, expectation.high
+    if low is not None and high is not None and low > high:
+        yield f"low {low:g} is above high {high:g}"
+    if kind == "one_of" and expectation.values == ():
+        yield "values is empty: no row can meet it"
+    unlike = [v for v in expectation.values or () if type(v) not in _VALUES[types[name]]]
+    if kind == "one_of" and unlike:
+        yield f"{unlike[0]!r} is no {types[name]}, which {name!r} is"
+
+
+def _in_words(problem: Any) -> str:
+    """One problem of a suite's file: where, and what."""
+    where = ".".join(map(str, problem["loc"]))
+    if problem["type"] == "extra_forbidden":
+        known = (Expectation if len(problem["loc"]) > 1 else Suite).model_fields
+        near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
+        return f"{where}: unknown key; " + (
+            f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
+        )
+    message = f"{problem['msg'][0].lower()}{problem['msg'][1:]}"
+    return f"{where}: {message}" if where else message

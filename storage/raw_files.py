@@ -1,4 +1,4 @@
-"""Raw files as they come, CSV and Parquet: found, looked at before they are trusted, opened in a locked DuckDB.
+"""Raw files as they come, CSV and Parquet: looked at before they are trusted, opened in a locked DuckDB.
 
 What the columns mean is not known here: a raw CSV column is text, and `tasks.ingest` makes types of it. No message
 holds a value of a row; what DuckDB says about a faulty line (it quotes the line) is put into words of our own.
@@ -12,7 +12,6 @@ import csv
 import gzip
 import io
 import queue
-import re
 import threading
 import zlib
 from collections.abc import Callable, Generator, Sequence
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
 from ldptree.errors import DataError
-from storage.sql import literal, near, quote, shown
+from storage.sql import literal, quote, shown
 
 Result = TypeVar("Result")
 Family = Literal["text", "integer", "number", "boolean"]
@@ -75,6 +74,8 @@ class RawFile:
     """What each column is by the file's own word: text for all of a CSV; None where no such type can be used."""
     delimiter: str = ","
     has_header: bool = True
+    blank_lines: int = 0
+    """Blank lines before the first that is not."""
     is_gzipped: bool = False
     nulls: tuple[str, ...] = ("",)
 
@@ -107,6 +108,7 @@ class RawFile:
         options = [
             "auto_detect = false",
             f"header = {literal(self.has_header)}",
+            f"skip = {self.blank_lines}",
             f"delim = {literal(self.delimiter)}",
             "quote = '\"'",
             "escape = '\"'",
@@ -118,31 +120,6 @@ class RawFile:
         if skip_bad_lines:
             options += ["ignore_errors = true", "store_rejects = true"]
         return f"SELECT {chosen} FROM read_csv({literal(str(self.path))}, {', '.join(options)})"
-
-
-def find_files(patterns: Sequence[str | Path]) -> tuple[Path, ...]:
-    """The files that `patterns` (paths or globs) name, each pattern's in order of name, none twice.
-
-    Raises DataError where a pattern names nothing (with near names of that folder), or a folder.
-    """
-    found: dict[Path, None] = {}
-    for pattern in patterns:
-        path = Path(pattern)
-        if path.is_dir():
-            raise DataError(f'{path}: a folder. Name a file, or a glob such as "{path}/*.csv".')
-        if path.exists():
-            found[path] = None
-            continue
-        matches = _glob(path) if re.search(r"[*?\[]", str(path)) else []
-        if not matches:
-            siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-            where = "" if path.parent.is_dir() else f" (there is no folder {path.parent})"
-            raise DataError(
-                f"{path}: no such file{near(path.name, siblings) or where}. Check dataset.path; relative paths are "
-                "taken from the configuration's folder."
-            )
-        found.update(dict.fromkeys(matches))
-    return tuple(found)
 
 
 def inspect(
@@ -179,8 +156,9 @@ def connect(files: Sequence[RawFile]) -> Any:
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "temp_directory": ""})
     paths = ", ".join(literal(str(file.path)) for file in files)
     connection.execute("SET enable_progress_bar = false")
-    # A longer IN list would become a join: out of the file's order, and a wide table could not be planned.
-    connection.execute("SET disabled_optimizers = 'in_clause'")
+    # A longer IN list would become a join, whose rows come out of order. The search for common subexpressions
+    # takes minutes on tables of thousands of columns.
+    connection.execute("SET disabled_optimizers = 'in_clause,common_subexpressions'")
     connection.execute(f"SET allowed_paths = [{paths}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -272,15 +250,6 @@ def line_of_row(file: RawFile, row: int) -> int | None:
     return None
 
 
-def _glob(pattern: Path) -> list[Path]:
-    """Files (no folders, nothing hidden) that match; only the parts from the first wildcard on are searched."""
-    parts = pattern.parts
-    first = next(index for index, part in enumerate(parts) if re.search(r"[*?\[]", part))
-    root = Path(*parts[:first]) if first else Path()
-    matches = root.glob(str(Path(*parts[first:])))
-    return sorted(path for path in matches if path.is_file() and not path.name.startswith("."))
-
-
 def _open(path: Path, *, is_gzipped: bool) -> BinaryIO:
     return gzip.open(path, "rb") if is_gzipped else path.open("rb")  # type: ignore[return-value]
 
@@ -340,6 +309,7 @@ def _inspect_csv(
         families=tuple("text" for _ in names),
         delimiter=delimiter,
         has_header=has_header,
+        blank_lines=next((i for i, line in enumerate(start.splitlines()) if line.strip()), 0),
         is_gzipped=is_gzipped,
         nulls=nulls,
     )
@@ -350,7 +320,7 @@ def _first_records(start: str, delimiter: str) -> list[list[str]]:
     records: list[list[str]] = []
     try:
         for record in csv.reader(io.StringIO(start, newline=""), delimiter=delimiter):
-            if any(cell.strip() for cell in record):
+            if len(record) > 1 or any(cell.strip() for cell in record):
                 records.append(record)
             if len(records) == 2:
                 break

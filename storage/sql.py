@@ -117,22 +117,29 @@ def check_predicate(text: str, columns: Sequence[str], key: str = "dataset.publi
     """
     columns_by_lower = {column.lower(): column for column in columns}
     used: dict[str, None] = {}
+    for name in check_expression(text, key):
+        column = columns_by_lower.get(name.lower())
+        if column is None:
+            raise ConfigError(
+                f'{key}: unknown column "{name}"{near(name, columns)}. Columns: {shown(columns)}. '
+                "(Text values take single quotes: 'like this'.)"
+            )
+        used[column] = None
+    return tuple(used)
+
+
+def check_expression(text: str, key: str) -> tuple[str, ...]:
+    """The names that the expression `text` uses, as `check_predicate` where the columns are not known yet."""
+    names: dict[str, None] = {}
     todo = [_parse(text, key)]
     # A list, not recursion: a long chain of operators is a deep tree.
     while todo:
         node = todo.pop()
         _check_node(node, key)
         if node["class"] == "COLUMN_REF":
-            name = ".".join(node["column_names"])
-            column = columns_by_lower.get(name.lower())
-            if column is None:
-                raise ConfigError(
-                    f'{key}: unknown column "{name}"{near(name, columns)}. Columns: {shown(columns)}. '
-                    "(Text values take single quotes: 'like this'.)"
-                )
-            used[column] = None
+            names[".".join(node["column_names"])] = None
         todo.extend(reversed(_children(node)))
-    return tuple(used)
+    return tuple(names)
 
 
 def expression_type(text: str, column_types: Mapping[str, str], key: str) -> str:

@@ -6,6 +6,7 @@ decided in `tasks.ingest`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,7 @@ KINDS: dict[ColumnType, str] = {
 LABEL_MISSING = "label missing"
 HOLDER_MISSING = "holder missing"
 TOO_WIDE = "far outside its declared range"
+LARGEST_INTEGER = 9e18
 
 PUBLIC = f"{INTERNAL}_public"
 ASKED = f"{INTERNAL}_asked"
@@ -233,28 +235,27 @@ class Evidence:
         return "number" if 2 * self.number > self.present and not is_category else "text"
 
 
-def gather_evidence(
-    connection: Any, source: str, columns: Sequence[str], nulls: Sequence[str]
-) -> dict[str, Evidence]:
-    """The evidence for each of the text `columns` that the SQL `source` has under their own names."""
-    if not columns:
-        return {}
-    texts = {column: f"CAST({quote(column)} AS VARCHAR)" for column in columns}
-    values = ", ".join(
-        f"CASE WHEN {_is_null(text, nulls)} THEN NULL ELSE trim({text}) END AS v{i}"
-        for i, text in enumerate(texts.values())
+def gather_evidence(batch: Any, nulls: Sequence[str]) -> dict[str, Evidence]:
+    """The evidence for each column of an Arrow record batch of raw texts."""
+    import polars as pl
+
+    each = pl.all()
+    texts = (
+        pl.DataFrame(batch)
+        .select(each.cast(pl.String).str.strip_chars())
+        .select(each.replace(list(nulls), None))
     )
-    numbers = ", ".join(f"v{i}, TRY_CAST(v{i} AS DOUBLE) AS x{i}" for i in range(len(columns)))
-    counts = ", ".join(
-        f"count(v{i}), count(*) FILTER (isfinite(x{i})), "
-        f"count(*) FILTER (isfinite(x{i}) AND x{i} = floor(x{i}) AND abs(x{i}) < 9e18), "
-        f"count(*) FILTER (lower(v{i}) = 'true' OR lower(v{i}) = 'false')"
-        for i in range(len(columns))
-    )
-    rows = connection.execute(
-        f"SELECT {counts} FROM (SELECT {numbers} FROM (SELECT {values} FROM {source}))"
-    ).fetchall()
-    return {column: Evidence(*rows[0][4 * i : 4 * i + 4]) for i, column in enumerate(columns)}
+    numbers = texts.select(each.cast(pl.Float64, strict=False))
+    counts = [
+        texts.select(each.count()),
+        numbers.select(each.is_finite().sum()),
+        numbers.select(
+            (each % 1 == 0).sum() - each.abs().is_between(LARGEST_INTEGER, sys.float_info.max).sum()
+        ),
+        texts.select(each.str.to_lowercase().is_in(["true", "false"]).sum()),
+    ]
+    columns = zip(*(count.row(0) for count in counts), strict=True)
+    return {name: Evidence(*found) for name, found in zip(texts.columns, columns, strict=True)}
 
 
 def _stored(column: TypedColumn) -> str:

@@ -108,6 +108,7 @@ def ingest_files(
     raw_files.same_columns(files)
     plan = _Plan.of(spec, files, len(paths), seed)
     faults = faults or holders_dir / "faults.txt"
+    faults.unlink(missing_ok=True)
     try:
         return _write(plan, public_dir, holders_dir, faults)
     except BaseException:
@@ -150,18 +151,16 @@ class _Plan:
                 f"{files[0].name}: {shown(unusable)}: lists, structs and bytes cannot be used. Add to dataset.drop."
             )
         types = _types(spec, files, n_mixed, seed, read, rule_columns)
-        derived = {
-            name: typed_rows.derived_type(text, types, f"dataset.derive.{name}")
-            for name, text in spec.derive.items()
+        derive = {name: text for name, text in spec.derive.items() if name not in spec.drop}
+        typed = {column: types[column] for column in kept} | {
+            name: spec.types.get(name) or typed_rows.derived_type(text, types, f"dataset.derive.{name}")
+            for name, text in derive.items()
         }
         if spec.where is not None:
             typed_rows.check_is_predicate(spec.where, types, "dataset.where")
-        typed = {column: types[column] for column in kept} | {
-            n: k for n, k in derived.items() if n not in spec.drop
-        }
         query = TypedQuery(
             types=types,
-            derive=spec.derive,
+            derive=derive,
             kept=tuple(
                 TypedColumn(
                     name=name, type=kind, storage=typed_rows.storage_type(kind, spec.ranges.get(name))

@@ -6,6 +6,7 @@ Private rows are never written out scaled: `ldptree.partition.raw` puts the part
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,8 +38,10 @@ def classes_of(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]:
         return classes
     positive = [value for value in classes if str(value) == str(spec.positive)]
     if not positive:
+        near = difflib.get_close_matches(str(spec.positive), map(str, classes), n=1)
         raise ConfigError(
-            f"dataset.positive: {spec.positive!r} is not a label of public rows ({', '.join(map(str, classes))})"
+            f"dataset.positive: {spec.positive!r} is not a label of public rows ({', '.join(map(str, classes))})."
+            + (f" Did you mean {near[0]!r}?" if near else "")
         )
     others = [value for value in classes if value != positive[0]]
     return (others[0], positive[0], *others[1:])
@@ -97,6 +100,11 @@ def scale(
     usable = encoding.encodable(raw) & (y >= 0)
     if not usable.any():
         raise DataError("no public row has a label and all features it needs. See dataset.missing.")
+    if frozen is None and len(found := np.unique(y[usable])) == 1:
+        raise DataError(
+            f'target "{dataset.target}": all public rows that can be used say {classes[found[0]]!r}. '
+            "Nothing can be learned from them; correct dataset.classes, or choose another public rule."
+        )
     X = encoding.encode(raw[usable])
     content = {"encoding": encoding.to_json(), "classes": list(classes)}
     (draft.folder("encoding") / "encoding.json").write_text(json.dumps(content, indent=1, ensure_ascii=False))
@@ -153,5 +161,9 @@ def _category(name: str, column: pa.ChunkedArray, spec: DatasetSpec) -> Categori
                 f'column "{name}": {len(levels)} different texts in public rows. Drop it, or declare its levels.'
             )
     codes = tables.label_codes(column, levels).astype(np.float64)
+    if not (codes >= 0).any():
+        raise DataError(
+            f'column "{name}": no public value is among its declared levels. Correct dataset.levels, or drop it.'
+        )
     codes[pc.is_null(column).to_numpy()] = np.nan
     return CategoricalFeature.from_public(name, levels, codes, missing=spec.missing)

@@ -10,15 +10,32 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import polars as pl
-
 from ldptree.errors import ConfigError, DataError
 from schemas.catalogue import DATA
 from schemas.dataset import DatasetSpec
+from schemas.expectations import Suite
 from schemas.manifest import FileEntry, MadeBy, Manifest
+from storage.sql import check_expression
 from storage.store import Draft, Store
 from tasks import progress
 from tasks.checkpoint import step
+
+
+def check_named(spec: DatasetSpec) -> None:
+    """What can be told of a data set before any of its rows is read.
+
+    Raises DataError where a file that it names is not there, ConfigError where a rule is not an SQL expression over one
+    row, or the edited suite is not one.
+    """
+    rule = spec.rule
+    rules = {"public": rule.predicate, "where": spec.where}
+    rules |= {f"derive.{name}": text for name, text in spec.derive.items()}
+    for key, text in rules.items():
+        if text is not None:
+            check_expression(text, f"dataset.{key}")
+    locate([*spec.path, *([rule.path] if rule.path else [])])
+    if spec.expect:
+        read_suite(*locate([spec.expect]))
 
 
 def locate(paths: Sequence[str]) -> list[Path]:
@@ -75,6 +92,8 @@ def simulate(draft: Draft, *, rows: int, seed: int) -> None:
 
 def write_trips(path: Path, *, rows: int, seed: int) -> None:
     """Write `rows` simulated trips as CSV, in bounded memory. Raises OSError."""
+    import polars as pl
+
     from ldptree.simulate import trips
 
     done = 0
@@ -105,12 +124,23 @@ def suite_file(store: Store, spec: DatasetSpec) -> Manifest | None:
     return files(store, [spec.expect]) if spec.expect else None
 
 
+def read_suite(path: Path) -> Suite:
+    """The suite of expectations in an edited file. Raises DataError, ConfigError."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as fault:
+        raise DataError(f"{path}: cannot be read ({fault.strerror}).") from None
+    return Suite.from_json(text, str(path))
+
+
 def _not_found(path: Path, *, from_catalogue: bool) -> str:
     names = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, names, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     if not path.parent.is_dir():
         hint = f" There is no folder {path.parent} either."
+    elif glob.has_magic(path.name):
+        hint = f" Nothing in {path.parent} fits this pattern."
     if from_catalogue:
         hint += " Set LDPTREE_DATA to the folder that has it."
     return f"{path}: no such file.{hint}"

@@ -26,6 +26,7 @@ from schemas.manifest import Manifest
 from storage.store import Draft, Store
 from storage.violations import count_violations
 from tasks.checkpoint import step
+from tasks.source import read_suite
 
 Check = dict[str, Any]
 SHOWN_VALUES = 3
@@ -81,7 +82,7 @@ def validate(
         expected = suite_of(dataset, columns)
     else:
         (path,) = store.files(suite)
-        expected = Suite.from_json(path.read_text(encoding="utf-8", errors="replace"), str(path))
+        expected = read_suite(path)
         check_columns(expected, columns, str(path))
     private_files = [
         p for p in store.files(private) if p.suffix == ".parquet" and p.parent.name != "quarantine"

@@ -50,7 +50,7 @@ class Chain:
     @cached_property
     def raw(self) -> Manifest:
         data = self.terms.dataset
-        if data.simulated:
+        if data.simulated and not data.path:
             return source.simulate.fn(self.store, **calls.source(self.terms))["raw"]
         return self.terms.in_order(source.raw_files(self.store, data, self.config.seed))
 
@@ -139,17 +139,17 @@ def rides_config(*paths: Path, **changes: Any) -> RunConfig:
 
 
 def example_protocol(oracle: str = "grr", *, epsilon: float = 1.0, **changes: Any) -> Protocol:
-    """A tree with one split, at x = 4 of 0 to 8, over columns x and y, and two classes."""
+    """A tree with one split, at x = 4 of 0 to 8, over columns x and y, and two classes; `changes` are its fields."""
     fields: dict[str, Any] = {
         "encoding": Encoding((NumericFeature("x", 0.0, 8.0), NumericFeature("y", 0.0, 1.0, fill=0.0))),
         "partition": Partition.of([0, -1, -1], [0.5, 0.0, 0.0], [1, -1, -1], [2, -1, -1]),
         "target": "label",
         "classes": ("no", "yes"),
         "positive": "yes",
-        "oracle": ORACLES[oracle].for_budget(epsilon, alphabet(2, 2)),
         "epsilon": epsilon,
-    }
-    return Protocol(**(fields | changes))
+    } | changes
+    k = alphabet(fields["partition"].n_leaves, len(fields["classes"]))
+    return Protocol(oracle=ORACLES[oracle].for_budget(epsilon, k), **fields)
 
 
 def publish(store: Store, protocol: Protocol) -> Manifest:

@@ -32,9 +32,20 @@ def test_a_runs_table_is_laid_over_the_entry():
     assert catalogue()["taxi"]["rows"] != 5
 
 
-def test_a_path_of_ones_own_takes_nothing_from_the_catalogue(tmp_path):
-    table = with_catalogue({"name": "taxi", "path": "rows.csv"}, tmp_path)
-    assert table == {"name": "taxi", "path": [str(tmp_path / "rows.csv")]}
+def test_a_path_of_ones_own_needs_no_entry(tmp_path):
+    assert with_catalogue({"name": "mine", "path": "rows.csv"}, tmp_path) == {
+        "name": "mine",
+        "path": [str(tmp_path / "rows.csv")],
+    }
+
+
+def test_a_catalogue_name_with_a_path_of_ones_own_is_another_file_of_the_same_columns(tmp_path):
+    table = with_catalogue({"name": "taxi", "path": "rows.csv", "drop": ["tips"]}, tmp_path)
+    assert (table["path"], table["target"], table["drop"]) == (
+        [str(tmp_path / "rows.csv")],
+        "payment_type",
+        ["tips"],
+    )
 
 
 def test_paths_in_the_data_folder_and_absolute_ones_stay(tmp_path):

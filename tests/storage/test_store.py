@@ -63,10 +63,15 @@ def test_another_version_of_the_step_is_another_key(store):
 
 def test_a_step_that_fails_leaves_nothing(store):
     place = place_of(store)
-    with pytest.raises(RuntimeError), store.draft(place) as draft:
-        (draft.folder("out") / "half.txt").write_text("half")
-        (draft.folder("more", "public") / "half.txt").write_text("half")
-        raise RuntimeError
+
+    def fail_halfway():
+        with store.draft(place) as draft:
+            (draft.folder("out") / "half.txt").write_text("half")
+            (draft.folder("more", "public") / "half.txt").write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_halfway()
     assert store.find(place) is None
     assert everything(store) == []
 

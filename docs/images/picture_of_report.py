@@ -1,0 +1,51 @@
+"""Take docs/images/report.png anew: the top of a run's page, as Chromium shows it.
+
+.venv/bin/python docs/images/picture_of_report.py work/runs/RUN/report.html
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+
+WIDTH, HEIGHT = 1280, 1400
+COLOURS = 96
+OUT = Path(__file__).with_name("report.png")
+
+
+def main(page: str) -> None:
+    """Write the picture, in few enough colours for a README."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        sys.exit("no Chromium on this machine (Debian: apt-get install chromium)")
+    with tempfile.TemporaryDirectory() as folder:
+        shot = Path(folder) / "shot.png"
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"]
+        subprocess.run(  # noqa: S603 - our own arguments
+            [
+                browser,
+                *options,
+                "--disable-background-networking",
+                "--disable-component-update",
+                f"--user-data-dir={folder}/profile",
+                f"--window-size={WIDTH},{HEIGHT}",
+                f"--screenshot={shot}",
+                Path(page).resolve().as_uri(),
+            ],
+            check=True,
+            capture_output=True,
+        )
+        picture = Image.open(shot).convert("RGB").crop((0, 0, WIDTH, HEIGHT))
+        picture.quantize(COLOURS, dither=Image.Dither.NONE).save(OUT, optimize=True)
+    print(f"{OUT}: {OUT.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])

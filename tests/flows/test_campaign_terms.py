@@ -1,0 +1,93 @@
+"""What a run of a campaign may ask for, and which reports it sums."""
+
+from __future__ import annotations
+
+import pytest
+from chain import Chain, rides, rides_config
+
+from flows.campaign import Terms
+from ldptree.errors import ArtifactCorrupt, BudgetError, ProtocolMismatch
+
+
+@pytest.fixture
+def weeks(store, tmp_path):
+    """A first run of a campaign on one file, and a second file."""
+    paths = [rides(tmp_path / f"{i}.csv", 300, i) for i in range(2)]
+    first = Chain(store, rides_config(paths[0], campaign={"name": "rides"}))
+    assert first.model
+    return store, paths, first
+
+
+def later(store, *paths, **changes):
+    return Chain(store, rides_config(*paths, campaign={"name": "rides"}, **changes))
+
+
+def test_a_second_week_keeps_the_protocol_and_all_old_reports_and_adds_new_ones(weeks):
+    store, paths, first = weeks
+    drawn = {p: p.read_bytes() for p in (store.root / "curator" / "reports").rglob("*.parquet")}
+    second = later(store, *paths)
+    assert second.protocol == first.protocol
+    assert second.totals.facts["n_private"] > first.totals.facts["n_private"]
+    assert {r["reports"].digest for r in first.reports} < {r["reports"].digest for r in second.reports}
+    assert all(path.read_bytes() == content for path, content in drawn.items())
+
+
+def test_a_run_that_names_the_new_file_alone_still_sums_all_reports(weeks):
+    store, paths, first = weeks
+    alone, both = later(store, paths[1]), later(store, *paths)
+    assert alone.totals["totals"] == both.totals["totals"]
+    assert alone.totals.facts["n_private"] == sum(r.facts["n_reports"] for r in first.reports + alone.reports)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"privacy": {"epsilon": 3.0}},
+        {"privacy": {"outside": "drop"}},
+        {"dataset": {"drop": ["person", "hour"]}},
+        {"seed": 8},
+        {"simulation": {"noise_seed": None}},
+        {"evaluate": False},
+    ],
+)
+def test_other_terms_are_refused(weeks, changes):
+    store, paths, _ = weeks
+    with pytest.raises(ProtocolMismatch, match="was published with another"):
+        Terms.of(store, later(store, *paths, **changes).config)
+
+
+def test_what_is_made_of_the_reports_may_change(weeks):
+    store, paths, first = weeks
+    changed = later(store, paths[0], model={"prune": "none", "lam": 1.0})
+    assert [r["reports"] for r in changed.reports] == [r["reports"] for r in first.reports]
+    assert changed.model["model"].digest != first.model["model"].digest
+
+
+def test_a_file_with_rows_added_after_it_was_collected_is_refused(weeks):
+    store, paths, _ = weeks
+    paths[0].write_text(paths[0].read_text() + paths[1].read_text().split("\n", 1)[1])
+    with pytest.raises(BudgetError, match="changed since campaign 'rides' collected it"):
+        assert later(store, *paths).raw
+
+
+@pytest.mark.parametrize("damage", ["delete", "flip"])
+def test_a_damaged_report_of_an_earlier_week_stops_the_sum(weeks, damage):
+    """One flipped bit that still decodes would otherwise be summed with the rest."""
+    store, paths, first = weeks
+    (path,) = store.files(first.reports[0]["reports"])
+    if damage == "delete":
+        path.unlink()
+    else:
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    with pytest.raises(ArtifactCorrupt, match=path.name):
+        assert later(store, paths[1]).totals
+
+
+def test_without_a_campaign_nothing_is_kept_for_later(store, tmp_path):
+    chain = Chain(store, rides_config(rides(tmp_path / "a.csv", 90, 1)))
+    assert chain.totals
+    assert chain.terms.protocol is None
+    assert chain.terms.asked_before(chain.raw) == []
+    assert not list(store.root.glob("*/campaigns"))

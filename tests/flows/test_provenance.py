@@ -1,0 +1,259 @@
+"""`explain` says where an artifact came from; `gc` deletes what no kept run refers to, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+from chain import Chain, rides, rides_config
+
+from flows.provenance import collect_garbage, explain_artifact, in_use
+from ldptree.errors import ArtifactCorrupt, ConfigError
+from storage.store import Store
+
+
+def finished(store, name, when, *paths, **changes):
+    """A whole run of rides with its folder, as `flows.finish` leaves one."""
+    chain = Chain(store, rides_config(*paths, **changes))
+    records = [
+        chain.ingested,
+        chain.held,
+        chain.scaled,
+        chain.published,
+        *chain.reports,
+        chain.totals,
+        chain.model,
+    ]
+    run = store.root / "runs" / name
+    run.mkdir(parents=True)
+    names = sorted(f"{r.home}/{r.step}/{r.key}.json" for r in records)
+    (run / "records.json").write_text(json.dumps(names))
+    os.utime(run, (when, when))
+    return chain
+
+
+def state(store, chain):
+    """The condition of every artifact of a run, and whether its records stand."""
+    found = {}
+    for step in ("ingested", "held", "scaled", "published", "totals", "model"):
+        record = getattr(chain, step)
+        conditions = {store.condition(part) for part in record.parts.values()}
+        stands = (store.zone(record.home) / record.step / f"{record.key}.json").exists()
+        found[step] = conditions == {"present"} and stands
+    found["reports"] = all(store.condition(r["reports"]) == "present" for r in chain.reports)
+    found["report records"] = all(
+        (store.zone(r.home) / r.step / f"{r.key}.json").exists() for r in chain.reports
+    )
+    return found
+
+
+def all_of(store, chain):
+    return set(state(store, chain).values()) == {True}
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory):
+    """Two runs of different files in one work folder; to be copied before it is changed."""
+    folder = tmp_path_factory.mktemp("two")
+    store = Store(folder / "work")
+    paths = [rides(folder / f"{name}.csv", 300, seed) for seed, name in enumerate(("old", "new"))]
+    old, new = (
+        finished(store, p.stem, when, p, seed=when) for when, p in zip((1000, 2000), paths, strict=True)
+    )
+    return store, old, new
+
+
+@pytest.fixture
+def copy(two_runs, tmp_path):
+    store, old, new = two_runs
+    shutil.copytree(store.root, tmp_path / "copy")
+    return Store(tmp_path / "copy"), old, new
+
+
+def test_a_model_is_explained_back_to_its_sources(trips):
+    assert trips.model
+    said = explain_artifact(trips.store.root, trips.model["model"].path)
+    chain = (
+        "made by prune (version 1): the model",
+        "made by aggregate",
+        "made by perturb (version 1): reports, one a holder",
+        "made by partition",
+        "made by scale",
+        "made by ingest",
+        "made by source",
+    )
+    for words in chain:
+        assert words in said
+    assert "it is what was written" in said
+    assert "with epsilon = 2.0" in said
+    assert trips.model["model"].digest in said
+
+
+@pytest.mark.parametrize("given", ["path", "digest", "first letters", "file", "absolute path", "path/"])
+def test_an_artifact_can_be_named_in_several_ways(trips, given):
+    totals = trips.totals["totals"]
+    name = {
+        "path": totals.path,
+        "path/": totals.path + "/",
+        "digest": totals.digest,
+        "first letters": totals.digest[:12],
+        "file": f"{totals.path}/totals.parquet",
+        "absolute path": str(trips.store.root / totals.path),
+    }[given]
+    assert explain_artifact(trips.store.root, name).splitlines()[0] == totals.path
+
+
+def test_reports_are_explained_without_saying_whose_they_are(trips):
+    (report,) = trips.reports
+    name = f"{report['reports'].path}/{report['reports'].files[0].name}"
+    said = explain_artifact(trips.store.root, name)
+    assert "made by perturb" in said
+    assert "made by split" not in said
+    assert trips.held["train"].files[0].name not in said
+
+
+def test_a_damaged_artifact_is_said_to_be_damaged(copy):
+    store, old, _ = copy
+    path = store.file(old.model["model"], "model.json")
+    path.write_bytes(path.read_bytes()[:-2])
+    said = explain_artifact(store.root, old.model["model"].path)
+    assert said.startswith("damaged:\n")
+    assert "the next run makes it anew" in said
+    path.unlink()
+    assert explain_artifact(store.root, old.model["model"].path).startswith("missing:\n")
+
+
+def test_an_unknown_or_ambiguous_name_is_refused(trips, tmp_path):
+    assert trips.model
+    with pytest.raises(ConfigError, match=r"no artifact of .* has that path or digest"):
+        explain_artifact(trips.store.root, "curator/prune/nothing")
+    with pytest.raises(ConfigError, match=r"\d+ artifacts fit"):
+        explain_artifact(trips.store.root, "")
+    with pytest.raises(ConfigError, match="no such work folder"):
+        explain_artifact(tmp_path / "nowhere", "x")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_gc_keeps_what_the_newest_runs_refer_to_and_deletes_the_rest(copy):
+    store, old, new = copy
+    assert all_of(store, old)
+    assert all_of(store, new)
+    said = collect_garbage(store.root, keep=1, dry_run=False)
+    assert said.endswith("1 runs kept")
+    assert all_of(store, new)
+    assert set(state(store, old).values()) == {False}
+    assert [p.name for p in (store.root / "runs").iterdir()] == ["new"]
+    before = {p for p in store.root.rglob("*") if p.is_file()}
+    assert collect_garbage(store.root, keep=1, dry_run=False).startswith("0 files and folders gone")
+    assert {p for p in store.root.rglob("*") if p.is_file()} == before
+
+
+def test_a_run_whose_garbage_was_collected_can_be_run_again(copy):
+    store, old, _ = copy
+    collect_garbage(store.root, keep=0, dry_run=False)
+    again = Chain(store, old.config)
+    assert again.model["model"].digest == old.model["model"].digest
+
+
+def test_gc_keeps_what_kept_artifacts_were_made_from(store):
+    """The raw file of a simulated set belongs to no record of the run's own, and yet the run came from it."""
+    from schemas.config import load
+
+    chain = Chain(store, load("quickstart", ["dataset.rows=3000", "model.depth=2"]))
+    run = store.root / "runs" / "one"
+    run.mkdir(parents=True)
+    (run / "records.json").write_text(json.dumps([f"holders/ingest/{chain.ingested.key}.json"]))
+    collect_garbage(store.root, keep=1, dry_run=False)
+    assert store.condition(chain.raw) == "present"
+    collect_garbage(store.root, keep=0, dry_run=False)
+    assert store.condition(chain.raw) == "missing"
+
+
+def test_a_dry_run_says_what_would_go_and_deletes_nothing(copy):
+    store, _, _ = copy
+    before = sorted(p for p in store.root.rglob("*") if p.is_file())
+    dry = collect_garbage(store.root, keep=1, dry_run=True)
+    assert sorted(p for p in store.root.rglob("*") if p.is_file() and p.name != ".in-use") == [
+        p for p in before if p.name != ".in-use"
+    ]
+    assert dry.replace("would go", "gone") == collect_garbage(store.root, keep=1, dry_run=False)
+
+
+def test_gc_removes_what_killed_runs_left_half_written(copy):
+    store, _, new = copy
+    (report,) = new.reports
+    left = [
+        store.root / "curator" / "scale" / ".aside-0011",
+        store.root / "holders" / "split" / ".aside-2233",
+        store.root / report["reports"].path / ".aside-4455",
+    ]
+    for path in left[:2]:
+        path.mkdir()
+        (path / "half.parquet").write_bytes(b"PAR1")
+    left[2].write_bytes(b"PAR1")
+    collect_garbage(store.root, keep=2, dry_run=False)
+    assert not any(path.exists() for path in left)
+    assert all_of(store, new)
+
+
+def test_gc_never_touches_a_campaigns_protocol_reports_or_ledger(store, tmp_path):
+    path = rides(tmp_path / "a.csv", 300, 1)
+    settings = {"dataset": {"holder": "person", "drop": []}, "campaign": {"name": "rides"}}
+    chain = finished(store, "one", 1000, path, simulation={"noise_seed": None}, **settings)
+
+    def ledger():
+        return {p: p.read_bytes() for p in store.root.glob("*/campaigns/**/*") if p.is_file()}
+
+    before = ledger()
+    assert before
+    collect_garbage(store.root, keep=0, dry_run=False)
+    after = state(store, chain)
+    assert ledger() == before
+    # The records say that these holders were asked: without them lost reports would be drawn a second time.
+    assert after["published"] and after["reports"] and after["report records"]  # noqa: PT018
+    assert not after["totals"]
+    again = Chain(store, chain.config)
+    assert [r["reports"] for r in again.reports] == [r["reports"] for r in chain.reports]
+    store.files(chain.reports[0]["reports"])[0].unlink()
+    with pytest.raises(ArtifactCorrupt):
+        assert Chain(store, chain.config).reports
+
+
+def test_gc_stops_before_a_damaged_campaign(copy):
+    store, _, _ = copy
+    published = store.root / "curator" / "campaigns" / "rides" / "published.json"
+    published.parent.mkdir(parents=True)
+    published.write_text("{")
+    before = sorted(store.root.rglob("*"))
+    with pytest.raises(ArtifactCorrupt, match=r"published\.json: damaged"):
+        collect_garbage(store.root, keep=0, dry_run=False)
+    assert [p for p in sorted(store.root.rglob("*")) if p.name != ".in-use"] == [
+        p for p in before if p.name != ".in-use"
+    ]
+
+
+def test_gc_leaves_the_secret_and_what_is_no_artifact(copy):
+    store, _, _ = copy
+    kept = [
+        store.root / "holders" / "secret",
+        store.root / "curator" / "warehouse.duckdb",
+        store.root / "notes.txt",
+    ]
+    kept[1].write_bytes(b"x")
+    kept[2].write_text("mine")
+    secret = kept[0].read_bytes()
+    collect_garbage(store.root, keep=0, dry_run=False)
+    assert all(path.exists() for path in kept)
+    assert kept[0].read_bytes() == secret
+
+
+def test_gc_waits_for_no_run_and_refuses_while_one_holds_the_folder(copy):
+    store, old, _ = copy
+    with in_use(store.root), in_use(store.root):  # two runs share it
+        with pytest.raises(ConfigError, match="a run is going on here"):
+            collect_garbage(store.root, keep=0, dry_run=False)
+        assert all_of(store, old)
+    collect_garbage(store.root, keep=0, dry_run=False)
+    assert not all_of(store, old)

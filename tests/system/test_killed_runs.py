@@ -1,0 +1,69 @@
+"""A run killed in the middle of perturb, and runs beside each other: reports are drawn once, and the model is the same."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from whole_runs import N_SHARDS, Interrupted, learned, reports, run, start
+
+from schemas.config import load
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture(scope="module")
+def killed(connected, files, tmp_path_factory):
+    """Two runs killed with some of their shards done: one seeded, one with the operating system's noise."""
+    folder = tmp_path_factory.mktemp("killed")
+    runs = {
+        name: Interrupted.start(files, folder / name, is_seeded=name == "seeded")
+        for name in ("seeded", "system")
+    }
+    for one in runs.values():
+        one.kill_in_perturb()
+    return runs
+
+
+@pytest.fixture(scope="module")
+def undisturbed(killed, tmp_path_factory):
+    """The seeded run with one worker, in a work folder of its own: that folder and the summary."""
+    work = tmp_path_factory.mktemp("undisturbed")
+    return work, run(load(killed["seeded"].config), work, workers=1)
+
+
+@pytest.mark.parametrize("name", ["seeded", "system"])
+def test_the_kill_came_in_the_middle(killed, name):
+    assert killed[name].process.returncode == -9
+    assert 0 < len(killed[name].kept) < N_SHARDS
+    assert not (killed[name].work / "runs").exists()
+
+
+def test_a_killed_run_goes_on_and_learns_what_an_undisturbed_one_learns(killed, undisturbed):
+    work, summary = undisturbed
+    once = killed["seeded"]
+    again = run(load(once.config), once.work)
+    assert {name: reports(once.work)[name] for name in once.kept} == once.kept
+    assert learned(once.work, again) == learned(work, summary)
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_any_number_of_workers_sends_the_same_reports(killed, undisturbed, tmp_path, workers):
+    work, summary = undisturbed
+    again = run(load(killed["seeded"].config), tmp_path, workers=workers)
+    assert learned(tmp_path, again) == learned(work, summary)
+    ours, theirs = (sorted(data for _, _, data in reports(w).values()) for w in (tmp_path, work))
+    assert ours == theirs
+
+
+def test_two_runs_at_once_go_on_with_a_killed_one_and_nobody_reports_twice(killed):
+    """With the operating system's noise a second draw would differ: the kept bytes and one model show that there is none."""
+    once = killed["system"]
+    both = [start("run", once.config, "--work", once.work, "--workers", "2", "--json") for _ in range(2)]
+    said = [process.communicate() for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    summaries = [json.loads(out) for out, _ in said]
+    assert {name: reports(once.work)[name] for name in once.kept} == once.kept
+    assert len(reports(once.work)) == N_SHARDS
+    assert learned(once.work, summaries[0]) == learned(once.work, summaries[1])
+    assert {summary["n_private"] for summary in summaries} == {N_SHARDS * 100}

@@ -1,0 +1,185 @@
+"""Whole runs in tests: in this process or through the installed command, and what the Prefect server says of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chain import rides
+
+COMMAND = Path(sys.executable).with_name("ldptree")
+PATIENCE = 200.0
+"""Seconds after which what was waited for is taken not to come."""
+
+SMALL = (
+    "dataset.rows=20000",
+    "model.depth=4",
+    "evaluation.redraws=2",
+    "evaluation.test_rows=1000",
+    "evaluation.public_rows=500",
+    "evaluation.private_rows=1000",
+)
+"""The quickstart made small."""
+
+
+def until(what: str, found: Any, *, every: float = 0.1) -> Any:
+    """The first true value of `found()`."""
+    end = time.monotonic() + PATIENCE
+    while not (value := found()):
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(every)
+    return value
+
+
+@dataclass(frozen=True)
+class Api:
+    """A Prefect server, spoken to as anybody from outside would."""
+
+    url: str
+    home: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to talk to it."""
+        return {"PREFECT_API_URL": self.url, "PREFECT_HOME": str(self.home)}
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        """The answer to a question. Raises urllib.error.HTTPError."""
+        request = urllib.request.Request(
+            f"{self.url}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def refusal(self, path: str, body: dict[str, Any]) -> int:
+        """The HTTP status of a question that is refused."""
+        try:
+            self.post(path, body)
+        except urllib.error.HTTPError as refused:
+            return refused.code
+        return 200
+
+    def flow_run(self, name: str) -> dict[str, Any]:
+        """A flow run by its name."""
+        (found,) = self.post("/flow_runs/filter", {"flow_runs": {"name": {"any_": [name]}}})
+        return found
+
+    def states(self, run: str, n_tasks: int) -> dict[str, str]:
+        """Step to state name, once all `n_tasks` task runs of a flow run are over; of a mapped step its only state."""
+
+        def over() -> list[dict[str, Any]] | None:
+            tasks = self.post("/task_runs/filter", {"flow_runs": {"name": {"any_": [run]}}})
+            done = [t for t in tasks if t["state_type"] in ("COMPLETED", "FAILED", "CRASHED")]
+            return done if len(done) == n_tasks else None
+
+        states: dict[str, set[str]] = {}
+        for task in until(f"{n_tasks} task runs of {run}", over):
+            states.setdefault(task["name"].rsplit("-", 1)[0], set()).add(task["state_name"])
+        assert all(len(names) == 1 for names in states.values()), states
+        return {step: names.pop() for step, names in states.items()}
+
+
+def run(config: Any, work: Path, *, workers: int = 2) -> dict[str, Any]:
+    """A run in this process; its summary."""
+    from prefect.task_runners import ThreadPoolTaskRunner
+
+    from flows.train_flow import train
+
+    flow = train.with_options(task_runner=ThreadPoolTaskRunner(max_workers=workers))
+    return flow(config=config, work=str(work))
+
+
+def steps(summary: dict[str, Any], state: str) -> set[str]:
+    """The steps of a run that were "computed", or "cached"."""
+    return {step["name"] for step in summary["steps"] if step["state"] == state}
+
+
+def start(*words: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None) -> subprocess.Popen[str]:
+    """Begin the installed command."""
+    return subprocess.Popen(
+        [COMMAND, *map(str, words)],
+        env=os.environ | (env or {}),
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def learned(work: Path, summary: dict[str, Any]) -> tuple[bytes, bytes]:
+    """What a run published and learned, byte for byte: its protocol and its model."""
+    folder = work / "runs" / summary["run"]
+    return (folder / "protocol.json").read_bytes(), (folder / "model.json").read_bytes()
+
+
+def reports(work: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Every file of reports in a work folder: inode, time of change, bytes."""
+    files = sorted((work / "curator" / "reports").rglob("*.parquet"))
+    return {f.name: (f.stat().st_ino, f.stat().st_mtime_ns, f.read_bytes()) for f in files}
+
+
+N_SHARDS = 20
+
+
+def many_files(folder: Path) -> Path:
+    """Files of a few private rows each, and one of public rows."""
+    rides(folder / "rides-public.csv", 600, seed=99, zone=["open"] * 600)
+    for number in range(N_SHARDS):
+        rides(folder / f"rides-{number:02}.csv", 100, seed=number, zone=["closed"] * 100)
+    return folder
+
+
+def rides_toml(path: Path, files: str, **tables: dict[str, Any]) -> Path:
+    """The configuration of `chain.rides` as a file, nothing held back; `tables` are laid over it."""
+    content: dict[str, dict[str, Any]] = {
+        "dataset": {
+            "name": "rides",
+            "path": files,
+            "target": "paid",
+            "positive": "card",
+            "public": "zone = 'open'",
+            "drop": ["person"],
+        },
+        "model": {"depth": 3},
+        "privacy": {"epsilon": 2.0},
+    }
+    lines = ['name = "rides"', "seed = 7", "evaluate = false"]
+    for table in content | tables:
+        entries = content.get(table, {}) | tables.get(table, {})
+        lines += [f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in entries.items())]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@dataclass
+class Interrupted:
+    """A run of the installed command that is killed in the middle of perturb."""
+
+    work: Path
+    config: Path
+    process: subprocess.Popen[str]
+    kept: dict[str, tuple[int, int, bytes]]
+
+    @classmethod
+    def start(cls, files: Path, work: Path, *, is_seeded: bool) -> Interrupted:
+        """Begin a run over `files`."""
+        tables = {"simulation": {"noise_seed": 11}} if is_seeded else {}
+        config = rides_toml(work.with_suffix(".toml"), str(files / "*.csv"), **tables)
+        return cls(work, config, start("run", config, "--work", work, "--workers", "1"), {})
+
+    def kill_in_perturb(self) -> None:
+        """Wait for the first report, and kill the run at once."""
+        reports_of = (self.work / "curator" / "reports").rglob
+        until("the first report", lambda: any(reports_of("*.parquet")), every=0.001)
+        self.process.kill()
+        self.process.communicate()
+        self.kept = reports(self.work)

@@ -1,0 +1,397 @@
+"""Raw files become typed Parquet, each row in its zone; no private row has a say in what the files look like."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ldptree.errors import ConfigError, DataError
+from schemas.dataset import DatasetSpec
+from tasks.ingest import ingest_files
+
+TRIPS = "firm,miles,area,paid\np,1,x,0\np,2.5,y,1\nq,3,x,0\nq,,z,1\n"
+
+
+@pytest.fixture
+def ingest(tmp_path):
+    """Write raw files, ingest them, and hand over the result, the rows of each zone and the folder."""
+
+    def run(*contents, name="trips.csv", public_files=(), seed=7, folder=tmp_path, **changes):
+        paths = []
+        for number, content in enumerate([*contents, *public_files]):
+            path = folder / (f"{number}-{name}" if len(contents) + len(public_files) > 1 else name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+            paths.append(path)
+        spec = DatasetSpec.model_validate(
+            {"name": "t", "path": "x", "target": "paid", "public": "firm = 'p'"} | changes
+        )
+        found = ingest_files(
+            spec,
+            paths[: len(contents)],
+            public_dir=folder / "public",
+            holders_dir=folder / "holders",
+            seed=seed,
+            public_paths=paths[len(contents) :],
+        )
+        return found, rows(folder / "public"), rows(folder / "holders")
+
+    return run
+
+
+def rows(folder):
+    return [row for path in sorted(folder.glob("part-*.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
+def storages(found):
+    return {column.name: column.storage for column in found.columns}
+
+
+def chain(error):
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+# Zones
+
+
+def test_each_row_goes_to_its_zone_with_its_number(ingest):
+    found, public, private = ingest(TRIPS)
+    assert public == [
+        {"firm": "p", "miles": 1.0, "area": "x", "paid": 0, "_row": 0},
+        {"firm": "p", "miles": 2.5, "area": "y", "paid": 1, "_row": 1},
+    ]
+    assert private == [
+        {"firm": "q", "miles": 3.0, "area": "x", "paid": 0, "_row": 2},
+        {"firm": "q", "miles": None, "area": "z", "paid": 1, "_row": 3},
+    ]
+    assert found.rule_columns == ("firm",)
+    assert (found.n_public, found.n_private) == (2, 2)
+
+
+def test_a_row_of_which_the_rule_cannot_tell_is_private(ingest):
+    _, public, private = ingest(TRIPS + ",4,x,1\n", public="firm <> 'q'")
+    assert [row["_row"] for row in public] == [0, 1]
+    assert [row["_row"] for row in private] == [2, 3, 4]
+
+
+def test_a_rule_that_fails_on_a_value_leaves_its_row_private(ingest):
+    text = "firm,miles,paid\n1,1,0\n2,2,1\nCANARY,3,1\n"
+    _, public, private = ingest(text, public="CAST(firm AS INTEGER) < 9", types={"firm": "text"})
+    assert [len(public), len(private)] == [2, 1]
+
+
+def test_rows_that_are_not_asked_belong_to_nobody(ingest):
+    found, public, private = ingest(TRIPS + "q,9,x,\np,9,x,1\n", where="miles < 4 AND paid IS NOT NULL")
+    assert [row["_row"] for row in public] == [0, 1]
+    assert [row["_row"] for row in private] == [2]
+    assert (found.left_out_public, found.left_out_private) == (1, 2)
+
+
+def test_a_fraction_is_drawn_by_seed_file_and_row_alone(ingest, tmp_path):
+    text = "miles,paid\n" + "".join(f"{i},{i % 2}\n" for i in range(20_000))
+    _, public, private = ingest(text, public="random 0.1", folder=tmp_path / "1")
+    _, again, _ = ingest(text, public="random 0.1", folder=tmp_path / "2")
+    _, longer, _ = ingest(text + "1,1\n", public="random 0.1", folder=tmp_path / "3")
+    _, other, _ = ingest(text, public="random 0.1", seed=8, folder=tmp_path / "4")
+    assert public == again
+    assert public == [row for row in longer if row["_row"] < 20_000]
+    assert public != other
+    # Five standard deviations of a binomial: one false alarm in two million.
+    assert abs(len(public) - 2000) < 5 * math.sqrt(20_000 * 0.09)
+    assert len(public) + len(private) == 20_000
+
+
+def test_the_first_rows_are_those_of_the_first_file(ingest):
+    text = "miles,paid\n" + "".join(f"{i},{i % 2}\n" for i in range(50))
+    found, public, _ = ingest(text, text, public="first 20")
+    assert [row["_row"] for row in public] == list(range(20))
+    assert [(file.name, file.rows) for file in found.private] == [
+        ("part-0000.parquet", 30),
+        ("part-0001.parquet", 50),
+    ]
+
+
+def test_a_second_file_is_public_and_the_first_is_not(ingest):
+    found, public, private = ingest(
+        "miles,paid\n1,0\n2,1\n", public="other.csv", public_files=["paid,miles\n1,7\n0,8\n"]
+    )
+    assert [row["miles"] for row in public] == [7, 8]
+    assert [row["miles"] for row in private] == [1, 2]
+    assert found.public[0].name == "part-0001.parquet"
+
+
+def test_every_row_keeps_its_number_over_many_batches(ingest):
+    firms = np.random.default_rng(3).integers(0, 9, 300_000)
+    lines = [f"f{firm},{i},{i % 2}" for i, firm in enumerate(firms.tolist())]
+    names = ", ".join(f"'f{k}'" for k in range(7))
+    _, public, private = ingest(
+        "firm,miles,paid\n" + "\n".join(lines),
+        public=f"firm IN ({names})",
+        types={"miles": "integer", "firm": "text"},
+    )
+    assert [row["_row"] for row in public] == np.flatnonzero(firms < 7).tolist()
+    assert all(row["miles"] == row["_row"] for row in public + private)
+
+
+def test_the_bytes_depend_on_the_input_alone(ingest, tmp_path):
+    text = "firm,miles,paid\n" + "".join(f"{'pq'[i % 7 > 2]},{i * 0.5},{i % 2}\n" for i in range(200_000))
+    digests = []
+    for folder, content, name in (
+        ("1", text, "a.csv"),
+        ("2", text, "b.csv"),
+        ("3", gzip.compress(text.encode()), "c.csv.gz"),
+    ):
+        ingest(content, name=name, folder=tmp_path / folder)
+        parts = sorted((tmp_path / folder).rglob("part-*.parquet"))
+        digests.append([hashlib.sha256(part.read_bytes()).hexdigest() for part in parts])
+    assert digests[0] == digests[1] == digests[2]
+    metadata = pq.read_metadata(tmp_path / "1" / "holders" / "part-0000.parquet")
+    assert metadata.row_group(0).num_rows == min(131_072, metadata.num_rows)
+
+
+# Types
+
+
+def test_types_are_told_from_public_rows(ingest):
+    text = "firm,whole,half,flag,word,mixed,paid\np,1,0.5,true,a,1,0\np,2,1,FALSE,b,b2,1\nq,3,2,true,c,c,1\n"
+    found, _, _ = ingest(text, categorical=["mixed"])
+    assert storages(found) == {
+        "firm": "string",
+        "whole": "double",  # a feature that is whole in public rows may well not be in private ones
+        "half": "double",
+        "flag": "bool",
+        "word": "string",
+        "mixed": "string",
+        "paid": "int64",
+    }
+
+
+@pytest.mark.parametrize("canary", ["7000000.5", "-1e300", "", "1", "9" * 18])
+def test_no_private_value_changes_the_schema(ingest, tmp_path, canary):
+    base, _, _ = ingest(TRIPS, folder=tmp_path / "1")
+    found, _, _ = ingest(TRIPS.replace("q,3,", f"q,{canary},"), folder=tmp_path / "2")
+    assert found == base
+    assert (tmp_path / "1/public/part-0000.parquet").read_bytes() == (
+        tmp_path / "2/public/part-0000.parquet"
+    ).read_bytes()
+
+
+def test_declared_ranges_narrow_integers_and_a_value_too_wide_for_the_type_is_a_fault(ingest):
+    ranges = {"miles": (0.0, 100.0)}
+    text = TRIPS.replace("2.5", "3.0")
+    found, _, private = ingest(text, types={"miles": "integer"}, ranges=ranges)
+    assert storages(found)["miles"] == "int8"
+    assert private[0]["miles"] == 3
+    assert ingest(text + "q,127,x,0\n", types={"miles": "integer"}, ranges=ranges)[2][-1]["miles"] == 127
+    with pytest.raises(DataError, match='"miles": far outside its declared range in private rows'):
+        ingest(text + "q,128,x,0\n", types={"miles": "integer"}, ranges=ranges)
+
+
+def test_a_fraction_is_no_integer_though_a_database_would_round_it(ingest):
+    with pytest.raises(DataError, match=r"\"miles\": not an integer in 1 public row at line 3: '2\.5'"):
+        ingest(TRIPS, types={"miles": "integer"})
+
+
+def test_an_identifier_keeps_every_digit(ingest):
+    ids = ["9007199254740993", "9007199254740992"]
+    _, _, private = ingest(
+        "firm,who,miles,paid\np,1,1,0\np,2,2,1\n" + "".join(f"q,{i},3,1\n" for i in ids), holder="who"
+    )
+    assert [row["who"] for row in private] == ids
+
+
+def test_derived_columns_are_columns(ingest):
+    found, public, _ = ingest(
+        TRIPS,
+        derive={
+            "double": "miles * 2",
+            "is_x": "area = 'x'",
+            "card": "paid = 1",
+            "odd": "CAST(area AS INTEGER)",
+        },
+        target="card",
+        drop=["paid", "odd", "area"],
+    )
+    assert list(storages(found)) == ["firm", "miles", "double", "is_x", "card"]
+    assert public[1] == {"firm": "p", "miles": 2.5, "double": 5.0, "is_x": False, "card": True, "_row": 1}
+
+
+def test_a_parquet_is_read_by_its_own_types_and_nan_is_missing(ingest, tmp_path):
+    path = tmp_path / "raw.parquet"
+    table = {
+        "firm": ["p", "p", "q", "q"],
+        "miles": [1.0, math.nan, 3.0, None],
+        "n": pa.array([1, 2, 3, 4], pa.int16()),
+        "when": pa.array([0, 3_600_000, 0, 0], pa.timestamp("ms")),
+        "paid": [0, 1, 1, 0],
+    }
+    pq.write_table(pa.table(table), path)
+    found, public, _ = ingest(
+        path.read_bytes(),
+        name="trips.parquet",
+        derive={"hour": 'hour(CAST("when" AS TIMESTAMP))'},
+        drop=["when"],
+    )
+    assert storages(found) == {
+        "firm": "string",
+        "miles": "double",
+        "n": "int64",
+        "paid": "int64",
+        "hour": "int64",
+    }
+    assert public[1] == {"firm": "p", "miles": None, "n": 2, "paid": 1, "hour": 1, "_row": 1}
+
+
+def test_blanks_around_values_and_strings_for_missing_do_not_matter(ingest):
+    _, public, private = ingest(
+        "p, 1, x , 0\np, ?, y, 1\nq, 3, ? , 1\n", columns=["firm", "miles", "area", "paid"]
+    )
+    assert public[1]["miles"] is None
+    assert private[0] == {"firm": "q", "miles": 3.0, "area": None, "paid": 1, "_row": 2}
+
+
+def test_three_thousand_features_are_read(ingest):
+    n = 3000
+    numbers = np.arange(60 * n).reshape(60, n) % 7
+    lines = [
+        f"{'pq'[i % 2]},{','.join(map(str, row))},{i // 2 % 2}" for i, row in enumerate(numbers.tolist())
+    ]
+    text = f"firm,{','.join(f'w{j}' for j in range(n))},paid\n" + "\n".join(lines)
+    # Declared, as telling 3,000 types from values is a second reading of the file.
+    found, public, _ = ingest(text, types={f"w{j}": "number" for j in range(n)})
+    assert len(found.columns) == n + 2
+    assert [public[1][f"w{j}"] for j in range(n)] == numbers[2].tolist()
+
+
+# Faults
+
+
+FAULTY = TRIPS + "q,CANARY,x,0\np,12a,x,0\nq,5,x,\n"
+
+
+def test_a_private_fault_stops_the_run_and_its_details_stay_with_the_holders(ingest, tmp_path):
+    with pytest.raises(DataError) as refusal:
+        ingest(TRIPS + "q,CANARY,x,0\n")
+    message = str(refusal.value)
+    assert message.startswith('trips.csv, column "miles": not a number in private rows')
+    assert "quarantine" in message
+    assert not any("CANARY" in str(error) for error in chain(refusal.value))
+    faults = tmp_path / "holders" / "faults.txt"
+    assert str(faults) in message
+    assert faults.read_text() == "trips.csv\trow 5\tmiles\tnot a number\tCANARY\n"
+
+
+def test_a_public_fault_is_told_with_line_value_and_count(ingest):
+    with pytest.raises(DataError) as refusal:
+        ingest(TRIPS + "p,12a,x,0\np,inf,x,0\np,4,x,0\np,5,x,0\n")
+    assert "not a number in 2 public rows, first at line 6: '12a'" in str(refusal.value)
+
+
+def test_all_faulty_columns_are_told_together(ingest):
+    with pytest.raises(DataError) as refusal:
+        ingest(FAULTY)
+    message = str(refusal.value)
+    assert "column \"miles\": not a number in 1 public row at line 7: '12a' and private rows" in message
+    assert 'column "paid": label missing in private rows' in message
+    assert "CANARY" not in message
+
+
+def test_quarantined_rows_stay_in_their_zone_and_the_rest_goes_on(ingest, tmp_path):
+    found, public, private = ingest(FAULTY + "q,CANARY\n", on_bad_rows="quarantine", max_bad_fraction=0.6)
+    assert ([row["_row"] for row in public], [row["_row"] for row in private]) == ([0, 1], [2, 3])
+    assert (found.bad_public, found.bad_private) == (1, 3)
+    (mine,) = pq.read_table(tmp_path / "public/quarantine/part-0000.parquet").to_pylist()
+    assert mine == {
+        "_row": 5, "_column": "miles", "_kind": "not a number", "firm": "p", "miles": "12a", "area": "x", "paid": "0"
+    }  # fmt: skip
+    theirs = pq.read_table(tmp_path / "holders/quarantine/part-0000.parquet")
+    assert theirs.column("_row").to_pylist() == [4, 6]
+    (line,) = pq.read_table(tmp_path / "holders/quarantine/lines-0000.parquet").to_pylist()
+    assert line == {"_line": 9, "_kind": "wrong number of fields", "_text": "q,CANARY"}
+
+
+def test_quarantine_has_a_limit(ingest, tmp_path):
+    with pytest.raises(DataError) as refusal:
+        ingest(FAULTY, on_bad_rows="quarantine", max_bad_fraction=0.1)
+    assert "max_bad_fraction = 0.1" in str(refusal.value)
+    assert "CANARY" not in str(refusal.value)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_a_faulty_row_is_found_where_it_is_in_a_long_file(ingest, tmp_path):
+    lines = [f"{'pq'[i % 2]},{i},x,{i % 2}" for i in range(200_000)]
+    lines[150_001] = "q,CANARY,x,0"
+    with pytest.raises(DataError):
+        ingest("firm,miles,area,paid\n" + "\n".join(lines))
+    assert (tmp_path / "holders" / "faults.txt").read_text().split("\t")[1] == "row 150002"
+
+
+def test_a_broken_line_stops_the_run_without_a_word_of_it(ingest, tmp_path):
+    with pytest.raises(DataError) as refusal:
+        ingest(TRIPS + "q,CANARY\n")
+    assert str(refusal.value).startswith("trips.csv: a row with the wrong number of fields (details in ")
+    assert not any("CANARY" in str(error) for error in chain(refusal.value))
+    assert "line 6" in (tmp_path / "holders" / "faults.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "told"),
+    [
+        (TRIPS, {"target": "pade"}, 'dataset.target: no column "pade" (did you mean "paid"?)'),
+        (
+            TRIPS,
+            {"drop": ["aria"], "categorical": ["zzz"]},
+            'dataset.drop: no column "aria" (did you mean "area"?)',
+        ),
+        (
+            TRIPS,
+            {"public": "firm = 'zz'"},
+            "no public rows by the rule \"firm = 'zz'\", with firm read as text",
+        ),
+        (TRIPS, {"public": "firm IS NOT NULL"}, "no private rows"),
+        (TRIPS, {"public": "random 0.000001"}, "no public rows"),
+        (TRIPS, {"public": "first 100"}, "no private rows"),
+        (TRIPS.replace("y,1", "y,0"), {}, "a single value in the public rows: 0"),
+        ("firm,miles,paid\np,1,0\nq,2,0\nq,3,1\n", {}, "a single value in the public rows"),
+        ("firm,paid\np,0\np,1\nq,1\n", {}, "no features are left"),
+        ("firm,miles,paid\np,,0\np,NA,1\nq,3,1\n", {}, "every public value is missing in miles"),
+        (TRIPS, {"where": "miles > 1000"}, "no public rows"),
+    ],
+)
+def test_data_that_cannot_be_learned_from_are_refused_and_nothing_is_left(
+    ingest, tmp_path, text, changes, told
+):
+    with pytest.raises(DataError) as refusal:
+        ingest(text, **changes)
+    assert told in str(refusal.value)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"public": "frim = 'p'"}, 'dataset.public: unknown column "frim" (did you mean "firm"?)'),
+        ({"public": "firm = 'p'; SELECT 1"}, "dataset.public: "),
+        ({"public": "firm"}, "dataset.public: gives a VARCHAR where it must be true or false"),
+        ({"where": "miles"}, "dataset.where: gives a DOUBLE"),
+        ({"where": "random() < 0.5"}, "dataset.where: the function random()"),
+        ({"derive": {"day": "CAST(area AS DATE)"}}, "dataset.derive.day: gives a DATE"),
+        ({"derive": {"Miles": "1"}}, "dataset.derive: Miles: the file has a column of this name"),
+    ],
+)
+def test_a_rule_that_is_none_is_refused_by_its_key(ingest, changes, told):
+    with pytest.raises(ConfigError) as refusal:
+        ingest(TRIPS, **changes)
+    assert told in str(refusal.value)
+
+
+def test_one_feature_is_enough(ingest):
+    assert ingest("firm,miles,paid\np,1,0\np,2,1\nq,3,1\n")[0].n_private == 1

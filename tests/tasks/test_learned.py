@@ -1,0 +1,233 @@
+"""From a model to the facts of its page: the figures are the model's, the words lead to the right cell."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from chain import example_protocol
+
+from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
+from ldptree.fit import fit_model
+from ldptree.model import Model
+from ldptree.partition.tree import Partition
+from ldptree.totals import Totals
+from tasks.aggregate import read_totals
+from tasks.page.learned import cells_of, discrepancy_of, path_words, private_shares, tree_of
+from tasks.prune import public_counts, read_model
+from tasks.scale import read_protocol
+
+
+@pytest.fixture(scope="module")
+def learned(trips):
+    """The model of the small run, its totals and its public counts."""
+    store, protocol = trips.store, read_protocol(trips.store, trips.protocol)
+    return (
+        read_model(store, trips.model["model"]),
+        read_totals(store, trips.totals["totals"], protocol),
+        public_counts(store, trips.scaled["scaled"], protocol),
+    )
+
+
+def model_of(encoding, partition, counts, classes=("no", "yes"), *, public=None, **fit) -> Model:
+    """A model of exact totals `counts` [cells, classes], with a large budget."""
+    counts = np.asarray(counts)
+    protocol = example_protocol(
+        "oue",
+        epsilon=8.0,
+        encoding=encoding,
+        partition=partition,
+        classes=classes,
+        positive=classes[1] if len(classes) == 2 else None,
+    )
+    raw = protocol.oracle.sample_totals(np.append(counts.ravel(), 0), np.random.default_rng(0))
+    n = int(counts.sum())
+    totals = Totals.from_raw(raw, oracle=protocol.oracle, n_private=n, n_classes=len(classes), depth=2)
+    return fit_model(protocol, totals, counts // 10 if public is None else public, **fit)
+
+
+def test_there_is_one_fact_a_cell_and_shares_are_of_the_whole(learned):
+    model, totals, public = learned
+    cells = cells_of(model, totals, public, {})
+    assert len(cells) == model.partition.n_leaves
+    assert sum(cell.share_private for cell in cells) == pytest.approx(1.0)
+    assert sum(cell.share_public for cell in cells) == pytest.approx(1.0)
+    assert all(0.0 <= cell.share_private <= 1.0 for cell in cells)
+
+
+def test_what_a_cell_says_is_what_the_model_decides(learned):
+    model, totals, public = learned
+    for cell, node in zip(cells_of(model, totals, public, {}), model.partition.leaves, strict=True):
+        assert cell.decision == str(model.classes[model.decision[node]])
+        assert cell.probability == pytest.approx(model.probability[node].max())
+        assert cell.margin == pytest.approx(model.probability[node, 1] - 0.5)
+        assert cell.evidence in ("private", "public", "both", "neighbours")
+        assert (cell.margin > 0) == (cell.decision == str(model.classes[1]))
+
+
+def test_the_raw_margin_of_a_cell_is_its_reports_and_their_noise(learned):
+    model, totals, public = learned
+    leaves = model.partition.leaves
+    for j, cell in enumerate(cells_of(model, totals, public, {})):
+        noise = model.noise_sd[leaves[j], 0]
+        if noise >= 1.0:
+            assert cell.raw_margin is None
+            assert cell.raw_sd is None
+            continue
+        assert cell.raw_sd == pytest.approx(noise)
+        # the noise of one margin as a share, and as a number of holders: their ratio is the cell's mass
+        mass = np.sqrt(totals.margin_variance[j]) / noise
+        assert cell.raw_margin == pytest.approx(totals.margins[j] / mass)
+
+
+def test_the_public_margin_of_a_cell_is_its_public_rows(learned):
+    model, totals, public = learned
+    for cell, counts in zip(cells_of(model, totals, public, {}), public, strict=True):
+        if counts.sum() == 0:
+            assert cell.public_margin is None
+            assert cell.public_sd is None
+        else:
+            assert cell.public_margin == pytest.approx(counts[1] / counts.sum() - 0.5)
+
+
+def test_the_tree_has_every_cell_once_and_shares_that_add_up(learned):
+    model, totals, public = learned
+
+    def leaves(node):
+        return [node] if not node.children else [leaf for child in node.children for leaf in leaves(child)]
+
+    def check(node):
+        if node.children:
+            assert len(node.children) == 2
+            assert node.cells == sum(child.cells for child in node.children)
+            assert node.share_private == pytest.approx(sum(child.share_private for child in node.children))
+            assert all(child.condition for child in node.children)
+            for child in node.children:
+                check(child)
+        else:
+            assert node.cells == 1
+
+    root = tree_of(model, {})
+    check(root)
+    assert root.condition == ""
+    assert (root.cells, root.share_private) == (model.partition.n_leaves, pytest.approx(1.0))
+    decided = [leaf.decision for leaf in leaves(root)]
+    assert sorted(decided) == sorted(cell.decision for cell in cells_of(model, totals, public, {}))
+
+
+def satisfied(words, row) -> bool:
+    """Whether a row, name to value, is where the words of a path lead."""
+    for said in words:
+        name = next(n for n in sorted(row, key=len, reverse=True) if said.startswith(n))
+        value, rest = row[name], said.removeprefix(name).strip()
+        if rest.startswith("is not "):
+            if str(value) in re.split(r", | or ", rest.removeprefix("is not ")):
+                return False
+        elif rest.startswith("is "):
+            if str(value) != rest.removeprefix("is "):
+                return False
+        else:
+            low, high = -np.inf, np.inf
+            if match := re.fullmatch(r"above (\S+) to (\S+)", rest):
+                low, high = (float(v.replace(",", "")) for v in match.groups())
+            elif match := re.fullmatch(r"(up to|above) (\S+)", rest):
+                bound = float(match[2].replace(",", ""))
+                low, high = (low, bound) if match[1] == "up to" else (bound, high)
+            else:
+                raise AssertionError(said)
+            if not low < value <= high:
+                return False
+    return True
+
+
+def test_the_words_of_a_path_lead_every_row_to_its_own_cell_and_no_other():
+    encoding = Encoding(
+        (
+            NumericFeature("trip_miles", 0.0, 16.0),
+            NumericFeature("fare", 0.0, 8.0),
+            CategoricalFeature("firm", ("ash", "birch", "cedar")),
+        )
+    )
+    # columns: miles, fare, firm = ash, birch, cedar; thresholds that few digits say exactly
+    tree = Partition.of(
+        [0, 2, -1, 3, -1, -1, 0, 1, -1, -1, 4, -1, -1],
+        [0.5, 0.5, 0, 0.5, 0, 0, 0.75, 0.25, 0, 0, 0.5, 0, 0],
+        [1, 3, -1, 4, -1, -1, 7, 8, -1, -1, 11, -1, -1],
+        [6, 2, -1, 5, -1, -1, 10, 9, -1, -1, 12, -1, -1],
+    )
+    model = model_of(encoding, tree, np.full((7, 2), 500))
+    rng = np.random.default_rng(0)
+    raw = np.column_stack([rng.uniform(0, 16, 500), rng.uniform(0, 8, 500), rng.integers(0, 3, 500)]).astype(
+        float
+    )
+    raw[:4, 0] = [8.0, 12.0, 0.0, 16.0]
+    paths = [path_words(model, int(node), {}) for node in tree.leaves]
+    for cell, (miles, fare, firm) in zip(model.cells(raw), raw, strict=True):
+        row = {"trip miles": miles, "fare": fare, "firm": encoding.features[2].levels[int(firm)]}
+        assert [satisfied(words, row) for words in paths] == [j == cell for j in range(7)]
+    assert path_words(model, 8, {}) == ("trip miles above 8 to 12", "fare up to 2")
+    assert path_words(model, 4, {}) == ("trip miles up to 8", "firm is not birch or ash")
+    assert path_words(model, 4, {}, only_last=True) == ("firm is not birch",)
+    assert path_words(model, 0, {}) == ()
+
+
+def test_codes_are_called_by_their_names_where_they_have_some():
+    encoding = Encoding((CategoricalFeature("area", (8, 76)),))
+    tree = Partition.of([1, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
+    model = model_of(encoding, tree, [[500, 100], [100, 500]], classes=(0, 1))
+    names = {"area": {"76": "O'Hare"}, "label": {"0": "cash", "1": "card"}}
+    root = tree_of(model, names)
+    assert [child.condition for child in root.children] == ["area is not O'Hare", "area is O'Hare"]
+    assert [child.decision for child in root.children] == ["cash", "card"]
+    assert path_words(model, 2, {}) == ("area is 76",)
+
+
+def test_an_inner_node_says_the_average_of_its_cells():
+    tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
+    model = model_of(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, [[3000, 1000], [200, 800]])
+    root = tree_of(model, {})
+    left, right = root.children
+    assert root.margin == pytest.approx(left.share_private * left.margin + right.share_private * right.margin)
+    assert (root.decision, root.probability) == ("no", pytest.approx(0.5 - root.margin))
+    assert left.share_private == pytest.approx(0.8, abs=0.03)
+
+
+def test_a_missing_value_and_a_test_that_parts_nothing_are_said_in_words():
+    encoding = Encoding((NumericFeature("fare", 0.0, 8.0, fill=1.0, indicator=True),))
+    tree = Partition.of([1, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
+    model = model_of(encoding, tree, [[500, 100], [100, 500]])
+    assert path_words(model, 1, {}) == ("fare is known",)
+    assert path_words(model, 2, {}) == ("fare is missing",)
+
+
+def test_private_shares_are_shares_even_where_noise_makes_totals_negative():
+    tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
+    model = model_of(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, [[0, 0], [40, 10]])
+    shares = private_shares(model)
+    assert shares[0] == pytest.approx(1.0)
+    assert (shares >= 0).all()
+    assert shares[1:].sum() == pytest.approx(1.0)
+
+
+def test_several_classes_have_the_lead_of_the_decided_one_as_margin():
+    tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
+    counts = np.array([[900, 50, 50], [100, 500, 400]])
+    model = model_of(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, counts, ("a", "b", "c"))
+    root = tree_of(model, {})
+    left, right = root.children
+    assert (left.decision, right.decision) == ("a", "b")
+    assert left.margin == pytest.approx((0.9 - 0.05) / 2, abs=0.05)
+    assert right.margin == pytest.approx((0.5 - 0.4) / 2, abs=0.05)
+    assert left.margin > right.margin > 0
+
+
+def test_a_difference_between_private_and_public_people_is_found_where_there_is_one():
+    tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
+    encoding = Encoding((NumericFeature("x", 0.0, 1.0),))
+    private = np.array([[4000, 6000], [2000, 8000]])
+    alike = discrepancy_of(model_of(encoding, tree, private, public=private // 10))
+    apart = discrepancy_of(model_of(encoding, tree, private, public=np.array([[800, 200], [600, 400]])))
+    assert abs(alike.mean) < 0.05
+    assert apart.is_found
+    assert apart.mean == pytest.approx(0.4, abs=0.08)  # 0.6 - 0.2 and 0.8 - 0.4

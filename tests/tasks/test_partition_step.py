@@ -1,0 +1,113 @@
+"""The published protocol: grown on public rows, whole, and all that the curator's later steps need."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+from chain import Chain, rides, rides_config
+
+from flows import calls
+from ldptree.mechanisms.joint import choose_oracle
+from ldptree.oracles import ORACLES
+from storage.store import Store
+from tasks.aggregate import aggregate
+from tasks.partition import partition
+from tasks.prune import prune
+from tasks.scale import read_protocol, read_scaled, scale
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """A finished run on 600 rides, to be read and copied."""
+    folder = tmp_path_factory.mktemp("rides")
+    chain = Chain(Store(folder / "work"), rides_config(rides(folder / "a.csv", 600, 1)))
+    assert chain.model
+    return chain
+
+
+def grown(base, **changes):
+    call = calls.partition(base.terms, base.held, base.scaled) | changes
+    record = partition.fn(base.store, **call)
+    return record, read_protocol(base.store, record["protocol"])
+
+
+@pytest.mark.parametrize("kind", ["cart", "max-edge"])
+@pytest.mark.parametrize("depth", [0, 1, 4])
+def test_a_given_depth_is_not_passed(base, kind, depth):
+    record, protocol = grown(base, kind=kind, depth=depth)
+    assert protocol.partition.max_depth <= depth
+    assert protocol.n_cells <= 2**depth
+    assert (record.facts["cells"], record.facts["depth"]) == (protocol.n_cells, protocol.partition.max_depth)
+
+
+def test_what_is_published_says_what_was_promised(base):
+    record, protocol = grown(base, epsilon=0.7, outside="drop", holder="person", campaign="rides")
+    assert (protocol.epsilon, protocol.outside, protocol.holder) == (0.7, "drop", "person")
+    assert (protocol.campaign, protocol.target, protocol.classes) == ("rides", "paid", ("cash", "card"))
+    assert protocol.positive == "card"
+    assert protocol.epsilon_exact <= 0.7
+    assert record.facts["epsilon_exact"] == protocol.epsilon_exact
+    assert record.facts["digest"] == protocol.digest
+    assert grown(base, has_positive=False)[1].positive is None
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "grr", "oue"])
+def test_the_oracle_is_the_one_asked_for_or_the_quieter_one(base, mechanism):
+    for epsilon, depth in ((0.5, 4), (6.0, 2)):
+        _, protocol = grown(base, mechanism=mechanism, epsilon=epsilon, depth=depth)
+        k = 2 * protocol.n_cells + 1
+        expected = (
+            choose_oracle(epsilon, k) if mechanism == "auto" else ORACLES[mechanism].for_budget(epsilon, k)
+        )
+        assert protocol.oracle == expected
+
+
+def test_more_holders_and_budget_allow_a_deeper_tree(base):
+    depths = [
+        grown(base, depth="auto", n_private=n, epsilon=e)[1].partition.max_depth
+        for n, e in ((100, 0.5), (10_000, 1.0), (10**8, 4.0))
+    ]
+    assert depths == sorted(depths)
+    assert depths[0] < depths[2]
+
+
+def test_the_tree_has_the_floor_of_rows_asked_for(base):
+    _, protocol = grown(base, depth=6, min_samples_leaf=20)
+    X, _ = read_scaled(base.store, base.scaled["scaled"])
+    assert np.bincount(protocol.partition.apply(X)).min() >= 20
+
+
+def test_the_same_public_rows_give_the_same_protocol_in_any_work_folder(base, tmp_path):
+    path = base.store.files(base.raw)[0]
+    other = Chain(Store(tmp_path / "work"), rides_config(path))
+    assert other.published["protocol"].digest == base.published["protocol"].digest
+
+
+def test_a_campaigns_published_protocol_is_taken_as_it_is(base):
+    record, protocol = grown(base, frozen=base.published["protocol"], depth=1, epsilon=9.0)
+    assert protocol.digest == base.published.facts["digest"]
+    files = [base.store.file(r["protocol"], "protocol.json") for r in (record, base.published)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_every_step_of_the_curators_needs_nothing_of_the_holders(base, tmp_path):
+    """The holders' zone is taken away and all the curator made but the reports: the same digests come out again."""
+    work = tmp_path / "work"
+    shutil.copytree(base.store.root, work)
+    shutil.rmtree(work / "holders")
+    shutil.rmtree(work / "public" / "scale")
+    for made in ("scale", "partition", "aggregate", "prune"):
+        shutil.rmtree(work / "curator" / made)
+    store, terms = Store(work), base.terms
+    scaled = scale.fn(store, **calls.scale(terms, base.ingested))
+    published = partition.fn(store, **calls.partition(terms, base.held, scaled))
+    totals = aggregate.fn(store, **calls.aggregate(terms, published["protocol"], base.reports))
+    model = prune.fn(store, **calls.prune(terms, published["protocol"], totals, scaled))
+    assert not (work / "holders").exists()
+    pairs = ((scaled, base.scaled), (published, base.published), (totals, base.totals), (model, base.model))
+    for again, before in pairs:
+        assert {name: part.digest for name, part in again.parts.items()} == {
+            name: part.digest for name, part in before.parts.items()
+        }

@@ -1,0 +1,144 @@
+"""Scoring a Parquet file: the model's own answers, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
+from storage import tables
+from tasks.predict import load_model, predict_file
+
+
+@pytest.fixture(scope="module")
+def model_path(trips):
+    return trips.store.file(trips.model["model"], "model.json")
+
+
+@pytest.fixture
+def data(trips, tmp_path):
+    """Private rows with columns to spare, in several row groups, as a user may have them."""
+    rows = tables.read(trips.store.files(trips.held["test"]))
+    path = tmp_path / "rows.parquet"
+    pq.write_table(rows, path, row_group_size=700)
+    return path
+
+
+def answers(path):
+    table = pq.read_table(path)
+    return np.array(table.column(0).to_pylist()), np.stack([c.to_numpy() for c in table.columns[1:]], axis=1)
+
+
+def test_a_file_is_scored_as_the_model_scores_its_rows(model_path, data, tmp_path):
+    model, out = load_model(model_path), tmp_path / "out.parquet"
+    n = predict_file(model_path, data, out)
+    raw = tables.raw_matrix(pq.read_table(data), model.encoding)
+    said, probability = answers(out)
+    assert n == len(raw) == len(said) > 2000
+    assert pq.read_schema(out).names == ["prediction", "probability of 0", "probability of 1"]
+    np.testing.assert_array_equal(said, np.array([str(c) for c in model.classes])[model.predict(raw)])
+    np.testing.assert_array_equal(probability, model.predict_proba(raw))
+    assert len(set(said)) == 2
+
+
+def test_other_numeric_types_missing_values_and_new_levels_are_scored(model_path, data, tmp_path):
+    model, rows = load_model(model_path), pq.read_table(data)
+    columns = {name: rows.column(name).cast(pa.float64()) for name in model.encoding.columns}
+    changed = columns["trip_miles"].to_pylist()
+    changed[0] = None
+    columns["trip_miles"] = pa.array(changed, pa.float64())
+    pickup = rows.column("pickup_community_area").to_pylist()
+    pickup[1] = 99
+    columns["pickup_community_area"] = pa.array(pickup, pa.int64())
+    columns["dropoff_community_area"] = rows.column("dropoff_community_area")
+    pq.write_table(pa.table(columns), tmp_path / "wide.parquet")
+    predict_file(model_path, tmp_path / "wide.parquet", tmp_path / "wide-out.parquet")
+    predict_file(model_path, data, tmp_path / "out.parquet")
+    (wide, _), (plain, _) = answers(tmp_path / "wide-out.parquet"), answers(tmp_path / "out.parquet")
+    np.testing.assert_array_equal(wide[2:], plain[2:])
+    assert wide[0] == str(model.classes[model.default_class])  # a value is missing that no rule fills
+
+
+def test_no_rows_in_no_rows_out(model_path, data, tmp_path):
+    pq.write_table(pq.read_table(data).slice(0, 0), tmp_path / "empty.parquet")
+    assert predict_file(model_path, tmp_path / "empty.parquet", tmp_path / "out.parquet") == 0
+    assert pq.read_table(tmp_path / "out.parquet").num_rows == 0
+
+
+def test_a_file_may_be_scored_onto_an_old_answer(model_path, data, tmp_path):
+    out = tmp_path / "out.parquet"
+    out.write_text("old")
+    predict_file(model_path, data, out)
+    assert pq.read_table(out).num_rows > 0
+
+
+def test_a_missing_column_is_named_with_the_near_one(model_path, data, tmp_path):
+    rows = pq.read_table(data)
+    names = ["trip_mile" if name == "trip_miles" else name for name in rows.column_names]
+    pq.write_table(rows.rename_columns(names), data)
+    with pytest.raises(DataError, match=r"lacks the column 'trip_miles' \(there is 'trip_mile'\)") as fault:
+        predict_file(model_path, data, tmp_path / "out.parquet")
+    assert fault.value.exit_code == 3
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_a_column_of_another_type_is_refused(model_path, data, tmp_path):
+    rows = pq.read_table(data)
+    texts = pa.array(["far"] * rows.num_rows)
+    changed = rows.set_column(rows.column_names.index("trip_miles"), "trip_miles", texts)
+    pq.write_table(changed, data)
+    with pytest.raises(DataError, match="another type"):
+        predict_file(model_path, data, tmp_path / "out.parquet")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["rows.parquet"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"a,b\n1,2\n", b"PAR1 and no more"])
+def test_data_that_are_no_parquet_are_refused(model_path, tmp_path, content):
+    path = tmp_path / "rows.parquet"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=r"rows\.parquet: (no such file|not a whole Parquet file)"):
+        predict_file(model_path, path, tmp_path / "out.parquet")
+    with pytest.raises(DataError, match="a folder"):
+        predict_file(model_path, tmp_path, tmp_path / "out.parquet")
+
+
+def test_damage_in_the_middle_of_the_data_leaves_the_old_answer(model_path, data, tmp_path):
+    out = tmp_path / "out.parquet"
+    out.write_text("old")
+    content = bytearray(data.read_bytes())
+    middle = pq.ParquetFile(data).metadata.row_group(2).column(0).dictionary_page_offset
+    content[middle : middle + 400] = b"\xff" * 400
+    data.write_bytes(content)
+    with pytest.raises(DataError, match=r"rows\.parquet: damaged in row group 2"):
+        predict_file(model_path, data, out)
+    assert out.read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet", "rows.parquet"]
+
+
+def test_an_answer_that_cannot_be_written_is_refused(model_path, data, tmp_path):
+    with pytest.raises(ConfigError, match=r"--out .*: a folder\. Name a file"):
+        predict_file(model_path, data, tmp_path)
+    with pytest.raises(ConfigError, match="there is no folder"):
+        predict_file(model_path, data, tmp_path / "nowhere" / "out.parquet")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        predict_file(model_path, data, type(tmp_path)("/proc/out.parquet"))
+
+
+def test_a_model_that_is_none_or_was_changed_is_refused(model_path, data, tmp_path):
+    broken = tmp_path / "model.json"
+    with pytest.raises(DataError, match="no such file"):
+        load_model(broken)
+    for content in (b"", b"{}", b"\xff\xfe", model_path.read_bytes()[:-10]):
+        broken.write_bytes(content)
+        with pytest.raises(ArtifactCorrupt, match=r"model\.json: "):
+            load_model(broken)
+    changed = json.loads(model_path.read_text())
+    changed["decision"][0] = 1 - changed["decision"][0]
+    broken.write_text(json.dumps(changed))
+    with pytest.raises(ArtifactCorrupt, match="digest"):
+        predict_file(broken, data, tmp_path / "out.parquet")

@@ -1,0 +1,196 @@
+"""The encoding comes from public rows and the specification, and a tree in raw units finds the cells of the scaled one."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from chain import Chain, rides, rides_config
+
+from ldptree.encoding import CategoricalFeature, NumericFeature
+from ldptree.errors import ConfigError, DataError
+from schemas.config import load
+from schemas.dataset import DatasetSpec
+from storage import tables
+from storage.store import Store
+from tasks.scale import classes_of, encoding_of, read_encoding, read_protocol, read_scaled
+
+
+def spec(**changes):
+    fields = {"name": "m", "path": "m.csv", "target": "paid", "public": "random 0.5", "missing": "level"}
+    return DatasetSpec.model_validate(fields | changes)
+
+
+def public_raw(chain):
+    """Raw matrix of the public rows that can be used, as scale sees them."""
+    paths = [p for p in chain.store.files(chain.ingested["public"]) if p.suffix == ".parquet"]
+    rows = tables.read(paths)
+    protocol = read_protocol(chain.store, chain.protocol)
+    raw = tables.raw_matrix(rows, protocol.encoding)
+    labels = tables.label_codes(rows.column(protocol.target), protocol.classes)
+    return raw[protocol.encoding.encodable(raw) & (labels >= 0)]
+
+
+def check_cells(chain):
+    """Every public row has the same cell on raw values, on encoded values, and in the artifact of scaled rows."""
+    protocol = read_protocol(chain.store, chain.protocol)
+    raw = public_raw(chain)
+    X, _ = read_scaled(chain.store, chain.scaled["scaled"])
+    np.testing.assert_array_equal(protocol.encoding.encode(raw), X)
+    cells = protocol.partition.apply(X)
+    np.testing.assert_array_equal(protocol.raw_tree.apply(raw), cells)
+    used = protocol.columns_needed
+    some = raw[:, [protocol.encoding.columns.index(name) for name in used]]
+    np.testing.assert_array_equal(protocol.raw_tree.apply(some, used), cells)
+    assert len(np.unique(cells)) > 1
+    on_thresholds = np.concatenate([raw[:50], *_on_thresholds(protocol.raw_tree, raw[:50])])
+    np.testing.assert_array_equal(
+        protocol.raw_tree.apply(on_thresholds),
+        protocol.partition.apply(protocol.encoding.encode(on_thresholds)),
+    )
+    return len(raw)
+
+
+def _on_thresholds(tree, raw):
+    """The rows moved onto each numeric threshold, and just above it."""
+    for column, level, threshold in zip(tree.column, tree.level, tree.threshold, strict=True):
+        if column >= 0 and level < 0 and np.isfinite(threshold):
+            for value in (threshold, np.nextafter(threshold, np.inf)):
+                moved = raw.copy()
+                moved[:, column] = value
+                yield moved
+
+
+def test_cells_of_raw_and_scaled_public_rows_agree_in_the_quickstart(trips):
+    assert check_cells(trips) == trips.scaled.facts["n_public"]
+
+
+@pytest.mark.parametrize("name", ["census", "chicago"])
+def test_cells_of_raw_and_scaled_public_rows_agree_in_the_real_data(name, data_home, tmp_path):
+    chain = Chain(Store(tmp_path / "work"), load(name))
+    assert check_cells(chain) > 1000
+
+
+@pytest.mark.parametrize("partition", ["cart", "max-edge"])
+def test_cells_of_raw_and_scaled_public_rows_agree_with_all_93_features(partition, tmp_path):
+    config = load("taxi", ["dataset.rows=20000", f"model.partition={partition}", "model.depth=8"])
+    chain = Chain(Store(tmp_path / "work"), config)
+    assert chain.scaled.facts["n_features"] == 93
+    assert check_cells(chain) > 500
+
+
+@pytest.mark.parametrize("missing", ["drop", "median", "level"])
+def test_cells_agree_with_values_missing_under_every_rule(missing, store, tmp_path):
+    rng = np.random.default_rng(0)
+    miles = np.where(rng.random(600) < 0.2, "", rng.gamma(2, 3, 600).round(2).astype(str))
+    firm = np.where(rng.random(600) < 0.2, "NA", rng.choice(["ash", "birch"], 600))
+    path = rides(tmp_path / "a.csv", 600, 1, miles=miles, firm=firm)
+    for partition in ("max-edge", "cart"):
+        model = {"partition": partition, "depth": 5}
+        chain = Chain(store, rides_config(path, dataset={"missing": missing}, model=model))
+        n = check_cells(chain)
+    assert n == 200 if missing != "drop" else n < 180
+    assert chain.scaled.facts["n_unusable"] == 200 - n
+
+
+@pytest.mark.parametrize("noise", [0, 1])
+def test_ranges_levels_and_fills_never_come_from_private_rows(store, tmp_path, noise):
+    """Two files alike in their public rows, worlds apart in their private ones, give one encoding."""
+    digests = {}
+    for number, extreme in enumerate((False, True)):
+        rng = np.random.default_rng(5)
+        is_private = np.arange(300) % 3 != 0
+        miles = rng.gamma(2, 3, 300).round(2)
+        firm = rng.choice(["ash", "birch"], 300)
+        if extreme:
+            miles = np.where(is_private, 1e9 * (-1.0) ** np.arange(300), miles)
+            firm = np.where(is_private, "a private firm", firm)
+        path = rides(tmp_path / f"{number}.csv", 300, noise, miles=miles, firm=firm)
+        chain = Chain(store, rides_config(path))
+        encoding, classes = read_encoding(store, chain.scaled["encoding"])
+        digests[extreme] = (encoding.digest, classes, chain.scaled["scaled"].digest)
+        assert encoding.features[0].maximum < 100
+    assert digests[False] == digests[True]
+
+
+def test_only_public_rows_are_ever_written_out_scaled(trips):
+    scaled = trips.scaled["scaled"]
+    assert scaled.zone == "public"
+    assert scaled.rows == trips.scaled.facts["n_public"] == trips.ingested["public"].rows
+    encoding = trips.scaled["encoding"]
+    assert encoding.zone == "curator"
+    content = json.loads(trips.store.file(encoding, "encoding.json").read_text())
+    assert content.keys() == {"encoding", "classes"}
+
+
+def test_the_positive_class_is_the_second_and_the_others_keep_their_order():
+    labels = pa.chunked_array([["c", "a", "b", None]])
+    assert classes_of(labels, spec()) == ("a", "b", "c")
+    assert classes_of(labels, spec(positive="a")) == ("b", "a", "c")
+    assert classes_of(labels, spec(classes=["x", "y"], positive="x")) == ("y", "x")
+    numbers = pa.chunked_array([pa.array([0, 1], pa.int8())])
+    assert classes_of(numbers, spec(positive=1)) == classes_of(numbers, spec(positive="1")) == (0, 1)
+
+
+def test_a_target_that_nothing_can_be_learned_of_is_refused():
+    with pytest.raises(DataError, match=r"one value only: 'a'"):
+        classes_of(pa.chunked_array([["a", "a", None]]), spec())
+    with pytest.raises(DataError, match="no value"):
+        classes_of(pa.chunked_array([pa.array([None], pa.string())]), spec())
+    with pytest.raises(DataError, match="1500 different values"):
+        classes_of(pa.chunked_array([pa.array(range(1500))]), spec())
+    with pytest.raises(ConfigError, match=r"dataset\.positive: 'z' is not a label of public rows \(a, b\)"):
+        classes_of(pa.chunked_array([["a", "b"]]), spec(positive="z"))
+
+
+def test_texts_truths_and_declared_columns_are_categories_and_the_rest_numbers():
+    public = pa.table(
+        {
+            "fare": [1.0, 3.0, None],
+            "hour": pa.array([1, 2, 3], pa.int8()),
+            "firm": ["b", "a", "b"],
+            "shared": [True, False, None],
+            "area": pa.array([8, 32, 8], pa.int16()),
+            "zip": pa.array([1, 2, 3], pa.int64()),
+        }
+    )
+    declared = spec(categorical=["area"], levels={"zip": [9, 1]})
+    made = {f.column: f for f in encoding_of(public, public.column_names, declared).features}
+    assert (made["fare"].minimum, made["fare"].maximum, made["fare"].fill) == (1.0, 3.0, 2.0)
+    assert isinstance(made["hour"], NumericFeature)
+    levels = {name: f.levels for name, f in made.items() if isinstance(f, CategoricalFeature)}
+    assert levels == {"firm": ("a", "b"), "shared": (False, True), "area": (8, 32), "zip": (9, 1)}
+
+
+def test_a_column_that_cannot_be_encoded_is_refused_by_name():
+    rows = pa.table({"fare": pa.array([None, None], pa.float64()), "who": ["a", "b"]})
+    with pytest.raises(DataError, match=r'column "fare": every public value is missing'):
+        encoding_of(rows, ["fare"], spec())
+    names = pa.table({"who": [f"p{i}" for i in range(1001)]})
+    with pytest.raises(DataError, match=r'column "who": 1001 different texts'):
+        encoding_of(names, ["who"], spec())
+    with pytest.raises(ConfigError, match=r'those of "n" do not fit its type'):
+        encoding_of(pa.table({"n": [1, 2]}), ["n"], spec(levels={"n": ["a", "b"]}))
+
+
+def test_public_rows_that_are_all_unusable_are_refused(store, tmp_path):
+    path = rides(tmp_path / "a.csv", 90, 1)
+    chain = Chain(store, rides_config(path, dataset={"classes": ["one", "two"], "positive": "two"}))
+    with pytest.raises(DataError, match="no public row has a label"):
+        assert chain.scaled
+    assert not list(store.zone("public").glob("scale/*"))
+
+
+def test_in_a_campaign_the_first_runs_encoding_holds(store, tmp_path):
+    first, wide = (
+        rides(tmp_path / "a.csv", 300, 1),
+        rides(tmp_path / "b.csv", 300, 2, miles=np.arange(300) * 10),
+    )
+    one = Chain(store, rides_config(first, campaign={"name": "rides"}))
+    assert one.protocol
+    two = Chain(store, rides_config(first, wide, campaign={"name": "rides"}))
+    encodings = [read_encoding(store, chain.scaled["encoding"]) for chain in (one, two)]
+    assert encodings[0] == encodings[1]
+    assert two.scaled["scaled"].rows > one.scaled["scaled"].rows

@@ -1,0 +1,111 @@
+"""Raw files are found or made; what cannot be found is said with what to do."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+from chain import rides, rides_config
+
+from ldptree.errors import ConfigError, DataError
+from ldptree.simulate import trips
+from schemas.config import load
+from storage.store import Store
+from tasks.source import files, locate, public_files, raw_files, simulate, suite_file, write_trips
+
+
+def test_simulated_trips_have_the_challenges_columns_and_the_asked_number(tmp_path):
+    path = tmp_path / "trips.csv"
+    write_trips(path, rows=1000, seed=3)
+    with path.open() as stream:
+        rows = list(csv.reader(stream))
+    assert rows[0] == list(trips.COLUMNS)
+    assert len(rows) == 1001
+    assert {len(row) for row in rows} == {13}
+
+
+def test_simulated_trips_depend_on_their_seed_alone_and_a_longer_file_begins_with_a_shorter(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(trips, "BLOCK", 400)
+    texts = {}
+    for name, rows, seed in (("a", 1000, 3), ("b", 1000, 3), ("c", 500, 3), ("d", 1000, 4)):
+        write_trips(tmp_path / name, rows=rows, seed=seed)
+        texts[name] = (tmp_path / name).read_text()
+    assert texts["a"] == texts["b"] != texts["d"]
+    assert texts["a"].startswith(texts["c"])
+    assert texts["a"].count("taxi_id") == 1
+
+
+def test_a_simulated_file_is_made_once_and_found_again(store):
+    first = simulate.fn(store, rows=200, seed=1)
+    written = store.files(first["raw"])[0].stat().st_mtime_ns
+    assert simulate.fn(store, rows=200, seed=1) == first
+    assert store.files(first["raw"])[0].stat().st_mtime_ns == written
+    assert simulate.fn(store, rows=200, seed=2)["raw"].digest != first["raw"].digest
+
+
+def test_files_are_found_in_the_order_written_and_globs_in_order_of_name(tmp_path):
+    for name in ("b.csv", "a.csv", "z.csv", "notes.txt"):
+        (tmp_path / name).write_text(name)
+    found = locate([str(tmp_path / "z.csv"), str(tmp_path / "[ab].csv")])
+    assert [path.name for path in found] == ["z.csv", "a.csv", "b.csv"]
+
+
+def test_a_digest_follows_the_content_and_is_the_work_folders_own(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x\n1\n")
+    one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
+    before = files(one, [str(path)])
+    assert before == files(one, [str(path)])
+    assert before.digest != files(two, [str(path)]).digest
+    path.write_text("x\n2\n")
+    assert files(one, [str(path)]).digest != before.digest
+    assert one.condition(before) == "damaged"
+
+
+def test_data_sets_of_the_catalogue_are_looked_for_in_their_folder(tmp_path, monkeypatch):
+    (tmp_path / "census").mkdir()
+    (tmp_path / "census" / "a.csv").write_text("x")
+    monkeypatch.setenv("LDPTREE_DATA", str(tmp_path))
+    assert locate(["data:census/a.csv"]) == [tmp_path / "census" / "a.csv"]
+    with pytest.raises(DataError, match=r"b\.csv: no such file.*Did you mean a\.csv\?.*Set LDPTREE_DATA"):
+        locate(["data:census/b.csv"])
+    monkeypatch.delenv("LDPTREE_DATA")
+    with pytest.raises(DataError, match=r"census/a\.csv: needs the folder of data sets\. Set LDPTREE_DATA"):
+        locate(["data:census/a.csv"])
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("rids.csv", r"rids\.csv: no such file\. Did you mean rides\.csv\?"),
+        ("nowhere/rides.csv", r"There is no folder .*nowhere"),
+        ("*.parquet", r"\*\.parquet: no such file"),
+        ("folder", r"folder: a folder\. Name a file, or a pattern such as folder/\*\.csv"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_what_to_do(tmp_path, name, said):
+    (tmp_path / "rides.csv").write_text("x")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(DataError, match=said) as fault:
+        locate([str(tmp_path / name)])
+    assert fault.value.exit_code == 3
+
+
+def test_a_second_file_of_public_rows_and_an_edited_suite_are_looked_for_too(store, tmp_path):
+    path, second = rides(tmp_path / "a.csv", 30, 1), rides(tmp_path / "b.csv", 30, 2)
+    config = rides_config(path, dataset={"public": str(second), "expect": str(path)})
+    assert store.files(public_files(store, config.dataset)) == [second]
+    assert store.files(suite_file(store, config.dataset)) == [path]
+    plain = rides_config(path).dataset
+    assert (public_files(store, plain), suite_file(store, plain)) == (None, None)
+    assert store.files(raw_files(store, plain, 0)) == [path]
+    with pytest.raises(DataError, match="no such file"):
+        public_files(store, rides_config(path, dataset={"public": str(tmp_path / "c.csv")}).dataset)
+
+
+def test_a_simulated_set_needs_a_number_of_rows(store):
+    spec = load("quickstart").dataset.model_copy(update={"rows": None})
+    with pytest.raises(ConfigError, match=r"dataset\.rows: missing"):
+        raw_files(store, spec, 0)

@@ -1,0 +1,162 @@
+"""Who may import whom, and what is not loaded before it is needed: read from the source, and from fresh interpreters."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LAYERS = ("ldptree", "schemas", "storage", "tasks", "flows")
+"""Each may import itself and what stands before it."""
+
+ALGORITHMS_MAY = {"numpy", "numba", "sklearn", "ldptree"}
+FILES = {
+    "io",
+    "pathlib",
+    "shutil",
+    "tempfile",
+    "glob",
+    "fileinput",
+    "mmap",
+    "pickle",
+    "shelve",
+    "sqlite3",
+    "csv",
+}
+ARCHIVES = {"dbm", "gzip", "bz2", "lzma", "zipfile", "tarfile"}
+NETWORK = {"socket", "ssl", "http", "urllib", "ftplib", "smtplib", "asyncio", "requests", "httpx"}
+PROCESSES = {"subprocess", "multiprocessing", "logging"}
+DATA_LIBRARIES = {"numpy", "scipy", "pandas", "polars", "pyarrow", "duckdb", "numba", "sklearn", "matplotlib"}
+SERVERS = {"prefect", "sqlalchemy", "fastapi", "httpx", "great_expectations"}
+HEAVY = DATA_LIBRARIES | SERVERS
+
+
+def modules(*folders):
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def imports(path):
+    """(line, top-level name) of everything a module imports, wherever in it, types only or not."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name.split(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, (node.module or "").split(".")[0] if not node.level else path.parts[-2]
+
+
+def faults(folder, is_allowed):
+    return [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in modules(folder)
+        for line, name in imports(path)
+        if not is_allowed(name)
+    ]
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_no_folder_imports_what_stands_above_it(layer):
+    above = {*LAYERS[LAYERS.index(layer) + 1 :], "tests", "benchmarks", "configs", "docs"}
+    assert modules(layer)
+    assert faults(layer, lambda name: name not in above) == []
+
+
+def test_the_check_of_layers_sees_every_kind_of_import(tmp_path):
+    folder = tmp_path / "flows"
+    folder.mkdir()
+    path = folder / "x.py"
+    path.write_text(
+        "import a, b.c\nfrom d.e import f\ndef g():\n    from h import i\nif TYPE_CHECKING:\n    import j\n"
+        "from . import k\n"
+    )
+    assert [name for _, name in imports(path)] == ["a", "b", "d", "flows", "h", "j"]
+
+
+def test_the_algorithms_know_no_pipeline_no_files_and_no_network():
+    allowed = ALGORITHMS_MAY | (set(sys.stdlib_module_names) - FILES - ARCHIVES - NETWORK - PROCESSES)
+    assert faults("ldptree", allowed.__contains__) == []
+    opened = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in modules("ldptree")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("open", "print")
+    ]
+    assert opened == []
+
+
+@pytest.mark.parametrize("layer", ["schemas", "storage"])
+def test_only_steps_and_flows_know_prefect(layer):
+    assert faults(layer, lambda name: name not in ("prefect", "typer", "rich")) == []
+
+
+def test_no_module_is_a_room_nobody_can_say_the_contents_of():
+    vague = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "tools", "lib"}
+    assert [path for path in modules(*LAYERS) if {path.stem, path.parent.name} & vague] == []
+
+
+def test_every_module_says_what_lives_in_it():
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in modules(*LAYERS)
+        if path.read_text().strip() and not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert silent == []
+
+
+def loaded_by(code):
+    """Which heavy packages a fresh interpreter has loaded after `code`."""
+    after = (
+        "import json, sys\nprint('\\n' + json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{after}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return HEAVY & set(json.loads(done.stdout.splitlines()[-1]))
+
+
+COMMAND = """
+import sys
+try:
+    from flows.cli import main
+    main({words})
+except SystemExit as end:
+    assert end.code in ({code}, None), end.code
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--help"], 0),
+        (["run", "--help"], 0),
+        (["datasets", "list"], 0),
+        (["run", "quickstart", "--set", "privacy.epsilon=0"], 2),
+    ],
+)
+def test_help_and_mistakes_load_nothing_heavy(words, code):
+    assert loaded_by(COMMAND.format(words=words, code=code)) == set()
+
+
+def test_reading_a_configuration_loads_nothing_heavy():
+    assert loaded_by("from schemas.config import load; load('quickstart')") == set()
+
+
+def test_the_algorithms_load_neither_scikit_learn_nor_numba_before_they_are_used():
+    everything = "import ldptree.fit, ldptree.protocol, ldptree.model, ldptree.partition, ldptree.baselines, ldptree.oracles"
+    assert loaded_by(everything) == {"numpy"}
+
+
+def test_storage_and_schemas_load_no_prefect_and_no_great_expectations():
+    code = "import storage.store, storage.campaigns, storage.tables, storage.warehouse, schemas.config"
+    assert not loaded_by(code) & {"prefect", "great_expectations", "sklearn", "matplotlib", "numba", "pandas"}
