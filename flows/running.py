@@ -38,6 +38,7 @@ def run_here(
     try:
         summary = _run(config, store, server, workers=workers, quiet=as_json, debug=debug, command=command)
     finally:
+        _send_last_logs()
         server.stop()
     if as_json:
         from flows.cli import print_json
@@ -65,6 +66,13 @@ def _run(
     with StepList(quiet=quiet):
         summary: dict[str, Any] = flow(config=config, work=str(store.root), command=command)
     return summary
+
+
+def _send_last_logs() -> None:
+    """Prefect sends its log in batches: the last one needs the server that is about to stop."""
+    handlers = sys.modules.get("prefect.logging.handlers")
+    if handlers is not None:
+        handlers.APILogHandler.flush()
 
 
 def _show(summary: dict[str, Any], *, temporary: bool) -> None:

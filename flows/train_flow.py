@@ -28,7 +28,7 @@ from tasks.perturb import perturb
 from tasks.prune import prune
 from tasks.report import report
 from tasks.scale import scale
-from tasks.source import public_files, raw_files, suite_file
+from tasks.source import made, public_files, raw_files, suite_file
 from tasks.split import split
 from tasks.timeline import Timeline
 from tasks.validate import validate
@@ -94,5 +94,6 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
         page = report(
             store, **calls.report(terms, protocol, **done), timeline=Aside(timeline), command=Aside(command)
         )
-        records = [record for record in (*done.values(), *reports, page) if record is not None]
+        found = (made(store, raw), *done.values(), *reports, page)
+        records = [record for record in found if record is not None]
         return finish(store, config, records, timeline, protocol)

@@ -44,12 +44,19 @@ def _schema(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def _violated(expectation: Expectation) -> str:
+    """The SQL condition of a row at fault; TRY_CAST, as an error of a plain cast would quote the row's value."""
     column = quote(expectation.column or "")
+    number = f"TRY_CAST({column} AS DOUBLE)"
     match expectation.expectation:
         case "known":
             return f"{column} IS NULL"
         case "between":
-            return f"NOT ({column} BETWEEN {literal(expectation.low)} AND {literal(expectation.high)})"
+            met = f"{number} BETWEEN {literal(expectation.low)} AND {literal(expectation.high)}"
         case _:
-            values = ", ".join(literal(value) for value in expectation.values or ())
-            return f"{column} NOT IN ({values})"
+            values = expectation.values or ()
+            numbers = [literal(float(value)) for value in values if not isinstance(value, str)]
+            texts = [literal(value) for value in values if isinstance(value, str)]
+            among = [f"{number} IN ({', '.join(numbers)})"] if numbers else []
+            among += [f"CAST({column} AS VARCHAR) IN ({', '.join(texts)})"] if texts else []
+            met = " OR ".join(f"coalesce({condition}, FALSE)" for condition in among) or "FALSE"
+    return f"{column} IS NOT NULL AND NOT coalesce({met}, FALSE)"

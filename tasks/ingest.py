@@ -143,8 +143,9 @@ class _Plan:
             needed |= dict.fromkeys(check_predicate(spec.where, columns, "dataset.where"))
         for name, text in spec.derive.items():
             needed |= dict.fromkeys(check_predicate(text, columns, f"dataset.derive.{name}"))
-        kept = [column for column in columns if column not in spec.drop]
-        read = [column for column in columns if column in needed or column in set(kept)]
+        dropped = set(spec.drop)
+        kept = [column for column in columns if column not in dropped]
+        read = [column for column in columns if column in needed or column not in dropped]
         unusable = [column for column in read if any(file.family(column) is None for file in files)]
         if unusable:
             raise DataError(

@@ -14,7 +14,7 @@ from ldptree.errors import ConfigError, DataError
 from schemas.catalogue import DATA
 from schemas.dataset import DatasetSpec
 from schemas.expectations import Suite
-from schemas.manifest import FileEntry, MadeBy, Manifest
+from schemas.manifest import FileEntry, MadeBy, Manifest, Record
 from storage.sql import check_expression
 from storage.store import Draft, Store
 from tasks import progress
@@ -112,6 +112,11 @@ def raw_files(store: Store, spec: DatasetSpec, seed: int) -> Manifest:
     if spec.rows is None:
         raise ConfigError("dataset.rows: missing. Say how many rows to simulate, or dataset.path.")
     return simulate(store, rows=spec.rows, seed=seed)["raw"]
+
+
+def made(store: Store, raw: Manifest) -> Record | None:
+    """The record of raw files that a run made; None where they are files of one's own."""
+    return store.read_record(store.root / f"{raw.path}.json") if raw.path else None
 
 
 def public_files(store: Store, spec: DatasetSpec) -> Manifest | None:

@@ -27,13 +27,17 @@ from storage import tables
 from storage.store import Store
 from tasks import source
 from tasks.aggregate import aggregate
+from tasks.checkpoint import Aside
 from tasks.evaluate import evaluate
 from tasks.ingest import ingest
 from tasks.partition import partition
 from tasks.perturb import perturb
 from tasks.prune import prune
+from tasks.report import report
 from tasks.scale import scale
 from tasks.split import split
+from tasks.timeline import Timeline
+from tasks.validate import validate
 
 
 @dataclass
@@ -58,6 +62,11 @@ class Chain:
     def ingested(self) -> Record:
         second = source.public_files(self.store, self.terms.dataset)
         return ingest.fn(self.store, **calls.ingest(self.terms, self.raw, second))
+
+    @cached_property
+    def checked(self) -> Record:
+        suite = source.suite_file(self.store, self.terms.dataset)
+        return validate.fn(self.store, **calls.validate(self.terms, self.ingested, suite))
 
     @cached_property
     def held(self) -> Record:
@@ -92,6 +101,22 @@ class Chain:
     def scores(self) -> Record:
         call = calls.evaluate(self.terms, self.protocol, self.model, self.scaled, self.held)
         return evaluate.fn(self.store, **call)
+
+    @cached_property
+    def page(self) -> Record:
+        call = calls.report(
+            self.terms,
+            self.protocol,
+            ingested=self.ingested,
+            checked=self.checked,
+            held=self.held,
+            scaled=self.scaled,
+            published=self.published,
+            totals=self.totals,
+            model=self.model,
+            scores=self.scores if self.config.evaluate else None,
+        )
+        return report.fn(self.store, **call, timeline=Aside(Timeline()), command=Aside(""))
 
 
 def rides(path: Path, n: int, seed: int, **columns: Any) -> Path:

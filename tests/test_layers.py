@@ -90,6 +90,11 @@ def test_the_algorithms_know_no_pipeline_no_files_and_no_network():
     assert opened == []
 
 
+def test_what_data_look_like_is_said_without_a_library_that_reads_any():
+    allowed = {"pydantic", "schemas", "ldptree"} | set(sys.stdlib_module_names)
+    assert faults("schemas", allowed.__contains__) == []
+
+
 @pytest.mark.parametrize("layer", ["schemas", "storage"])
 def test_only_steps_and_flows_know_prefect(layer):
     assert faults(layer, lambda name: name not in ("prefect", "typer", "rich")) == []

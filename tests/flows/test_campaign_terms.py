@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from chain import Chain, rides, rides_config
 
@@ -70,17 +72,21 @@ def test_a_file_with_rows_added_after_it_was_collected_is_refused(weeks):
         assert later(store, *paths).raw
 
 
-@pytest.mark.parametrize("damage", ["delete", "flip"])
+@pytest.mark.parametrize("damage", ["delete", "cut short", "one report changed"])
 def test_a_damaged_report_of_an_earlier_week_stops_the_sum(weeks, damage):
-    """One flipped bit that still decodes would otherwise be summed with the rest."""
+    """A changed report that can still be read would otherwise be summed with the rest."""
     store, paths, first = weeks
     (path,) = store.files(first.reports[0]["reports"])
     if damage == "delete":
         path.unlink()
+    elif damage == "cut short":
+        path.write_bytes(path.read_bytes()[:-20])
     else:
-        data = bytearray(path.read_bytes())
-        data[len(data) // 2] ^= 1
-        path.write_bytes(data)
+        table = pq.read_table(path)
+        values = table.column("value").to_numpy().copy()
+        values[0] = (values[0] + 1) % 3
+        changed = pa.table({"value": values}).replace_schema_metadata(table.schema.metadata)
+        pq.write_table(changed, path)
     with pytest.raises(ArtifactCorrupt, match=path.name):
         assert later(store, paths[1]).totals
 

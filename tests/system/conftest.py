@@ -1,13 +1,12 @@
-"""One real Prefect server for all whole runs of the session, and the runs that several promises are told of."""
+"""One real Prefect server for all whole runs of the session, and a run that several promises are told of."""
 
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
 from unittest import mock
 
 import pytest
-from whole_runs import Api, many_files
+from whole_runs import Api, Release, many_files, rides_toml, run
 
 
 @pytest.fixture(scope="session")
@@ -26,23 +25,23 @@ def api(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def connected(api):
-    """What runs in this process, or is started by it, talks to the session's server; afterwards nothing does."""
-    import logging
-
-    import prefect.context
-    from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
-
-    with ExitStack() as stack:
-        stack.enter_context(mock.patch.dict(os.environ, api.environment))
-        updates = {PREFECT_API_URL: api.url, PREFECT_HOME: api.home}
-        stack.enter_context(temporary_settings(updates=updates))
-        # Threads that Prefect started earlier have no context of ours.
-        stack.enter_context(prefect.context._temporary_global_settings_context(prefect.context.get_settings_context()))
+    """What a module's tests run, here or as a process, talks to the session's server."""
+    with api.connected():
         yield api
-        logging.disable(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
     """A folder of CSV files, one of public rows and one for each shard of private rows."""
     return many_files(tmp_path_factory.mktemp("many"))
+
+
+@pytest.fixture(scope="session")
+def release(api, files, tmp_path_factory):
+    """A seeded run over many files, by one worker, in which nothing is held back. Only to be read."""
+    from schemas.config import load
+
+    folder = tmp_path_factory.mktemp("release")
+    config = load(rides_toml(folder / "rides.toml", str(files / "*.csv"), simulation={"noise_seed": 11}))
+    with api.connected():
+        return Release(config, folder / "work", run(config, folder / "work", workers=1))

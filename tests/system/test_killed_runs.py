@@ -25,13 +25,6 @@ def killed(connected, files, tmp_path_factory):
     return runs
 
 
-@pytest.fixture(scope="module")
-def undisturbed(killed, tmp_path_factory):
-    """The seeded run with one worker, in a work folder of its own: that folder and the summary."""
-    work = tmp_path_factory.mktemp("undisturbed")
-    return work, run(load(killed["seeded"].config), work, workers=1)
-
-
 @pytest.mark.parametrize("name", ["seeded", "system"])
 def test_the_kill_came_in_the_middle(killed, name):
     assert killed[name].process.returncode == -9
@@ -39,20 +32,18 @@ def test_the_kill_came_in_the_middle(killed, name):
     assert not (killed[name].work / "runs").exists()
 
 
-def test_a_killed_run_goes_on_and_learns_what_an_undisturbed_one_learns(killed, undisturbed):
-    work, summary = undisturbed
+def test_a_killed_run_goes_on_and_learns_what_an_undisturbed_one_learns(killed, release):
     once = killed["seeded"]
     again = run(load(once.config), once.work)
     assert {name: reports(once.work)[name] for name in once.kept} == once.kept
-    assert learned(once.work, again) == learned(work, summary)
+    assert learned(once.work, again) == learned(release.work, release.summary)
 
 
 @pytest.mark.parametrize("workers", [2, 4])
-def test_any_number_of_workers_sends_the_same_reports(killed, undisturbed, tmp_path, workers):
-    work, summary = undisturbed
-    again = run(load(killed["seeded"].config), tmp_path, workers=workers)
-    assert learned(tmp_path, again) == learned(work, summary)
-    ours, theirs = (sorted(data for _, _, data in reports(w).values()) for w in (tmp_path, work))
+def test_any_number_of_workers_sends_the_same_reports(release, tmp_path, workers):
+    again = run(release.config, tmp_path, workers=workers)
+    assert learned(tmp_path, again) == learned(release.work, release.summary)
+    ours, theirs = (sorted(data for _, _, data in reports(w).values()) for w in (tmp_path, release.work))
     assert ours == theirs
 
 

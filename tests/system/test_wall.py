@@ -6,10 +6,9 @@ import shutil
 
 import pytest
 from chain import Chain
-from whole_runs import learned, rides_toml, run
+from whole_runs import learned
 
 from flows import calls
-from schemas.config import load
 from storage.store import Store
 from tasks.checkpoint import Aside
 from tasks.report import read_facts, report
@@ -17,15 +16,19 @@ from tasks.timeline import Timeline
 
 pytestmark = pytest.mark.server
 
-OF_ITS_TIME = ("created", "steps", "peak_rss_mb", "command")
+OF_ITS_TIME = ("created", "steps", "seconds", "peak_rss_mb", "command")
 
 
-@pytest.fixture(scope="module")
-def release(connected, files, tmp_path_factory):
-    """A run in which nothing is held back: the store, its configuration, the summary."""
-    folder = tmp_path_factory.mktemp("release")
-    config = load(rides_toml(folder / "rides.toml", str(files / "*.csv"), simulation={"noise_seed": 11}))
-    return Store(folder / "work"), config, run(config, folder / "work")
+def digests_of(chain):
+    """Every digest of what the curator makes of public rows and reports."""
+    made = (chain.scaled, chain.published, chain.totals, chain.model)
+    return {
+        (record.step, part): manifest.digest for record in made for part, manifest in record.parts.items()
+    }
+
+
+def timeless(facts):
+    return {key: value for key, value in facts.items() if key not in OF_ITS_TIME}
 
 
 def page_of(chain, checked):
@@ -40,38 +43,31 @@ def page_of(chain, checked):
         "scores": None,
     }
     call = calls.report(chain.terms, chain.protocol, **done)
-    return report.fn(chain.store, **call, timeline=Aside(Timeline()), command=Aside(""))
+    return report.fn(chain.store, **call, timeline=Aside(Timeline()), command=Aside(""))["page"]
 
 
 def test_a_release_has_no_simulation(release):
-    store, _, summary = release
-    assert not store.zone("simulation").exists()
-    assert summary["metrics"] == {}
-    assert summary["n_test"] == 0
+    assert not (release.work / "simulation").exists()
+    assert release.summary["metrics"] == {}
+    assert release.summary["n_test"] == 0
 
 
 def test_the_curator_does_all_their_steps_again_without_the_holders(release, tmp_path):
-    store, config, summary = release
-    before = Chain(store, config)
+    store = Store(shutil.copytree(release.work, tmp_path / "work"))
+    before, after = Chain(store, release.config), Chain(store, release.config)
     by_step = {record.step: record for _, record in store.records()}
-    names = ("scaled", "published", "totals", "model")
-    digests = {name: {p: m.digest for p, m in getattr(before, name).parts.items()} for name in names}
-    facts = read_facts(store, by_step["report"]["page"]).to_dict()
-    after = Chain(store, config)
     for name in ("raw", "ingested", "held", "reports"):
         after.__dict__[name] = getattr(before, name)
+    digests, facts = digests_of(before), read_facts(store, by_step["report"]["page"]).to_dict()
 
     store.zone("holders").rename(tmp_path / "elsewhere")
-    for record in ("scale", "partition", "aggregate", "prune", "report"):
-        shutil.rmtree(store.zone("curator") / record)
+    for step in ("scale", "partition", "aggregate", "prune", "report"):
+        shutil.rmtree(store.zone("curator") / step)
     shutil.rmtree(store.zone("public") / "scale")
 
     page = page_of(after, by_step["validate"])
-    again = {name: {p: m.digest for p, m in getattr(after, name).parts.items()} for name in names}
-    assert again == digests
-    now = read_facts(store, page).to_dict()
-    assert {k: v for k, v in now.items() if k not in OF_ITS_TIME} == {
-        k: v for k, v in facts.items() if k not in OF_ITS_TIME
-    }
-    assert store.file(after.model["model"], "model.json").read_bytes() == learned(store.root, summary)[1]
+    assert digests_of(after) == digests
+    assert timeless(read_facts(store, page).to_dict()) == timeless(facts)
+    model = store.file(after.model["model"], "model.json")
+    assert model.read_bytes() == learned(release.work, release.summary)[1]
     assert not store.zone("holders").exists()

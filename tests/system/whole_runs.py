@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from chain import rides
 
@@ -50,6 +54,35 @@ class Api:
     def environment(self) -> dict[str, str]:
         """What a process needs to talk to it."""
         return {"PREFECT_API_URL": self.url, "PREFECT_HOME": str(self.home)}
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """What runs in this process, or is started by it, talks to this server; afterwards nothing does."""
+        import prefect.context
+        from prefect.events.worker import EventsWorker
+        from prefect.settings import (
+            PREFECT_API_URL,
+            PREFECT_HOME,
+            PREFECT_LOGGING_TO_API_ENABLED,
+            temporary_settings,
+        )
+
+        updates = {
+            PREFECT_API_URL: self.url,
+            PREFECT_HOME: self.home,
+            PREFECT_LOGGING_TO_API_ENABLED: False,  # runs of the installed command do send their logs
+        }
+        with ExitStack() as stack:
+            stack.enter_context(mock.patch.dict(os.environ, self.environment))
+            stack.enter_context(temporary_settings(updates=updates))
+            # Threads that Prefect started earlier have no context of ours.
+            settings = prefect.context.get_settings_context()
+            stack.enter_context(prefect.context._temporary_global_settings_context(settings))
+            try:
+                yield
+            finally:
+                EventsWorker.drain_all()
+                logging.disable(logging.NOTSET)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """The answer to a question. Raises urllib.error.HTTPError."""
@@ -102,7 +135,9 @@ def steps(summary: dict[str, Any], state: str) -> set[str]:
     return {step["name"] for step in summary["steps"] if step["state"] == state}
 
 
-def start(*words: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None) -> subprocess.Popen[str]:
+def start(
+    *words: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.Popen[str]:
     """Begin the installed command."""
     return subprocess.Popen(
         [COMMAND, *map(str, words)],
@@ -158,6 +193,15 @@ def rides_toml(path: Path, files: str, **tables: dict[str, Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+@dataclass(frozen=True)
+class Release:
+    """A run that is over: its configuration, work folder and summary."""
+
+    config: Any
+    work: Path
+    summary: dict[str, Any]
 
 
 @dataclass

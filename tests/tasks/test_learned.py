@@ -172,6 +172,24 @@ def test_the_words_of_a_path_lead_every_row_to_its_own_cell_and_no_other():
     assert path_words(model, 0, {}) == ()
 
 
+def test_of_several_bounds_on_one_column_the_tightest_are_said():
+    encoding = Encoding((NumericFeature("miles", 0.0, 16.0),))
+    tree = Partition.of(
+        [0, 0, -1, -1, 0, -1, -1],
+        [0.5, 0.25, 0, 0, 0.75, 0, 0],
+        [1, 2, -1, -1, 5, -1, -1],
+        [4, 3, -1, -1, 6, -1, -1],
+    )
+    model = model_of(encoding, tree, np.full((4, 2), 500))
+    said = [path_words(model, int(node), {}) for node in tree.leaves]
+    assert said == [
+        ("miles up to 4",),
+        ("miles above 4 to 8",),
+        ("miles above 8 to 12",),
+        ("miles above 12",),
+    ]
+
+
 def test_codes_are_called_by_their_names_where_they_have_some():
     encoding = Encoding((CategoricalFeature("area", (8, 76)),))
     tree = Partition.of([1, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])

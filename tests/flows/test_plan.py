@@ -1,0 +1,141 @@
+"""The plan says what a run would find, what it would compute and why, and what it would spend; and it leaves no trace."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from chain import Chain, rides, rides_config
+
+from flows.plan import plan_of, show_plan
+from storage.store import Store
+from tasks.timeline import STEPS
+
+ORDER = [step for step in STEPS if step != "source"]
+"""The steps of a run on files of one's own."""
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A finished run. Only to be read: `copied` is for tests that break it."""
+    folder = tmp_path_factory.mktemp("planned")
+    path = rides(folder / "rides.csv", 400, seed=1)
+    chain = Chain(Store(folder / "work"), rides_config(path))
+    assert chain.page
+    return chain
+
+
+@pytest.fixture
+def copied(done, tmp_path):
+    """The finished run in a work folder of the test's own."""
+    shutil.copytree(done.store.root, tmp_path / "work")
+    return tmp_path / "work"
+
+
+def states(config, work):
+    """Step to state, in the order in which the plan tells them."""
+    return {line["name"]: line["state"] for line in plan_of(config, work)}
+
+
+def reasons(config, work):
+    return {line["name"]: line["why"] for line in plan_of(config, work)}
+
+
+def everything_in(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_a_finished_run_is_all_cached_and_spends_nothing(done, capsys):
+    assert states(done.config, done.store.root) == dict.fromkeys(ORDER, "cached")
+    show_plan(done.config, done.store.root, as_json=False)
+    assert "no holder would be asked: nothing is spent" in capsys.readouterr().out
+
+
+def test_before_the_first_run_one_step_is_computed_and_the_others_depend_on_it(done, tmp_path, capsys):
+    lines = plan_of(done.config, tmp_path / "new")
+    assert lines[0] == {"name": "ingest", "state": "compute", "why": "nothing is in the work folder yet"}
+    assert [line["name"] for line in lines] == ORDER
+    assert {(line["state"], line["why"]) for line in lines[1:]} == {("depends", "on ingest")}
+    show_plan(done.config, tmp_path / "new", as_json=False)
+    assert "each holder asked would spend epsilon 2, once" in capsys.readouterr().out
+
+
+def test_a_simulated_set_begins_with_its_source(trips, tmp_path):
+    lines = plan_of(trips.config, tmp_path / "new")
+    assert [line["name"] for line in lines] == list(STEPS)
+    assert lines[0] == {"name": "source", "state": "compute", "why": "nothing is in the work folder yet"}
+
+
+def test_a_plan_writes_nothing(done, tmp_path):
+    before = everything_in(done.store.root)
+    plan_of(done.config, done.store.root)
+    plan_of(rides_config(*done.config.dataset.path, seed=8), done.store.root)
+    # The work folder's own time changes: whether it can be written is tried.
+    assert everything_in(done.store.root) == before
+    plan_of(done.config, tmp_path / "new")
+    (tmp_path / "empty").mkdir()
+    plan_of(done.config, tmp_path / "empty")
+    assert not (tmp_path / "new").exists()
+    assert not any((tmp_path / "empty").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changes", "first", "why"),
+    [
+        ({"privacy": {"epsilon": 1.0}}, "partition", "changed: epsilon"),
+        ({"model": {"depth": 2}}, "partition", "changed: depth"),
+        ({"model": {"prune": "none"}}, "prune", "changed: prune"),
+        ({"evaluation": {"redraws": 4}}, "evaluate", "changed: evaluation.redraws"),
+    ],
+)
+def test_a_parameter_changed_says_so_and_only_what_is_below_depends_on_it(done, changes, first, why):
+    config = rides_config(*done.config.dataset.path, **changes)
+    found, said = states(config, done.store.root), reasons(config, done.store.root)
+    below = ORDER.index(first)
+    assert said[first] == why
+    assert {found[name] for name in ORDER[:below]} == {"cached"}
+    assert found[first] == "compute"
+    assert "cached" not in {found[name] for name in ORDER[below:]}
+
+
+def test_a_file_changed_is_read_again(done, tmp_path):
+    other = rides(tmp_path / "other.csv", 400, seed=2)
+    said = reasons(rides_config(other), done.store.root)
+    assert said["ingest"].startswith("changed: ")
+    assert "raw" in said["ingest"]
+
+
+def test_an_artifact_that_went_or_was_damaged_is_named_as_the_reason(done, copied):
+    model = copied / done.model["model"].path / "model.json"
+    whole = model.read_bytes()
+    model.write_bytes(whole[:-1] + b"!")
+    assert reasons(done.config, copied)["prune"] == "its artifact is damaged"
+    model.unlink()
+    assert reasons(done.config, copied)["prune"] == "its artifact is missing"
+    assert states(done.config, copied)["aggregate"] == "cached"
+    model.write_bytes(whole)
+    assert set(states(done.config, copied).values()) == {"cached"}
+
+
+def test_shards_that_have_not_reported_are_counted_and_their_epsilon_announced(done, copied, capsys):
+    for record in (copied / "holders" / "perturb").glob("*.json"):
+        record.unlink()
+    said = reasons(done.config, copied)
+    n = len(done.reports)
+    assert said["perturb"] == f"{n} of {n} shards have not reported"
+    assert said["aggregate"] == "on perturb"
+    show_plan(done.config, copied, as_json=True)
+    assert json.loads(capsys.readouterr().out)["epsilon_to_spend"] == 2.0
+
+
+def test_as_json_a_plan_is_one_object(done, capsys):
+    show_plan(done.config, done.store.root, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["name"], told["epsilon_to_spend"]) == ("rides", 0.0)
+    assert [step["name"] for step in told["steps"]] == ORDER
+
+
+def test_a_run_without_evaluation_plans_none(done, tmp_path):
+    config = rides_config(*done.config.dataset.path, evaluate=False)
+    assert "evaluate" not in states(config, tmp_path / "new")
