@@ -72,7 +72,7 @@ def _send_last_logs() -> None:
     """Prefect sends its log in batches: the last one needs the server that is about to stop."""
     handlers = sys.modules.get("prefect.logging.handlers")
     if handlers is not None:
-        handlers.APILogHandler.flush()
+        handlers.APILogWorker.drain_all(timeout=5)
 
 
 def _show(summary: dict[str, Any], *, temporary: bool) -> None:

@@ -170,7 +170,9 @@ def parse(raw: dict[str, Any], *, source: str = "configuration", folder: Path | 
         faults += [
             _in_words(problem, raw)
             for problem in fault.errors(include_url=False)
-            if is_named or problem["type"] != "missing" or problem["loc"][0] != "dataset"
+            if is_named
+            or problem["loc"][:1] != ("dataset",)
+            or problem["type"] not in ("missing", "value_error")
         ]
     if not faults:
         return config

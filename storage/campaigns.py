@@ -7,6 +7,7 @@ The curator's side (`curator/campaigns/<name>`) has the protocol, the terms and 
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -106,7 +107,12 @@ class Campaign:
 
     def ask(self, digests: Mapping[str, str]) -> None:
         """Keep that the holders of these files are asked now. Written before any of them reports."""
-        self.store.replace(self._holders / "files.json", json.dumps(self.asked() | dict(digests)).encode())
+        self._holders.mkdir(parents=True, exist_ok=True)
+        with (self._holders / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # of two runs with different new files neither may lose its own
+            self.store.replace(
+                self._holders / "files.json", json.dumps(self.asked() | dict(digests)).encode()
+            )
 
     def answered(self, digests: Iterable[str]) -> NDArray[np.uint64]:
         """Hashes of the holders who answer through the files with these digests, sorted."""

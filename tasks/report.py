@@ -80,12 +80,11 @@ def report(
     store = draft.store
     published, learned = read_protocol(store, protocol), read_model(store, model)
     names = config.dataset.names
-    cells = cells_of(
-        learned, read_totals(store, totals, published), public_counts(store, scaled, published), names
-    )
+    received = read_totals(store, totals, published)
+    cells = cells_of(learned, received, public_counts(store, scaled, published), names)
     facts = Facts(
         **_identity(config, command.value),
-        **_privacy(config, published, held["n_private"], form),
+        **_privacy(config, published, received.n_private, form),
         **_scored(store, scores),
         checks=read_checks(store, checks),
         rows=_rows(config, ingested, held, fitted),
@@ -98,7 +97,7 @@ def report(
         positive=None
         if published.positive is None
         else class_name(published.target, published.positive, names),
-        n_private=held["n_private"],
+        n_private=received.n_private,  # in a campaign more than this run asked
         n_public=fitted["n_public"],
         n_test=held["n_test"],
         n_features=fitted["n_features"],

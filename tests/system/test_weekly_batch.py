@@ -13,10 +13,11 @@ from ldptree.errors import BudgetError, ProtocolMismatch
 pytestmark = pytest.mark.server
 
 
+CAMPAIGN = {"campaign": {"name": "rides-2026"}, "evaluate": False, "simulation": {"noise_seed": None}}
+
+
 def config(*files, **dataset):
-    return rides_config(
-        *files, dataset=dataset, campaign={"name": "rides-2026"}, evaluate=False, simulation={}
-    )
+    return rides_config(*files, dataset=dataset, **CAMPAIGN)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +69,9 @@ def test_a_file_that_changed_is_refused(weeks):
 def test_other_terms_are_refused(weeks):
     work, files, _ = weeks
     before = reports(work)
-    changed = config(*files).model_copy(update={"privacy": {"epsilon": 3.0}})
+    changed = rides_config(*files, privacy={"epsilon": 3.0}, **CAMPAIGN)
     with pytest.raises(ProtocolMismatch, match=r"published with another privacy\.epsilon"):
-        run(type(changed).model_validate(changed.model_dump()), work)
+        run(changed, work)
     assert reports(work) == before
 
 

@@ -6,8 +6,8 @@ import errno
 import os
 
 import pytest
-
 from chain import Chain, rides, rides_config
+
 from ldptree.errors import ConfigError, LdptreeError
 from schemas.manifest import FileEntry, MadeBy, Manifest
 from storage.store import Store
@@ -134,7 +134,7 @@ def test_an_unexpected_fault_on_private_rows_keeps_its_words_with_them(store, ho
     (details,) = (store.zone(home) / "faults").iterdir()
     assert details.relative_to(store.root).as_posix() in str(fault)
     assert "Jane Doe" in details.read_text()
-    assert [p for p in store.root.rglob("half")] == []
+    assert list(store.root.rglob("half")) == []
 
 
 def test_an_unexpected_fault_of_the_curators_is_shown_as_it_is(store):
