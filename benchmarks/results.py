@@ -1,6 +1,6 @@
 """Print the table of docs/results.md: every finished run of a work folder, as its files say it.
 
-.venv/bin/python docs/results.py WORK
+.venv/bin/python benchmarks/results.py WORK
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 
@@ -81,7 +80,7 @@ def test_ctrl_c_while_the_server_starts_ends_the_run_and_the_server(tmp_path):
     process = start("run", config, "--work", work)
     (server,) = until("the temporary server", lambda: server_of(work))
     interrupted(process)
-    until("the server's end", lambda: not os.path.exists(f"/proc/{server}"))
+    until("the server's end", lambda: not Path(f"/proc/{server}").exists())
 
 
 def test_ctrl_c_in_the_middle_of_a_run_ends_it(files, tmp_path):

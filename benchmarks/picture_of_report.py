@@ -1,6 +1,6 @@
 """Take docs/images/report.png anew: the top of a run's page, as Chromium shows it.
 
-.venv/bin/python docs/images/picture_of_report.py work/runs/RUN/report.html
+.venv/bin/python benchmarks/picture_of_report.py work/runs/RUN/report.html
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from PIL import Image
 
 WIDTH, HEIGHT = 1280, 1400
 COLOURS = 96
-OUT = Path(__file__).with_name("report.png")
+OUT = Path(__file__).parent.parent / "docs" / "images" / "report.png"
 
 
 def main(page: str) -> None:
@@ -26,7 +26,7 @@ def main(page: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         shot = Path(folder) / "shot.png"
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"]
-        subprocess.run(  # noqa: S603 - our own arguments
+        subprocess.run(
             [
                 browser,
                 *options,
