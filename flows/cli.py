@@ -220,18 +220,20 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     the rest; 130 where it was interrupted.
     """
     words = sys.argv[1:] if arguments is None else arguments
+    code: Any = 0
     try:
-        app(words, standalone_mode=True, prog_name="ldptree")
+        app(words, standalone_mode=True)
     except LdptreeError as fault:
         if "--debug" in words:
             import traceback
 
             traceback.print_exc()
         typer.echo(f"ldptree: {fault}", err=True)
-        sys.exit(fault.exit_code)
+        code = fault.exit_code
+        _let_go(fault)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        code = 1
     except Exception as fault:
         # An unexpected fault may quote a value from the data: it is named by its kind only.
         if "--debug" in words:
@@ -242,13 +244,22 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         typer.echo(
             f"ldptree: stopped by an unexpected {type(fault).__name__}. This is a fault of ldptree.", err=True
         )
-        sys.exit(1)
+        code = 1
+        _let_go(fault)
     except SystemExit as end:
-        if end.code == INTERRUPTED:
+        code = end.code
+        if code == INTERRUPTED:
             on = " Finished steps stand; the same command goes on from there." if words[:1] == ["run"] else ""
             typer.echo(f"ldptree: interrupted.{on}", err=True)
-        raise
-    sys.exit(0)
+        _let_go(end)
+    sys.exit(code)
+
+
+def _let_go(fault: BaseException | None) -> None:
+    """Let go of what the calls that failed held: an open DuckDB that outlives them fills the terminal with its own words."""
+    while fault is not None:
+        fault.__traceback__ = None
+        fault = fault.__cause__ or fault.__context__
 
 
 def print_json(value: Any) -> None:

@@ -145,6 +145,7 @@ class _kept_in_zone:  # noqa: N801 - reads as a clause of the with statement
         return None
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: object) -> None:
+        _forget_locals(fault)
         if not isinstance(fault, Exception) or isinstance(fault, LdptreeError):
             return
         message = None
@@ -168,6 +169,13 @@ class _kept_in_zone:  # noqa: N801 - reads as a clause of the with statement
             clean.__suppress_context__ = True
             fault.__traceback__ = None
             raise clean
+
+
+def _forget_locals(fault: BaseException | None) -> None:
+    """Let go of what the frames of a fault hold: rows, and connections that must not stay open while Prefect keeps the fault."""
+    while fault is not None:
+        traceback.clear_frames(fault.__traceback__)
+        fault = fault.__cause__ or fault.__context__
 
 
 def _plain(value: Any) -> Any:

@@ -98,7 +98,7 @@ def told(api, connected, tmp_path_factory):
     config = rides_toml(
         folder / "rides.toml",
         str(planted),
-        dataset={"holder": "person", "drop": [], "types": {"hour": "number"}, "on_bad_rows": "quarantine"},
+        dataset={"holder": "person", "drop": [], "on_bad_rows": "quarantine"},
         evaluation={"redraws": 2},
         model={"depth": 2},
     )
