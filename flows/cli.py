@@ -222,7 +222,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     words = sys.argv[1:] if arguments is None else arguments
     code: Any = 0
     try:
-        app(words, standalone_mode=True)
+        app(words, standalone_mode=True, prog_name="ldptree")
     except LdptreeError as fault:
         if "--debug" in words:
             import traceback

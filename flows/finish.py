@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,17 +34,15 @@ def finish(
     facts = read_facts(store, page)
     run = _run_folder(store)
     for manifest, name in ((page, "report.html"), (model, "model.json"), (protocol, "protocol.json")):
-        shutil.copyfile(store.file(manifest, name), run / name)
-    (run / "tables.json").write_text(json.dumps(_tables(config, facts, by_step), indent=1))
-    (run / "records.json").write_text(
-        json.dumps(sorted({f"{r.home}/{r.step}/{r.key}.json" for r in records}), indent=1)
-    )
+        store.replace(run / name, store.file(manifest, name).read_bytes())
+    _write(store, run / "tables.json", _tables(config, facts, by_step))
+    _write(store, run / "records.json", sorted({f"{r.home}/{r.step}/{r.key}.json" for r in records}))
     summary = summary_of(config, facts, timeline, by_step) | {
         "run": run.name,
         "report": str(run / "report.html"),
         "model": str(run / "model.json"),
     }
-    (run / "run.json").write_text(json.dumps(summary, indent=1))
+    _write(store, run / "run.json", summary)
     build(store, _all_runs(store))
     _show_in_prefect(facts, summary)
     return summary
@@ -60,10 +57,8 @@ def stop_where_failed(
         return
     facts = failed_facts(store, config, ingested, checked, timeline, command)
     run = _run_folder(store)
-    (run / "report.html").write_text(render(facts))
-    (run / "records.json").write_text(
-        json.dumps([f"{r.home}/{r.step}/{r.key}.json" for r in (ingested, checked)], indent=1)
-    )
+    store.replace(run / "report.html", render(facts).encode())
+    _write(store, run / "records.json", [f"{r.home}/{r.step}/{r.key}.json" for r in (ingested, checked)])
     create_markdown_artifact(summary_markdown(facts), key="run-summary", description=facts.title)
     names = "\n  ".join(f"{check['zone']} rows: {check['name']}" for check in failed)
     raise DataError(
@@ -140,6 +135,11 @@ def _all_runs(store: Store) -> list[RunTables]:
                 RunTables(path.parent.name, folder, content["facts"], content["nodes"], content["classes"])
             )
     return runs
+
+
+def _write(store: Store, path: Path, value: Any) -> None:
+    """JSON, whole or not at all: a later run reads it."""
+    store.replace(path, json.dumps(value, indent=1).encode())
 
 
 def _run_folder(store: Store) -> Path:

@@ -20,7 +20,7 @@ from flows.shards import progress_shown
 from schemas.config import RunConfig
 from storage.store import Store
 from tasks.aggregate import aggregate
-from tasks.checkpoint import Aside
+from tasks.checkpoint import Aside, kept_in_zone
 from tasks.evaluate import evaluate
 from tasks.ingest import ingest
 from tasks.partition import partition
@@ -58,7 +58,7 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
         The run's summary, as `ldptree run --json` prints it.
     """
     store, timeline = Store(work), Timeline()
-    with in_use(store.root), timeline.listening():
+    with kept_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():
         terms = Terms.of(store, config)
         raw = terms.in_order(raw_files(store, terms.dataset, config.seed))
         ingested = ingest(store, **calls.ingest(terms, raw, public_files(store, terms.dataset)))

@@ -50,7 +50,7 @@ _OTHER_FORMATS = {
     b"\x28\xb5\x2f\xfd": "zstd-compressed. Unpack it, or use gzip",
     b"\xff\xfe": "UTF-16 text. Save it as UTF-8",
     b"\xfe\xff": "UTF-16 text. Save it as UTF-8",
-    b"<": "HTML or XML. Was a web page saved in place of the data?",
+    b"<": "HTML or XML, perhaps a web page saved in place of the data",
     b"{": "JSON. Convert it to CSV or Parquet",
 }
 # What DuckDB's reject table calls a fault, and what we call it.

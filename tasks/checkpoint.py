@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import os
 import secrets
 import time
 import traceback
@@ -107,7 +108,7 @@ class StepTask:
         began = time.monotonic()
         with (
             progress.watch(self.step.name),
-            _kept_in_zone(store, self.step.name, place.home),
+            kept_in_zone(store, self.step.name, place.home),
             store.draft(place) as draft,
         ):
             facts = self.work(draft, **arguments)
@@ -133,12 +134,15 @@ class StepTask:
         return futures
 
 
-class _kept_in_zone:  # noqa: N801 - reads as a clause of the with statement
-    """Turn what a step did not expect into one safe message; the whole story of a holders' fault stays in their zone."""
+class kept_in_zone:  # noqa: N801 - reads as a clause of the with statement
+    """Turn what nobody expected of `what` (a step, or the run) into one safe message, or say that the disk is full.
 
-    def __init__(self, store: Store, step: str, home: Zone) -> None:
+    The whole story of a holders' fault stays in their zone.
+    """
+
+    def __init__(self, store: Store, what: str, home: Zone) -> None:
         self.store = store
-        self.step = step
+        self.what = what
         self.home = home
 
     def __enter__(self) -> None:
@@ -149,17 +153,17 @@ class _kept_in_zone:  # noqa: N801 - reads as a clause of the with statement
         if not isinstance(fault, Exception) or isinstance(fault, LdptreeError):
             return
         message = None
-        if isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EDQUOT):
+        if _is_disk_full(fault):
             message = (
-                f"{self.step}: no space left on the disk of {self.store.root}. "
+                f"{self.what}: no space left on the disk of {self.store.root}. "
                 "Free some (`ldptree gc` helps) and run the same command: it goes on from there."
             )
         elif self.home in ("holders", "simulation"):
-            message = f"{self.step}: stopped by an unexpected {type(fault).__name__}"
+            message = f"{self.what}: stopped by an unexpected {type(fault).__name__}"
             folder = self.store.zone(self.home) / "faults"
             with suppress(OSError):
                 folder.mkdir(parents=True, exist_ok=True)
-                path = folder / f"{self.step}-{secrets.token_hex(4)}.txt"
+                path = folder / f"{self.what}-{secrets.token_hex(4)}.txt"
                 path.write_text("".join(traceback.format_exception(fault)))
                 message += f" (details in {path.relative_to(self.store.root)})"
             message += "."
@@ -169,6 +173,12 @@ class _kept_in_zone:  # noqa: N801 - reads as a clause of the with statement
             clean.__suppress_context__ = True
             fault.__traceback__ = None
             raise clean
+
+
+def _is_disk_full(fault: Exception) -> bool:
+    if isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return os.strerror(errno.ENOSPC) in str(fault)  # DuckDB's faults have no number
 
 
 def _forget_locals(fault: BaseException | None) -> None:

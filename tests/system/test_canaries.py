@@ -174,6 +174,13 @@ def test_no_canary_is_on_the_terminal(told, mode):
     assert not any(found(CANARIES, *printed).values())
 
 
+def test_without_debug_a_failed_run_says_one_thing(told):
+    lines = (told["plain"].out / "stderr.txt").read_text().splitlines()
+    messages = [line for line in lines if line.startswith("ldptree: ")]
+    assert len(messages) == sum(code != 0 for code in told["plain"].codes.values())
+    assert not [line for line in lines if "Traceback" in line or "leaked" in line]
+
+
 def test_no_canary_is_in_prefects_database_results_or_logs(told, api):
     assert (api.home / "prefect.db").exists()
     assert not any(found(CANARIES, api.home).values())

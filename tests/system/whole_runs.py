@@ -92,6 +92,11 @@ class Api:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.loads(answer.read() or b"null")
 
+    def get(self, path: str) -> Any:
+        """What stands under an address. Raises urllib.error.HTTPError."""
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=30) as answer:
+            return json.loads(answer.read())
+
     def refusal(self, path: str, body: dict[str, Any]) -> int:
         """The HTTP status of a question that is refused."""
         try:
@@ -99,11 +104,6 @@ class Api:
         except urllib.error.HTTPError as refused:
             return refused.code
         return 200
-
-    def flow_run(self, name: str) -> dict[str, Any]:
-        """A flow run by its name."""
-        (found,) = self.post("/flow_runs/filter", {"flow_runs": {"name": {"any_": [name]}}})
-        return found
 
     def states(self, run: str, n_tasks: int) -> dict[str, str]:
         """Step to state name, once all `n_tasks` task runs of a flow run are over; of a mapped step its only state."""
