@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -139,6 +140,7 @@ def start_ui(work: Path, port: int) -> int:
     url = f"http://127.0.0.1:{port}/api"
     settings: Mapping[str, str] = os.environ | environment(work) | {"PREFECT_SERVER_UI_API_URL": url}
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended politely either way
     with address_stated(work, url):
         process = subprocess.Popen(  # noqa: S603 - our own interpreter
             command, env=dict(settings), stdout=subprocess.DEVNULL

@@ -101,8 +101,9 @@ class DatasetSpec(BaseModel):
     expect: str | None = Field(default=None, min_length=1)
 
     def without_words(self) -> DatasetSpec:
-        """The data set as its rows know it: what only the page says of it is no part of any step's key."""
-        return self.model_copy(update={"title": "", "noun": "row", "nouns": "rows", "names": {}})
+        """The data set as its rows know it: what only the page says of it, and where its files lie, is no part of a key."""
+        page = {"title": "", "noun": "row", "nouns": "rows", "names": {}}
+        return self.model_copy(update=page | {"path": (), "rows": None, "expect": None})
 
     @property
     def rule(self) -> PublicRule:

@@ -32,6 +32,7 @@ from ldptree.totals import Totals
 from schemas.config import EvaluateConfig
 from schemas.manifest import Manifest
 from storage import tables
+from storage.digests import Hasher
 from storage.store import Draft, Store
 from tasks import progress
 from tasks.checkpoint import step
@@ -72,7 +73,8 @@ def evaluate(
         raise DataError(
             "no held-back row has a declared label: nothing can be scored. Raise dataset.test_fraction, or set evaluate = false."
         )
-    shards = store.files(train)
+    # Shards are named under the holders' key: in the order of what they hold, every work folder draws the same rows.
+    shards = sorted(store.files(train), key=Hasher().of_file)
     public = public_counts(store, scaled, published)
     exact = _exact_counts(shards, published)
     progress.advance(0.2)
