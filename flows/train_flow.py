@@ -5,16 +5,15 @@ called with in `calls`.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from prefect import flow, unmapped
-from prefect.runtime import flow_run
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows import calls
 from flows.campaign import Terms
 from flows.finish import finish, stop_where_failed
+from flows.naming import run_name, tag_run
 from flows.provenance import in_use
 from flows.shards import progress_shown
 from schemas.config import RunConfig
@@ -37,14 +36,6 @@ RUNNER: Any = ThreadPoolTaskRunner(max_workers=2)
 """Threads: numpy, numba, polars and duckdb release the GIL."""
 
 
-def run_name() -> str:
-    """What a run is called in the UI and in the work folder: name, epsilon, when."""
-    config: Any = flow_run.parameters["config"]
-    if not isinstance(config, RunConfig):
-        config = RunConfig.model_validate(config)
-    return f"{config.name}-eps{config.privacy.epsilon:g}-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
-
-
 @flow(name="train", flow_run_name=run_name, task_runner=RUNNER)
 def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str, Any]:
     """Learn a tree from private rows that nobody sees.
@@ -57,6 +48,7 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
     Returns:
         The run's summary, as `ldptree run --json` prints it.
     """
+    tag_run(config)
     store, timeline = Store(work), Timeline()
     with kept_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():
         terms = Terms.of(store, config)

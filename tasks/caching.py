@@ -65,11 +65,9 @@ def as_task(step: StepTask) -> Task[..., Record]:
         return step.fn(store, **arguments)
 
     run.__doc__ = step.work.__doc__
-    home = step.step.home
     return task(
         name=step.step.name,
         version=step.step.version,
-        tags=[home] if isinstance(home, str) else [],
         cache_policy=ArtifactPolicy(step=step.step),
         persist_result=True,
         result_serializer="json",

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -140,6 +139,8 @@ def duplicates(train: Sequence[Path], test: Sequence[Path]) -> int:
 
 
 def _hashes(path: Path) -> NDArray[np.uint64]:
+    import polars as pl
+
     return pl.read_parquet(path).hash_rows(seed=0).to_numpy()
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from schemas.dataset import RESERVED, DatasetSpec
 from schemas.expectations import Expectation, Suite, check_columns, suite_of
@@ -34,6 +33,8 @@ SHOWN_VALUES = 3
 
 def check_public(paths: Sequence[Path], suite: Suite, docs: Path) -> list[Check]:
     """The outcome of each expectation on public rows, with what was found; Data Docs are written to `docs`."""
+    import polars as pl
+
     frame = pl.read_parquet(list(paths)).drop(RESERVED).to_pandas()
     askable = [e for e in suite.expectations if e.column is None or e.column in frame.columns]
     results = _validated(frame, [_as_gx(e) for e in askable], "public rows", docs=docs)

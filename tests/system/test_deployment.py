@@ -86,6 +86,7 @@ def test_a_run_triggered_from_outside_completes_and_shows_its_artifacts(api, dep
     assert by_key["run-summary"]["type"] == "markdown"
     assert "private reports" in by_key["run-summary"]["data"]
     assert ended["name"].startswith("weekly-eps2-")
+    assert {"lpct", "eps=2"} <= set(ended["tags"])
     page = folder / "here" / "runs" / ended["name"] / "report.html"
     assert page.as_uri() in by_key["run-page"]["data"]
     assert page.is_file()
