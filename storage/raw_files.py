@@ -34,9 +34,6 @@ BATCH_CELLS = 1 << 24
 ROW = "_row"
 INTERNAL = "_ldptree"
 """The start of the names that queries use inside; no file may use it."""
-ROW = "_row"
-INTERNAL = "_ldptree"
-"""The start of the names that queries use inside; no file may use it."""
 
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
@@ -216,6 +213,12 @@ def guarded(work: Callable[[], Result], file: RawFile) -> Result:
     except (duckdb.Error, pyarrow.ArrowException) as error:
         fault = _in_words(str(error))
     raise DataError(f"{file.name}: {fault}")
+
+
+def batches(file: RawFile, query: str, n_columns: int) -> Generator[Any]:
+    """As `stream`, with a connection of its own: batches for a table of `n_columns`."""
+    with connect([file]) as connection:
+        yield from stream(connection, query, file, batch_rows(n_columns))
 
 
 def rejected_lines(connection: Any, limit: int | None = None) -> list[tuple[int, str, str]]:

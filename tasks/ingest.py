@@ -1,8 +1,9 @@
 """Ingest: raw files to typed Parquet, streamed, each row into its own zone.
 
-The pure part: paths in, Parquet and a summary out. How files are opened is in `storage.raw_files`, how raw columns
-become typed ones in `storage.typed_rows`. Types, ranges and the choice of what is kept come from the spec or from
-public rows; no private row has a say in them.
+The pure part: paths in, Parquet and a summary out. How files are opened is in `storage.raw_files`, which type a column
+has in `storage.column_types`, how a raw value becomes a typed one in `storage.typed_rows`, what happens to rows that do
+not in `storage.bad_rows`. Types, ranges and the choice of what is kept come from the spec or from public rows; no
+private row has a say in them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,29 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.errors import ConfigError, DataError
-from schemas.dataset import RESERVED, ColumnType, DatasetSpec, TypedColumn
+from schemas.dataset import RESERVED, DatasetSpec, TypedColumn
 from schemas.manifest import Manifest
-from schemas.rules import PublicRule
 from storage import raw_files, typed_rows
+from storage.bad_rows import COLUMNS_LISTED, BadRows, FaultList, Kinds
+from storage.column_types import column_types
 from storage.digests import Hasher
+from storage.public_rows import PublicRows, booleans
 from storage.raw_files import RawFile
-from storage.sql import check_predicate, near, quote, shown
+from storage.row_groups import RowGroupWriter
+from storage.sql import check_predicate, near, shown
 from storage.store import Draft
-from storage.typed_rows import ASKED, BAD, FAULT_COLUMN, FAULT_KIND, FAULT_VALUE, PUBLIC, TypedQuery
+from storage.typed_rows import ASKED, BAD, TypedQuery
 from tasks.checkpoint import step
-
-FAULTS_LISTED = 1000
-COLUMNS_LISTED = 10
-_MASK = (1 << 64) - 1
-
-_REMEDIES = {
-    "not a number": 'Correct it, or declare the column a text (types = {{"{column}" = "text"}}).',
-    "not an integer": 'Correct it, or declare the column a number (types = {{"{column}" = "number"}}).',
-    "not true or false": 'Correct it, or declare the column a text (types = {{"{column}" = "text"}}).',
-    typed_rows.LABEL_MISSING: "Fill it in, or leave such rows out with where = '\"{column}\" IS NOT NULL'.",
-    typed_rows.HOLDER_MISSING: "Every row needs its holder. Fill it in.",
-    typed_rows.TOO_WIDE: "Correct it, or widen ranges.",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,10 +98,10 @@ def ingest_files(
     ]
     raw_files.same_columns(files)
     plan = _Plan.of(spec, files, len(paths), seed)
-    faults = faults or holders_dir / "faults.txt"
-    faults.unlink(missing_ok=True)
+    noted = FaultList(faults or holders_dir / "faults.txt")
+    noted.path.unlink(missing_ok=True)
     try:
-        return _write(plan, public_dir, holders_dir, faults)
+        return _write(plan, public_dir, holders_dir, noted)
     except BaseException:
         for folder in (public_dir, holders_dir):
             for part in folder.glob("part-*.parquet"):
@@ -125,9 +116,7 @@ class _Plan:
 
     spec: DatasetSpec
     files: Sequence[RawFile]
-    n_mixed: int
-    """Files whose rows the rule divides; those after them are public whole (rule kind "file")."""
-    seed: int
+    public: PublicRows
     query: TypedQuery
     rule_columns: tuple[str, ...]
 
@@ -151,7 +140,8 @@ class _Plan:
             raise DataError(
                 f"{files[0].name}: {shown(unusable)}: lists, structs and bytes cannot be used. Add to dataset.drop."
             )
-        types = _types(spec, files, n_mixed, seed, read, rule_columns)
+        public = PublicRows(rule=rule, n_mixed=n_mixed, seed=seed)
+        types = column_types(spec, files, public, read, rule_columns)
         derive = {name: text for name, text in spec.derive.items() if name not in spec.drop}
         typed = {column: types[column] for column in kept} | {
             name: spec.types.get(name) or typed_rows.derived_type(text, types, f"dataset.derive.{name}")
@@ -173,15 +163,19 @@ class _Plan:
             public=rule.predicate,
             where=spec.where,
         )
-        return _Plan(
-            spec=spec, files=files, n_mixed=n_mixed, seed=seed, query=query, rule_columns=rule_columns
-        )
+        return _Plan(spec=spec, files=files, public=public, query=query, rule_columns=rule_columns)
 
-    def is_public(self, index: int, batch: Any, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows of a batch of file `index`, with the numbers `rows`, are public. NULL is private."""
-        if self.spec.rule.kind == "predicate":
-            return _bools(batch.column(PUBLIC), missing=False)
-        return _by_number(self.spec.rule, index, self.n_mixed, rows, self.seed)
+    def bad_rows(self, index: int, faults: FaultList) -> BadRows:
+        """The bad rows of file `index`."""
+        file = self.files[index]
+        return BadRows(
+            file=file,
+            index=index,
+            query=self.query,
+            public=self.public,
+            faults=faults,
+            skip_bad_lines=self.spec.on_bad_rows == "quarantine" and file.kind == "csv",
+        )
 
 
 def _check_columns(spec: DatasetSpec, file: RawFile) -> None:
@@ -205,129 +199,6 @@ def _check_columns(spec: DatasetSpec, file: RawFile) -> None:
         raise DataError(f"{file.name}: no features: the target is the only column that is left.")
 
 
-def _types(
-    spec: DatasetSpec,
-    files: Sequence[RawFile],
-    n_mixed: int,
-    seed: int,
-    read: Sequence[str],
-    rule_columns: Sequence[str],
-) -> dict[str, ColumnType]:
-    """The type of each column in `read`: declared, else the Parquet's own, else told from its public values.
-
-    The columns of the public rule are public whole, so all their values count.
-    """
-    known: dict[str, ColumnType] = {}
-    for column in read:
-        declared, family = _declared_type(spec, column), files[0].family(column)
-        if declared is not None:
-            known[column] = declared
-        elif family is not None and family != "text":
-            known[column] = family
-        elif column in spec.ranges:
-            known[column] = "number"
-        elif column == spec.holder_column:
-            # An identifier is a name: as a number it could lose digits, and two people become one.
-            known[column] = "text"
-    in_rule = [column for column in rule_columns if column not in known]
-    for column, evidence in _evidence(files, in_rule, None).items():
-        known[column] = evidence.verdict() or "text"
-    if spec.rule.predicate is not None:
-        typed_rows.check_is_predicate(
-            spec.rule.predicate, {c: known[c] for c in rule_columns}, "dataset.public"
-        )
-    unknown = [column for column in read if column not in known]
-    public = _PublicRows(spec.rule, n_mixed, seed, {column: known[column] for column in rule_columns})
-    numeric = set(spec.features(read, rule_columns)) - set(spec.categorical)
-    for column, evidence in _evidence(files, unknown, public).items():
-        verdict = evidence.verdict(is_category=column in spec.categorical) or "text"
-        # A numeric feature that is whole in the public rows may well not be in private ones.
-        known[column] = "number" if verdict == "integer" and column in numeric else verdict
-    return {column: known[column] for column in read}
-
-
-def _declared_type(spec: DatasetSpec, column: str) -> ColumnType | None:
-    """What the spec says of a column, in `types` or by the values it lists; None where it says nothing."""
-    if column in spec.types:
-        return spec.types[column]
-    values: tuple[Any, ...] = spec.levels.get(column, ())
-    if column == spec.target:
-        values = spec.classes or ((spec.positive,) if isinstance(spec.positive, str) else values)
-    kinds = {type(value) for value in values}
-    by_python: dict[type, ColumnType] = {str: "text", int: "integer", float: "number", bool: "boolean"}
-    if len(kinds) > 1:
-        return "number" if kinds == {int, float} else "text"
-    return by_python[kinds.pop()] if kinds else None
-
-
-@dataclass(frozen=True)
-class _PublicRows:
-    """Where the raw values of public rows come from, before the types of all columns are known."""
-
-    rule: PublicRule
-    n_mixed: int
-    seed: int
-    rule_types: dict[str, ColumnType]
-
-    def batches(self, file: RawFile, index: int, columns: Sequence[str]) -> Iterator[Any]:
-        """Raw `columns` of the public rows of file `index`, as Arrow record batches."""
-        if (self.rule.kind == "file" and index < self.n_mixed) or (self.rule.kind == "first" and index > 0):
-            return
-        query = file.select(columns, columns, skip_bad_lines=file.kind == "csv")
-        if self.rule.kind == "predicate":
-            query = self._filtered(file, columns)
-        elif self.rule.kind == "first":
-            query = f"{query} LIMIT {self.rule.count}"
-        first_row = 0
-        for batch in _raw_batches(file, query, len(columns)):
-            if self.rule.kind == "random":
-                rows = np.arange(first_row, first_row + batch.num_rows)
-                first_row += batch.num_rows
-                yield batch.filter(_by_number(self.rule, index, self.n_mixed, rows, self.seed))
-            else:
-                yield batch
-
-    def _filtered(self, file: RawFile, columns: Sequence[str]) -> str:
-        """The rows for which the predicate is true: it sees its columns typed, we want all of them raw."""
-        raw = [f"{raw_files.INTERNAL}_raw_{i}" for i in range(len(columns))]
-        rule_raw = [f"{raw_files.INTERNAL}_rule_{i}" for i in range(len(self.rule_types))]
-        source = file.select(
-            [*columns, *self.rule_types], [*raw, *rule_raw], skip_bad_lines=file.kind == "csv"
-        )
-        typed = "".join(
-            f", {typed_rows.typed_sql(file, column, quote(alias), kind)} AS {quote(column)}"
-            for alias, (column, kind) in zip(rule_raw, self.rule_types.items(), strict=True)
-        )
-        named = ", ".join(
-            f"{quote(alias)} AS {quote(column)}" for alias, column in zip(raw, columns, strict=True)
-        )
-        return f"SELECT {named} FROM (SELECT *{typed} FROM ({source})) WHERE TRY(({self.rule.predicate}\n))"
-
-
-def _raw_batches(file: RawFile, query: str, n_columns: int) -> Iterator[Any]:
-    with raw_files.connect([file]) as connection:
-        yield from raw_files.stream(connection, query, file, raw_files.batch_rows(n_columns))
-
-
-def _evidence(
-    files: Sequence[RawFile], columns: Sequence[str], public: _PublicRows | None
-) -> dict[str, typed_rows.Evidence]:
-    """What the values of each column look like: of all rows, or of public ones."""
-    total = {column: typed_rows.Evidence() for column in columns}
-    if not columns:
-        return total
-    for index, file in enumerate(files):
-        everything = file.select(columns, columns, skip_bad_lines=file.kind == "csv")
-        for batch in (
-            _raw_batches(file, everything, len(columns))
-            if public is None
-            else public.batches(file, index, columns)
-        ):
-            for column, found in typed_rows.gather_evidence(batch, file.nulls).items():
-                total[column] += found
-    return total
-
-
 @dataclass
 class _Tally:
     """What has been counted on the way, of public rows by column; counts of rows by zone."""
@@ -337,10 +208,10 @@ class _Tally:
     present: Counter[str] = field(default_factory=Counter)
     labels: set[Any] = field(default_factory=set)
     n_rows: int = 0
-    kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    kinds: Kinds = field(default_factory=Counter)
 
 
-def _write(plan: _Plan, public_dir: Path, holders_dir: Path, faults: Path) -> Ingested:
+def _write(plan: _Plan, public_dir: Path, holders_dir: Path, faults: FaultList) -> Ingested:
     """Stream every file into its zones, then check what only the end can tell."""
     tally = _Tally()
     parts: dict[bool, list[ZoneFile]] = {True: [], False: []}
@@ -349,7 +220,7 @@ def _write(plan: _Plan, public_dir: Path, holders_dir: Path, faults: Path) -> In
     for index in range(len(plan.files)):
         name = f"part-{index:04d}.parquet"
         writers = {
-            is_public: _ZoneWriter(folder / name)
+            is_public: RowGroupWriter(folder / name)
             for is_public, folder in ((True, public_dir), (False, holders_dir))
         }
         try:
@@ -374,16 +245,18 @@ def _write(plan: _Plan, public_dir: Path, holders_dir: Path, faults: Path) -> In
 
 
 def _write_file(
-    plan: _Plan, index: int, writers: dict[bool, _ZoneWriter], tally: _Tally, faults: Path
+    plan: _Plan, index: int, writers: dict[bool, RowGroupWriter], tally: _Tally, faults: FaultList
 ) -> None:
     """Stream one file. Raises DataError at its first bad row, unless bad rows are quarantined."""
     file, query, stops = plan.files[index], plan.query, plan.spec.on_bad_rows == "stop"
-    skips = not stops and file.kind == "csv"
+    bad = plan.bad_rows(index, faults)
     group = raw_files.batch_rows(len(query.kept))
     first_row, n_bad = 0, 0
     with raw_files.connect([file]) as connection:
         try:
-            typed = raw_files.stream(connection, query.rows(file, skip_bad_lines=skips), file, group)
+            typed = raw_files.stream(
+                connection, query.rows(file, skip_bad_lines=bad.skip_bad_lines), file, group
+            )
             with closing(typed) as batches:
                 for batch in batches:
                     rows = np.arange(first_row, first_row + batch.num_rows)
@@ -392,19 +265,18 @@ def _write_file(
                     if stops and n_bad:
                         break
         except DataError as error:
-            lines = _rejected(file)
-            _note_lines(faults, file, lines)
+            lines = bad.rejected_lines()
+            faults.note_lines(file, lines)
             where = f" (details in {faults})" if lines else ""
             raise DataError(f'{error}{where}. Correct the file, or set on_bad_rows = "quarantine".') from None
         if stops and n_bad:
-            raise DataError(_bad_rows_message(plan, index, connection, faults))
+            raise DataError(bad.message(connection))
         if n_bad:
-            _quarantine(
-                plan, index, connection, {z: w.path.parent for z, w in writers.items()}, tally, faults
-            )
-        if skips:
+            tally.kinds += bad.quarantine(connection, {zone: w.path.parent for zone, w in writers.items()})
+        if bad.skip_bad_lines:
             lines = raw_files.rejected_lines(connection)
-            _quarantine_lines(file, index, lines, writers[False].path.parent, tally, faults)
+            tally.kinds += bad.quarantine_lines(lines, writers[False].path.parent)
+            tally.bad[False] += len(lines)
             first_row += len(lines)
     tally.n_rows += first_row
 
@@ -414,16 +286,16 @@ def _divide(
     index: int,
     batch: Any,
     rows: NDArray[np.int64],
-    writers: dict[bool, _ZoneWriter],
+    writers: dict[bool, RowGroupWriter],
     tally: _Tally,
 ) -> int:
     """Send each row of a batch to its zone; returns how many were bad."""
     import pyarrow as pa
 
-    is_public = plan.is_public(index, batch, rows)
+    is_public = plan.public.among(index, batch, rows)
     # A row that is certainly not asked may hold anything; one of which that cannot be told may not.
-    is_bad = _bools(batch.column(BAD), missing=True) & _bools(batch.column(ASKED), missing=True)
-    is_left_out = ~is_bad & ~_bools(batch.column(ASKED), missing=False)
+    is_bad = booleans(batch.column(BAD), missing=True) & booleans(batch.column(ASKED), missing=True)
+    is_left_out = ~is_bad & ~booleans(batch.column(ASKED), missing=False)
     is_kept = ~is_bad & ~is_left_out
     names = [column.name for column in plan.query.kept]
     table = pa.table([batch.column(name) for name in names], names=names).append_column(
@@ -449,7 +321,7 @@ def _tally_public(public: Any, target: str, tally: _Tally) -> None:
         tally.labels.update(pc.unique(public.column(target)).to_pylist()[:2])
 
 
-def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], faults: Path) -> None:
+def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], faults: FaultList) -> None:
     """What can be said only of the whole. Raises DataError."""
     spec = plan.spec
     n_bad = tally.bad.total()
@@ -482,218 +354,6 @@ def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], 
         raise DataError(
             f"every public value is missing in {shown(empty)}: nothing is known of its range. Add to dataset.drop."
         )
-
-
-def _bad_rows_message(plan: _Plan, index: int, connection: Any, faults: Path) -> str:
-    """What is wrong with a file's rows: kinds by column; line, value and count of public rows alone."""
-    file = plan.files[index]
-    found: Counter[tuple[bool, str, str]] = Counter()
-    examples: dict[tuple[str, str], tuple[int, str]] = {}
-    listed = 0
-    for batch, is_public in _bad_rows(plan, index, connection):
-        for zone, row, column, kind, value in zip(
-            is_public.tolist(), *(batch.column(n).to_pylist() for n in (RESERVED, FAULT_COLUMN, FAULT_KIND, FAULT_VALUE)),
-            strict=True,
-        ):  # fmt: skip
-            found[zone, column, kind] += 1
-            if zone:
-                examples.setdefault((column, kind), (row, value))
-            elif listed < FAULTS_LISTED:
-                listed += 1
-                _note(faults, file.name, f"row {row + 1}", column, kind, value)
-    pairs = list(dict.fromkeys((column, kind) for _, column, kind in found))
-    said = []
-    for column, kind in pairs[:COLUMNS_LISTED]:
-        parts = []
-        if (column, kind) in examples:
-            row, value = examples[column, kind]
-            line = raw_files.line_of_row(file, row)
-            where = f"row {row + 1}" if line is None else f"line {line}"
-            count = found[True, column, kind]
-            rows = "1 public row" if count == 1 else f"{count} public rows, first"
-            parts.append(f"{rows} at {where}" + ("" if value is None else f": {value[:60]!r}"))
-        if (False, column, kind) in found:
-            parts.append(f"private rows (details in {faults})")
-        said.append(f'column "{column}": {kind} in {" and ".join(parts)}')
-    if len(pairs) > COLUMNS_LISTED:
-        said.append(f"and so on, {len(pairs)} columns in all")
-    column, kind = pairs[0]
-    remedy = _REMEDIES[kind].format(column=column)
-    return f'{file.name}, {"; ".join(said)}. {remedy} Or set on_bad_rows = "quarantine".'
-
-
-def _bad_rows(plan: _Plan, index: int, connection: Any) -> Iterator[tuple[Any, NDArray[np.bool_]]]:
-    """The bad rows of a file, with their first fault and raw text; which of them are public."""
-    file = plan.files[index]
-    skips = plan.spec.on_bad_rows == "quarantine" and file.kind == "csv"
-    query = plan.query.faults(file, skip_bad_lines=skips)
-    for batch in raw_files.stream(connection, query, file, raw_files.batch_rows(len(plan.query.types))):
-        is_meant = _bools(batch.column(ASKED), missing=True)
-        chosen = batch.filter(is_meant)
-        rows = chosen.column(RESERVED).to_numpy()
-        yield chosen, plan.is_public(index, chosen, rows)
-
-
-def _quarantine(
-    plan: _Plan, index: int, connection: Any, folders: dict[bool, Path], tally: _Tally, faults: Path
-) -> None:
-    """Write the bad rows of a file, as raw text with their first fault, into their zones."""
-    file = plan.files[index]
-    hidden = {FAULT_COLUMN: "_column", FAULT_KIND: "_kind"}
-    writers = {
-        zone: _ZoneWriter(folder / "quarantine" / f"part-{index:04d}.parquet")
-        for zone, folder in folders.items()
-    }
-    listed = 0
-    try:
-        for batch, is_public in _bad_rows(plan, index, connection):
-            columns = [RESERVED, *hidden, *plan.query.types]
-            table = _table(batch, columns).rename_columns([hidden.get(name, name) for name in columns])
-            for zone, writer in writers.items():
-                writer.write(table.filter(is_public == zone))
-            values = [
-                batch.column(name).to_pylist() for name in (RESERVED, FAULT_COLUMN, FAULT_KIND, FAULT_VALUE)
-            ]
-            for zone, row, column, kind, value in zip(is_public.tolist(), *values, strict=True):
-                tally.kinds[column, kind] += 1
-                if not zone and listed < FAULTS_LISTED:
-                    listed += 1
-                    _note(faults, file.name, f"row {row + 1}", column, kind, value)
-    finally:
-        for writer in writers.values():
-            writer.close()
-
-
-def _quarantine_lines(
-    file: RawFile,
-    index: int,
-    lines: Sequence[tuple[int, str, str]],
-    folder: Path,
-    tally: _Tally,
-    faults: Path,
-) -> None:
-    """Write lines that are no rows into the holders' zone: whose they are cannot be told, so they are private."""
-    import pyarrow as pa
-
-    if not lines:
-        return
-    numbers, kinds, texts = (list(column) for column in zip(*lines, strict=True))
-    writer = _ZoneWriter(folder / "quarantine" / f"lines-{index:04d}.parquet")
-    writer.write(pa.table({"_line": pa.array(numbers, pa.int64()), "_kind": kinds, "_text": texts}))
-    writer.close()
-    _note_lines(faults, file, lines)
-    tally.bad[False] += len(lines)
-    tally.kinds.update(("", kind) for kind in kinds)
-
-
-def _rejected(file: RawFile) -> list[tuple[int, str, str]]:
-    """The first lines of a CSV that cannot be parsed, after a read that had to stop."""
-    if file.kind != "csv":
-        return []
-    with raw_files.connect([file]) as connection:
-        everything = file.select(file.columns, file.columns, skip_bad_lines=True)
-        try:
-            raw_files.guarded(
-                lambda: connection.execute(f"SELECT count(*) FROM ({everything})").fetchall(), file
-            )
-        except DataError:
-            return []
-        return raw_files.rejected_lines(connection, FAULTS_LISTED)
-
-
-def _note_lines(faults: Path, file: RawFile, lines: Sequence[tuple[int, str, str]]) -> None:
-    for line, kind, text in lines[:FAULTS_LISTED]:
-        _note(faults, file.name, f"line {line}", "", kind, text)
-
-
-def _note(faults: Path, *cells: str | None) -> None:
-    """One line more in the holders' list of faults, tab-separated."""
-    faults.parent.mkdir(parents=True, exist_ok=True)
-    with faults.open("a", encoding="utf-8") as stream:
-        stream.write("\t".join(" ".join((cell or "").split()) for cell in cells) + "\n")
-
-
-class _ZoneWriter:
-    """One Parquet file in row groups of a fixed size, made when its first row comes."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.n_rows = 0
-        self._waiting: list[Any] = []
-        self._n_waiting = 0
-        self._writer: Any = None
-
-    def write(self, table: Any) -> None:
-        """Take rows in; write every row group that is full."""
-        if not table.num_rows:
-            return
-        self._waiting.append(table)
-        self._n_waiting += table.num_rows
-        self.n_rows += table.num_rows
-        size = raw_files.batch_rows(table.num_columns)
-        while self._n_waiting >= size:
-            self._flush(size)
-
-    def close(self) -> None:
-        """Write what is left, and the footer."""
-        if self._n_waiting:
-            self._flush(self._n_waiting)
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-
-    def _flush(self, size: int) -> None:
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        whole = pa.concat_tables(self._waiting)
-        group, rest = whole.slice(0, size).combine_chunks(), whole.slice(size)
-        self._waiting, self._n_waiting = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
-        if self._writer is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = parquet.ParquetWriter(
-                self.path,
-                group.schema,
-                compression="zstd",
-                use_dictionary=[name for name in group.column_names if name != RESERVED],
-                column_encoding={RESERVED: "DELTA_BINARY_PACKED"} if RESERVED in group.column_names else None,
-                store_schema=False,
-            )
-        self._writer.write_table(group, row_group_size=size)
-
-
-def _table(batch: Any, columns: Sequence[str]) -> Any:
-    import pyarrow as pa
-
-    return pa.table([batch.column(name) for name in columns], names=list(columns))
-
-
-def _bools(column: Any, *, missing: bool) -> NDArray[np.bool_]:
-    mask: NDArray[np.bool_] = column.fill_null(missing).to_numpy(zero_copy_only=False)
-    return mask
-
-
-def _by_number(
-    rule: PublicRule, index: int, n_mixed: int, rows: NDArray[np.int64], seed: int
-) -> NDArray[np.bool_]:
-    """Which rows are public by their number alone: the rules "random", "first" and "file"."""
-    if rule.kind == "file":
-        return np.full(len(rows), index >= n_mixed)
-    if rule.count is not None:
-        return (rows < rule.count) & (index == 0)
-    threshold = np.uint64(int((rule.fraction or 0.0) * 2.0**64))
-    key = _mix(np.array([seed & _MASK], dtype=np.uint64))
-    key = _mix(key ^ np.uint64(index))
-    mask: NDArray[np.bool_] = _mix(key + rows.astype(np.uint64)) < threshold
-    return mask
-
-
-def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The output function of splitmix64 (Steele, Lea and Flood, 2014): a stable hash of 64 bits."""
-    words = words + np.uint64(0x9E3779B97F4A7C15)
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
 
 
 @step("ingest", version="1", home="holders")
