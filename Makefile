@@ -26,7 +26,7 @@ run: setup  ## run the quickstart: 300,000 simulated trips, from raw CSV to one 
 	$(BIN)/ldptree run configs/quickstart.toml
 
 test: setup  ## the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
 
 lint: setup  ## ruff: lint and format check
 	$(BIN)/ruff check .

@@ -78,13 +78,15 @@ def _evidence(
     total = {column: Evidence() for column in columns}
     if not columns:
         return total
-    for index, file in enumerate(files):
-        everything = file.select(columns, columns, skip_bad_lines=file.kind == "csv")
-        for batch in (
-            raw_files.batches(file, everything, len(columns))
-            if public is None
-            else public.raw_batches(file, index, columns, rule_types)
-        ):
-            for column, found in gather_evidence(batch, file.nulls).items():
-                total[column] += found
+    with raw_files.connect(files) as connection:
+        for index, file in enumerate(files):
+            rows = raw_files.batch_rows(len(columns))
+            if public is None:
+                everything = file.select(columns, columns, skip_bad_lines=file.kind == "csv")
+                batches = raw_files.stream(connection.cursor(), everything, file, rows)
+            else:
+                batches = public.raw_batches(connection.cursor(), file, index, columns, rule_types)
+            for batch in batches:
+                for column, found in gather_evidence(batch, file.nulls).items():
+                    total[column] += found
     return total

@@ -50,7 +50,12 @@ class PublicRows:
         return mask
 
     def raw_batches(
-        self, file: RawFile, index: int, columns: Sequence[str], rule_types: Mapping[str, ColumnType]
+        self,
+        connection: Any,
+        file: RawFile,
+        index: int,
+        columns: Sequence[str],
+        rule_types: Mapping[str, ColumnType],
     ) -> Iterator[Any]:
         """Raw `columns` of the public rows of file `index`, before all types are known, as Arrow record batches."""
         if (self.rule.kind == "file" and index < self.n_mixed) or (self.rule.kind == "first" and index > 0):
@@ -61,7 +66,7 @@ class PublicRows:
         elif self.rule.kind == "first":
             query = f"{query} LIMIT {self.rule.count}"
         first_row = 0
-        for batch in raw_files.batches(file, query, len(columns)):
+        for batch in raw_files.stream(connection, query, file, raw_files.batch_rows(len(columns))):
             if self.rule.kind == "random":
                 rows = np.arange(first_row, first_row + batch.num_rows)
                 first_row += batch.num_rows

@@ -215,12 +215,6 @@ def guarded(work: Callable[[], Result], file: RawFile) -> Result:
     raise DataError(f"{file.name}: {fault}")
 
 
-def batches(file: RawFile, query: str, n_columns: int) -> Generator[Any]:
-    """As `stream`, with a connection of its own: batches for a table of `n_columns`."""
-    with connect([file]) as connection:
-        yield from stream(connection, query, file, batch_rows(n_columns))
-
-
 def rejected_lines(connection: Any, limit: int | None = None) -> list[tuple[int, str, str]]:
     """(line number, kind of fault, text of the line) of the lines that `skip_bad_lines` has left out so far."""
     most = "" if limit is None else f" LIMIT {limit}"

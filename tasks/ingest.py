@@ -217,20 +217,22 @@ def _write(plan: _Plan, public_dir: Path, holders_dir: Path, faults: FaultList) 
     parts: dict[bool, list[ZoneFile]] = {True: [], False: []}
     for folder in (public_dir, holders_dir):
         folder.mkdir(parents=True, exist_ok=True)
-    for index in range(len(plan.files)):
-        name = f"part-{index:04d}.parquet"
-        writers = {
-            is_public: RowGroupWriter(folder / name)
-            for is_public, folder in ((True, public_dir), (False, holders_dir))
-        }
-        try:
-            _write_file(plan, index, writers, tally, faults)
-        finally:
-            for writer in writers.values():
-                writer.close()
-        for is_public, writer in writers.items():
-            if writer.n_rows:
-                parts[is_public].append(ZoneFile(name=name, rows=writer.n_rows))
+    with raw_files.connect(plan.files) as connection:
+        for index in range(len(plan.files)):
+            name = f"part-{index:04d}.parquet"
+            writers = {
+                is_public: RowGroupWriter(folder / name)
+                for is_public, folder in ((True, public_dir), (False, holders_dir))
+            }
+            try:
+                with connection.cursor() as cursor:
+                    _write_file(plan, index, cursor, writers, tally, faults)
+            finally:
+                for writer in writers.values():
+                    writer.close()
+            for is_public, writer in writers.items():
+                if writer.n_rows:
+                    parts[is_public].append(ZoneFile(name=name, rows=writer.n_rows))
     _check_whole(plan, tally, parts, faults)
     return Ingested(
         columns=plan.query.kept,
@@ -245,39 +247,41 @@ def _write(plan: _Plan, public_dir: Path, holders_dir: Path, faults: FaultList) 
 
 
 def _write_file(
-    plan: _Plan, index: int, writers: dict[bool, RowGroupWriter], tally: _Tally, faults: FaultList
+    plan: _Plan,
+    index: int,
+    connection: Any,
+    writers: dict[bool, RowGroupWriter],
+    tally: _Tally,
+    faults: FaultList,
 ) -> None:
     """Stream one file. Raises DataError at its first bad row, unless bad rows are quarantined."""
     file, query, stops = plan.files[index], plan.query, plan.spec.on_bad_rows == "stop"
     bad = plan.bad_rows(index, faults)
     group = raw_files.batch_rows(len(query.kept))
     first_row, n_bad = 0, 0
-    with raw_files.connect([file]) as connection:
-        try:
-            typed = raw_files.stream(
-                connection, query.rows(file, skip_bad_lines=bad.skip_bad_lines), file, group
-            )
-            with closing(typed) as batches:
-                for batch in batches:
-                    rows = np.arange(first_row, first_row + batch.num_rows)
-                    first_row += batch.num_rows
-                    n_bad += _divide(plan, index, batch, rows, writers, tally)
-                    if stops and n_bad:
-                        break
-        except DataError as error:
-            lines = bad.rejected_lines()
-            faults.note_lines(file, lines)
-            where = f" (details in {faults})" if lines else ""
-            raise DataError(f'{error}{where}. Correct the file, or set on_bad_rows = "quarantine".') from None
-        if stops and n_bad:
-            raise DataError(bad.message(connection))
-        if n_bad:
-            tally.kinds += bad.quarantine(connection, {zone: w.path.parent for zone, w in writers.items()})
-        if bad.skip_bad_lines:
-            lines = raw_files.rejected_lines(connection)
-            tally.kinds += bad.quarantine_lines(lines, writers[False].path.parent)
-            tally.bad[False] += len(lines)
-            first_row += len(lines)
+    try:
+        typed = raw_files.stream(connection, query.rows(file, skip_bad_lines=bad.skip_bad_lines), file, group)
+        with closing(typed) as batches:
+            for batch in batches:
+                rows = np.arange(first_row, first_row + batch.num_rows)
+                first_row += batch.num_rows
+                n_bad += _divide(plan, index, batch, rows, writers, tally)
+                if stops and n_bad:
+                    break
+    except DataError as error:
+        lines = bad.rejected_lines()
+        faults.note_lines(file, lines)
+        where = f" (details in {faults})" if lines else ""
+        raise DataError(f'{error}{where}. Correct the file, or set on_bad_rows = "quarantine".') from None
+    if stops and n_bad:
+        raise DataError(bad.message(connection))
+    if n_bad:
+        tally.kinds += bad.quarantine(connection, {zone: w.path.parent for zone, w in writers.items()})
+    if bad.skip_bad_lines:
+        lines = raw_files.rejected_lines(connection)
+        tally.kinds += bad.quarantine_lines(lines, writers[False].path.parent)
+        tally.bad[False] += len(lines)
+        first_row += len(lines)
     tally.n_rows += first_row
 
 

@@ -11,6 +11,31 @@ BESIDE = Path(__file__).parents[2] / "shared" / "data"
 TRIPS = 20_000
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """How tests are shared out over processes: whole runs to one, for they share a server; of others each file to one."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "system" if nodeid.startswith("tests/system/") else nodeid.partition("::")[0]
+
+    return Together(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """Whole runs first: they take longest."""
+    items.sort(key=lambda item: "system" not in item.path.parts)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_wait_for_a_winner():
+    """A damaged artifact is waited for, in case another process is writing it: here there is none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("storage.store.WINNER_POLL_SECONDS", 0.0)
+        yield
+
+
 @pytest.fixture
 def store(tmp_path):
     """A store on an empty work folder."""

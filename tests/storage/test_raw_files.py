@@ -41,8 +41,8 @@ def rows_of(file, columns=None):
         (TEXT.rstrip(), "a.csv"),
         (" a , b \n1,x\n2,y\n", "a.csv"),
         ('"a","b"\n"1","x"\n"2","y"\n', "a.csv"),
-        (gzip.compress(TEXT.encode()), "a.csv.gz"),
-        (gzip.compress(TEXT.encode()), "misnamed.csv"),
+        (gzip.compress(TEXT.encode(), mtime=0), "a.csv.gz"),
+        (gzip.compress(TEXT.encode(), mtime=0), "misnamed.csv"),
         (TEXT, "a[1]*.csv"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from whole_runs import N_SHARDS, Interrupted, learned, reports, run, start
+from whole_runs import N_SHARDS, Killed, learned, reports, run, start
 
 from schemas.config import load
 
@@ -16,19 +16,16 @@ pytestmark = pytest.mark.server
 def killed(connected, files, tmp_path_factory):
     """Two runs killed with some of their shards done: one seeded, one with the operating system's noise."""
     folder = tmp_path_factory.mktemp("killed")
-    runs = {
-        name: Interrupted.start(files, folder / name, is_seeded=name == "seeded")
+    return {
+        name: Killed.run(files, folder / name, after_shards=3, is_seeded=name == "seeded")
         for name in ("seeded", "system")
     }
-    for one in runs.values():
-        one.kill_in_perturb()
-    return runs
 
 
 @pytest.mark.parametrize("name", ["seeded", "system"])
 def test_the_kill_came_in_the_middle(killed, name):
-    assert killed[name].process.returncode == -9
-    assert 0 < len(killed[name].kept) < N_SHARDS
+    assert killed[name].code == -9
+    assert len(killed[name].kept) == 3
     assert not (killed[name].work / "runs").exists()
 
 

@@ -147,7 +147,7 @@ def test_the_bytes_depend_on_the_input_alone(ingest, tmp_path):
     for folder, content, name in (
         ("1", text, "a.csv"),
         ("2", text, "b.csv"),
-        ("3", gzip.compress(text.encode()), "c.csv.gz"),
+        ("3", gzip.compress(text.encode(), mtime=0), "c.csv.gz"),
     ):
         ingest(content, name=name, folder=tmp_path / folder)
         parts = sorted((tmp_path / folder).rglob("part-*.parquet"))
@@ -316,6 +316,16 @@ def test_quarantined_rows_stay_in_their_zone_and_the_rest_goes_on(ingest, tmp_pa
     assert theirs.column("_row").to_pylist() == [4, 6]
     (line,) = pq.read_table(tmp_path / "holders/quarantine/lines-0000.parquet").to_pylist()
     assert line == {"_line": 9, "_kind": "wrong number of fields", "_text": "q,CANARY"}
+
+
+def test_each_of_several_files_has_a_quarantine_of_its_own(ingest, tmp_path):
+    found, _, private = ingest(
+        TRIPS + "q,ONE\n", TRIPS, TRIPS + "q,TWO\nq,THREE\n", on_bad_rows="quarantine", max_bad_fraction=0.6
+    )
+    folder = tmp_path / "holders" / "quarantine"
+    lines = {path.name: pq.read_table(path).column("_text").to_pylist() for path in folder.iterdir()}
+    assert lines == {"lines-0000.parquet": ["q,ONE"], "lines-0002.parquet": ["q,TWO", "q,THREE"]}
+    assert (found.bad_private, len(private)) == (3, 6)
 
 
 def test_quarantine_has_a_limit(ingest, tmp_path):
