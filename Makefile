@@ -7,7 +7,7 @@ UV_VERSION := 0.13.9
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format types check bench lock wheel clean
+.PHONY: help setup run test slow lint format types check bench lock wheel clean
 
 help:  ## list every target
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -25,8 +25,11 @@ $(READY): requirements.lock pyproject.toml
 run: setup  ## run the quickstart: 300,000 simulated trips, from raw CSV to one HTML page
 	$(BIN)/ldptree run configs/quickstart.toml
 
-test: setup  ## the whole test suite
+test: setup  ## the whole test suite, but what `make slow` runs
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
+
+slow: setup  ## the tests that need minutes: the installed wheel, a disk that fills up
+	$(BIN)/python -m pytest -m slow
 
 lint: setup  ## ruff: lint and format check
 	$(BIN)/ruff check .

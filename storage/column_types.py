@@ -5,7 +5,7 @@ How a type reads a raw value is in `typed_rows`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from schemas.dataset import ColumnType, DatasetSpec
@@ -83,7 +83,7 @@ def _evidence(
             rows = raw_files.batch_rows(len(columns))
             if public is None:
                 everything = file.select(columns, columns, skip_bad_lines=file.kind == "csv")
-                batches = raw_files.stream(connection.cursor(), everything, file, rows)
+                batches: Iterator[Any] = raw_files.stream(connection.cursor(), everything, file, rows)
             else:
                 batches = public.raw_batches(connection.cursor(), file, index, columns, rule_types)
             for batch in batches:

@@ -9,7 +9,7 @@ import pytest
 from chain import rides
 from whole_runs import rides_toml, start, until
 
-pytestmark = [pytest.mark.server, pytest.mark.system]
+pytestmark = pytest.mark.server
 CANARY = "CANARY77"
 
 
@@ -91,3 +91,16 @@ def test_ctrl_c_in_the_middle_of_a_run_ends_it(files, tmp_path):
     until("the first report", lambda: any(reports("*.parquet")), every=0.001)
     interrupted(process)
     assert not (work / "runs").exists()
+
+
+def test_a_server_that_is_not_there_is_told_in_one_message(tmp_path, files):
+    nowhere = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_HOME": str(tmp_path / "prefect")}
+    config = rides_toml(tmp_path / "rides.toml", str(files / "*.csv"))
+    run = start("run", config, "--work", tmp_path / "work", env=nowhere)
+    out, err = run.communicate(timeout=120)
+    assert (run.returncode, out) == (2, "")
+    assert err == (
+        "ldptree: PREFECT_API_URL is http://127.0.0.1:9/api, but no Prefect server answers there. "
+        "Start it, or unset the variable.\n"
+    )
+    assert not (tmp_path / "work" / "holders").exists()
