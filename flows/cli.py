@@ -5,6 +5,8 @@ Nothing heavy is imported here, so that help and mistakes answer at once.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import os
 import sys
@@ -221,10 +223,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     the rest; 130 where it was interrupted.
     """
     words = sys.argv[1:] if arguments is None else arguments
-    set_threshold(
-        100_000
-    )  # imports make many objects and no garbage: a fifth of their time was spent looking for it
-    code: Any = 0
+    # Imports make many objects and no garbage: a fifth of their time went into looking for it.
+    set_threshold(100_000)
+    code: Any = 1
+    if arguments is None:
+        atexit.register(lambda: _leave(code))
     try:
         app(words, standalone_mode=True, prog_name="ldptree")
     except LdptreeError as fault:
@@ -251,12 +254,20 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         code = 1
         _let_go(fault)
     except SystemExit as end:
-        code = end.code
+        code = end.code or 0
         if code == INTERRUPTED:
             on = " Finished steps stand; the same command goes on from there." if words[:1] == ["run"] else ""
             typer.echo(f"ldptree: interrupted.{on}", err=True)
         _let_go(end)
     sys.exit(code)
+
+
+def _leave(code: int) -> None:
+    """End the process at once: taking thousands of modules apart takes as long as a step. Registered first, so called last."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 def _let_go(fault: BaseException | None) -> None:

@@ -272,7 +272,9 @@ def _write_file(
         lines = bad.rejected_lines()
         faults.note_lines(file, lines)
         where = f" (details in {faults})" if lines else ""
-        raise DataError(f'{error}{where}. Correct the file, or set on_bad_rows = "quarantine".') from None
+        # What a Parquet file holds has its types already: one that cannot be read is damaged as a whole.
+        remedy = ', or set on_bad_rows = "quarantine"' if file.kind == "csv" else ", or write it anew"
+        raise DataError(f"{error}{where}. Correct the file{remedy}.") from None
     if stops and n_bad:
         raise DataError(bad.message(connection))
     if n_bad:
@@ -338,12 +340,17 @@ def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], 
     if not parts[True]:
         types = {column: plan.query.types[column] for column in plan.rule_columns}
         read_as = f", with {', '.join(f'{c} read as {k}' for c, k in types.items())}" if types else ""
+        if tally.left_out[True]:
+            raise DataError(
+                f"no public rows: dataset.where = {spec.where!r} leaves out every row that the rule {spec.public!r} makes public."
+            )
         raise DataError(
             f"no public rows by the rule {spec.public!r}{read_as}: the tree is grown on them. Check dataset.public."
         )
     if not parts[False]:
+        asked = "" if spec.where is None else f", or dataset.where = {spec.where!r} leaves out all others"
         raise DataError(
-            f"no private rows: the rule {spec.public!r} makes every row public. Check dataset.public."
+            f"no private rows: the rule {spec.public!r} makes every row public{asked}. Check dataset.public."
         )
     if len(tally.labels) < 2:
         raise DataError(

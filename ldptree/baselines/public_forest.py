@@ -1,4 +1,4 @@
-"""Baseline: a random forest of 200 trees on public rows (Breiman 2001)."""
+"""Baseline: a random forest of 100 trees on public rows (Breiman 2001)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ldptree.baselines.sample import at_most
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-N_TREES = 200
+N_TREES = 100
 MIN_SAMPLES_LEAF = 5
 
 

@@ -42,7 +42,7 @@ def deployment(api, connected, tmp_path_factory):
     worker = prefect(
         *("worker", "start", "--pool", "ldptree"), env=os.environ | {"PREFECT_WORKER_QUERY_SECONDS": "1"}
     )
-    done(prefect("deploy", "--name", "weekly", "--job-variable", f"working_dir={folder}"))
+    done(prefect("deploy", "--name", "weekly", env=os.environ | {"PWD": str(folder)}))
     yield api.get("/deployments/name/train/weekly"), folder
     worker.send_signal(signal.SIGINT)
     worker.communicate(timeout=60)

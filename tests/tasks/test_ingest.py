@@ -373,7 +373,11 @@ def test_a_broken_line_stops_the_run_without_a_word_of_it(ingest, tmp_path):
         ("firm,miles,paid\np,1,0\nq,2,0\nq,3,1\n", {}, "a single value in the public rows"),
         ("firm,paid\np,0\np,1\nq,1\n", {}, "no features are left"),
         ("firm,miles,paid\np,,0\np,NA,1\nq,3,1\n", {}, "every public value is missing in miles"),
-        (TRIPS, {"where": "miles > 1000"}, "no public rows"),
+        (
+            TRIPS,
+            {"where": "miles > 1000"},
+            "dataset.where = 'miles > 1000' leaves out every row that the rule",
+        ),
     ],
 )
 def test_data_that_cannot_be_learned_from_are_refused_and_nothing_is_left(
