@@ -147,6 +147,8 @@ def _fit(
         noise_sd=each(np.sqrt(e.private_noise) / e.private_mass for e in evidence),
         discrepancy=each(w.discrepancy for w in weighted),
         discrepancy_sd=each(np.sqrt(w.discrepancy_variance) for w in weighted),
+        mean_discrepancy=np.array([w.mean_discrepancy for w in weighted]),
+        mean_discrepancy_sd=np.sqrt([w.mean_discrepancy_variance for w in weighted]),
         private_share=each(w.private_share for w in weighted).mean(axis=1),
         private_total=rolled_up(private.counts),
         public_total=rolled_up(public).astype(np.int64),

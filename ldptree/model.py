@@ -37,7 +37,7 @@ MOSTLY = 0.9
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Model:
-    """A fitted tree; read-only arrays, one row a node, node 0 the root.
+    """A fitted tree; read-only arrays, most with one row a node, node 0 the root.
 
     M = 1 margin (of class 1) for two classes, M = C for more. A margin is a share less 1/C.
 
@@ -57,6 +57,8 @@ class Model:
         discrepancy: float64 [nodes, M], what the reports say about private - public margin.
         discrepancy_sd: float64 [nodes, M], its standard deviation; 0 where no difference was found worth
             having.
+        mean_discrepancy: float64 [M], the same averaged over all private people.
+        mean_discrepancy_sd: float64 [M], its standard deviation.
         private_share: float64 [nodes], share in [0, 1] of the precision that reports bring.
         private_total: float64 [nodes, C], unbiased noisy totals (negative where the noise is).
         public_total: int64 [nodes, C], public rows.
@@ -86,6 +88,8 @@ class Model:
     noise_sd: Floats
     discrepancy: Floats
     discrepancy_sd: Floats
+    mean_discrepancy: Floats
+    mean_discrepancy_sd: Floats
     private_share: Floats
     private_total: Floats
     public_total: NDArray[np.int64]
@@ -104,8 +108,7 @@ class Model:
             raise DataError(f"model: {len(self.classes)} classes; a classifier has at least 2")
         if self.partition.feature.max() >= self.encoding.n_encoded:
             raise DataError("model: the tree tests a column that the encoding does not have")
-        for name, (kind, columns) in _arrays(self.n_classes).items():
-            shape = (self.partition.n_nodes,) if columns is None else (self.partition.n_nodes, columns)
+        for name, (kind, shape) in _arrays(self.partition.n_nodes, self.n_classes).items():
             array: NDArray[Any] = np.array(getattr(self, name), dtype=kind)
             if array.shape != shape:
                 raise DataError(f"model: {name} has shape {array.shape}, expected {shape}")
@@ -254,18 +257,20 @@ class Model:
         return cls(**_from_plain(data))
 
 
-def _arrays(n_classes: int) -> dict[str, tuple[type, int | None]]:
-    """Type and number of columns of every array; None = one value a node."""
+def _arrays(n_nodes: int, n_classes: int) -> dict[str, tuple[type, tuple[int, ...]]]:
+    """Type and shape of every array."""
     n_margins = 1 if n_classes == 2 else n_classes
     per_margin = ("margin", "margin_sd", "noise_sd", "discrepancy", "discrepancy_sd")
     return {
-        "decision": (np.int32, None),
-        "probability": (np.float64, n_classes),
-        **dict.fromkeys(per_margin, (np.float64, n_margins)),
-        "private_share": (np.float64, None),
-        "private_total": (np.float64, n_classes),
-        "public_total": (np.int64, n_classes),
-        "decided_at": (np.int32, None),
+        "decision": (np.int32, (n_nodes,)),
+        "probability": (np.float64, (n_nodes, n_classes)),
+        **dict.fromkeys(per_margin, (np.float64, (n_nodes, n_margins))),
+        "mean_discrepancy": (np.float64, (n_margins,)),
+        "mean_discrepancy_sd": (np.float64, (n_margins,)),
+        "private_share": (np.float64, (n_nodes,)),
+        "private_total": (np.float64, (n_nodes, n_classes)),
+        "public_total": (np.int64, (n_nodes, n_classes)),
+        "decided_at": (np.int32, (n_nodes,)),
     }
 
 
@@ -297,7 +302,7 @@ def _from_plain(data: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(classes, list) or any(type(v) not in (str, int, float, bool) for v in classes):
         raise DataError("model: classes must be a list of texts, numbers or booleans")
     values["classes"] = tuple(classes)
-    for name, (kind, _) in _arrays(len(classes)).items():
+    for name, (kind, _) in _arrays(values["partition"].n_nodes, len(classes)).items():
         try:
             values[name] = np.array(data[name], dtype=kind)
         except (TypeError, ValueError, OverflowError):

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+NOTHING = 1e12
+"""The noise variance of an observation that says nothing of a value of order one."""
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -180,6 +183,23 @@ def posterior(levels: Levels, observed: Floats, variance: Floats, innovation: Fl
     by_node_mean, by_node_variance = np.empty_like(mean), np.empty_like(spread)
     by_node_mean[levels.order], by_node_variance[levels.order] = mean, spread
     return Posterior(by_node_mean, by_node_variance, up.log_likelihood, steps)
+
+
+def variance_of_sum(levels: Levels, variance: Floats, innovation: Floats, weights: Floats) -> float:
+    """Posterior variance of sum_i weights[i] (value of node i), exactly, in O(nodes).
+
+    The posterior mean is S (y / V) for observations y with noise variances V and posterior covariance S: what it would be for
+    y = V weights is S weights.
+
+    Args:
+        levels: the tree.
+        variance: [nodes] noise variances of what is observed, infinite where nothing is; as for `posterior`.
+        innovation: [max_depth + 1] as for `posterior`.
+        weights: [nodes].
+    """
+    # A node that nothing is observed at is given an observation that says nothing.
+    known = np.where(np.isfinite(variance), variance, NOTHING)
+    return float(weights @ posterior(levels, known * weights, known, innovation).mean)
 
 
 def fit_innovations(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.errors import ConfigError
-from ldptree.tree_gaussian import Levels, log_likelihood, posterior
+from ldptree.tree_gaussian import Levels, log_likelihood, posterior, variance_of_sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -116,6 +116,8 @@ class Weighted:
         discrepancy_variance: [nodes] its posterior variance; 0 where D was found to be exactly 0.
         shift: [nodes] D averaged over the public rows below the node: what is added to the public theta.
         shift_variance: [nodes] a bound of its variance (the cells' D as if fully correlated).
+        mean_discrepancy: D averaged over the private people of all cells.
+        mean_discrepancy_variance: its posterior variance.
         prior: the chosen discrepancy process; all zero for a fixed lam.
     """
 
@@ -127,6 +129,8 @@ class Weighted:
     discrepancy_variance: Floats
     shift: Floats
     shift_variance: Floats
+    mean_discrepancy: float
+    mean_discrepancy_variance: float
     prior: DiscrepancyPrior
 
 
@@ -260,6 +264,8 @@ def fixed(evidence: Evidence, lam: float) -> Weighted:
         discrepancy_variance=nothing,
         shift=nothing,
         shift_variance=nothing,
+        mean_discrepancy=0.0,
+        mean_discrepancy_variance=0.0,
         prior=ALIKE,
     )
 
@@ -285,7 +291,10 @@ def learned(evidence: Evidence) -> Weighted:
     observed[at] = private_theta[at] - public_theta[at]
     variance[at] = private_variance[at] + public_variance[at]
     prior = choose_discrepancy(evidence.levels, observed, variance)
-    believed = posterior(evidence.levels, observed, variance, prior.innovation(evidence.levels.max_depth))
+    innovation = prior.innovation(evidence.levels.max_depth)
+    believed = posterior(evidence.levels, observed, variance, innovation)
+    share = np.zeros(evidence.levels.n_nodes)
+    share[at] = evidence.private_mass[at] / evidence.private_mass[at].sum()
 
     def over_public_rows(per_node: Floats) -> Floats:
         summed = evidence.rolled_up((per_node * evidence.public_mass)[at])
@@ -309,6 +318,8 @@ def learned(evidence: Evidence) -> Weighted:
         discrepancy_variance=believed.variance,
         shift=shift,
         shift_variance=shift_variance,
+        mean_discrepancy=float(share @ believed.mean),
+        mean_discrepancy_variance=variance_of_sum(evidence.levels, variance, innovation, share),
         prior=prior,
     )
 

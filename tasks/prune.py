@@ -20,7 +20,7 @@ from tasks.checkpoint import step
 from tasks.scale import read_protocol, read_scaled
 
 
-@step("prune", version="1", home="curator", retries=2)
+@step("prune", version="2", home="curator", retries=2)
 def prune(
     draft: Draft, *, protocol: Manifest, totals: Manifest, scaled: Manifest, lam: float | str, prune: str
 ) -> Mapping[str, Any]:

@@ -72,15 +72,11 @@ def _averages(model: Model, shares: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def discrepancy_of(model: Model) -> DiscrepancyFacts:
     """How far private people were found to differ from the public rows."""
-    leaves = model.partition.leaves
-    found = model.discrepancy[leaves]
-    weights = private_shares(model)[leaves]
     return DiscrepancyFacts(
         is_found=bool((model.discrepancy_sd > 0).any()),
-        varies=bool(np.ptp(found) > 1e-9),
-        mean=float(np.average(found[:, 0], weights=weights)),
-        # As if the cells' differences were known equally badly everywhere: a bound, not an underestimate.
-        sd=float(np.average(model.discrepancy_sd[leaves, 0], weights=weights)),
+        varies=bool(np.ptp(model.discrepancy[model.partition.leaves]) > 1e-9),
+        mean=float(model.mean_discrepancy[0]),
+        sd=float(model.mean_discrepancy_sd[0]),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldptree.tree_gaussian import Levels, fit_innovations, log_likelihood, posterior
+from ldptree.tree_gaussian import Levels, fit_innovations, log_likelihood, posterior, variance_of_sum
 
 
 def random_parents(n_nodes: int, rng: np.random.Generator) -> np.ndarray:
@@ -66,6 +66,9 @@ def test_posterior_and_likelihood_equal_the_dense_gaussian(seed: int, zeros: str
     np.testing.assert_allclose(got.variance, np.diag(prior - gain @ prior[seen]), atol=1e-10)
     assert got.log_likelihood == pytest.approx(expected_likelihood, abs=1e-9)
     assert log_likelihood(levels, observed, variance, innovation) == got.log_likelihood
+    weights = rng.uniform(0.0, 1.0, 23)
+    of_sum = weights @ (prior - gain @ prior[seen]) @ weights
+    assert variance_of_sum(levels, variance, innovation, weights) == pytest.approx(of_sum, rel=1e-6, abs=1e-9)
 
 
 def test_the_expected_steps_equal_the_dense_gaussian() -> None:
