@@ -48,7 +48,7 @@ class Rows:
     labels: NDArray[np.int64]
 
 
-@step("evaluate", version="1", home="simulation")
+@step("evaluate", version="2", home="simulation")
 def evaluate(
     draft: Draft,
     *,
