@@ -23,7 +23,7 @@ def automatic_depth(d: int, n_private: int, epsilon: float, n_classes: int, orac
         n_private: number of holders who will report.
         epsilon: their budget.
         n_classes: C.
-        oracle: "grr", "oue", or "auto": the better one at each depth.
+        oracle: one of `ORACLES`, or "auto": the better one at each depth.
 
     Returns:
         1 to 16: at least one split, at most 65,536 cells.

@@ -2,9 +2,9 @@
 
 from ldptree.oracles.grr import Grr
 from ldptree.oracles.oracle import Influence, Oracle
-from ldptree.oracles.unary import Oue
+from ldptree.oracles.unary import Oue, Sue
 from ldptree.oracles.words import Words
 
-ORACLES: dict[str, type[Oracle]] = {"grr": Grr, "oue": Oue}
+ORACLES: dict[str, type[Oracle]] = {"grr": Grr, "oue": Oue, "sue": Sue}
 
 __all__ = ["ORACLES", "Influence", "Oracle", "Words"]

@@ -1,9 +1,12 @@
 """Unary encoding: a report is k bits, each flipped apart (Wang, Blocki, Li, Jha 2017).
 
 The holder's own bit is 1 with probability p, each other bit with probability q, independently. Optimised
-(oue): p = 1/2, q = 1 / (e^eps + 1). Privacy: eps-LDP, the worst likelihood ratio is p (1 - q) / (q (1 - p)).
-Noise variance of one total: n q (1 - q) / (p - q)^2 + c_k (1 - p - q) / (p - q), totals are
-independent of each other. For oue the first part is 4 n e^eps / (e^eps - 1)^2, the second c_k.
+(oue): p = 1/2, q = 1 / (e^eps + 1). Symmetric (sue, the basic RAPPOR of Erlingsson, Pihur, Korolova 2014):
+p = e^(eps/2) / (e^(eps/2) + 1), q = 1 - p; never better than oue, and here to compare with.
+Privacy: eps-LDP, the worst likelihood ratio is p (1 - q) / (q (1 - p)).
+Noise variance of one total: n q (1 - q) / (p - q)^2 + c_k (1 - p - q) / (p - q), totals are independent of each
+other. For oue the first part is 4 n e^eps / (e^eps - 1)^2, the second c_k; for sue they are
+n e^(eps/2) / (e^(eps/2) - 1)^2 and 0.
 
 A report is stored as packed bits, uint8 [ceil(k / 8)], value 0 in the lowest bit of the first byte, the bits
 past k zero.
@@ -177,6 +180,18 @@ class Oue(Unary):
     @classmethod
     def _thresholds_for(cls, epsilon: float) -> tuple[int, int]:
         return WORD // 2, threshold_above(Decimal(1), exp(epsilon) + 1)
+
+
+@dataclass(frozen=True)
+class Sue(Unary):
+    """Symmetric unary encoding: every bit is flipped with the same probability."""
+
+    name: ClassVar[str] = "sue"
+
+    @classmethod
+    def _thresholds_for(cls, epsilon: float) -> tuple[int, int]:
+        other = threshold_above(Decimal(1), exp(Decimal(epsilon) / 2) + 1)
+        return WORD - other, other
 
 
 def _digits(threshold: int) -> NDArray[np.uint64]:
