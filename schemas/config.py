@@ -76,7 +76,7 @@ class PrivacyConfig(Table):
     """What leaves a holder's hands."""
 
     epsilon: Epsilon
-    mechanism: Literal["auto", "grr", "oue", "sue"] = "auto"
+    mechanism: Literal["auto", "grr", "oue", "sue", "ss"] = "auto"
     outside: Literal["clip", "drop"] = "clip"
     max_report_bytes: int = Field(default=2 << 30, ge=0)
 

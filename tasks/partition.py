@@ -29,7 +29,7 @@ def partition(
     depth: int | Literal["auto"],
     min_samples_leaf: int,
     epsilon: float,
-    mechanism: Literal["auto", "grr", "oue", "sue"],
+    mechanism: Literal["auto", "grr", "oue", "sue", "ss"],
     outside: Literal["clip", "drop"],
     holder: str,
     target: str,

@@ -58,7 +58,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "curator" if arguments["scores"] is None else "simulation"
 
 
-@step("report", version="1", home=_zone, retries=2)
+@step("report", version="2", home=_zone, retries=2)
 def report(
     draft: Draft,
     *,
@@ -216,7 +216,7 @@ def _privacy(config: RunConfig, protocol: Protocol, n_private: int, form: str) -
         "outside": protocol.outside,
         "form": form,
         "influence": InfluenceFacts(
-            one=force.one, one_percent=force.one_percent, everywhere=force.totals_at_once > 1
+            one=force.one, one_percent=force.one_percent, at_once=force.totals_at_once
         ),
     }
 

@@ -2,9 +2,10 @@
 
 from ldptree.oracles.grr import Grr
 from ldptree.oracles.oracle import Influence, Oracle
+from ldptree.oracles.subset import SubsetSelection
 from ldptree.oracles.unary import Oue, Sue
 from ldptree.oracles.words import Words
 
-ORACLES: dict[str, type[Oracle]] = {"grr": Grr, "oue": Oue, "sue": Sue}
+ORACLES: dict[str, type[Oracle]] = {"grr": Grr, "oue": Oue, "sue": Sue, "ss": SubsetSelection}
 
 __all__ = ["ORACLES", "Influence", "Oracle", "Words"]

@@ -72,7 +72,7 @@ class Oracle(ABC):
     @property
     @abstractmethod
     def thresholds(self) -> dict[str, int]:
-        """The integers that define it: each is the probability of a coin, times 2^64."""
+        """The integers that define it: probabilities of coins, times 2^64, and sizes."""
 
     @property
     @abstractmethod

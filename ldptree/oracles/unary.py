@@ -126,20 +126,7 @@ class Unary(Oracle):
 
     def aggregate(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         """How many reports have each bit set, int64 [k]."""
-        reports = np.asarray(reports)
-        if reports.ndim != 2 or reports.shape[1] != self.report_bytes or reports.dtype != np.uint8:
-            raise DataError(
-                f"{self.name}: reports are bytes [n, {self.report_bytes}], "
-                f"found {reports.dtype} of shape {reports.shape}"
-            )
-        n_lanes = -(-self.k // 64)
-        counts = np.zeros(64 * n_lanes, dtype=np.int64)
-        padded = np.zeros((min(_COUNTED, reports.shape[0]), 8 * n_lanes), dtype=np.uint8)
-        for start in range(0, reports.shape[0], _COUNTED):
-            block = reports[start : start + _COUNTED]
-            padded[: block.shape[0], : self.report_bytes] = block
-            _count_bits(padded[: block.shape[0]].view(np.uint64), counts)
-        return counts[: self.k].copy()
+        return count_bits(self.name, np.asarray(reports), self.k)
 
     def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
         """Two binomials a value: the own bits and the others (a simulation device)."""
@@ -192,6 +179,31 @@ class Sue(Unary):
     def _thresholds_for(cls, epsilon: float) -> tuple[int, int]:
         other = threshold_above(Decimal(1), exp(Decimal(epsilon) / 2) + 1)
         return WORD - other, other
+
+
+def count_bits(name: str, reports: NDArray[Any], k: int) -> NDArray[np.int64]:
+    """How many of the packed reports have each of k bits set, int64 [k].
+
+    Raises:
+        DataError: the reports are not bytes [n, ceil(k / 8)], or a bit past k is set.
+    """
+    n_bytes = -(-k // 8)
+    if reports.ndim != 2 or reports.shape[1] != n_bytes or reports.dtype != np.uint8:
+        raise DataError(
+            f"{name}: reports are bytes [n, {n_bytes}], found {reports.dtype} of shape {reports.shape}"
+        )
+    n_lanes = -(-k // 64)
+    counts = np.zeros(64 * n_lanes, dtype=np.int64)
+    padded = np.zeros((min(_COUNTED, reports.shape[0]), 8 * n_lanes), dtype=np.uint8)
+    for start in range(0, reports.shape[0], _COUNTED):
+        block = reports[start : start + _COUNTED]
+        padded[: block.shape[0], :n_bytes] = block
+        _count_bits(padded[: block.shape[0]].view(np.uint64), counts)
+    if counts[k:].any():
+        raise DataError(
+            f"{name}: a report has a bit set past its {k} values; it was made under another protocol"
+        )
+    return counts[:k].copy()
 
 
 def _digits(threshold: int) -> NDArray[np.uint64]:

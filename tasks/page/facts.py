@@ -226,15 +226,14 @@ class InfluenceFacts:
     one          the most one of them can add to, or take from, the estimated count of one cell and class, in
                  holders.
     one_percent  the same for 1 % of all holders together, in holders.
-    everywhere   True where one report can do so in every cell at once (oue: every bit set), False where in
-                 one only (grr).
+    at_once      in how many cells and labels one report can do so at the same time (oue: in all k).
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
 
     one: float
     one_percent: float
-    everywhere: bool
+    at_once: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,6 +49,12 @@ def _sent(facts: Facts) -> tuple[str, ...]:
                 f" Before it leaves, the true value is kept with probability {kept}, "
                 f"and otherwise replaced by one of the others, each with probability {other}."
             )
+        elif facts.oracle == "ss":
+            size = n.count(round(facts.p + (facts.k - 1) * facts.q))
+            said += (
+                f" It leaves as a set of {size} of these values, drawn at random: the true one is among them with "
+                f"probability {kept}, every other one with probability {other}."
+            )
         else:
             said += (
                 f" It leaves as {n.count(facts.k)} bits, each tossed at random: the true value's bit "
@@ -103,7 +109,11 @@ def _noise(facts: Facts) -> tuple[str, ...]:
 
 
 def _influence(facts: Facts, force: InfluenceFacts) -> tuple[str, ...]:
-    where = "in every cell at once" if force.everywhere else "in one cell of their choice"
+    where = (
+        "in every cell at once"
+        if force.at_once >= facts.k
+        else f"in up to {n.count(force.at_once)} cells of their choice at once"
+    )
     held = force.one_percent / max(facts.n_private, 1)
     return (
         f"One who sends what they like counts for up to {n.decimal(force.one, 1)} honest holders, {where}. "

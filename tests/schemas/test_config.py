@@ -108,7 +108,7 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(changes, key, near):
         ({"model": {"lam": "best"}}, "model.lam", "'learned' or 'auto' or a valid number"),
         ({"model": {"prune": "hard"}}, "model.prune", "'smooth', 'variance' or 'none'"),
         ({"model": {"min_samples_leaf": 0}}, "model.min_samples_leaf", "got 0"),
-        ({"privacy": {"mechanism": "laplace"}}, "privacy.mechanism", "'auto', 'grr', 'oue' or 'sue'"),
+        ({"privacy": {"mechanism": "laplace"}}, "privacy.mechanism", "'auto', 'grr', 'oue', 'sue' or 'ss'"),
         ({"privacy": {"outside": "wrap"}}, "privacy.outside", "'clip' or 'drop'"),
         ({"privacy": {"max_report_bytes": -1}}, "privacy.max_report_bytes", "got -1"),
         ({"simulation": {"noise_seed": -3}}, "simulation.noise_seed", "got -3"),

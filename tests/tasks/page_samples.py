@@ -188,7 +188,7 @@ def _run(
         where="payment_type IN (0, 1)",
         seeded=True,
         form="reports",
-        influence=InfluenceFacts(one=2.6, one_percent=5720.0, everywhere=True),
+        influence=InfluenceFacts(one=2.6, one_percent=5720.0, at_once=475),
         n_private=220_014,
         n_public=24_102,
         n_test=55_003,

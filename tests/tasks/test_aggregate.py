@@ -59,7 +59,7 @@ def counted_by_numpy(store, reports, protocol):
     return raw
 
 
-@pytest.mark.parametrize("oracle", ["grr", "oue"])
+@pytest.mark.parametrize("oracle", ["grr", "oue", "ss"])
 def test_totals_are_those_of_numpy_on_the_same_reports(store, oracle):
     protocol = example_protocol(oracle)
     published, _, reports = collected(store, protocol)
@@ -73,7 +73,7 @@ def test_totals_are_those_of_numpy_on_the_same_reports(store, oracle):
     assert table.column("raw").to_pylist() == raw[:-1].tolist()
 
 
-@pytest.mark.parametrize("oracle", ["grr", "oue"])
+@pytest.mark.parametrize("oracle", ["grr", "oue", "ss"])
 def test_totals_are_right_but_for_noise_of_the_stated_size(tmp_path, oracle):
     """Mean of 16 collections of the same holders; 4 standard errors, of five values: a false alarm is rarer than 1 in 1,000."""
     protocol, found = example_protocol(oracle), []
@@ -154,7 +154,7 @@ def test_a_file_that_is_no_report_is_refused(store, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut short", "not Parquet", "bytes of a page"])
-@pytest.mark.parametrize("oracle", ["grr", "oue"])
+@pytest.mark.parametrize("oracle", ["grr", "oue", "ss"])
 def test_a_damaged_file_of_reports_is_refused_and_nothing_is_written(store, damage, oracle):
     published, _, reports = collected(store, example_protocol(oracle))
     path = store.files(reports[0])[0]

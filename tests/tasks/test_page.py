@@ -293,3 +293,13 @@ def test_the_summary_is_markdown_with_the_same_finding_and_no_markup_from_data()
     assert "\\{\\{ 7\\*7 \\}\\}" in hostile
     failed = render.summary_markdown(page_samples.failed())
     assert "- failed: payment\\_type is one of its declared values (private)" in failed
+
+
+@pytest.mark.parametrize(
+    ("oracle", "at_once", "said"), [("oue", 475, "in every cell at once"), ("grr", 2, "in up to 2 cells")]
+)
+def test_the_page_says_in_how_many_cells_one_dishonest_holder_counts(oracle, at_once, said):
+    facts = page_samples.sample()
+    facts = replace(facts, oracle=oracle, influence=replace(facts.influence, at_once=at_once))
+    (answer,) = [a for a in privacy.answers(facts) if a.question == "If holders are dishonest"]
+    assert said in answer.sentences[0]

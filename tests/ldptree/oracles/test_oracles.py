@@ -24,6 +24,11 @@ def law(oracle, value) -> dict[tuple[int, ...], Fraction]:
     if oracle.name == "grr":
         lie = Fraction(oracle.thresholds["lie"], WORD)
         return {(r,): (1 - lie) * (r == value) + lie / oracle.k for r in range(oracle.k)}
+    if oracle.name == "ss":
+        own, size = Fraction(oracle.own, WORD), oracle.size
+        n_with, n_without = math.comb(oracle.k - 1, size - 1), math.comb(oracle.k - 1, size)
+        sets = itertools.combinations(range(oracle.k), size)
+        return {s: own / n_with if value in s else (1 - own) / n_without for s in sets}
     own, other = (Fraction(oracle.thresholds[key], WORD) for key in ("own", "other"))
     outputs = {}
     for bits in itertools.product((0, 1), repeat=oracle.k):
@@ -211,7 +216,7 @@ def test_one_dishonest_report_shifts_no_total_further_than_stated(name):
     influence = oracle.influence(1000)
     honest = oracle.randomize(np.zeros(1000, dtype=np.int64), words(4))
     worst = honest[:1].copy()
-    worst[:] = 255 if name == "oue" else 3
+    worst[:] = 63 if name in ("oue", "sue") else 3
     forged = np.concatenate([worst, honest[1:]])
     shift = np.abs(
         oracle.unbias(oracle.aggregate(forged), 1000) - oracle.unbias(oracle.aggregate(honest), 1000)
@@ -264,3 +269,22 @@ def test_the_stated_probabilities_are_the_textbook_ones():
     assert oue.linear_variance([1] + [0] * 9, [0] * 9 + [1], 1) == pytest.approx(
         4 * math.e / (math.e - 1) ** 2
     )
+
+
+@pytest.mark.parametrize("k", [2, 3, 16, 256, 4096])
+def test_subset_selection_is_never_noisier_than_grr_and_oue(k):
+    for epsilon in EPSILONS:
+        noise = {name: ORACLES[name].for_budget(epsilon, k).mean_variance() for name in ("ss", "grr", "oue")}
+        assert noise["ss"] <= min(noise["grr"], noise["oue"]) * (1 + 1e-9)
+
+
+def test_a_set_of_another_size_and_a_bit_past_the_alphabet_are_refused():
+    oracle = ORACLES["ss"].for_budget(1.0, 10)
+    reports = oracle.randomize(np.arange(10), words(5))
+    for forged in (0b1, 0b111111):
+        reports[3, 0], reports[3, 1] = forged, 0
+        with pytest.raises(DataError, match="no set of 3 values"):
+            oracle.aggregate(reports)
+    for name in ("oue", "ss"):
+        with pytest.raises(DataError, match="past its 10 values"):
+            ORACLES[name].for_budget(1.0, 10).aggregate(np.array([[1, 128]], dtype=np.uint8))
