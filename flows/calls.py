@@ -9,7 +9,6 @@ from typing import Any
 
 from flows.campaign import Terms
 from schemas.manifest import Manifest, Record
-from tasks.perturb import form
 
 Call = dict[str, Any]
 ROUND = 1
@@ -93,9 +92,7 @@ def perturb(terms: Terms, protocol: Manifest, held: Record, published: Record) -
     return {
         "protocol": protocol,
         "round_number": ROUND,
-        "form": form(
-            held.facts["n_private"], published.facts["report_bytes"], config.privacy.max_report_bytes
-        ),
+        "form": terms.form(held, published),
         "noise_seed": config.simulation.noise_seed,
         "campaign": config.campaign.name,
     }

@@ -14,6 +14,7 @@ from schemas.manifest import Manifest, Record
 from storage.campaigns import Campaign
 from storage.store import Store
 from tasks.aggregate import check_whole
+from tasks.perturb import form
 
 NOT_TERMS = {
     "path",
@@ -68,13 +69,26 @@ class Terms:
         now = {entry.digest for entry in raw.files}
         return [digest for digest in self.campaign.asked().values() if digest not in now]
 
-    def publish(self, protocol: Manifest, raw: Manifest, ingested: Record) -> Manifest:
+    def publish(self, raw: Manifest, ingested: Record, held: Record, published: Record) -> Manifest:
         """The protocol that holders answer to; in a campaign the first one published, and the files are kept as asked."""
         if self.campaign is None:
-            return protocol
-        frozen = self.campaign.publish(protocol, _terms(self.config, ingested.facts["types"]))
-        self.campaign.ask({entry.name: entry.digest for entry in raw.files})
+            return published["protocol"]
+        types = ingested.facts["types"]
+        frozen = self.campaign.publish(
+            published["protocol"], _terms(self.config, types), self.form(held, published)
+        )
+        answers = self.campaign.store.files(held["answers"])
+        self.campaign.ask({entry.name: entry.digest for entry in raw.files}, answers)
         return frozen.protocol
+
+    def form(self, held: Record, published: Record) -> str:
+        """Whether reports are written, or exact totals drawn; in a campaign as in its first run, however many holders come."""
+        frozen = self.campaign.frozen() if self.campaign else None
+        if frozen is not None:
+            return frozen.form
+        return form(
+            held.facts["n_private"], published.facts["report_bytes"], self.config.privacy.max_report_bytes
+        )
 
     def received(self, reports: Sequence[Record]) -> list[Manifest]:
         """Every report there is to aggregate: this run's, and in a campaign all earlier ones.

@@ -31,6 +31,7 @@ app = typer.Typer(
 datasets_app = typer.Typer(help="The catalogue of data sets.", no_args_is_help=True)
 app.add_typer(datasets_app, name="datasets")
 
+WORK = Path("work")
 Work = Annotated[
     Path,
     typer.Option(
@@ -60,7 +61,7 @@ def run(
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the configuration.")
     ] = None,
-    work: Work = Path("work"),
+    work: Work = WORK,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Shards perturbed at once.")] = os.cpu_count()
     or 1,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
@@ -83,7 +84,12 @@ def run(
     from flows.running import run_here
 
     run_here(
-        settings, work, workers=workers, as_json=as_json, debug=debug, command=_command(config, assignments)
+        settings,
+        work,
+        workers=workers,
+        as_json=as_json,
+        debug=debug,
+        command=_command(config, assignments, work),
     )
 
 
@@ -128,7 +134,7 @@ def explain(
     artifact: Annotated[
         str, typer.Argument(help="A path in the work folder, or the first letters of a digest.")
     ],
-    work: Work = Path("work"),
+    work: Work = WORK,
 ) -> None:
     """Say where an artifact came from, in words."""
     from flows.provenance import explain_artifact
@@ -138,7 +144,7 @@ def explain(
 
 @app.command()
 def gc(
-    work: Work = Path("work"),
+    work: Work = WORK,
     keep: Annotated[int, typer.Option(min=0, help="How many of the newest runs are kept.")] = 20,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")
@@ -152,7 +158,7 @@ def gc(
 
 @app.command()
 def ui(
-    work: Work = Path("work"),
+    work: Work = WORK,
     port: Annotated[int, typer.Option(min=1, max=65535)] = 4200,
 ) -> None:
     """Start the Prefect server with its UI on this work folder's own database; later runs use it."""
@@ -194,10 +200,13 @@ def datasets_make(
     typer.echo(f"{out}: {rows:,} simulated rows", err=True)
 
 
-def _command(config: str, assignments: list[str] | None) -> str:
+def _command(config: str, assignments: list[str] | None, work: Path) -> str:
     import shlex
 
     words = ["ldptree", "run", config, *(w for a in assignments or [] for w in ("--set", a))]
+    if work != WORK:
+        # Elsewhere nobody is known to have answered.
+        words += ["--work", str(work)]
     return shlex.join(words)
 
 

@@ -99,7 +99,8 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
         ) | {
             path
             for path, record in everything.items()
-            if record.parts and all(_unit(m) in protected for m in record.parts.values())
+            if _is_release(record)
+            or (record.parts and all(_unit(m) in protected for m in record.parts.values()))
         }
         protected |= {_unit(m) for path in standing for m in everything[path].parts.values()}
         doomed = [*gone, *sorted(everything.keys() - standing)]
@@ -120,6 +121,11 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
     verb = "would go" if dry_run else "gone"
     return f"{len(doomed)} files and folders {verb}, {size / 1e6:.1f} MB; {len(kept)} runs kept"
+
+
+def _is_release(record: Record) -> bool:
+    """Whether holders answered with noise that cannot be drawn again: without the record they would be asked once more."""
+    return record.step == "perturb" and not record.facts.get("seeded", False)
 
 
 def _existing(work: Path) -> Store:

@@ -59,7 +59,7 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
         held = split(store, **calls.split(terms, raw, ingested))
         scaled = scale(store, **calls.scale(terms, ingested))
         published = partition(store, **calls.partition(terms, held, scaled))
-        protocol = terms.publish(published["protocol"], raw, ingested)
+        protocol = terms.publish(raw, ingested, held, published)
         shards = held["train"].one_by_one()
         with progress_shown(len(shards)):
             call = {

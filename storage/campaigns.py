@@ -29,6 +29,8 @@ class Frozen:
 
     protocol: Manifest
     terms: dict[str, Any]
+    form: str
+    """Whether holders' reports are written, or exact totals drawn."""
 
 
 class Campaign:
@@ -47,14 +49,21 @@ class Campaign:
             content = json.loads((self._curator / "published.json").read_bytes())
         except FileNotFoundError:
             return None
-        return Frozen(Manifest.model_validate_json(json.dumps(content["protocol"])), content["terms"])
+        protocol = Manifest.model_validate_json(json.dumps(content["protocol"]))
+        return Frozen(protocol, content["terms"], content["form"])
 
-    def publish(self, protocol: Manifest, terms: Mapping[str, Any]) -> Frozen:
-        """Freeze a protocol and its terms; where another run was first, its ones are returned."""
-        content = canonical({"protocol": protocol.model_dump(mode="json"), "terms": dict(terms)})
+    def publish(self, protocol: Manifest, terms: Mapping[str, Any], form: str) -> Frozen:
+        """Freeze a protocol, its terms and the form of its reports; where another run was first, its ones are returned.
+
+        Raises ProtocolMismatch where that run's terms were others.
+        """
+        content = canonical(
+            {"protocol": protocol.model_dump(mode="json"), "terms": dict(terms), "form": form}
+        )
         self.store.write_once(self._curator / "published.json", lambda path: path.write_bytes(content))
         frozen = self.frozen()
         assert frozen is not None
+        self.check_terms(terms)
         return frozen
 
     def check_terms(self, terms: Mapping[str, Any]) -> None:
@@ -105,9 +114,15 @@ class Campaign:
         asked = list(self.asked())
         return sorted(digests, key=lambda name: asked.index(name) if name in asked else len(asked))
 
-    def ask(self, digests: Mapping[str, str]) -> None:
-        """Keep that the holders of these files are asked now. Written before any of them reports."""
+    def ask(self, digests: Mapping[str, str], answers: Iterable[Path] = ()) -> None:
+        """Keep that the holders of these files are asked now, and who they are: a file `DIGEST.npy` of hashes for each.
+
+        Written before any of them reports, and after the terms are fixed on which they were chosen.
+        """
         self._holders.mkdir(parents=True, exist_ok=True)
+        for path in answers:
+            content = path.read_bytes()
+            self.store.write_once(self._answers(path.stem), lambda aside, b=content: aside.write_bytes(b))  # type: ignore[misc]
         with (self._holders / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # of two runs with different new files neither may lose its own
             self.store.replace(
@@ -118,15 +133,6 @@ class Campaign:
         """Hashes of the holders who answer through the files with these digests, sorted."""
         arrays = [np.load(path) for digest in digests if (path := self._answers(digest)).exists()]
         return np.unique(np.concatenate(arrays)) if arrays else np.empty(0, np.uint64)
-
-    def answer(self, digest: str, holders: NDArray[np.uint64]) -> None:
-        """Keep who answers through a file, once."""
-
-        def save(path: Path) -> None:
-            with path.open("wb") as sink:
-                np.save(sink, holders)
-
-        self.store.write_once(self._answers(digest), save)
 
     def _answers(self, digest: str) -> Path:
         return self._holders / "answered" / f"{digest}.npy"

@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ldptree.errors import ArtifactCorrupt
+
 BLOCK = 1 << 20
+SECRET_BYTES = 32
 
 
 def canonical(value: Any) -> bytes:
@@ -54,16 +58,28 @@ class Hasher:
 
 
 def load_secret(path: Path) -> bytes:
-    """The holders' secret, made on first use (32 bytes, mode 0600); two processes at once agree on one."""
+    """The holders' secret, made on first use (mode 0600); two processes at once agree on one.
+
+    Raises ArtifactCorrupt where it is not what was written.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         aside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
         aside.touch(mode=0o600)
-        aside.write_bytes(secrets.token_bytes(32))
+        with aside.open("wb") as stream:
+            stream.write(secrets.token_bytes(SECRET_BYTES))
+            stream.flush()
+            os.fsync(stream.fileno())
         try:
             path.hardlink_to(aside)
         except FileExistsError:
             pass
         finally:
             aside.unlink()
-    return path.read_bytes()
+    secret = path.read_bytes()
+    if len(secret) != SECRET_BYTES:
+        raise ArtifactCorrupt(
+            f"{path}: the holders' secret is damaged. Restore it from a copy: under another one, who has answered "
+            "cannot be told."
+        )
+    return secret

@@ -47,18 +47,23 @@ def raw_counts(
         counted = connection.execute(
             f"SELECT value::BIGINT AS value, count(*) AS n FROM read_parquet({_list(values)}) GROUP BY value"
         ).fetchnumpy()
-        found = np.asarray(counted["value"])
+        found = np.ma.filled(counted["value"], -1)  # a report that is missing is none either
         if found.size and (found.min() < 0 or found.max() >= oracle.k):
             raise ProtocolMismatch(f"a report is outside 0 .. {oracle.k - 1}: it answers another protocol.")
         raw[found] += np.asarray(counted["n"])
     for done, path in enumerate(by_column.get("bits", [])):
         for table in tables.batches([path]):
-            raw += oracle.aggregate(_packed(table.column("bits")))
+            bits = table.column("bits")
+            if bits.null_count:
+                raise ProtocolMismatch(f"{path.name}: a report is missing where one is said to be.")
+            raw += oracle.aggregate(_packed(bits))
         progress.advance((done + 1) / len(paths))
     for path in by_column.get("support", []):
-        support = pq.read_table(path).column("support").to_numpy()
+        support, holders = pq.read_table(path).column("support").to_numpy(), _metadata(path)[b"holders"]
         if support.shape != raw.shape:
             raise ProtocolMismatch(f"totals of {support.size} values, not {oracle.k}: of another protocol.")
+        if support.min() < 0 or support.max() > int(holders):
+            raise ProtocolMismatch(f"{path.name}: totals that {int(holders)} holders cannot have given.")
         raw += support
     return raw
 
@@ -140,7 +145,7 @@ def check_whole(store: Store, reports: Sequence[Manifest]) -> None:
 
 def _holders(store: Store, path: Path, protocol: Protocol, round_number: int) -> int:
     try:
-        metadata = pq.read_schema(path).metadata or {}
+        metadata, described = _metadata(path), pq.read_metadata(path)
     except (OSError, pa.ArrowInvalid):
         raise ArtifactCorrupt(f"{path.relative_to(store.root)}: not a readable file of reports.") from None
     if (
@@ -150,7 +155,17 @@ def _holders(store: Store, path: Path, protocol: Protocol, round_number: int) ->
         raise ProtocolMismatch(
             f"{path.relative_to(store.root)}: collected under another protocol or round than {protocol.digest[:16]}."
         )
-    return int(metadata[b"holders"])
+    holders = int(metadata[b"holders"])
+    if metadata[b"form"] == b"reports" and described.num_rows != holders:
+        raise ProtocolMismatch(
+            f"{path.relative_to(store.root)}: {described.num_rows} reports of {holders} holders."
+        )
+    return holders
+
+
+def _metadata(path: Path) -> dict[bytes, bytes]:
+    """What a file of reports says of itself. Raises OSError, pyarrow.ArrowInvalid."""
+    return pq.read_schema(path).metadata or {}
 
 
 def _packed(column: Any) -> NDArray[np.uint8]:

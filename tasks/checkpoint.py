@@ -170,9 +170,11 @@ class kept_in_zone:  # noqa: N801 - reads as a clause of the with statement
         if message is not None:
             # The fault itself may quote a private value: nothing of it goes along, not even as a context.
             clean = LdptreeError(message)
-            clean.__suppress_context__ = True
             fault.__traceback__ = None
-            raise clean
+            try:
+                raise clean
+            finally:
+                clean.__context__ = None
 
 
 def _is_disk_full(fault: Exception) -> bool:

@@ -178,6 +178,19 @@ class _Plan:
         )
 
 
+def _is_header(spec: DatasetSpec, file: RawFile) -> bool:
+    """Whether the first line is a header beyond doubt, and no row: a column that was named is in it."""
+    if spec.columns or any(name in file.columns for names in spec.named_columns().values() for name in names):
+        return True
+    if spec.rule.predicate is None:
+        return False
+    try:
+        check_predicate(spec.rule.predicate, file.columns, "dataset.public")
+    except ConfigError:
+        return False
+    return True
+
+
 def _check_columns(spec: DatasetSpec, file: RawFile) -> None:
     """Raises DataError, with all of them, where the spec names columns that are not there."""
     known = {*file.columns, *spec.derive}
@@ -188,7 +201,12 @@ def _check_columns(spec: DatasetSpec, file: RawFile) -> None:
         if name not in known
     ]
     if missing:
-        raise DataError(f"{file.name}: {'; '.join(missing)}. Columns: {shown(file.columns)}.")
+        told = (
+            f"Columns: {shown(file.columns)}."
+            if _is_header(spec, file)
+            else "No column that was named is there: has the file a header? If it has none, name them in dataset.columns."
+        )
+        raise DataError(f"{file.name}: {'; '.join(missing)}. {told}")
     taken = {column.lower() for column in file.columns}
     again = [name for name in spec.derive if name.lower() in taken]
     if again:

@@ -62,13 +62,15 @@ def perturb(
     published = read_protocol(store, protocol)
     (path,) = store.files(shard)
     # The name tells nobody anything, and is known before anything is drawn: of two runs at once one report stands.
-    # The seed is in it, so that a release never takes up what a simulation drew.
+    # The seed is in it, so that a release never takes up what a simulation drew. Of a release the form is not: who has
+    # reported in one is not asked again in the other.
     identity = shard.files[0].name if campaign else shard.digest
-    name = store.hasher("holders").of_value([published.digest, round_number, form, noise_seed, identity])[:40]
+    drawn = None if noise_seed is None else [noise_seed, form]
+    name = store.hasher("holders").of_value([published.digest, round_number, drawn, identity])[:40]
     folder = store.zone("curator") / "reports" / published.digest[:16] / f"round-{round_number}"
     target = folder / f"{name}.parquet"
     # Looked for once more: another run may have finished this shard since this one found nothing.
-    drawn_before = store.read_record(store.record_path(draft.place)) is not None
+    drawn_before = store.record_path(draft.place).exists()  # readable or not
     is_lost = drawn_before and store.find(draft.place) is None
     if is_lost and noise_seed is not None:
         target.unlink(missing_ok=True)
@@ -99,7 +101,7 @@ def perturb(
     if campaign:
         Campaign(store, campaign).add_report(received)
     draft.refer("reports", received)
-    return {"n_reports": received.rows}
+    return {"n_reports": received.rows, "seeded": noise_seed is not None}
 
 
 def manifest_of(store: Store, path: Path, protocol: Manifest, round_number: int) -> Manifest:

@@ -64,7 +64,7 @@ class Source:
     digest: str
 
 
-@step("split", version="1", home="holders")
+@step("split", version="2", home="holders")
 def split(
     draft: Draft,
     *,
@@ -77,7 +77,8 @@ def split(
     campaign: str | None,
     asked_before: Sequence[str],
 ) -> dict[str, Any]:
-    """Write the shards of the holders who report (part "train", a file each) and the test rows (part "test").
+    """Write the shards of the holders who report (part "train", a file each) and the test rows (part "test"); in a
+    campaign also who they are ("answers", a file of hashes for each raw file).
 
     `columns` are kept; `asked_before` are keyed digests of a campaign's earlier files: who answered there is not asked again.
     """
@@ -105,7 +106,7 @@ def split(
             if holder != "row":
                 taken = np.union1d(taken, holders[kept])
             if register:
-                register.answer(keyed.of_digest(source.digest), holders[asked])
+                np.save(draft.folder("answers") / f"{keyed.of_digest(source.digest)}.npy", holders[asked])
             n_private += int(asked.sum())
             for table in _blocks(source.path, columns, held_back):
                 test.write_table(table)

@@ -82,7 +82,7 @@ class Chain:
 
     @cached_property
     def protocol(self) -> Manifest:
-        return self.terms.publish(self.published["protocol"], self.raw, self.ingested)
+        return self.terms.publish(self.raw, self.ingested, self.held, self.published)
 
     @cached_property
     def reports(self) -> list[Record]:

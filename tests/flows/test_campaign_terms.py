@@ -8,7 +8,7 @@ import pytest
 from chain import Chain, rides, rides_config
 
 from flows.campaign import Terms
-from ldptree.errors import ArtifactCorrupt, BudgetError, ProtocolMismatch
+from ldptree.errors import ArtifactCorrupt, BudgetError, DataError, ProtocolMismatch
 
 
 @pytest.fixture
@@ -97,3 +97,37 @@ def test_without_a_campaign_nothing_is_kept_for_later(store, tmp_path):
     assert chain.terms.protocol is None
     assert chain.terms.asked_before(chain.raw) == []
     assert not list(store.root.glob("*/campaigns"))
+
+
+def test_the_form_of_reports_is_that_of_the_first_run_however_many_holders_come(store, tmp_path):
+    paths = [rides(tmp_path / f"{i}.csv", 300, i) for i in range(2)]
+    # Room for the reports of the first file, not for those of both.
+    terms = {"campaign": {"name": "rides"}, "simulation": {"noise_seed": None}}
+    room = {"epsilon": 2.0, "max_report_bytes": 1}
+    size = Chain(store, rides_config(paths[0], privacy={"epsilon": 2.0}, simulation={"noise_seed": None}))
+    room["max_report_bytes"] = size.held.facts["n_private"] * size.published.facts["report_bytes"] + 1
+    first = Chain(store, rides_config(paths[0], privacy=room, **terms))
+    assert first.model
+    second = Chain(store, rides_config(*paths, privacy=room, **terms))
+    reports = second.totals.facts["n_private"]
+    assert {r["reports"].digest for r in first.reports} < {r["reports"].digest for r in second.reports}
+    assert reports == sum(r.facts["n_reports"] for r in second.reports)
+    forms = {
+        pq.read_schema(path).metadata[b"form"] for r in second.reports for path in store.files(r["reports"])
+    }
+    assert forms == {b"reports"}
+
+
+def test_a_first_run_that_stopped_before_it_published_leaves_nobody_marked_as_asked(store, tmp_path):
+    path = rides(tmp_path / "a.csv", 300, 1)
+    by_person = {"holder": "person", "drop": []}
+    named = {"campaign": {"name": "rides"}, "simulation": {"noise_seed": None}}
+    stopped = Chain(store, rides_config(path, dataset={**by_person, "test_fraction": 0.9}, **named))
+    assert stopped.held
+    first = Chain(store, rides_config(path, dataset=by_person, **named))
+    assert first.model
+    again = tmp_path / "b.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    again.write_text("".join([*lines, lines[-1]]))
+    with pytest.raises(DataError, match="no private rows are left"):
+        assert Chain(store, rides_config(again, dataset=by_person, **named)).held

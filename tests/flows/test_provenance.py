@@ -221,6 +221,15 @@ def test_gc_never_touches_a_campaigns_protocol_reports_or_ledger(store, tmp_path
         assert Chain(store, chain.config).reports
 
 
+def test_gc_keeps_who_has_answered_with_noise_that_cannot_be_drawn_again(store, tmp_path):
+    path = rides(tmp_path / "a.csv", 300, 1)
+    chain = finished(store, "one", 1000, path, simulation={"noise_seed": None})
+    collect_garbage(store.root, keep=0, dry_run=False)
+    assert not state(store, chain)["model"]
+    again = Chain(store, chain.config)
+    assert [r["reports"] for r in again.reports] == [r["reports"] for r in chain.reports]
+
+
 def test_gc_stops_before_a_damaged_campaign(copy):
     store, _, _ = copy
     published = store.root / "curator" / "campaigns" / "rides" / "published.json"

@@ -28,10 +28,15 @@ def test_nothing_is_frozen_before_the_first_run_publishes(store):
 
 
 def test_what_the_first_run_published_holds_for_all_later_ones(store):
-    first = Campaign(store, "trips").publish(manifest("aa"), {"privacy.epsilon": 1.0, "levels": (1, 2)})
+    first = Campaign(store, "trips").publish(
+        manifest("aa"), {"privacy.epsilon": 1.0, "levels": (1, 2)}, "reports"
+    )
     later = Campaign(Store(store.root), "trips")
-    assert later.publish(manifest("bb"), {"privacy.epsilon": 2.0}) == first
+    assert later.publish(manifest("bb"), {"privacy.epsilon": 1.0, "levels": (1, 2)}, "totals") == first
     assert later.frozen() == first
+    assert first.form == "reports"
+    with pytest.raises(ProtocolMismatch, match=r"another levels, privacy\.epsilon"):
+        later.publish(manifest("bb"), {"privacy.epsilon": 2.0}, "reports")
     assert first.protocol == manifest("aa")
     assert Campaign(store, "others").frozen() is None
 
@@ -41,7 +46,7 @@ def test_of_many_that_publish_at_once_all_follow_one(store):
 
     def publish(number):
         gate.wait()
-        found.append(Campaign(store, "trips").publish(manifest(f"{number:02d}"), {"n": number}))
+        found.append(Campaign(store, "trips").publish(manifest(f"{number:02d}"), {"n": 1}, "reports"))
 
     threads = [threading.Thread(target=publish, args=(i,)) for i in range(6)]
     for thread in threads:
@@ -54,7 +59,7 @@ def test_of_many_that_publish_at_once_all_follow_one(store):
 
 def test_a_run_on_other_terms_is_refused_with_the_names_of_what_changed(store):
     campaign = Campaign(store, "trips")
-    campaign.publish(manifest("aa"), {"privacy.epsilon": 1.0, "seed": 7, "dataset.drop": ("a",)})
+    campaign.publish(manifest("aa"), {"privacy.epsilon": 1.0, "seed": 7, "dataset.drop": ("a",)}, "reports")
     campaign.check_terms({"dataset.drop": ["a"], "seed": 7, "privacy.epsilon": 1.0})
     with pytest.raises(
         ProtocolMismatch, match=r"another privacy\.epsilon, seed\. Its terms are fixed"
@@ -86,11 +91,17 @@ def test_files_asked_before_come_first_in_the_order_they_were_asked(store):
     ]
 
 
-def test_who_answered_is_kept_once_a_file(store):
+def answers(folder, **holders):
+    folder.mkdir(exist_ok=True)
+    for digest, values in holders.items():
+        np.save(folder / f"{digest}.npy", np.array(values, np.uint64))
+    return [folder / f"{digest}.npy" for digest in holders]
+
+
+def test_who_answered_is_kept_once_a_file(store, tmp_path):
     campaign = Campaign(store, "trips")
-    campaign.answer("d1", np.array([5, 1], np.uint64))
-    campaign.answer("d1", np.array([9], np.uint64))
-    campaign.answer("d2", np.array([5, 7], np.uint64))
+    campaign.ask({"may.csv": "d1"}, answers(tmp_path / "a", d1=[5, 1]))
+    campaign.ask({"may.csv": "d1", "june.csv": "d2"}, answers(tmp_path / "b", d1=[9], d2=[5, 7]))
     assert campaign.answered(["d1"]).tolist() == [1, 5]
     assert campaign.answered(["d1", "d2", "unknown"]).tolist() == [1, 5, 7]
 
@@ -102,11 +113,10 @@ def test_reports_received_are_kept_once_each(store):
     assert [report.digest for report in Campaign(Store(store.root), "trips").reports()] == ["aa", "bb"]
 
 
-def test_who_answered_and_which_files_were_asked_stays_with_the_holders(store):
+def test_who_answered_and_which_files_were_asked_stays_with_the_holders(store, tmp_path):
     campaign = Campaign(store, "trips")
-    campaign.publish(manifest("aa"), {})
-    campaign.ask({"may.csv": "d1"})
-    campaign.answer("d1", np.array([5], np.uint64))
+    campaign.publish(manifest("aa"), {}, "reports")
+    campaign.ask({"may.csv": "d1"}, answers(tmp_path / "a", d1=[5]))
     campaign.add_report(manifest("cc"))
     curator = b"".join(p.read_bytes() for p in (store.root / "curator").rglob("*") if p.is_file())
     assert b"may.csv" not in curator

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from ldptree.errors import ArtifactCorrupt
 from storage.digests import BLOCK, Hasher, canonical, load_secret
 
 
@@ -61,3 +62,11 @@ def test_all_who_make_the_secret_at_once_agree_on_one(tmp_path):
     assert len(found) == 8
     assert len(set(found)) == 1
     assert [p.name for p in tmp_path.iterdir()] == ["secret"]
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 31])
+def test_a_damaged_secret_is_refused_and_never_an_unkeyed_digest(tmp_path, content):
+    path = tmp_path / "secret"
+    path.write_bytes(content)
+    with pytest.raises(ArtifactCorrupt, match="the holders' secret is damaged"):
+        load_secret(path)

@@ -12,7 +12,7 @@ from chain import example_protocol, publish, shards_of
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
 from storage.store import Store
 from tasks.aggregate import aggregate, raw_counts, read_totals
-from tasks.perturb import perturb, values_of
+from tasks.perturb import manifest_of, perturb, values_of
 from tasks.scale import read_protocol
 
 N = (3000, 1, 2000)
@@ -97,6 +97,29 @@ def test_reports_bits_and_exact_totals_of_one_protocol_add_up(store):
         paths = [path for r in reports for path in store.files(r)]
         assert raw_counts(connection, paths, protocol.oracle).tolist() == sum(parts).tolist()
     assert sums(store, published, reports).facts == {"n_private": sum(N), "shards": 3}
+
+
+@pytest.mark.parametrize(
+    ("oracle", "form", "column", "said"),
+    [
+        ("grr", "reports", [1, None, 2], "outside 0"),
+        ("oue", "reports", [b"\0", None, b"\0"], "missing where one is said"),
+        ("grr", "reports", [1, 2], "2 reports of 3 holders"),
+        ("oue", "totals", [-1, 0, 0, 0, 0], "cannot have given"),
+        ("oue", "totals", [4, 0, 0, 0, 0], "cannot have given"),
+    ],
+)
+def test_a_file_that_is_not_what_it_says_is_not_added(store, oracle, form, column, said):
+    protocol = example_protocol(oracle)
+    published, _, reports = collected(store, protocol)
+    path = store.files(reports[0])[0]
+    kind = {"grr": pa.uint32(), "oue": pa.binary(1)}[oracle] if form == "reports" else pa.int64()
+    name = {"grr": "value", "oue": "bits"}[oracle] if form == "reports" else "support"
+    meta = {"protocol": protocol.digest, "round": "1", "form": form, "holders": "3"}
+    pq.write_table(pa.table({name: pa.array(column, kind)}).replace_schema_metadata(meta), path)
+    forged = manifest_of(store, path, published, 1)
+    with pytest.raises(ProtocolMismatch, match=said):
+        sums(store, published, [forged])
 
 
 def test_every_ancestor_holds_the_sum_of_its_cells(trips):

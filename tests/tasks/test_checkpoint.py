@@ -129,7 +129,7 @@ def test_an_unexpected_fault_on_private_rows_keeps_its_words_with_them(store, ho
         failing(home, ValueError("could not convert 'Jane Doe' to float")).fn(store)
     fault = caught.value
     assert "Jane" not in str(fault)
-    assert fault.__cause__ is None
+    assert (fault.__cause__, fault.__context__) == (None, None)
     assert "stopped by an unexpected ValueError" in str(fault)
     (details,) = (store.zone(home) / "faults").iterdir()
     assert details.relative_to(store.root).as_posix() in str(fault)

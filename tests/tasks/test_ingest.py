@@ -318,6 +318,13 @@ def test_quarantined_rows_stay_in_their_zone_and_the_rest_goes_on(ingest, tmp_pa
     assert line == {"_line": 9, "_kind": "wrong number of fields", "_text": "q,CANARY"}
 
 
+def test_a_first_row_that_is_taken_for_a_header_is_not_told(ingest):
+    with pytest.raises(DataError) as refusal:
+        ingest("q,CANARY,x,0\np,1,x,1\n")
+    assert "has the file a header?" in str(refusal.value)
+    assert "CANARY" not in str(refusal.value)
+
+
 def test_each_of_several_files_has_a_quarantine_of_its_own(ingest, tmp_path):
     found, _, private = ingest(
         TRIPS + "q,ONE\n", TRIPS, TRIPS + "q,TWO\nq,THREE\n", on_bad_rows="quarantine", max_bad_fraction=0.6

@@ -269,10 +269,24 @@ def test_exact_totals_have_the_distribution_of_summed_reports(store, oracle):
         assert abs(found - count) < 5 * sd
 
 
-def test_reports_and_totals_of_one_shard_do_not_stand_for_each_other(scene):
+def test_who_has_reported_in_one_form_is_not_asked_in_the_other(scene):
     store, protocol, shard = scene
-    paths = {path_of(store, asked(store, protocol, shard, form=f)) for f in ("reports", "totals")}
-    assert len(paths) == 2
+    for seed, n_files in ((None, 1), (5, 2)):  # a simulation gives what an empty work folder would give
+        paths = {
+            path_of(store, asked(store, protocol, shard, form=form, noise_seed=seed))
+            for form in ("reports", "totals")
+        }
+        assert len(paths) == n_files
+
+
+def test_a_damaged_record_is_one_and_nobody_reports_again(scene):
+    store, protocol, shard = scene
+    path = path_of(store, asked(store, protocol, shard, noise_seed=None))
+    path.unlink()
+    (record,) = (store.zone("holders") / "perturb").glob("*.json")
+    record.write_text("")
+    with pytest.raises(ArtifactCorrupt, match="Asking their holders again"):
+        asked(store, protocol, shard, noise_seed=None)
 
 
 def text_of(folder):

@@ -19,7 +19,7 @@ def held(store, *paths, changes=None, **config):
     config["dataset"] = {"drop": []} | config.get("dataset", {})
     chain = Chain(store, rides_config(*paths, **config))
     if chain.config.campaign.name:
-        chain.terms.publish(chain.published["protocol"], chain.raw, chain.ingested)
+        chain.terms.publish(chain.raw, chain.ingested, chain.held, chain.published)
         chain = Chain(store, chain.config)
     call = calls.split(chain.terms, chain.raw, chain.ingested) | {"columns": ["person", "miles"]}
     record = split.fn(store, **call | (changes or {}))
