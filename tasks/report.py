@@ -18,7 +18,7 @@ from typing import Any
 from ldptree.errors import DataError
 from ldptree.model import Model
 from ldptree.protocol import Protocol
-from schemas.config import RunConfig
+from schemas.config import EvaluateConfig, RunConfig
 from schemas.manifest import Manifest, Record
 from storage.store import Draft, Store
 from tasks.aggregate import read_totals
@@ -85,7 +85,7 @@ def report(
     facts = Facts(
         **_identity(config, command.value),
         **_privacy(config, published, received.n_private, form),
-        **_scored(store, scores),
+        **_scored(store, scores, _caps(config.evaluation, fitted["n_public"], held["n_private"])),
         checks=read_checks(store, checks),
         rows=_rows(config, ingested, held, fitted),
         steps=steps_of(timeline.value),
@@ -99,6 +99,7 @@ def report(
         else class_name(published.target, published.positive, names),
         n_private=received.n_private,  # in a campaign more than this run asked
         n_public=fitted["n_public"],
+        public_columns=tuple(ingested["rule_columns"]),
         n_test=held["n_test"],
         n_features=fitted["n_features"],
         n_cells=len(cells),
@@ -135,10 +136,16 @@ def failed_facts(
         **_identity(config, command),
         checks=checks,
         rows=(
-            RowFacts(zone="public", kept=ingested["public"].rows),
+            RowFacts(
+                zone="public",
+                kept=ingested["public"].rows,
+                read=ingested["public"].rows + _set_aside(ingested.facts),
+                quarantined=ingested.facts["bad_public"],
+            ),
             RowFacts(zone="private", kept=ingested["private"].rows),
         ),
         steps=steps_of(timeline),
+        seconds=timeline.elapsed,
         holder=config.dataset.holder,
         failure=FailureFacts(step="validate", message="; ".join(f"{c.zone} rows: {c.name}" for c in broken)),
     )
@@ -213,7 +220,6 @@ def _privacy(config: RunConfig, protocol: Protocol, n_private: int, form: str) -
         "epsilon_spent": protocol.epsilon,
         "rounds": len(protocol.rounds),
         "holder": protocol.holder,
-        "outside": protocol.outside,
         "form": form,
         "influence": InfluenceFacts(
             one=force.one, one_percent=force.one_percent, at_once=force.totals_at_once
@@ -221,21 +227,33 @@ def _privacy(config: RunConfig, protocol: Protocol, n_private: int, form: str) -
     }
 
 
-def _scored(store: Store, scores: Manifest | None) -> dict[str, Any]:
+def _scored(store: Store, scores: Manifest | None, caps: Mapping[str, str]) -> dict[str, Any]:
     if scores is None:
         return {}
     content = json.loads(store.file(scores, "scores.json").read_bytes())
     spread = sorted(content["redraws"])
-    made = {key: _score(key, value, spread) for key, value in content["scores"].items()}
+    made = {key: _score(key, value, spread, caps.get(key, "")) for key, value in content["scores"].items()}
     return {
         "ours": made.pop("ours"),
         "baselines": tuple(made.values()),
         "redraws": len(spread),
         "duplicates": content["duplicates"],
+        "n_scored": content["n_test"],
     }
 
 
-def _score(key: str, content: Mapping[str, Any], redraws: Sequence[float]) -> ScoreFacts:
+def _caps(evaluation: EvaluateConfig, n_public: int, n_private: int) -> dict[str, str]:
+    """Of each baseline that read fewer rows than there were, how many."""
+    said: dict[str, str] = {}
+    if n_public > evaluation.public_rows:
+        note = f"fitted on {evaluation.public_rows:,} of {n_public:,} public rows"
+        said |= {"public_tree": note, "public_forest": note}
+    if n_private > evaluation.private_rows:
+        said["non_private"] = f"fitted on about {evaluation.private_rows:,} of {n_private:,} private rows"
+    return said
+
+
+def _score(key: str, content: Mapping[str, Any], redraws: Sequence[float], note: str) -> ScoreFacts:
     names = ("accuracy", "balanced_accuracy", "auc", "log_loss")
     low, high = content["interval"]
     lead = content.get("lead")
@@ -245,7 +263,7 @@ def _score(key: str, content: Mapping[str, Any], redraws: Sequence[float]) -> Sc
         interval=Span(low=low, high=high),
         spread=_spread(redraws) if key == "ours" and redraws else None,
         lead=None if lead is None else Span(low=lead[0], high=lead[1]),
-        note=content.get("note", ""),
+        note=note,
         confusion=tuple(tuple(row) for row in content["confusion"]),
     )
 
@@ -264,11 +282,16 @@ def _rows(
         RowFacts(
             zone="public",
             kept=n_public,
-            read=n_public + fitted["n_unusable"],
+            read=n_public + fitted["n_unusable"] + _set_aside(ingested),
             quarantined=ingested["bad_public"],
         ),
         RowFacts(zone="private", kept=held["n_private"], held_out=held["n_test"]),
     )
+
+
+def _set_aside(ingested: Mapping[str, Any]) -> int:
+    """Public rows that were read and not kept: faulty ones, and those that `dataset.where` leaves out."""
+    return int(ingested["bad_public"] + ingested["left_out_public"])
 
 
 def _warnings(config: RunConfig, store: Store, scores: Manifest | None) -> tuple[str, ...]:
@@ -280,10 +303,6 @@ def _warnings(config: RunConfig, store: Store, scores: Manifest | None) -> tuple
             said.append(
                 f"{share:.0%} of the held-back rows have an exact copy among the rows learned from: "
                 "scores look better than on new people."
-            )
-        if content["n_test"] < content["n_test_all"]:
-            said.append(
-                f"Scored on {content['n_test']:,} of the {content['n_test_all']:,} rows held back (evaluation.test_rows)."
             )
     return tuple(said)
 

@@ -118,7 +118,7 @@ def step_track(step: StepFacts, total: float, label: str) -> Markup:
     left = min(step.start * scale, 99.0)
     width = max(min(step.seconds * scale, 100 - left), 0.6)
     bar = Markup('<rect x="{}%" y="5" width="{}%" height="10" rx="2"/>').format(_p(left), _p(width))
-    return _svg(f"track step {step.state}", 20, bar if step.state != "skipped" else Markup(""), label)
+    return _svg(f"track step {step.state}", 20, bar, label)
 
 
 def meter(probability: float) -> Markup:

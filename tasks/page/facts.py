@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 Zone = Literal["public", "private"]
 Evidence = Literal["private", "public", "both", "neighbours"]
-StepState = Literal["computed", "cached", "failed", "skipped"]
+StepState = Literal["computed", "cached", "failed"]
 Role = Literal["ours", "public", "reference"]
 
 _STRICT = {"extra": "forbid"}
@@ -46,7 +46,7 @@ class ScoreFacts:
     spread    5 % to 95 % of the accuracy over redraws of the holders' noise; ours only, None where not drawn.
     lead      baselines only: 95 % interval of ours' accuracy less this one's, paired on the same test rows.
               None where not computed: the finding then rests on the two intervals, which is more cautious.
-    note      the cap it was fitted under, such as "fitted on 20,000 of 4,794 public rows"; empty where none.
+    note      the cap that was in force, such as "fitted on 20,000 of 24,102 public rows"; empty where none was.
     confusion counts [true class][said class], in the order of `Facts.classes`; empty where unknown.
     """
 
@@ -131,7 +131,8 @@ class NodeFacts:
 
     condition      what leads here from the parent, in raw units and plain words; "" at the root.
     cells          number of cells at or below the node.
-    decision, probability, margin, margin_sd, share_private   as in CellFacts, for all rows below.
+    decision, probability, margin, share_private   as in CellFacts, for all rows below.
+    margin_sd      as in CellFacts; None at a node that is no cell.
     children       none (a cell) or two.
     """
 
@@ -141,7 +142,7 @@ class NodeFacts:
     cells: int
     share_private: float
     margin: float
-    margin_sd: float
+    margin_sd: float | None
     decision: str
     probability: float
     children: tuple[NodeFacts, ...] = ()
@@ -174,12 +175,12 @@ class CheckFacts:
 class RowFacts:
     """Rows of one zone. `read` = `kept` + `held_out` + `quarantined` + those dropped by a declared rule.
 
-    kept         rows the model learned from (private: holders who reported).
+    kept         rows the model learned from (private: holders asked in this run); of a run that its validation
+                 stopped, rows that were checked.
     held_out     rows held back for the test.
     read         rows in the files; private: None unless every row was kept or held out, as the rest counts
                  faults.
     quarantined  bad rows set aside; public only, the holders' count stays with them.
-    outside      rows with a value outside the public range; public only.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
@@ -189,14 +190,13 @@ class RowFacts:
     held_out: int = 0
     read: int | None = None
     quarantined: int | None = None
-    outside: int | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError where counts of private faults would reach the page."""
         if self.zone == "public":
             return
-        if self.quarantined is not None or self.outside is not None:
-            raise ValueError("counts of private faults stay in the holders' zone: leave them None")
+        if self.quarantined is not None:
+            raise ValueError("counts of private faults stay in the holders' zone: leave `quarantined` None")
         if self.read is not None and self.read != self.kept + self.held_out:
             raise ValueError("private rows read less rows kept is a count of faults: leave `read` None")
 
@@ -285,7 +285,6 @@ class Facts:
         estimator, partition, mechanism, oracle
                         as in the configuration, "auto" resolved: "lpct", "cart", "joint", "oue".
         lam, prune      as in the configuration: "learned", "smooth".
-        outside         "clip" or "drop": what a holder does with a row outside the public range.
         target          the label's column.
         classes         label values in the order of the encoding.
         positive        the positive class where there are two; None where more.
@@ -295,7 +294,8 @@ class Facts:
                         thresholds give them.
         epsilon         claimed, for all of a holder's reports together.
         epsilon_exact   recomputed from the integer thresholds in use, rounded up.
-        epsilon_spent   what each holder has spent up to and with this run; 0 where nothing was drawn.
+        epsilon_spent   what the protocol of this run has each holder spend, as claimed; not a sum over runs. 0 where
+                        nothing was drawn.
         rounds          reports per holder.
         holder          "row" (each row is declared to be a person's only one) or the column that names the
                         holder.
@@ -304,13 +304,14 @@ class Facts:
         where           the filter that decides which rows take part at all; "" where none. Taking part
                         reveals it.
         seeded          True where the holders' noise came from a seed: a simulation that protects nobody.
-        form            "reports" (one written for each holder) or "totals" (drawn exactly as their sum would
-                        fall).
+        form            "reports" (one written for each holder) or "totals" (a simulation: the sums drawn from the
+                        true counts, no report written).
         influence       what dishonest holders can do; None where the oracle does not know.
     Sizes
-        n_private       private rows that reported.
+        n_private       private rows that reported; in a campaign those of earlier runs too.
         n_public        public rows that were learned from.
-        n_test          private rows held back and scored.
+        n_test          private rows held back.
+        n_scored        how many of them were scored; 0 with `evaluate = false`.
         n_features      features after the encoding.
         n_cells, depth  cells of the partition, and the depth of the deepest.
     Findings
@@ -354,7 +355,6 @@ class Facts:
     oracle: str = ""
     lam: str = ""
     prune: str = ""
-    outside: str = "clip"
     classes: tuple[str, ...] = ()
     positive: str | None = None
     k: int = 0
@@ -373,6 +373,7 @@ class Facts:
     n_private: int = 0
     n_public: int = 0
     n_test: int = 0
+    n_scored: int = 0
     n_features: int = 0
     n_cells: int = 0
     depth: int = 0

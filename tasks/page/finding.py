@@ -15,7 +15,7 @@ from tasks.page.words import rows_of
 
 Verdict = Literal["better", "worse", "level"]
 
-LOUD = ("simulated data", "seeded noise: protects nobody")
+LOUD = ("simulated data", "seeded noise: protects nobody", "sums drawn: no report written")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,14 +137,16 @@ def _decisions(facts: Facts) -> str:
 
 def _comparisons(facts: Facts, ours: ScoreFacts) -> list[str]:
     said = []
-    rivals = [score for key in ("public_tree", "public_forest") if (score := facts.baseline(key))]
+    rivals = [
+        score for key in ("public_only", "public_tree", "public_forest") if (score := facts.baseline(key))
+    ]
     best = max(rivals, key=lambda score: score.accuracy, default=None)
     if best is not None:
         said.append(_rival(facts, ours, best))
     majority = facts.baseline("majority")
     if majority is not None and verdict(facts, majority) != "better":
         said.append(
-            f"Always giving the most frequent answer is right {n.percent(majority.accuracy)} of the time: "
+            f"Always giving the most frequent answer of the public rows is right {n.percent(majority.accuracy)} of the time: "
             "the model is not measurably better than that."
         )
     noiseless, limit = facts.baseline("no_noise"), facts.baseline("non_private")
@@ -160,7 +162,7 @@ def _comparisons(facts: Facts, ours: ScoreFacts) -> list[str]:
 
 def _rival(facts: Facts, ours: ScoreFacts, best: ScoreFacts) -> str:
     """What the best model that needs no private report has to say for itself."""
-    what = "a forest" if best.key == "public_forest" else "a tree of its own"
+    what = {"public_only": "the same tree", "public_tree": "a tree of its own"}.get(best.key, "a forest")
     figure = n.percent(best.accuracy)
     against = verdict(facts, best)
     if against == "better":
@@ -190,10 +192,14 @@ def discrepancy(facts: Facts) -> str:
     known = [cell.discrepancy for cell in facts.cells if cell.discrepancy is not None]
     if known and found.varies:
         ends = (n.points(end, signed=True) for end in (min(known), max(known)))
-        spread = f", {' to '.join(ends)} depending on the cell"
-        average = " on average"
+        spread, average = f", {' to '.join(ends)} depending on the cell", " on average"
     else:
         spread, average = ", about equally everywhere", ""
+    if abs(found.mean) < 2 * found.sd:
+        return (
+            f"On average no difference between private {facts.nouns} and the public ones can be told: "
+            f"{n.points(found.mean, signed=True)} points {n.error(found.sd)} of “{facts.positive}”{spread}."
+        )
     more = "more" if found.mean >= 0 else "less"
     return (
         f"Private {facts.nouns} are {more} often “{facts.positive}” than the public rows say, "
@@ -208,20 +214,25 @@ def tags(facts: Facts) -> list[str]:
         said.append(LOUD[0])
     if facts.seeded and facts.failure is None:
         said.append(LOUD[1])
+    if facts.form == "totals" and facts.failure is None:
+        said.append(LOUD[2])
     return [*said, n.date(facts.created)]
 
 
 def tiles(facts: Facts) -> list[Tile]:
     """The strip of figures under the finding."""
     private = f"private {rows_of(facts)}"
-    who = f"{private}, one report each" if facts.holder == "row" else f"holders of {private}, one report each"
+    is_sum = facts.form == "totals"
+    sent = "the sum of their reports drawn" if is_sum else "one report each"
+    who = f"{private}, {sent}" if facts.holder == "row" else f"holders of {private}, {sent}"
     size = "1 number" if facts.oracle == "grr" else f"{n.count(facts.k)} bits"
     return [
         Tile(figure=n.count(facts.n_private), label=who),
         Tile(figure=n.count(facts.n_public), label=f"public {rows_of(facts)}"),
         Tile(
             figure=n.epsilon(facts.epsilon_spent),
-            label="spent by each holder, " + n.times(facts.rounds),
+            label=("claimed for each report, " if is_sum else "spent by each holder, ")
+            + n.times(facts.rounds),
         ),
         Tile(figure=f"1 of {n.count(facts.k)}", label=f"values in a report ({facts.oracle}, {size})"),
     ]

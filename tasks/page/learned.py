@@ -25,17 +25,27 @@ def cells_of(model: Model, totals: Totals, public: NDArray[np.int64], names: Nam
     n_public = max(int(public.sum()), 1)
     evidence = model.evidence
     leaves = model.partition.leaves
-    # The model states noise as a share of the mass it gave the cell; the raw margin is a share of the same mass.
-    masses = np.sqrt(totals.margin_variance) / model.noise_sd[leaves].mean(axis=1)
+    masses = _masses(model, totals)
     return tuple(
         _cell(model, int(node), float(masses[cell]), shares, public[cell], n_public, evidence, names)
         for cell, node in enumerate(leaves)
     )
 
 
+def _masses(model: Model, totals: Totals) -> NDArray[np.float64]:
+    """The holders that the model gave each cell, [cells]: the noise of one class's margin in holders, over the same noise
+    as a share.
+    """
+    of_class = 1 if model.n_classes == 2 else 0
+    weights = np.eye(model.n_classes)[of_class] - 1.0 / model.n_classes  # as in ldptree.fit
+    noise: NDArray[np.float64] = np.sqrt(totals.cell_variance(weights))
+    masses: NDArray[np.float64] = noise / model.noise_sd[model.partition.leaves, 0]
+    return masses
+
+
 def tree_of(model: Model, names: Names) -> NodeFacts:
-    """The root of the model's tree. What is said of an inner node is the average over its cells, with the noise of its
-    reports.
+    """The root of the model's tree. What is said of an inner node is the average over its cells, with no error of its
+    own.
     """
     tree, shares = model.partition, private_shares(model)
     n_cells = np.bincount(tree.paths()[1], minlength=tree.n_nodes)
@@ -50,7 +60,7 @@ def tree_of(model: Model, names: Names) -> NodeFacts:
             cells=int(n_cells[node]),
             share_private=float(shares[node]),
             margin=_lead(average[node], model, decided),
-            margin_sd=_finite(_margin_sd(model, node) if is_leaf else float(model.noise_sd[node].max())),
+            margin_sd=_finite(_margin_sd(model, node)) if is_leaf else None,
             decision=class_name(model.target, model.classes[decided], names),
             probability=float(average[node, decided]),
             children=tuple(made[child] for child in children),

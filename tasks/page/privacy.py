@@ -63,10 +63,12 @@ def _sent(facts: Facts) -> tuple[str, ...]:
     if facts.form == "reports":
         written = n.plural(facts.n_private, "such report was", "such reports were")
         return (f"{said} Nothing else is sent. {written} written.",)
+    reports = n.plural(facts.n_private, "such report", "such reports")
     return (
-        f"{said} Nothing else is sent.",
-        f"No single report was written: the sum of {n.count(facts.n_private)} of them was drawn, "
-        "with exactly the probabilities that adding them up would give.",
+        f"{said} Nothing else would be sent.",
+        f"No report was written in this run, and no coin was tossed. Whoever drew the sums had counted the true values, "
+        f"and drew from these counts, in floating-point numbers, what {reports} would add up to. "
+        "That is a simulation of a collection, not a collection.",
     )
 
 
@@ -77,13 +79,18 @@ def _chance(probability: float) -> str:
 def _promise(facts: Facts) -> tuple[str, ...]:
     factor = math.exp(facts.epsilon)
     shown = n.decimal(factor, 1) if factor < 1000 else n.count(factor)
+    is_sum = facts.form == "totals"
+    received = "Whatever report were received" if is_sum else "Whatever was received"
+    tossed = "a holder would toss the coins with" if is_sum else "the coins are really tossed with"
     said = (
-        f"Whatever was received, any two {facts.nouns} could have sent it, with probabilities that differ "
+        f"{received}, any two {facts.nouns} could have sent it, with probabilities that differ "
         f"at most by a factor of {shown}: that is what {n.epsilon(facts.epsilon)} claims. Recomputed from "
-        f"the integers that the coins are really tossed with: {n.exact_epsilon(facts.epsilon_exact)}."
+        f"the integers that {tossed}: {n.exact_epsilon(facts.epsilon_exact)}."
     )
+    if is_sum:
+        return (said, "That is said of reports. Of the sums drawn in this run it promises nothing.")
     if facts.rounds != 1 or facts.epsilon_spent != facts.epsilon:
-        said += f" Spent so far by each holder: {n.epsilon(facts.epsilon_spent)}, {n.times(facts.rounds)}."
+        said += f" Spent by each holder: {n.epsilon(facts.epsilon_spent)}, {n.times(facts.rounds)}."
     return (said,)
 
 
@@ -105,14 +112,15 @@ def _noise(facts: Facts) -> tuple[str, ...]:
             "From a seed: this is a simulation whose noise anyone with the seed can take away again, "
             "so it protects nobody. Without a seed, the noise is the operating system's.",
         )
-    return ("From the operating system of whoever drew the reports. It cannot be drawn again.",)
+    drawn = "sums" if facts.form == "totals" else "reports"
+    return (f"From the operating system of whoever drew the {drawn}. It cannot be drawn again.",)
 
 
 def _influence(facts: Facts, force: InfluenceFacts) -> tuple[str, ...]:
     where = (
         "in every cell at once"
         if force.at_once >= facts.k
-        else f"in up to {n.count(force.at_once)} cells of their choice at once"
+        else f"in up to {n.plural(force.at_once, 'cell', 'cells')} of their choice at once"
     )
     held = force.one_percent / max(facts.n_private, 1)
     return (
@@ -133,10 +141,24 @@ def _open(facts: Facts) -> tuple[str, ...]:
         said.append(
             f"{names}, which tells public {facts.nouns} from private ones: taken as known of everyone."
         )
-    said.append(f"The {n.count(facts.n_public)} public {facts.nouns}, in any way.")
+    said.append(f"The {_of(facts.n_public, 'public', facts)}, in any way.")
     if facts.is_evaluated:
-        said.append(
-            f"The {n.count(facts.n_test)} private {facts.nouns} behind the scores on this page: read without "
-            "noise, as only a simulation may. A release has evaluate = false, and no scores."
-        )
+        said += _compared(facts)
     return tuple(said)
+
+
+def _compared(facts: Facts) -> tuple[str, str]:
+    """What the comparisons cost, and what of this run is a release nevertheless."""
+    is_release = facts.form == "reports" and not facts.seeded
+    return (
+        f"The private {facts.nouns} behind the comparisons on this page. To make them, every private {facts.noun} of this "
+        "run was read as it is, without noise, as only a simulation may: "
+        f"the {_of(facts.n_test, 'private', facts)} held back, and those that were asked.",
+        "So this page itself is no ε-LDP release"
+        + ("; the reports and the model are. " if is_release else ". ")
+        + "A release has evaluate = false, and a page with no scores.",
+    )
+
+
+def _of(number: int, zone: str, facts: Facts) -> str:
+    return f"{n.count(number)} {zone} {facts.noun if number == 1 else facts.nouns}"

@@ -10,7 +10,7 @@ import re
 from itertools import count as ticket
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tasks.page import charts, finding, privacy, words
 from tasks.page import numbers as n
@@ -59,6 +59,8 @@ def render(facts: Facts) -> str:
         margin_tick=lambda value: words.belief(value, facts),
         tabled=cells[:TABLED_CELLS],
         table_title=words.table_title(facts, min(len(cells), TABLED_CELLS)),
+        differs=any(words.difference(cell) for cell in cells[:TABLED_CELLS]),
+        brief=_brief,
         is_open=lambda node: id(node) in drawn_open,
         unmet=unmet[:LISTED_CHECKS],
         checks=(unmet + met)[:LISTED_CHECKS],
@@ -117,6 +119,12 @@ def _environment() -> Environment:
 def _style(environment: Environment) -> str:
     assert environment.loader is not None
     return environment.loader.get_source(environment, "style.css")[0]
+
+
+def _brief(name: str) -> Markup:
+    """A class's name, cut where it is long: whole in the title that a pointer brings up."""
+    cut = words.short(name)
+    return escape(name) if cut == name else Markup('<bdi title="{}">{}</bdi>').format(name, cut)
 
 
 def _by_share(facts: Facts) -> list[CellFacts]:

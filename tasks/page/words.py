@@ -11,7 +11,7 @@ from tasks.page import numbers as n
 from tasks.page.facts import CellFacts, CheckFacts, Facts, NodeFacts, ScoreFacts, Span, StepFacts
 
 NAMES = {
-    "majority": "Most frequent answer",
+    "majority": "Most frequent public answer",
     "public_only": "Public rows alone, same tree",
     "public_tree": "Public rows alone, own tree",
     "public_forest": "Public rows alone, forest",
@@ -19,6 +19,9 @@ NAMES = {
     "no_noise": "Ours, had the reports no noise",
     "non_private": "Tree on private rows, no privacy",
 }
+LONGEST_NAME = 24
+"""Letters of a class's name where there is little room."""
+
 METRICS = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
@@ -36,6 +39,11 @@ EVIDENCE = {
 def score_name(score: ScoreFacts) -> str:
     """What the page calls a model."""
     return score.name or NAMES.get(score.key, score.key)
+
+
+def short(name: str) -> str:
+    """A name cut where there is little room."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1].rstrip()}…"
 
 
 def rows_of(facts: Facts, number: int | None = None) -> str:
@@ -72,7 +80,9 @@ def weighing(facts: Facts) -> str:
     lam = {
         "learned": "How far public rows are trusted is learned from the reports themselves",
         "auto": "Public rows are trusted in proportion to how little noise they carry",
-        "0": "Public rows shape the tree but have no say in its answers",
+        "0.0": "Public rows shape the tree; their labels do not count in its answers",
+        "1.0": "A public row weighs as much as a private one",
+        "inf": "Public rows alone decide; the reports do not count in its answers",
     }.get(facts.lam, f"A public row weighs as much as {facts.lam} private ones")
     prune = {
         "smooth": "cells with little evidence lean on their neighbours in the tree",
@@ -105,14 +115,16 @@ def left_out(facts: Facts, cells: list[CellFacts]) -> str:
 
 
 def node_error(node: NodeFacts, facts: Facts) -> str:
-    """Two standard deviations of a node's figure, in the page's unit."""
+    """Two standard deviations of a cell's figure, in the page's unit; "" at a node that is no cell."""
+    if node.margin_sd is None:
+        return ""
     return n.error(node.margin_sd if facts.positive is not None else 2 * node.margin_sd)
 
 
 def tree_caption(facts: Facts) -> str:
     """What the columns of the tree are."""
     return (
-        f"Share of private {facts.nouns}, the model's answer and its probability, and ± 2 sd in points. "
+        f"Share of private {facts.nouns}, the model's answer and its probability; at a cell also ± 2 sd in points. "
         "Branches open where they have a triangle."
     )
 
@@ -134,9 +146,9 @@ def with_error(margin: float | None, sd: float | None, facts: Facts) -> str:
 
 
 def difference(cell: CellFacts) -> str:
-    """The learned private-less-public difference of a cell, in points."""
-    if cell.discrepancy is None:
-        return "–"
+    """The learned private-less-public difference of a cell, in points; "" where none was found."""
+    if cell.discrepancy is None or cell.discrepancy_sd == 0:
+        return ""
     said = n.points(cell.discrepancy, signed=True)
     return said if cell.discrepancy_sd is None else f"{said} {n.error(cell.discrepancy_sd)}"
 
@@ -161,7 +173,7 @@ def belief(margin: float, facts: Facts) -> str:
 def margin_unit(facts: Facts) -> str:
     """What the axis of the cells' picture measures."""
     if facts.positive is not None:
-        return f"share of “{facts.positive}”"
+        return f"share of “{short(facts.positive)}”"
     return "lead of the decided class over the next, in points"
 
 
@@ -192,8 +204,10 @@ def score_aria(score: ScoreFacts) -> str:
 
 
 def score_caption(facts: Facts) -> str:
-    """What the picture of the scores shows, and where it could not be had."""
-    said = f"Accuracy on {rows_of(facts, facts.n_test)} held back from the private ones. "
+    """What the picture of the scores shows, under which caps, and where it could not be had."""
+    of = f"{n.count(facts.n_scored)} of the " if facts.n_scored < facts.n_test else ""
+    said = f"Accuracy on {of}{rows_of(facts, facts.n_test)} held back from the private ones. "
+    said += _caps(facts)
     if facts.ours is not None and 0 < len(facts.ours.confusion) <= 4:
         found = [
             f"{n.percent(row[true] / sum(row), 0)} of “{facts.classes[true]}”"
@@ -205,6 +219,15 @@ def score_caption(facts: Facts) -> str:
         f"Only a simulation can hold private {facts.nouns} back: "
         "of a real collection this picture does not exist."
     )
+
+
+def _caps(facts: Facts) -> str:
+    """The models that were fitted under a cap; "" where none was."""
+    capped: dict[str, list[str]] = {}
+    for score in facts.scores:
+        if score.note:
+            capped.setdefault(score.note, []).append(f"“{score_name(score)}”")
+    return "".join(f"{n.listed(names)}: {note}. " for note, names in capped.items())
 
 
 def interval(span: Span | None) -> str:
@@ -242,7 +265,7 @@ def data_line(facts: Facts) -> str:
 
 
 def data_table(facts: Facts) -> list[Line]:
-    """Rows and checks of both zones, private ones without a count of faults."""
+    """Rows and checks of both zones, private ones without a count of faults; nothing is learned from by a run that failed."""
     rows = {row.zone: row for row in facts.rows}
     public, private = rows.get("public"), rows.get("private")
     away = "kept by the holders"
@@ -250,17 +273,18 @@ def data_table(facts: Facts) -> list[Line]:
     if public is not None and private is not None:
         lines = [
             Line(title="rows read", public=_known(public.read), private=_known(private.read, away)),
-            Line(title="learned from", public=n.count(public.kept), private=n.count(private.kept)),
+            Line(title="kept", public=n.count(public.kept), private=n.count(private.kept))
+            if facts.failure is not None
+            else Line(title="learned from", public=n.count(public.kept), private=n.count(facts.n_private)),
         ]
+        if facts.failure is None and private.kept != facts.n_private:
+            asked = n.count(private.kept)
+            lines.append(Line(title="of these, asked in this run", public="–", private=asked))
         if public.held_out or private.held_out:
             held = n.count(public.held_out), n.count(private.held_out)
             lines.append(Line(title="held back for the test", public=held[0], private=held[1]))
         if public.quarantined is not None:
             lines.append(Line(title="set aside as faulty", public=n.count(public.quarantined), private=away))
-        if public.outside is not None:
-            done = "moved to its border" if facts.outside == "clip" else "left out"
-            title = f"outside the public range, {done}"
-            lines.append(Line(title=title, public=n.count(public.outside), private=away))
     if facts.checks:
         lines.append(_checked(facts))
     if facts.duplicates is not None:
@@ -283,9 +307,7 @@ def _checked(facts: Facts) -> Line:
 
 
 def step_value(step: StepFacts) -> str:
-    """A step's time, or why it has none."""
-    if step.state == "skipped":
-        return "not reached"
+    """A step's time, or that it was found."""
     if step.state == "cached":
         return "cached"
     return n.seconds(step.seconds) + (", failed" if step.state == "failed" else "")
@@ -293,8 +315,6 @@ def step_value(step: StepFacts) -> str:
 
 def step_aria(step: StepFacts) -> str:
     """A step's bar, for a screen reader."""
-    if step.state == "skipped":
-        return f"{step.name}: not reached"
     return f"{step.name}: {step.state}, from {n.seconds(step.start)}, for {n.seconds(step.seconds)}"
 
 

@@ -64,6 +64,11 @@ def hostile() -> Facts:
     )
 
 
+def long_names() -> Facts:
+    """Classes whose names do not fit into a picture."""
+    return _run(n_cells=8, seed=6, classes=("cash " * 24, "c" * 120))
+
+
 def one_cell() -> Facts:
     """No split was worth it."""
     return replace(_run(n_cells=1, seed=2), partition="cart")
@@ -86,7 +91,15 @@ def unevaluated() -> Facts:
     facts = sample()
     rows = tuple(replace(row, held_out=0) if row.zone == "private" else row for row in facts.rows)
     return replace(
-        facts, ours=None, baselines=(), n_test=0, seeded=False, duplicates=None, holder="taxi_id", rows=rows
+        facts,
+        ours=None,
+        baselines=(),
+        n_test=0,
+        n_scored=0,
+        seeded=False,
+        duplicates=None,
+        holder="taxi_id",
+        rows=rows,
     )
 
 
@@ -104,11 +117,8 @@ def failed() -> Facts:
         CheckFacts(name="trip_seconds is rarely missing", zone="private", ok=False, severity="warn"),
         *facts.checks,
     )
-    states: tuple[StepState, ...] = ("computed", "failed", *("skipped",) * 8)
-    steps = tuple(
-        replace(step, state=state, seconds=step.seconds if state != "skipped" else 0.0)
-        for step, state in zip(facts.steps, states, strict=True)
-    )
+    states: tuple[StepState, ...] = ("computed", "failed")
+    steps = tuple(replace(step, state=state) for step, state in zip(facts.steps, states, strict=False))
     message = (
         "trips.csv, 2 checks failed: fare is between 0 and 10,000 (public); payment_type is one of its "
         "declared values (private). Mend the file, or edit the suite."
@@ -126,7 +136,10 @@ def failed() -> Facts:
         noun="trip",
         nouns="trips",
         checks=checks,
-        rows=(),
+        rows=(
+            RowFacts(zone="public", kept=24_102, read=24_110, quarantined=8),
+            RowFacts(zone="private", kept=275_017),
+        ),
         steps=steps,
         seconds=3.1,
         config=facts.config,
@@ -192,6 +205,7 @@ def _run(
         n_private=220_014,
         n_public=24_102,
         n_test=55_003,
+        n_scored=55_003,
         n_features=93,
         n_cells=n_cells,
         depth=int(math.log2(n_cells)) + 1,
@@ -203,7 +217,7 @@ def _run(
         duplicates=3,
         checks=_checks(),
         rows=(
-            RowFacts(zone="public", kept=24_102, held_out=0, read=24_110, quarantined=8, outside=0),
+            RowFacts(zone="public", kept=24_102, held_out=0, read=24_110, quarantined=8),
             RowFacts(zone="private", kept=220_014, held_out=55_003),
         ),
         steps=_steps(),
@@ -262,7 +276,7 @@ def _grow(
             cells=size,
             share_private=share,
             margin=margin,
-            margin_sd=0.01,
+            margin_sd=None,
             decision=classes[-1] if margin > 0 else classes[0],
             probability=min(0.5 + abs(margin), 0.99),
             children=children,
@@ -323,7 +337,7 @@ def _scores(classes: tuple[str, ...]) -> tuple[ScoreFacts, ...]:
         ("public_tree", 0.652, 0.631, 0.689, 0.641, "fitted on 20,000 of 24,102 public rows"),
         ("public_forest", 0.663, 0.644, 0.702, 0.628, "fitted on 20,000 of 24,102 public rows"),
         ("no_noise", 0.694, 0.689, 0.748, 0.573, ""),
-        ("non_private", 0.701, 0.697, 0.761, 0.562, "fitted on 100,000 of 220,014 private rows"),
+        ("non_private", 0.701, 0.697, 0.761, 0.562, "fitted on about 100,000 of 220,014 private rows"),
         ("ours", 0.688, 0.681, 0.741, 0.581, ""),
     )
     made = []

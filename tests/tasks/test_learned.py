@@ -30,8 +30,13 @@ def learned(trips):
     )
 
 
-def model_of(encoding, partition, counts, classes=("no", "yes"), *, public=None, **fit) -> Model:
+def model_of(encoding, partition, counts, classes=("no", "yes"), **fit) -> Model:
     """A model of exact totals `counts` [cells, classes], with a large budget."""
+    return fitted(encoding, partition, counts, classes, **fit)[0]
+
+
+def fitted(encoding, partition, counts, classes, *, public=None, **fit) -> tuple[Model, Totals]:
+    """The same with the totals it was fitted on."""
     counts = np.asarray(counts)
     protocol = example_protocol(
         "oue",
@@ -44,7 +49,7 @@ def model_of(encoding, partition, counts, classes=("no", "yes"), *, public=None,
     raw = protocol.oracle.sample_totals(np.append(counts.ravel(), 0), np.random.default_rng(0))
     n = int(counts.sum())
     totals = Totals.from_raw(raw, oracle=protocol.oracle, n_private=n, n_classes=len(classes), depth=2)
-    return fit_model(protocol, totals, counts // 10 if public is None else public, **fit)
+    return fit_model(protocol, totals, counts // 10 if public is None else public, **fit), totals
 
 
 def test_there_is_one_fact_a_cell_and_shares_are_of_the_whole(learned):
@@ -238,6 +243,23 @@ def test_several_classes_have_the_lead_of_the_decided_one_as_margin():
     assert left.margin == pytest.approx((0.9 - 0.05) / 2, abs=0.05)
     assert right.margin == pytest.approx((0.5 - 0.4) / 2, abs=0.05)
     assert left.margin > right.margin > 0
+
+
+def test_of_three_classes_the_reports_alone_are_not_shrunk():
+    tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
+    counts = np.array([[9000, 500, 500], [1000, 6000, 3000]])
+    model, totals = fitted(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, counts, ("a", "b", "c"))
+    left, right = cells_of(model, totals, counts // 10, {})
+    # half the lead of the decided class; noise at this budget is far below 0.01
+    assert left.raw_margin == pytest.approx((0.9 - 0.05) / 2, abs=0.01)
+    assert right.raw_margin == pytest.approx((0.6 - 0.3) / 2, abs=0.01)
+
+
+def test_an_error_is_given_for_cells_alone():
+    tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
+    root = tree_of(model_of(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, np.full((2, 2), 500)), {})
+    assert root.margin_sd is None
+    assert all(0 < child.margin_sd < 0.5 for child in root.children)
 
 
 def test_a_difference_between_private_and_public_people_is_found_where_there_is_one():

@@ -14,7 +14,16 @@ import pytest
 from tasks.page import charts, finding, numbers, privacy, render, words
 from tasks.page.facts import CheckFacts, DiscrepancyFacts, Facts, RowFacts, Span
 
-SAMPLES = ("sample", "hostile", "one_cell", "many_cells", "four_classes", "unevaluated", "failed")
+SAMPLES = (
+    "sample",
+    "hostile",
+    "long_names",
+    "one_cell",
+    "many_cells",
+    "four_classes",
+    "unevaluated",
+    "failed",
+)
 
 
 class _Page(HTMLParser):
@@ -114,8 +123,6 @@ def test_no_count_or_value_of_a_private_fault_can_be_put_on_the_page() -> None:
         CheckFacts(name="fare is positive", zone="private", ok=False, detail="-3 in line 7")
     with pytest.raises(ValueError, match="holders' zone"):
         RowFacts(zone="private", kept=10, quarantined=2)
-    with pytest.raises(ValueError, match="holders' zone"):
-        RowFacts(zone="private", kept=10, outside=2)
     with pytest.raises(ValueError, match="count of faults"):
         RowFacts(zone="private", kept=10, read=12)
 
@@ -171,6 +178,18 @@ def test_a_public_forest_that_does_better_is_admitted() -> None:
     assert "a forest from public rows alone does better, with no private report: 75.0\u202f%" in said
 
 
+def test_public_rows_in_the_same_tree_are_one_of_the_rivals() -> None:
+    facts = page_samples.sample()
+    best = tuple(
+        replace(b, metrics={"accuracy": 0.67}, lead=Span(low=0.01, high=0.02))
+        if b.key == "public_only"
+        else b
+        for b in facts.baselines
+    )
+    said = " ".join(finding.lead(replace(facts, baselines=best)))
+    assert "the best of them, the same tree, gets 67.0\u202f%" in said
+
+
 def test_a_model_no_better_than_the_most_frequent_answer_is_admitted() -> None:
     facts = page_samples.sample()
     level = tuple(
@@ -185,6 +204,79 @@ def test_where_no_difference_was_learned_none_is_claimed() -> None:
     said = finding.discrepancy(replace(page_samples.sample(), discrepancy=nothing))
     assert "no reason to think" in said
     assert finding.discrepancy(replace(page_samples.sample(), discrepancy=None)) == ""
+
+
+def test_an_average_difference_within_its_error_has_no_direction() -> None:
+    facts = page_samples.sample()
+    level = replace(facts, discrepancy=DiscrepancyFacts(is_found=True, varies=True, mean=-0.01, sd=0.006))
+    said = finding.discrepancy(level)
+    assert "On average no difference" in said
+    assert "depending on the cell" in said
+    assert " less often" not in said
+    apart = replace(facts, discrepancy=DiscrepancyFacts(is_found=True, varies=True, mean=-0.013, sd=0.006))
+    assert " less often" in finding.discrepancy(apart)
+
+
+def test_no_difference_is_written_into_a_cell_where_none_was_found() -> None:
+    facts = page_samples.sample()
+    none = tuple(replace(cell, discrepancy=0.0, discrepancy_sd=0.0) for cell in facts.cells)
+    assert words.difference(none[0]) == ""
+    assert "private less public" in render.render(replace(facts, cells=(*none[1:], facts.cells[0])))
+    assert "private less public" not in render.render(replace(facts, cells=none))
+
+
+@pytest.mark.parametrize(
+    ("lam", "said"),
+    [
+        ("0.0", "labels do not count"),
+        ("0.5", "weighs as much as 0.5 private ones"),
+        ("inf", "reports do not count"),
+    ],
+)
+def test_the_weight_of_a_public_row_is_said_in_words_that_hold(lam: str, said: str) -> None:
+    assert said in words.weighing(replace(page_samples.sample(), lam=lam))
+
+
+def test_caps_in_force_are_said_under_the_scores_and_no_others(pages: dict[str, str]) -> None:
+    facts = page_samples.sample()
+    said = words.score_caption(replace(facts, n_scored=50_000))
+    assert said.startswith("Accuracy on 50,000 of the 55,003 simulated trips held back")
+    assert (
+        "“Public rows alone, own tree” and “Public rows alone, forest”: fitted on 20,000 of 24,102 public rows."
+        in said
+    )
+    assert "fitted on about 100,000 of 220,014 private rows" in _Page(pages["sample"]).words
+    uncapped = replace(facts, baselines=tuple(replace(b, note="") for b in facts.baselines))
+    assert "fitted on" not in words.score_caption(uncapped)
+    assert words.score_caption(uncapped).startswith("Accuracy on 55,003 simulated trips")
+
+
+def test_an_error_is_said_of_cells_and_of_no_node_above_them(pages: dict[str, str]) -> None:
+    facts = page_samples.sample()
+    tree = pages["sample"].split('<div class="tree">')[1].split("<h3>")[0].split("<p ")[0]
+    assert tree.count("±") == facts.n_cells
+    assert "at a cell also ± 2 sd" in pages["sample"]
+
+
+def test_a_long_class_name_is_cut_in_pictures_and_whole_in_its_title() -> None:
+    long = "<" + 119 * "x"
+    facts = page_samples.sample()
+    cells = tuple(replace(cell, decision=long) for cell in facts.cells)
+    page = render.render(replace(facts, classes=("cash", long), positive=long, cells=cells))
+    for part, end in (('<ol class="chart cells">', "</ol>"), ("<tbody>", "</tbody>")):
+        drawn = page.split(part)[1].split(end)[0]
+        text = re.sub(r'(title|aria-label)="[^"]*"', "", drawn)
+        assert "&lt;" + 22 * "x" + "…" in text
+        assert 30 * "x" not in text
+        assert f'title="&lt;{119 * "x"}"' in drawn
+
+
+def test_a_later_run_of_a_campaign_says_which_rows_it_asked_itself() -> None:
+    facts = page_samples.sample()
+    one = {line.title: line.private for line in words.data_table(facts)}
+    two = {line.title: line.private for line in words.data_table(replace(facts, n_private=400_000))}
+    assert "of these, asked in this run" not in one
+    assert (two["learned from"], two["of these, asked in this run"]) == ("400,000", "220,014")
 
 
 def test_without_evaluation_the_page_claims_no_accuracy(pages: dict[str, str]) -> None:
@@ -204,6 +296,8 @@ def test_a_failed_validation_says_so_first_and_names_the_checks(pages: dict[str,
         r"✗ failed payment_type is one of its declared values \(private\) +! warning", page.words
     )
     assert "What left a holder's hands" not in page.words
+    assert "learned from" not in page.words.replace("nothing was learned from", "")
+    assert "rows read 24,110" in page.words
 
 
 def test_a_run_that_failed_after_the_reports_does_not_call_them_unspent() -> None:
@@ -220,8 +314,26 @@ def test_the_box_says_what_a_privacy_officer_has_to_know() -> None:
     assert "only one" in said["Who one holder is"]
     assert "protects nobody" in said["Where the noise came from"]
     assert "2.6 honest holders, in every cell at once" in said["If holders are dishonest"]
-    for what in ("took part", "payment_type IN (0, 1)", "company_id", "24,102 public", "55,003 private"):
+    for what in (
+        "took part",
+        "payment_type IN (0, 1)",
+        "company_id",
+        "24,102 public",
+        "55,003 private",
+        "every private trip of this run was read as it is",
+        "no ε-LDP release. A release has",
+    ):
         assert what in said["What is not protected"]
+
+
+def test_only_reports_with_unseeded_noise_are_called_a_release_beside_the_page() -> None:
+    def is_one(**changes: object) -> bool:
+        facts = replace(page_samples.sample(), **changes)
+        return "the reports and the model are" in " ".join(privacy.answers(facts)[-1].sentences)
+
+    assert is_one(seeded=False)
+    assert not is_one(seeded=True)
+    assert not is_one(seeded=False, form="totals")
 
 
 def test_the_box_follows_the_unit_the_noise_and_the_form_of_the_run() -> None:
@@ -230,7 +342,12 @@ def test_the_box_follows_the_unit_the_noise_and_the_form_of_the_run() -> None:
     assert "“taxi_id”" in said["Who one holder is"]
     assert "operating system" in said["Where the noise came from"]
     assert "protects nobody" not in " ".join(said.values())
-    assert "No single report was written" in said["What was sent"]
+    assert "No report was written in this run, and no coin was tossed" in said["What was sent"]
+    assert "had counted the true values" in said["What was sent"]
+    assert "sums drawn: no report written" in finding.tags(facts)
+    assert "a holder would toss" in said["What that promises"]
+    assert "it promises nothing" in said["What that promises"]
+    assert "exactly" not in " ".join(said.values())
     assert "without noise" not in said["What is not protected"]
 
 
@@ -296,7 +413,12 @@ def test_the_summary_is_markdown_with_the_same_finding_and_no_markup_from_data()
 
 
 @pytest.mark.parametrize(
-    ("oracle", "at_once", "said"), [("oue", 475, "in every cell at once"), ("grr", 2, "in up to 2 cells")]
+    ("oracle", "at_once", "said"),
+    [
+        ("oue", 475, "in every cell at once"),
+        ("grr", 2, "in up to 2 cells of"),
+        ("grr", 1, "in up to 1 cell of"),
+    ],
 )
 def test_the_page_says_in_how_many_cells_one_dishonest_holder_counts(oracle, at_once, said):
     facts = page_samples.sample()

@@ -31,7 +31,16 @@ QUIET = (
     "--disable-component-update",
     "--disable-sync",
 )
-SAMPLES = ("sample", "hostile", "one_cell", "many_cells", "four_classes", "unevaluated", "failed")
+SAMPLES = (
+    "sample",
+    "hostile",
+    "long_names",
+    "one_cell",
+    "many_cells",
+    "four_classes",
+    "unevaluated",
+    "failed",
+)
 
 
 @pytest.fixture(scope="module")

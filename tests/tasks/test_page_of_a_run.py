@@ -1,0 +1,58 @@
+"""What the page says of a run is so: its facts come from the run's records, caps and zones included."""
+
+from __future__ import annotations
+
+import pytest
+from chain import Chain, rides, rides_config
+
+from storage.store import Store
+from tasks.page import privacy, words
+from tasks.report import failed_facts, read_facts
+from tasks.timeline import Timeline
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Changes of the configuration to a run on 900 rides, 600 of them private."""
+
+    def run(**changes):
+        path = rides(tmp_path / "rides.csv", 900, 1)
+        return Chain(Store(tmp_path / "work"), rides_config(path, **changes))
+
+    return run
+
+
+def test_columns_of_the_public_rule_are_named_as_known_of_everyone(run):
+    chain = run(evaluate=False)
+    facts = read_facts(chain.store, chain.page["page"])
+    assert facts.public_columns == ("zone",)
+    assert "“zone”" in " ".join(privacy.answers(facts)[-1].sentences)
+
+
+def test_caps_of_the_evaluation_are_said_where_they_were_in_force(run):
+    chain = run(evaluation={"test_rows": 40, "private_rows": 50, "public_rows": 60, "redraws": 0})
+    facts = read_facts(chain.store, chain.page["page"])
+    n_private = chain.held.facts["n_private"]
+    notes = {score.key: score.note for score in facts.scores}
+    assert notes.pop("public_tree") == notes.pop("public_forest") == "fitted on 60 of 300 public rows"
+    assert notes.pop("non_private") == f"fitted on about 50 of {n_private:,} private rows"
+    assert set(notes.values()) == {""}
+    assert f"Accuracy on 40 of the {facts.n_test}" in words.score_caption(facts)
+
+
+def test_a_cap_that_was_not_in_force_is_not_said(run):
+    chain = run()
+    facts = read_facts(chain.store, chain.page["page"])
+    assert facts.n_scored == facts.n_test == chain.held.facts["n_test"]
+    assert not any(score.note for score in facts.scores)
+
+
+def test_a_stopped_run_knows_its_time_and_its_rows(run):
+    chain, timeline = run(), Timeline()
+    timeline.began -= 5.0
+    facts = failed_facts(chain.store, chain.config, chain.ingested, chain.checked, timeline, "")
+    assert facts.seconds >= 5.0
+    lines = {line.title: (line.public, line.private) for line in words.data_table(facts)}
+    assert lines["rows read"] == ("300", "kept by the holders")
+    assert lines["kept"] == ("300", "600")
+    assert "learned from" not in lines
