@@ -5,13 +5,41 @@ plan, which does not.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from flows.campaign import Terms
 from schemas.manifest import Manifest, Record
+from tasks.checkpoint import REGISTERED, StepTask
 
 Call = dict[str, Any]
 ROUND = 1
+
+
+def settled(terms: Terms, raw: Manifest, public_raw: Manifest | None) -> Terms:
+    """The terms that a run over these files calls its steps with.
+
+    A campaign's later runs are called with what the first one found out. The first one itself, given again, was not: it is
+    told by its artifacts, and finds them.
+    """
+    if terms.campaign is None or terms.protocol is None:
+        return terms
+    store, first = terms.campaign.store, replace(terms, dataset=terms.config.dataset, protocol=None)
+
+    def found(step: StepTask, call: Call) -> Record | None:
+        return store.find(step.step.place(store, call))
+
+    ingested = found(REGISTERED["ingest"], ingest(first, raw, public_raw))
+    if ingested is None or ingested.facts["types"] != terms.dataset.types:
+        return terms
+    held, scaled = (
+        found(REGISTERED["split"], split(first, raw, ingested)),
+        found(REGISTERED["scale"], scale(first, ingested)),
+    )
+    if held is None or scaled is None:
+        return terms
+    published = found(REGISTERED["partition"], partition(first, held, scaled))
+    return first if published is not None and published["protocol"] == terms.protocol else terms
 
 
 def source(terms: Terms) -> Call:

@@ -164,8 +164,10 @@ def ui(
     """Start the Prefect server with its UI on this work folder's own database; later runs use it."""
     from flows.server import start_ui
 
-    typer.echo(f"Prefect UI: http://127.0.0.1:{port}   (stop with Ctrl-C)", err=True)
-    raise typer.Exit(start_ui(work, port))
+    def tell() -> None:
+        typer.echo(f"Prefect UI: http://127.0.0.1:{port}   (stop with Ctrl-C)", err=True)
+
+    raise typer.Exit(start_ui(work, port, tell))
 
 
 @datasets_app.command("list")

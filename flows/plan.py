@@ -140,6 +140,9 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     else:
         found = source.locate(data.path)
         raw = terms.in_order(source.files(store, data.path)) if store and found else raw
+    if store is not None and isinstance(raw, Manifest):
+        terms = calls.settled(terms, raw, source.public_files(store, data))
+        data = terms.dataset
     ingested = plan.look(
         "ingest", lambda: calls.ingest(terms, _known(raw), source.public_files(_needed(store), data))
     )

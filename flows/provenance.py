@@ -48,7 +48,7 @@ def explain_artifact(work: Path, name: str) -> str:
     for _, record in store.records():
         for part, manifest in record.parts.items():
             known.setdefault(manifest.digest, (record, part, manifest))
-    wanted = name.rstrip("/")
+    wanted = _in_run(store, Path(name)) or name.rstrip("/")
     found = {
         m.digest: m for _, _, m in known.values() if m.digest.startswith(wanted) or _is_in(store, m, wanted)
     }
@@ -178,6 +178,18 @@ def _is_in(store: Store, manifest: Manifest, wanted: str) -> bool:
     here = store.root / manifest.path
     candidates = {here, *store.files(manifest)}
     return any(c in candidates for c in (path.absolute(), store.root / path))
+
+
+def _in_run(store: Store, path: Path) -> str | None:
+    """The artifact that a file of a run's folder, or the folder itself, is a copy of; None for another path."""
+    runs = store.root / "runs"
+    folder = next((p for p in (path.absolute(), path.absolute().parent) if p.parent == runs), None)
+    try:
+        steps = json.loads((folder / "run.json").read_bytes())["steps"] if folder else []
+    except (OSError, ValueError, KeyError):
+        return None
+    made_by = {"report.html": "report", "protocol.json": "partition"}.get(path.name, "prune")
+    return next((str(step["artifact"]) for step in steps if step["name"] == made_by), None)
 
 
 def _tell(

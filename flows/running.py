@@ -89,7 +89,8 @@ def _show(summary: dict[str, Any], *, temporary: bool) -> None:
         console.print(table)
     console.print(
         f"{summary['n_private']:,} holders reported once, {summary['mechanism']} at epsilon {summary['epsilon']:g} "
-        f"({summary['form']}); {summary['n_public']:,} public rows; {summary['cells']:,} cells"
+        f"({summary['form']}); {summary['n_public']:,} public rows; "
+        f"{summary['cells']:,} cell{'' if summary['cells'] == 1 else 's'}"
     )
     console.print(f"model   {summary['model']}", soft_wrap=True)
     console.print(f"report  {summary['report']}", soft_wrap=True)

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -124,6 +124,10 @@ class Server:
 def address_stated(work: Path, url: str) -> Iterator[None]:
     """Tell later runs of this work folder where a standing server is, while it stands."""
     path = Path(environment(work)["PREFECT_HOME"]) / ADDRESS_FILE
+    if (standing := _standing(path.parent)) is not None:
+        raise ConfigError(
+            f"{work}: a server of this work folder is up already, at {standing.removesuffix('/api')}."
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"url": url, "pid": os.getpid()}))
     try:
@@ -132,8 +136,11 @@ def address_stated(work: Path, url: str) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def start_ui(work: Path, port: int) -> int:
-    """Run a server with its UI in the foreground until it is interrupted. Raises ConfigError where the port is taken."""
+def start_ui(work: Path, port: int, on_ready: Callable[[], object]) -> int:
+    """Run a server with its UI in the foreground until it is interrupted; `on_ready` is called once it answers.
+
+    Raises ConfigError where the port is taken, or a server of this work folder is up.
+    """
     with contextlib.closing(socket.socket()) as probe:
         if probe.connect_ex(("127.0.0.1", port)) == 0:
             raise ConfigError(f"port {port} is taken. Name another one with --port.")
@@ -146,6 +153,10 @@ def start_ui(work: Path, port: int) -> int:
             command, env=dict(settings), stdout=subprocess.DEVNULL
         )
         try:
+            while process.poll() is None and not _answers(url, seconds=1):
+                time.sleep(0.2)
+            if process.poll() is None:
+                on_ready()
             return process.wait()
         except KeyboardInterrupt:
             process.terminate()
@@ -154,11 +165,29 @@ def start_ui(work: Path, port: int) -> int:
 
 
 def _standing(home: Path) -> str | None:
+    """The address of the server that `ldptree ui` keeps up for this folder; one that is coming up is waited for."""
     try:
-        url = str(json.loads((home / ADDRESS_FILE).read_text())["url"])
+        stated = json.loads((home / ADDRESS_FILE).read_text())
+        url, pid = str(stated["url"]), int(stated["pid"])
     except (OSError, ValueError, KeyError):
         return None
-    return url if _answers(url, seconds=2) else None
+    end = time.monotonic() + STARTUP_SECONDS
+    # Of a `ui` that was killed the address may be another folder's server by now.
+    while _is_alive(pid) and time.monotonic() < end:
+        if _answers(url, seconds=2):
+            return url
+        time.sleep(0.2)
+    return None
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _answers(url: str, seconds: float) -> bool:

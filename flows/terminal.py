@@ -18,6 +18,11 @@ from tasks.progress import Event, listen
 from tasks.timeline import STEPS, Timeline
 
 
+def shards_in_words(n: int) -> str:
+    """How many, in words."""
+    return f"{n} shard" if n == 1 else f"{n} shards"
+
+
 class StepList:
     """A live list of the steps of one run; plain lines where standard error is no terminal."""
 
@@ -55,7 +60,7 @@ class StepList:
             if not self._console.is_terminal and event in ("end", "failed", "found"):
                 entry = self._timeline.step(step)
                 if entry is not None and entry.is_done:
-                    shards = f", {entry.shards} shards" if entry.shards else ""
+                    shards = f", {shards_in_words(entry.shards)}" if entry.shards else ""
                     self._console.print(f"{step:<10}{entry.seconds:7.1f} s  {entry.state}{shards}")
 
     def _render(self) -> RenderableType:
@@ -68,7 +73,7 @@ class StepList:
                 table.add_row(Text("✗", "red"), Text(name, "red"), f"{entry.seconds:.1f} s", "")
             elif entry.is_done:
                 style = "dim" if entry.state == "cached" else ""
-                shards = f"{entry.shards} shards" if entry.shards else ""
+                shards = shards_in_words(entry.shards) if entry.shards else ""
                 text = entry.state if entry.state == "cached" else f"{entry.seconds:.1f} s"
                 table.add_row(Text("✓", "green"), Text(name, style), Text(text, style), Text(shards, "dim"))
             else:

@@ -53,7 +53,9 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
     with kept_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():
         terms = Terms.of(store, config)
         raw = terms.in_order(raw_files(store, terms.dataset, config.seed))
-        ingested = ingest(store, **calls.ingest(terms, raw, public_files(store, terms.dataset)))
+        second = public_files(store, terms.dataset)
+        terms = calls.settled(terms, raw, second)
+        ingested = ingest(store, **calls.ingest(terms, raw, second))
         checked = validate(store, **calls.validate(terms, ingested, suite_file(store, terms.dataset)))
         stop_where_failed(store, config, ingested, checked, timeline, command)
         held = split(store, **calls.split(terms, raw, ingested))

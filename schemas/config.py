@@ -23,6 +23,7 @@ from ldptree.errors import ConfigError
 from schemas.catalogue import with_catalogue, with_paths_from
 from schemas.dataset import DatasetSpec
 
+MIN_EPSILON = 1e-6
 MAX_EPSILON = 64.0
 MAX_DEPTH = 62
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -35,6 +36,10 @@ def _not_bool(value: object) -> object:
 
 
 def _finite_epsilon(value: float) -> float:
+    if 0.0 < value < MIN_EPSILON:
+        raise ValueError(
+            f"epsilon must be at least {MIN_EPSILON:g}: below that, reports tell nothing; got {value!r}"
+        )
     if not 0.0 < value <= MAX_EPSILON:
         raise ValueError(f"epsilon must be above 0 and at most {MAX_EPSILON:g}, got {value!r}")
     return value
@@ -106,7 +111,7 @@ class RunConfig(Table):
     """One run, whole."""
 
     name: str = Field(pattern=NAME)
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**32)
     evaluate: bool = True
     dataset: DatasetSpec
     model: ModelConfig = ModelConfig()

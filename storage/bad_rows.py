@@ -30,7 +30,7 @@ Kinds = Counter[tuple[str, str]]
 
 _REMEDIES = {
     "not a number": 'Correct it, or declare the column a text (types = {{"{column}" = "text"}}).',
-    "not an integer": 'Correct it, or declare the column a number (types = {{"{column}" = "number"}}).',
+    "not an integer": 'Correct it, or declare the column a "number" or a "text" (types = {{"{column}" = "text"}}).',
     "not true or false": 'Correct it, or declare the column a text (types = {{"{column}" = "text"}}).',
     typed_rows.LABEL_MISSING: "Fill it in, or leave such rows out with where = '\"{column}\" IS NOT NULL'.",
     typed_rows.HOLDER_MISSING: "Every row needs its holder. Fill it in.",

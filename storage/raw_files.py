@@ -135,7 +135,7 @@ def inspect(
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}).") from None
     if not start:
-        raise DataError(f"{path.name}: the file is empty (0 bytes).")
+        raise DataError(f"{path.name}: the file is empty (0 bytes). Name another, or leave it out.")
     if start.startswith(_PARQUET) or path.suffix.lower() == ".parquet":
         return _inspect_parquet(path, tuple(nulls) or ("",))
     for magic, what in _OTHER_FORMATS.items():
@@ -260,7 +260,7 @@ def _check_bytes(path: Path, *, is_gzipped: bool) -> None:
         with _open(path, is_gzipped=is_gzipped) as stream:
             while block := stream.read(BLOCK):
                 if b"\0" in block:
-                    fault = "has a NUL byte in it: not a text file, or a damaged one."
+                    fault = "has a NUL byte in it: not a text file, or a damaged one. Take it out, or name another file."
                     break
                 if not block.isascii() or decoder.getstate()[0]:
                     decoder.decode(block)
@@ -291,7 +291,7 @@ def _inspect_csv(
     has_header = not names
     if has_header:
         if len(records) < 2:
-            raise DataError(f"{path.name}: a header and no rows.")
+            raise DataError(f"{path.name}: a header and no rows. Name a file that has some, or leave it out.")
         names = tuple(cell.strip() or f"unnamed_{index + 1}" for index, cell in enumerate(records[0]))
     elif len(records[0]) != len(names):
         raise DataError(

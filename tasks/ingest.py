@@ -131,7 +131,10 @@ class _Plan:
         if spec.where is not None:
             needed |= dict.fromkeys(check_predicate(spec.where, columns, "dataset.where"))
         for name, text in spec.derive.items():
-            needed |= dict.fromkeys(check_predicate(text, columns, f"dataset.derive.{name}"))
+            used = check_predicate(text, columns, f"dataset.derive.{name}")
+            needed |= dict.fromkeys(used)
+            if name != spec.target and name not in spec.drop:
+                _check_no_leak(name, used, rule_columns, spec.target)
         dropped = set(spec.drop)
         kept = [column for column in columns if column not in dropped]
         read = [column for column in columns if column in needed or column not in dropped]
@@ -176,6 +179,16 @@ class _Plan:
             faults=faults,
             skip_bad_lines=self.spec.on_bad_rows == "quarantine" and file.kind == "csv",
         )
+
+
+def _check_no_leak(name: str, used: Sequence[str], rule_columns: Sequence[str], target: str) -> None:
+    """Raises ConfigError where a derived feature would be made of the label, or of what tells public rows from private."""
+    for column in used:
+        if column == target or column in rule_columns:
+            what = "the target" if column == target else "a column of the rule dataset.public"
+            raise ConfigError(
+                f'dataset.derive.{name}: uses "{column}", {what}: no feature may be made of it.'
+            )
 
 
 def _is_header(spec: DatasetSpec, file: RawFile) -> bool:

@@ -121,7 +121,14 @@ def made(store: Store, raw: Manifest) -> Record | None:
 
 def public_files(store: Store, spec: DatasetSpec) -> Manifest | None:
     """The second file of a public rule that names one. Raises DataError."""
-    return files(store, [spec.rule.path]) if spec.rule.path else None
+    if not spec.rule.path:
+        return None
+    both = set(locate(spec.path)) & set(locate([spec.rule.path]))
+    if both:
+        raise ConfigError(
+            f"dataset.public: {both.pop()}: is in dataset.path too. Its rows would be public and private."
+        )
+    return files(store, [spec.rule.path])
 
 
 def suite_file(store: Store, spec: DatasetSpec) -> Manifest | None:

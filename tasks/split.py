@@ -118,6 +118,11 @@ def split(
                 draft.count("train", name, table.num_rows)
             progress.advance((done + 1) / len(sources))
     draft.count("test", "test.parquet", n_test)
+    if test_fraction > 0 and n_test == 0:
+        raise DataError(
+            f"no private row was held back to score on, by dataset.test_fraction = {test_fraction:g}. "
+            "Raise it, or set evaluate = false."
+        )
     if n_private == 0:
         raise DataError(
             "no private rows are left to report: every one is public, held back for the test, or was asked before."

@@ -48,15 +48,19 @@ class Chain:
     config: RunConfig
 
     @cached_property
-    def terms(self) -> Terms:
+    def named(self) -> Terms:
         return Terms.of(self.store, self.config)
 
     @cached_property
+    def terms(self) -> Terms:
+        return calls.settled(self.named, self.raw, source.public_files(self.store, self.named.dataset))
+
+    @cached_property
     def raw(self) -> Manifest:
-        data = self.terms.dataset
+        data = self.named.dataset
         if data.simulated and not data.path:
-            return source.simulate.fn(self.store, **calls.source(self.terms))["raw"]
-        return self.terms.in_order(source.raw_files(self.store, data, self.config.seed))
+            return source.simulate.fn(self.store, **calls.source(self.named))["raw"]
+        return self.named.in_order(source.raw_files(self.store, data, self.config.seed))
 
     @cached_property
     def ingested(self) -> Record:

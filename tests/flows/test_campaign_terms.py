@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -131,3 +133,20 @@ def test_a_first_run_that_stopped_before_it_published_leaves_nobody_marked_as_as
     again.write_text("".join([*lines, lines[-1]]))
     with pytest.raises(DataError, match="no private rows are left"):
         assert Chain(store, rides_config(again, dataset=by_person, **named)).held
+
+
+def test_the_first_run_given_again_finds_every_step(weeks):
+    store, paths, first = weeks
+    again = later(store, paths[0])
+    assert again.model
+    for step in ("ingested", "held", "scaled", "published", "totals", "model"):
+        assert getattr(again, step) == getattr(first, step)
+    assert again.protocol == first.protocol
+
+
+def test_of_a_lost_artifact_the_published_protocol_is_no_matter(weeks):
+    store, paths, first = weeks
+    shutil.rmtree(store.root / first.scaled["encoding"].path)
+    again = later(store, paths[0])
+    assert again.model["model"].digest == first.model["model"].digest
+    assert again.protocol == first.protocol

@@ -266,3 +266,15 @@ def test_gc_waits_for_no_run_and_refuses_while_one_holds_the_folder(copy):
         assert all_of(store, old)
     collect_garbage(store.root, keep=0, dry_run=False)
     assert not all_of(store, old)
+
+
+def test_the_files_of_a_runs_folder_are_explained(two_runs):
+    store, _, new = two_runs
+    run = store.root / "runs" / "new"
+    steps = [{"name": "prune", "artifact": new.model["model"].path}]
+    (run / "run.json").write_text(json.dumps({"steps": steps}))
+    try:
+        for name in (run, run / "model.json"):
+            assert "made by prune" in explain_artifact(store.root, str(name))
+    finally:
+        (run / "run.json").unlink()

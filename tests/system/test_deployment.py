@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from whole_runs import until
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 CHECKOUT = Path(__file__).parents[2]
 PREFECT = [Path(sys.executable).with_name("prefect"), "--no-prompt"]

@@ -258,6 +258,7 @@ def test_blanks_around_values_and_strings_for_missing_do_not_matter(ingest):
     assert private[0] == {"firm": "q", "miles": 3.0, "area": None, "paid": 1, "_row": 2}
 
 
+@pytest.mark.slow
 def test_three_thousand_features_are_read(ingest):
     n = 3000
     numbers = np.arange(60 * n).reshape(60, n) % 7
@@ -416,3 +417,12 @@ def test_a_rule_that_is_none_is_refused_by_its_key(ingest, changes, told):
 
 def test_one_feature_is_enough(ingest):
     assert ingest("firm,miles,paid\np,1,0\np,2,1\nq,3,1\n")[0].n_private == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("paid * 2", 'uses "paid", the target'), ("length(firm)", 'uses "firm", a column of the rule')],
+)
+def test_no_feature_is_derived_from_the_label_or_from_what_tells_public_rows(ingest, text, told):
+    with pytest.raises(ConfigError, match=rf"dataset\.derive\.d: {told}"):
+        ingest(TRIPS, derive={"d": text})

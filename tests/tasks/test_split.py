@@ -210,3 +210,9 @@ def test_the_hash_is_that_of_the_published_generator():
     gamma = 0x9E3779B97F4A7C15
     states = np.array([(i * gamma) % 2**64 for i in range(3)], np.uint64)
     assert mixed(states, 0).tolist() == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+
+
+def test_a_simulation_in_which_nobody_is_held_back_stops_before_anybody_reports(store, tmp_path):
+    path = rides(tmp_path / "a.csv", 12, 1)
+    with pytest.raises(DataError, match="no private row was held back to score on"):
+        assert Chain(store, rides_config(path, dataset={"test_fraction": 0.0001})).held
