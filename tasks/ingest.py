@@ -35,6 +35,9 @@ from storage.store import Draft
 from storage.typed_rows import ASKED, BAD, TypedQuery
 from tasks.checkpoint import step
 
+LABELS_LISTED = 100
+"""Distinct labels of public rows that are kept to be told of."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ZoneFile:
@@ -354,8 +357,8 @@ def _tally_public(public: Any, target: str, tally: _Tally) -> None:
 
     for name in public.column_names:
         tally.present[name] += public.num_rows - public.column(name).null_count
-    if len(tally.labels) < 2:
-        tally.labels.update(pc.unique(public.column(target)).to_pylist()[:2])
+    if len(tally.labels) < LABELS_LISTED:
+        tally.labels.update(pc.unique(public.column(target)).to_pylist()[:LABELS_LISTED])
 
 
 def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], faults: FaultList) -> None:
@@ -387,6 +390,11 @@ def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], 
         raise DataError(
             f'column "{spec.target}" (the target) has a single value in the public rows: {tally.labels.pop()!r}. '
             "A tree needs at least two; choose another dataset.public."
+        )
+    labels = sorted(str(label) for label in tally.labels)
+    if spec.classes and not {str(value) for value in spec.classes} & set(labels):
+        raise DataError(
+            f'dataset.classes: no public row has one of them in "{spec.target}", where there is {shown(labels)}.'
         )
     features = spec.features([column.name for column in plan.query.kept], plan.rule_columns)
     if not features:

@@ -380,6 +380,7 @@ def test_a_broken_line_stops_the_run_without_a_word_of_it(ingest, tmp_path):
         (TRIPS.replace("y,1", "y,0"), {}, "a single value in the public rows: 0"),
         ("firm,miles,paid\np,1,0\nq,2,0\nq,3,1\n", {}, "a single value in the public rows"),
         ("firm,paid\np,0\np,1\nq,1\n", {}, "no features are left"),
+        (TRIPS, {"classes": [7, 8]}, 'no public row has one of them in "paid", where there is 0, 1'),
         ("firm,miles,paid\np,,0\np,NA,1\nq,3,1\n", {}, "every public value is missing in miles"),
         (
             TRIPS,
