@@ -208,8 +208,9 @@ def _site(folder: Path) -> dict[str, Any]:
 
 
 _REMOTE = re.compile(
-    r"""<script[^>]*\bsrc=["']https?://[^>]*>\s*</script>|<(?:link|img)[^>]*\b(?:href|src)=["']https?://[^>]*>""",
-    re.IGNORECASE,
+    r"""<script[^>]*\bsrc=["']https?://[^>]*>\s*</script>|<(?:link|img)[^>]*\b(?:href|src)=["']https?://[^>]*>"""
+    r"""|<footer\b.*?</footer>""",  # a newsletter, and an invitation
+    re.IGNORECASE | re.DOTALL,
 )
 STYLE = (
     "<style>body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"

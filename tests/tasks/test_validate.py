@@ -174,6 +174,7 @@ def test_data_docs_open_offline(tmp_path):
     docs = tmp_path / "docs"
     check_public(zone(tmp_path / "zone"), suite_of(SPEC, COLUMNS), docs)
     pages = [page.read_text() for page in docs.rglob("*.html")]
+    assert not any("newsletter" in page for page in pages)
     assert pages
     for page in pages:
         for attribute in ('src="http', "src='http", 'rel="stylesheet" href="http', "@import"):
