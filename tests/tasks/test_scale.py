@@ -176,9 +176,14 @@ def test_a_column_that_cannot_be_encoded_is_refused_by_name():
 
 
 def test_public_rows_that_are_all_unusable_are_refused(store, tmp_path):
-    path = rides(tmp_path / "a.csv", 90, 1)
-    chain = Chain(store, rides_config(path, dataset={"classes": ["one", "two"], "positive": "two"}))
-    with pytest.raises(DataError, match="no public row has a label"):
+    """Every public row misses one of two features, and none is missing in all."""
+    lacking = {
+        "miles": ["" if i % 2 else "1.5" for i in range(90)],
+        "hour": ["7" if i % 2 else "" for i in range(90)],
+    }
+    path = rides(tmp_path / "a.csv", 90, 1, **lacking)
+    chain = Chain(store, rides_config(path, dataset={"missing": "drop"}))
+    with pytest.raises(DataError, match="no public row has a label and all features"):
         assert chain.scaled
     assert not list(store.zone("public").glob("scale/*"))
 
