@@ -140,12 +140,11 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     else:
         found = source.locate(data.path)
         raw = terms.in_order(source.files(store, data.path)) if store and found else raw
-    if store is not None and isinstance(raw, Manifest):
-        terms = calls.settled(terms, raw, source.public_files(store, data))
+    second = source.public_files(store, data) if store else None
+    if isinstance(raw, Manifest):
+        terms = calls.settled(terms, raw, second)
         data = terms.dataset
-    ingested = plan.look(
-        "ingest", lambda: calls.ingest(terms, _known(raw), source.public_files(_needed(store), data))
-    )
+    ingested = plan.look("ingest", lambda: calls.ingest(terms, _known(raw), second))
     checked = plan.look(
         "validate", lambda: calls.validate(terms, ingested, source.suite_file(_needed(store), data))
     )

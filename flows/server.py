@@ -183,10 +183,8 @@ def _standing(home: Path) -> str | None:
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as fault:
+        return isinstance(fault, PermissionError)  # somebody else's
     return True
 
 

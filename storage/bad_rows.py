@@ -28,6 +28,9 @@ COLUMNS_LISTED = 10
 Kinds = Counter[tuple[str, str]]
 """How many faults of each (column, kind); the column is "" for a line that is no row."""
 
+Fault = tuple[bool, int, str, str, str]
+"""Of a bad row: is it public, its number, and its first fault's column, kind and value."""
+
 _REMEDIES = {
     "not a number": 'Correct it, or declare the column a text (types = {{"{column}" = "text"}}).',
     "not an integer": 'Correct it, or declare the column a "number" or a "text" (types = {{"{column}" = "text"}}).',
@@ -75,15 +78,11 @@ class BadRows:
         """What is wrong: kinds by column; line, value and count of public rows alone."""
         found: Counter[tuple[bool, str, str]] = Counter()
         examples: dict[tuple[str, str], tuple[int, str]] = {}
-        listed = 0
-        for batch, is_public in self._batches(connection):
-            for zone, row, column, kind, value in _each(batch, is_public):
+        for _, _, faults in self._batches(connection):
+            for zone, row, column, kind, value in faults:
                 found[zone, column, kind] += 1
                 if zone:
                     examples.setdefault((column, kind), (row, value))
-                elif listed < FAULTS_LISTED:
-                    listed += 1
-                    self.faults.note(self.file.name, f"row {row + 1}", column, kind, value)
         pairs = list(dict.fromkeys((column, kind) for _, column, kind in found))
         said = []
         for column, kind in pairs[:COLUMNS_LISTED]:
@@ -112,18 +111,13 @@ class BadRows:
             zone: RowGroupWriter(folder / "quarantine" / f"part-{self.index:04d}.parquet")
             for zone, folder in folders.items()
         }
-        listed = 0
         try:
-            for batch, is_public in self._batches(connection):
+            for batch, is_public, faults in self._batches(connection):
                 columns = [RESERVED, *hidden, *self.query.types]
                 table = _table(batch, columns).rename_columns([hidden.get(name, name) for name in columns])
                 for zone, writer in writers.items():
                     writer.write(table.filter(is_public == zone))
-                for zone, row, column, kind, value in _each(batch, is_public):
-                    kinds[column, kind] += 1
-                    if not zone and listed < FAULTS_LISTED:
-                        listed += 1
-                        self.faults.note(self.file.name, f"row {row + 1}", column, kind, value)
+                kinds.update((column, kind) for _, _, column, kind, _ in faults)
         finally:
             for writer in writers.values():
                 writer.close()
@@ -156,19 +150,24 @@ class BadRows:
                 return []
             return raw_files.rejected_lines(connection, FAULTS_LISTED)
 
-    def _batches(self, connection: Any) -> Iterator[tuple[Any, NDArray[np.bool_]]]:
-        """The bad rows with their first fault and raw text; which of them are public."""
+    def _batches(self, connection: Any) -> Iterator[tuple[Any, NDArray[np.bool_], list[Fault]]]:
+        """The bad rows with their first fault and raw text; which of them are public; their faults, the first private ones
+        of which are noted on the way.
+        """
+        listed = 0
         query = self.query.faults(self.file, skip_bad_lines=self.skip_bad_lines)
         rows = raw_files.batch_rows(len(self.query.types))
         for batch in raw_files.stream(connection, query, self.file, rows):
             chosen = batch.filter(booleans(batch.column(ASKED), missing=True))
-            yield chosen, self.public.among(self.index, chosen, chosen.column(RESERVED).to_numpy())
-
-
-def _each(batch: Any, is_public: NDArray[np.bool_]) -> Iterator[tuple[bool, int, str, str, str]]:
-    """Of each bad row: is it public, its number, and its first fault's column, kind and value."""
-    names = (RESERVED, FAULT_COLUMN, FAULT_KIND, FAULT_VALUE)
-    return zip(is_public.tolist(), *(batch.column(name).to_pylist() for name in names), strict=True)
+            is_public = self.public.among(self.index, chosen, chosen.column(RESERVED).to_numpy())
+            names = (RESERVED, FAULT_COLUMN, FAULT_KIND, FAULT_VALUE)
+            values = (chosen.column(name).to_pylist() for name in names)
+            faults: list[Fault] = list(zip(is_public.tolist(), *values, strict=True))
+            private = [fault for fault in faults if not fault[0]]
+            for _, row, column, kind, value in private[: FAULTS_LISTED - listed]:
+                self.faults.note(self.file.name, f"row {row + 1}", column, kind, value)
+            listed = min(listed + len(private), FAULTS_LISTED)
+            yield chosen, is_public, faults
 
 
 def _table(batch: Any, columns: Sequence[str]) -> Any:

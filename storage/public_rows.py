@@ -16,10 +16,9 @@ from schemas.dataset import ColumnType
 from schemas.rules import PublicRule
 from storage import raw_files, typed_rows
 from storage.raw_files import RawFile
+from storage.splitmix import mixed
 from storage.sql import quote
 from storage.typed_rows import PUBLIC
-
-_MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +43,8 @@ class PublicRows:
         if self.rule.count is not None:
             return (rows < self.rule.count) & (index == 0)
         threshold = np.uint64(int((self.rule.fraction or 0.0) * 2.0**64))
-        key = _mix(np.array([self.seed & _MASK], dtype=np.uint64))
-        key = _mix(key ^ np.uint64(index))
-        mask: NDArray[np.bool_] = _mix(key + rows.astype(np.uint64)) < threshold
+        key = mixed(mixed(np.zeros(1, dtype=np.uint64), self.seed) ^ np.uint64(index), 0)
+        mask: NDArray[np.bool_] = mixed(key + rows.astype(np.uint64), 0) < threshold
         return mask
 
     def raw_batches(
@@ -93,11 +91,3 @@ def booleans(column: Any, *, missing: bool) -> NDArray[np.bool_]:
     """An Arrow column of booleans, NULL as `missing`."""
     mask: NDArray[np.bool_] = column.fill_null(missing).to_numpy(zero_copy_only=False)
     return mask
-
-
-def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The output function of splitmix64 (Steele, Lea and Flood, 2014): a stable hash of 64 bits."""
-    words = words + np.uint64(0x9E3779B97F4A7C15)
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))

@@ -23,22 +23,13 @@ from schemas.dataset import RESERVED
 from schemas.manifest import Manifest
 from storage import tables
 from storage.campaigns import Campaign
+from storage.splitmix import mixed
 from storage.sql import literal, quote
 from storage.store import Draft
 from tasks import progress
 from tasks.checkpoint import step
 
 SHARD_ROWS = 65_536
-
-
-def mixed(values: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
-    """A 64-bit hash of 64-bit values under a key (splitmix64's finaliser): uniform, and the same everywhere."""
-    with np.errstate(over="ignore"):
-        z = values + np.uint64(key % 2**64) + np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        hashed: NDArray[np.uint64] = z ^ (z >> np.uint64(31))
-    return hashed
 
 
 def is_test(holders: NDArray[np.uint64], seed: int, fraction: float) -> NDArray[np.bool_]:

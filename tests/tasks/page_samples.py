@@ -35,6 +35,18 @@ _COLUMNS = (
     ("dropoff area is O'Hare", None, None),
 )
 
+SAMPLES = (
+    "sample",
+    "hostile",
+    "long_names",
+    "one_cell",
+    "many_cells",
+    "four_classes",
+    "unevaluated",
+    "failed",
+)
+"""The functions here that make one, by name."""
+
 
 def sample() -> Facts:
     """A likely run: 300,000 simulated trips, LPCT, joint reports by oue at epsilon 2."""

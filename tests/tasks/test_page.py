@@ -14,16 +14,7 @@ import pytest
 from tasks.page import charts, finding, numbers, privacy, render, words
 from tasks.page.facts import CheckFacts, DiscrepancyFacts, Facts, RowFacts, Span
 
-SAMPLES = (
-    "sample",
-    "hostile",
-    "long_names",
-    "one_cell",
-    "many_cells",
-    "four_classes",
-    "unevaluated",
-    "failed",
-)
+SAMPLES = page_samples.SAMPLES
 
 
 class _Page(HTMLParser):

@@ -31,16 +31,7 @@ QUIET = (
     "--disable-component-update",
     "--disable-sync",
 )
-SAMPLES = (
-    "sample",
-    "hostile",
-    "long_names",
-    "one_cell",
-    "many_cells",
-    "four_classes",
-    "unevaluated",
-    "failed",
-)
+SAMPLES = page_samples.SAMPLES
 
 
 @pytest.fixture(scope="module")

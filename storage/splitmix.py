@@ -1,0 +1,16 @@
+"""A stable hash of 64-bit values: public coins that are the same in every work folder and on every machine."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def mixed(values: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
+    """A 64-bit hash of 64-bit values under a key: the output function of splitmix64 (Steele, Lea and Flood, 2014)."""
+    with np.errstate(over="ignore"):
+        z = values + np.uint64(key % 2**64) + np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        hashed: NDArray[np.uint64] = z ^ (z >> np.uint64(31))
+    return hashed
