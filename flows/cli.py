@@ -16,10 +16,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from flows.interrupt import FINISHED_STEPS_STAND, INTERRUPTED
 from ldptree.errors import ConfigError, LdptreeError
-
-INTERRUPTED = 130
-"""What typer exits with on Ctrl-C."""
 
 app = typer.Typer(
     name="ldptree",
@@ -267,8 +265,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except SystemExit as end:
         code = end.code or 0
         if code == INTERRUPTED:
-            on = " Finished steps stand; the same command goes on from there." if words[:1] == ["run"] else ""
-            typer.echo(f"ldptree: interrupted.{on}", err=True)
+            typer.echo(FINISHED_STEPS_STAND if words[:1] == ["run"] else "ldptree: interrupted.", err=True)
         _let_go(end)
     sys.exit(code)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from flows.interrupt import end_at_once, end_politely
 from flows.server import Server
 from flows.warmup import warm_up
 from schemas.config import RunConfig
@@ -34,12 +36,18 @@ def run_here(
     store = Store(work)
     if debug:
         os.environ.setdefault("PREFECT_LOGGING_LEVEL", "INFO")
-    server = Server(store.root)
+    before = end_at_once()
     try:
-        summary = _run(config, store, server, workers=workers, quiet=as_json, debug=debug, command=command)
+        server = Server(store.root)
+        try:
+            summary = _run(
+                config, store, server, workers=workers, quiet=as_json, debug=debug, command=command
+            )
+        finally:
+            _send_last_logs()
+            server.stop()
     finally:
-        _send_last_logs()
-        server.stop()
+        signal.signal(signal.SIGINT, before)
     if as_json:
         from flows.cli import print_json
 
@@ -63,6 +71,7 @@ def _run(
     server.wait()
     runner: Any = ThreadPoolTaskRunner(max_workers=workers)
     flow = train.with_options(task_runner=runner)
+    end_politely()
     with StepList(quiet=quiet):
         summary: dict[str, Any] = flow(config=config, work=str(store.root), command=command)
     return summary
