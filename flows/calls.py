@@ -5,15 +5,15 @@ plan, which does not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
+from flows.budget import Spent
 from flows.campaign import Terms
 from schemas.manifest import Manifest, Record
 from tasks.checkpoint import REGISTERED, StepTask
 
 Call = dict[str, Any]
-ROUND = 1
 
 
 def settled(terms: Terms, raw: Manifest, public_raw: Manifest | None) -> Terms:
@@ -111,38 +111,78 @@ def partition(terms: Terms, held: Record, scaled: Record) -> Call:
         "has_positive": terms.dataset.positive is not None,
         "campaign": config.campaign.name,
         "frozen": terms.protocol,
+        "paper": config.model.algorithm_2,
+        "seed": config.seed,
     }
 
 
-def perturb(terms: Terms, protocol: Manifest, held: Record, published: Record) -> Call:
+def charge(terms: Terms, raw: Manifest, protocol: Manifest, held: Record, published: Record) -> Call:
+    """Everybody whom the protocol asks."""
+    return {
+        "config": terms.config,
+        "raw": raw,
+        "held": held,
+        "protocol": protocol,
+        "form": terms.form(held, published),
+    }
+
+
+def perturb(terms: Terms, protocol: Manifest, held: Record, published: Record, number: int = 1) -> Call:
     """The protocol, for every shard alike."""
     config = terms.config
     return {
         "protocol": protocol,
-        "round_number": ROUND,
+        "round_number": number,
         "form": terms.form(held, published),
         "noise_seed": config.simulation.noise_seed,
         "campaign": config.campaign.name,
     }
 
 
-def aggregate(terms: Terms, protocol: Manifest, reports: Sequence[Record]) -> Call:
+def aggregate(terms: Terms, protocol: Manifest, reports: Sequence[Record], number: int = 1) -> Call:
     """Every report there is."""
-    return {"protocol": protocol, "reports": terms.received(reports), "round_number": ROUND}
+    return {"protocol": protocol, "reports": terms.received(reports), "round_number": number}
 
 
-def prune(terms: Terms, protocol: Manifest, totals: Record, scaled: Record) -> Call:
-    """Totals and public rows."""
+def terminate(terms: Terms, protocol: Manifest, totals: Record, scaled: Record) -> Call:
+    """What the first round of LPCT's Algorithm 2 left."""
+    config = terms.config
     return {
         "protocol": protocol,
         "totals": totals["totals"],
         "scaled": scaled["scaled"],
-        "lam": terms.config.model.lam,
-        "prune": terms.config.model.prune,
+        "paper": config.model.paper,
+        "kind": config.model.partition,
+        "min_samples_leaf": config.model.min_samples_leaf,
+        "epsilon": config.privacy.epsilon,
+        "mechanism": config.privacy.mechanism,
+        "seed": config.seed,
     }
 
 
-def evaluate(terms: Terms, protocol: Manifest, model: Record, scaled: Record, held: Record) -> Call:
+def fitting(terms: Terms, number: int) -> Call:
+    """How totals become a model; after Algorithm 2's second query as it says: private totals alone, undivided."""
+    model = terms.config.model
+    if number > 1:
+        return {"lam": 0.0, "prune": "none", "rule": "ratio", "paper": None}
+    return {"lam": model.lam, "prune": model.prune, "rule": model.rule, "paper": model.algorithm_2}
+
+
+def prune(terms: Terms, protocol: Manifest, totals: Record, scaled: Record, number: int = 1) -> Call:
+    """Totals and public rows."""
+    share = 0.5 if terms.config.model.may_ask_again and number == 1 else 1.0
+    return {
+        "protocol": protocol,
+        "totals": totals["totals"],
+        "scaled": scaled["scaled"],
+        "epsilon": share * terms.config.privacy.epsilon,
+        **fitting(terms, number),
+    }
+
+
+def evaluate(
+    terms: Terms, protocol: Manifest, model: Record, scaled: Record, held: Record, number: int = 1
+) -> Call:
     """The model, and the private rows that only a simulation has."""
     config = terms.config
     return {
@@ -151,8 +191,7 @@ def evaluate(terms: Terms, protocol: Manifest, model: Record, scaled: Record, he
         "scaled": scaled["scaled"],
         "train": held["train"],
         "test": held["test"],
-        "lam": config.model.lam,
-        "prune": config.model.prune,
+        **fitting(terms, number),
         "evaluation": config.evaluation,
         "seed": config.seed,
         "noise_seed": config.simulation.noise_seed,
@@ -161,7 +200,8 @@ def evaluate(terms: Terms, protocol: Manifest, model: Record, scaled: Record, he
 
 def report(
     terms: Terms,
-    protocol: Manifest,
+    asked: Sequence[Manifest],
+    spent: Spent,
     *,
     ingested: Record,
     checked: Record,
@@ -176,7 +216,7 @@ def report(
     return {
         "config": terms.config,
         "checks": checked["checks"],
-        "protocol": protocol,
+        "asked": list(asked),
         "totals": totals["totals"],
         "scaled": scaled["scaled"],
         "model": model["model"],
@@ -184,5 +224,6 @@ def report(
         "ingested": ingested.facts,
         "held": held.facts,
         "fitted": scaled.facts,
-        "form": perturb(terms, protocol, held, published)["form"],
+        "form": terms.form(held, published),
+        "spent": asdict(spent),
     }

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flows import budget
 from schemas.config import RunConfig
 from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest, Record
@@ -74,10 +75,13 @@ class Terms:
         if self.campaign is None:
             return published["protocol"]
         types = ingested.facts["types"]
+        # Before anything is fixed: a protocol that its holders cannot afford would be of no use to a later run either.
+        wanted = self.protocol or published["protocol"]
+        budget.foresee(self.campaign.store, self.config, raw, held, wanted, self.form(held, published))
         frozen = self.campaign.publish(
             published["protocol"], _terms(self.config, types), self.form(held, published)
         )
-        answers = self.campaign.store.files(held["answers"])
+        answers = [path for path in self.campaign.store.files(held["answers"]) if path.suffix == ".npy"]
         self.campaign.ask({entry.name: entry.digest for entry in raw.files}, answers)
         return frozen.protocol
 
@@ -106,9 +110,11 @@ class Terms:
 
 def _terms(config: RunConfig, types: dict[str, Any]) -> dict[str, Any]:
     dataset = config.dataset.model_dump(mode="json", exclude=NOT_TERMS)
+    # The ledger keeps the lifetime cap: it binds whoever is asked, whatever they are asked, and may be lowered.
+    privacy = config.privacy.model_dump(mode="json", exclude={"lifetime_epsilon"})
     return {
         **{f"dataset.{key}": value for key, value in dataset.items()},
-        **{f"privacy.{key}": value for key, value in config.privacy.model_dump(mode="json").items()},
+        **{f"privacy.{key}": value for key, value in privacy.items()},
         "model.estimator": config.model.estimator,
         "seed": config.seed,
         "evaluate": config.evaluate,

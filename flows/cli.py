@@ -17,7 +17,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from flows.interrupt import FINISHED_STEPS_STAND, INTERRUPTED
-from ldptree.errors import ConfigError, LdptreeError
+from ldptree.errors import BudgetError, ConfigError, LdptreeError
 
 app = typer.Typer(
     name="ldptree",
@@ -49,6 +49,12 @@ def _sets(incomplete: str) -> list[str]:
     from schemas.catalogue import catalogue
 
     return [name for name in catalogue() if name.startswith(incomplete)]
+
+
+def _mechanisms(incomplete: str) -> list[str]:
+    from ldptree.mechanisms import CHOICES
+
+    return [name for name in (*CHOICES, "all") if name.startswith(incomplete)]
 
 
 @app.command()
@@ -107,6 +113,33 @@ def predict(
 
 
 @app.command()
+def aggregate(
+    protocol: Annotated[Path, typer.Option("--protocol", help="The protocol.json that was published.")],
+    reports: Annotated[
+        Path, typer.Option("--reports", help="A folder of reports: *.jsonl of clients, *.parquet.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A new folder for the totals, as Parquet.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Add up reports from anywhere: those that answer the protocol; the others are counted."""
+    from tasks.receive import described, receive, write
+
+    received = receive(protocol, reports)
+    found = described(received)
+    if out is not None:
+        write(received, out)
+    if as_json:
+        print_json(found)
+        return
+    for cell in found["cells"]:
+        counts = ", ".join(f"{name} {n:,.1f} ± {cell['sd'][name]:,.1f}" for name, n in cell["totals"].items())
+        typer.echo(f"{cell['where']}: {counts}")
+    typer.echo(f"{found['accepted']:,} reports accepted; {received.in_words()}", err=True)
+
+
+@app.command()
 def export(
     model: Annotated[Path, typer.Argument(help="A model.json.")],
     to: Annotated[str, typer.Option("--to", help="sql or json.")],
@@ -125,6 +158,44 @@ def export(
             typer.echo(loaded.to_json())
         case _:
             raise ConfigError(f"--to {to}: write sql or json")
+
+
+@app.command()
+def audit(
+    mechanism: Annotated[
+        str, typer.Argument(help="A mechanism, or all that real holders may use.", autocompletion=_mechanisms)
+    ],
+    epsilon: Annotated[float, typer.Option(help="The claim.")],
+    cells: Annotated[int, typer.Option(min=1, help="Cells of the tree.")] = 4,
+    classes: Annotated[int, typer.Option(min=2, help="Classes of the label.")] = 2,
+    reports: Annotated[
+        int | None, typer.Option(help="Reports drawn for each input; by default enough for the claim.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="For coins that can be drawn again; else the system's.")
+    ] = None,
+    holders: Annotated[
+        int, typer.Option(min=1, help="How many report, for what 1 % of them can move.")
+    ] = 10_000,
+    picture: Annotated[Path | None, typer.Option(help="An SVG file to write.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Test whether a mechanism keeps the epsilon it claims; exit code 4 if it does not."""
+    from flows.audit import run_audit
+
+    stands = run_audit(
+        mechanism,
+        epsilon=epsilon,
+        cells=cells,
+        classes=classes,
+        reports=reports,
+        seed=seed,
+        holders=holders,
+        picture=picture,
+        as_json=as_json,
+    )
+    if not stands:
+        raise typer.Exit(BudgetError.exit_code)
 
 
 @app.command()
@@ -148,7 +219,7 @@ def gc(
         bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")
     ] = False,
 ) -> None:
-    """Delete what no kept run refers to. A campaign's protocol and reports always stay."""
+    """Delete what no kept run refers to. A campaign's protocol and reports and the ledger always stay."""
     from flows.provenance import collect_garbage
 
     typer.echo(collect_garbage(work, keep=keep, dry_run=dry_run))

@@ -1,10 +1,12 @@
-"""`--plan`: which steps a run would find, which it would compute and why, which depend on those, and the epsilon it would spend.
+"""`--plan`: which steps a run would find, which it would compute and why, which depend on those, and the epsilon it would spend,
+or where the ledger would refuse it.
 
 Runs nothing and writes nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +16,9 @@ from rich.console import Console
 from rich.table import Table
 
 from flows import calls
+from flows.budget import foresee
 from flows.campaign import Terms
+from ldptree.errors import BudgetError
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.store import Store
@@ -84,6 +88,32 @@ class Plan:
         self._say("perturb", "cached", f"{len(shards)} shards")
         return found
 
+    def look_at_ledger(self, call: Callable[[], calls.Call], unknown: Callable[[], calls.Call]) -> Any:
+        """What would be spent; where the ledger would refuse it, perturb is where the run would stop. `unknown`: the call
+        while the protocol is not, which is a new question unless it was asked before.
+        """
+        asked = next(line for line in self.lines if line["name"] == "perturb")
+        try:
+            arguments = call()
+        except Later:
+            with contextlib.suppress(Later):
+                self._warn(asked, unknown())
+            return _Missing()
+        assert self.store is not None
+        try:
+            return foresee(self.store, **arguments)
+        except BudgetError as fault:
+            asked |= {"state": "refused", "why": str(fault)}
+            self.above = self.above or "perturb"
+            return _Missing()
+
+    def _warn(self, asked: dict[str, str], arguments: calls.Call) -> None:
+        assert self.store is not None
+        try:
+            foresee(self.store, **arguments)
+        except BudgetError:
+            asked["why"] += "; the ledger would refuse a question that was not asked before"
+
     def _missing(self, name: str, why: str) -> None:
         self._say(name, "compute", why)
         self.above = self.above or name
@@ -127,7 +157,7 @@ class _Missing:
 
 
 def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
-    """Name, state ("cached", "compute", "depends") and reason of every step. Raises LdptreeError."""
+    """Name, state ("cached", "compute", "depends", "refused") and reason of every step. Raises LdptreeError."""
     # A folder that no run has used stays as it is; one that none can use is told of.
     store = Store(work) if work.is_file() or (work / "holders").is_dir() else None
     terms = Terms.of(store, config) if store else Terms(config, config.dataset, None, None)
@@ -158,7 +188,20 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     reports = plan.look_at_shards(
         lambda: (calls.perturb(terms, protocol(), held, published), held["train"].one_by_one())
     )
+    spent = plan.look_at_ledger(
+        lambda: calls.charge(terms, _known(raw), protocol(), _known(held), _known(published)),
+        lambda: {
+            "config": config,
+            "raw": _known(raw),
+            "held": _known(held),
+            "protocol": terms.protocol,
+            "form": "reports",
+        },
+    )
     totals = plan.look("aggregate", lambda: calls.aggregate(terms, protocol(), _known(reports)))
+    if config.model.may_ask_again:
+        plan.look("terminate", lambda: calls.terminate(terms, protocol(), _known(totals), scaled))
+        plan.above = plan.above or "terminate"  # whether a second round follows is not known before it
     model = plan.look("prune", lambda: calls.prune(terms, protocol(), totals, scaled))
     scores = None
     if config.evaluate:
@@ -167,7 +210,8 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
         "report",
         lambda: calls.report(
             terms,
-            protocol(),
+            (protocol(),),
+            _known(spent),
             ingested=ingested,
             checked=checked,
             held=held,
@@ -184,8 +228,8 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
 def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
     """Print the plan. Raises LdptreeError."""
     lines = plan_of(config, work)
-    perturbs = next(line for line in lines if line["name"] == "perturb")["state"] != "cached"
-    epsilon = config.privacy.epsilon if perturbs else 0.0
+    reached = next(line for line in lines if line["name"] == "perturb")["state"]
+    epsilon = 0.0 if reached in ("cached", "refused") else config.privacy.epsilon
     if as_json:
         from flows.cli import print_json
 
@@ -196,8 +240,14 @@ def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
     for line in lines:
         table.add_row(line["name"], line["state"], line["why"])
     console.print(table)
-    if perturbs:
-        console.print(f"each holder asked would spend epsilon {epsilon:g}, once")
+    if reached == "refused":
+        console.print("the budget is refused before any holder is asked: nothing would be spent")
+    elif epsilon:
+        console.print(
+            f"each holder asked would spend epsilon {epsilon / 2:g}, and as much once more if Algorithm 2 asks again"
+            if config.model.may_ask_again
+            else f"each holder asked would spend epsilon {epsilon:g}, once"
+        )
     else:
         console.print("no holder would be asked: nothing is spent")
 

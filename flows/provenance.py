@@ -24,6 +24,7 @@ WORDS = {
     "partition": "the published protocol: a tree grown on public rows, and what a holder sends",
     "perturb": "reports, one a holder",
     "aggregate": "unbiased totals of the reports",
+    "terminate": "whether a second round was asked, and its protocol",
     "prune": "the model",
     "evaluate": "scores on held-back private rows",
     "report": "the run's page",
@@ -106,7 +107,7 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
         doomed = [*gone, *sorted(everything.keys() - standing)]
         for zone in ZONES:
             for folder in store.zone(zone).glob("*/*"):
-                if folder.parts[-2] in ("campaigns", "faults") or folder.suffix == ".json":
+                if folder.parts[-2] in ("campaigns", "faults", "ledger") or folder.suffix == ".json":
                     continue
                 units = folder.rglob("*") if folder.parts[-2] == "reports" else [folder]
                 doomed += [

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import flow, unmapped
+from prefect import flow
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows import calls
 from flows.campaign import Terms
+from flows.collect import ask_again, collect
 from flows.finish import finish, stop_where_failed
 from flows.naming import run_name, tag_run
 from flows.provenance import in_use
-from flows.shards import progress_shown
 from schemas.config import RunConfig
 from storage.store import Store
-from tasks.aggregate import aggregate
 from tasks.checkpoint import Aside, kept_in_zone
 from tasks.evaluate import evaluate
 from tasks.ingest import ingest
 from tasks.partition import partition
-from tasks.perturb import perturb
 from tasks.prune import prune
 from tasks.report import report
 from tasks.scale import scale
@@ -62,16 +60,11 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
         scaled = scale(store, **calls.scale(terms, ingested))
         published = partition(store, **calls.partition(terms, held, scaled))
         protocol = terms.publish(raw, ingested, held, published)
-        shards = held["train"].one_by_one()
-        with progress_shown(len(shards)):
-            call = {
-                key: unmapped(value) for key, value in calls.perturb(terms, protocol, held, published).items()
-            }
-            reports = perturb.map(store, shard=shards, **call).result()
-        totals = aggregate(store, **calls.aggregate(terms, protocol, reports))
-        model = prune(store, **calls.prune(terms, protocol, totals, scaled))
+        first = collect(store, terms, raw, held, published, protocol)
+        last = ask_again(store, terms, raw, held, scaled, first)
+        model = prune(store, **calls.prune(terms, last.protocol, last.totals, scaled, last.number))
         scores = (
-            evaluate(store, **calls.evaluate(terms, protocol, model, scaled, held))
+            evaluate(store, **calls.evaluate(terms, last.protocol, model, scaled, held, last.number))
             if config.evaluate
             else None
         )
@@ -81,13 +74,16 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
             "held": held,
             "scaled": scaled,
             "published": published,
-            "totals": totals,
+            "totals": last.totals,
             "model": model,
             "scores": scores,
         }
         page = report(
-            store, **calls.report(terms, protocol, **done), timeline=Aside(timeline), command=Aside(command)
+            store,
+            **calls.report(terms, last.asked, last.spent, **done),
+            timeline=Aside(timeline),
+            command=Aside(command),
         )
-        found = (made(store, raw), *done.values(), *reports, page)
+        found = (made(store, raw), *done.values(), *last.records, page)
         records = [record for record in found if record is not None]
-        return finish(store, config, records, timeline, protocol)
+        return finish(store, config, records, timeline, last.protocol)

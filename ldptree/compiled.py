@@ -1,7 +1,8 @@
 """Functions run at machine speed: numba, compiled at the first call, without the GIL.
 
 Only the decorator lives here; the functions themselves stand beside the code that uses them. numba is
-imported at the first call, so importing ldptree stays quick.
+imported at the first call, so importing ldptree stays quick. Where numba is not installed, as on a holder's device, they
+run as plain Python: slow, and the same to the last bit.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         return njit(nogil=True)(function)
 
     def first() -> Any:
-        from numba import njit
-
+        try:
+            from numba import njit
+        except ImportError:
+            return function
         try:
             return njit(nogil=True, cache=True)(function)
         except RuntimeError:  # no folder to cache in
@@ -46,6 +49,8 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         try:
             result: R = dispatchers[-1](*args, **kwargs)
         except Exception:  # the cache could not be written or read (it happens before the function starts)
+            if dispatchers[-1] is function:
+                raise
             with lock:
                 dispatchers.append(in_memory())
             result = dispatchers[-1](*args, **kwargs)

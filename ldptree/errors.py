@@ -12,13 +12,13 @@ class LdptreeError(Exception):
     exit_code = 1
 
 
-class ConfigError(LdptreeError):
+class ConfigError(LdptreeError, ValueError):
     """The command, the configuration or a parameter is wrong (exit code 2)."""
 
     exit_code = 2
 
 
-class DataError(LdptreeError):
+class DataError(LdptreeError, ValueError):
     """The data cannot be used, or a validation failed (exit code 3)."""
 
     exit_code = 3

@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldptree import paper_pruning
 from ldptree.errors import ConfigError, DataError
+from ldptree.mechanisms import describe
 from ldptree.model import Model
+from ldptree.paper_pruning import PaperOptions, PaperPruned
 from ldptree.pruning import PRUNINGS
 from ldptree.shares import expected_share
-from ldptree.weighting import Evidence, gather, weigh
+from ldptree.tuning import termination_depth
+from ldptree.weighting import Evidence, Weighted, gather, weigh
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -37,7 +41,9 @@ def fit_model(
     public_counts: ArrayLike,
     *,
     lam: str | float = "learned",
-    prune: str = "smooth",
+    prune: str | PaperOptions = "smooth",
+    rule: str = "margin",
+    epsilon: float | None = None,
 ) -> Model:
     """Turn totals into a model: weigh private against public evidence, then prune.
 
@@ -47,15 +53,28 @@ def fit_model(
         public_counts: int [L, C] public rows of each cell and class.
         lam: "learned", "auto", or the weight of a public row in private people, from 0 (private alone) to
             infinity (public alone).
-        prune: one of `PRUNINGS`.
+        prune: one of `PRUNINGS`; or "paper" or its options, LPCT's Algorithm 2, which chooses lam itself.
+        rule: "margin", or "ratio", the paper's (`weighting.fixed`).
+        epsilon: what a holder spent in all rounds, where that is not the protocol's.
 
     Raises:
-        ConfigError: lam or prune is not known.
+        ConfigError: lam, prune or rule is not known, or they do not go together.
         DataError: totals or public counts do not fit the protocol, or nobody reported.
     """
+    return _fit(protocol, _seen(totals), public_counts, lam=lam, prune=prune, rule=rule, epsilon=epsilon)
 
-    private = _Private(totals.counts, totals.cell_variance, _n_inside(totals), totals.n_private)
-    return _fit(protocol, private, public_counts, lam=lam, prune=prune)
+
+def asks_again(protocol: Protocol, totals: Totals, public_counts: ArrayLike, options: PaperOptions) -> bool:
+    """Whether Algorithm 2 terminates on these totals: its second query, with the other half of epsilon, is to be asked.
+
+    Raises:
+        ConfigError: there are more than two classes.
+        DataError: as `fit_model`.
+    """
+    if not options.termination:
+        return False
+    evidence = _gather(protocol, _seen(totals), public_counts)
+    return _algorithm_2(protocol, evidence, options).is_terminated
 
 
 def fit_without_noise(
@@ -64,7 +83,9 @@ def fit_without_noise(
     public_counts: ArrayLike,
     *,
     lam: str | float = "learned",
-    prune: str = "smooth",
+    prune: str | PaperOptions = "smooth",
+    rule: str = "margin",
+    epsilon: float | None = None,
 ) -> Model:
     """The same model from true private counts, int [L, C]: a simulation device, to show what the noise costs.
 
@@ -76,7 +97,8 @@ def fit_without_noise(
         return np.zeros(counts.shape[0])
 
     n = int(counts.sum())
-    return _fit(protocol, _Private(counts, no_noise, n, n), public_counts, lam=lam, prune=prune)
+    private = _Private(counts, no_noise, n, n)
+    return _fit(protocol, private, public_counts, lam=lam, prune=prune, rule=rule, epsilon=epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +117,40 @@ def _fit(
     public_counts: ArrayLike,
     *,
     lam: str | float,
-    prune: str,
+    prune: str | PaperOptions,
+    rule: str,
+    epsilon: float | None,
 ) -> Model:
+    if prune == "paper":
+        prune = PaperOptions()
+    if not isinstance(prune, PaperOptions) and prune not in PRUNINGS:
+        raise ConfigError(f'prune = "{prune}": known are {", ".join(PRUNINGS)}, paper')
+    if rule == "ratio" and prune in ("smooth", "variance"):
+        raise ConfigError(
+            f'rule = "ratio" is the paper\'s, and prune = "{prune}" is not; set prune = "none" or "paper"'
+        )
+    evidence = _gather(protocol, private, public_counts)
+    weighted = [weigh(e, 0.0 if isinstance(prune, PaperOptions) else lam, rule) for e in evidence]
+    pruned = (
+        [_algorithm_2(protocol, evidence, prune).pruned]
+        if isinstance(prune, PaperOptions)
+        else [PRUNINGS[prune](e, w) for e, w in zip(evidence, weighted, strict=True)]
+    )
+    return _released(
+        protocol,
+        private,
+        np.asarray(public_counts, dtype=np.float64),
+        evidence,
+        weighted,
+        pruned,
+        lam=lam,
+        prune=prune,
+        epsilon=epsilon,
+    )
+
+
+def _gather(protocol: Protocol, private: _Private, public_counts: ArrayLike) -> list[Evidence]:
+    """The evidence of class 1 of two, or of every class of more."""
     public = np.asarray(public_counts, dtype=np.float64)
     shape = (protocol.n_cells, protocol.n_classes)
     for name, array in (("totals", private.counts), ("public counts", public)):
@@ -106,8 +160,6 @@ def _fit(
             )
     if private.n_reports < 1:
         raise DataError("model: nobody reported; collect reports first, or fit with lam = inf on public rows")
-    if prune not in PRUNINGS:
-        raise ConfigError(f'prune = "{prune}": known are {", ".join(PRUNINGS)}')
     n_classes = protocol.n_classes
     count_noise = private.noise(np.ones(n_classes))
 
@@ -123,9 +175,36 @@ def _fit(
             class_index=k,
         )
 
-    evidence = [evidence_of(k) for k in ([1] if n_classes == 2 else range(n_classes))]
-    weighted = [weigh(e, lam) for e in evidence]
-    pruned = [PRUNINGS[prune](e, w) for e, w in zip(evidence, weighted, strict=True)]
+    return [evidence_of(k) for k in ([1] if n_classes == 2 else range(n_classes))]
+
+
+def _algorithm_2(protocol: Protocol, evidence: Sequence[Evidence], options: PaperOptions) -> PaperPruned:
+    if len(evidence) > 1:
+        raise ConfigError(f'prune = "paper" is for two classes, found {len(evidence)}; set prune = "smooth"')
+    (only,) = evidence
+    d, whole = protocol.encoding.n_encoded, protocol.epsilon / options.share_of_first_query
+    return paper_pruning.prune(
+        only,
+        epsilon=protocol.epsilon,
+        n_public=round(float(only.public_mass[0])),
+        termination_depth=termination_depth(d, round(only.n_private), whole),
+        options=options,
+    )
+
+
+def _released(
+    protocol: Protocol,
+    private: _Private,
+    public: Floats,
+    evidence: Sequence[Evidence],
+    weighted: Sequence[Weighted],
+    pruned: Sequence[Pruned],
+    *,
+    lam: str | float,
+    prune: str | PaperOptions,
+    epsilon: float | None,
+) -> Model:
+    n_classes = protocol.n_classes
     probability, decision = _decide(pruned, n_classes)
 
     def rolled_up(counts: Floats) -> Floats:
@@ -153,11 +232,11 @@ def _fit(
         private_total=rolled_up(private.counts),
         public_total=rolled_up(public).astype(np.int64),
         decided_at=pruned[0].decided_at.astype(np.int32),
-        prune=prune,
+        prune="paper" if isinstance(prune, PaperOptions) else prune,
         lam=lam if isinstance(lam, str) else float(lam),
         lam_used=weighted[0].lam,
-        epsilon=float(protocol.epsilon),
-        mechanism=f"{protocol.mechanism} {protocol.oracle.name}",
+        epsilon=float(protocol.epsilon if epsilon is None else epsilon),
+        mechanism=describe(protocol.mechanism),
         n_private=private.n_reports,
         n_public=int(public.sum()),
         protocol_digest=protocol.digest,
@@ -174,11 +253,12 @@ def _decide(pruned: Sequence[Pruned], n_classes: int) -> tuple[Floats, NDArray[n
     return probability, probability.argmax(axis=1)
 
 
+def _seen(totals: Totals) -> _Private:
+    return _Private(totals.counts, totals.cell_variance, _n_inside(totals), totals.n_private)
+
+
 def _n_inside(totals: Totals) -> float:
     """Holders whose value was not "outside", as far as the reports show any (three standard deviations)."""
     seen = max(totals.outside, 0.0)
-    variance = totals.oracle.variance_of_sums(
-        weights=1.0, squares=1.0, weighted=seen, weighted_squares=seen, n=totals.n_private
-    )
-    is_shown = seen > 3.0 * math.sqrt(max(float(variance), 0.0))
+    is_shown = seen > 3.0 * math.sqrt(max(totals.outside_variance, 0.0))
     return max(totals.n_private - seen, 1.0) if is_shown else float(totals.n_private)

@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.encoding import Encoding, Level, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
-from ldptree.mechanisms import MECHANISMS, joint
-from ldptree.oracles import ORACLES, Oracle
+from ldptree.mechanisms import MECHANISMS, Joint, Mechanism, report_values
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 
@@ -36,14 +35,14 @@ class Protocol:
         target: the label's column.
         classes: the declared labels, at least 2.
         positive: the positive class, None where there is none.
-        oracle: the coins as integers, over `cells * classes + 1` values.
+        mechanism: what a holder sends about cell and label, its coins as integers.
         epsilon: the epsilon claimed for a whole answer (all rounds).
         outside: a numeric value outside the public range is moved to the border ("clip"), or its holder
             reports the value "outside" ("drop").
         holder: the unit of privacy: "row" (each row is a person's only one), or the column that names the person.
-        mechanism: how cell and label become values ("joint").
         rounds: numbers of the rounds a holder answers in.
         campaign: the campaign this protocol was published for, None where there is none.
+        simulation: holders are only simulated; a mechanism that leaks may then stand in for theirs, and no client answers.
         version: of this format.
 
     Raises:
@@ -55,13 +54,13 @@ class Protocol:
     target: str
     classes: tuple[Level, ...]
     positive: Level | None
-    oracle: Oracle
+    mechanism: Mechanism
     epsilon: float
     outside: str = "clip"
     holder: str = "row"
-    mechanism: str = "joint"
     rounds: tuple[int, ...] = (1,)
     campaign: str | None = None
+    simulation: bool = False
     version: int = VERSION
 
     def __post_init__(self) -> None:
@@ -83,10 +82,16 @@ class Protocol:
             faults.append(
                 f"the partition tests column {self.partition.feature.max()} of {self.encoding.n_encoded}"
             )
-        if self.oracle.k != (k := joint.alphabet(self.n_cells, self.n_classes)):
+        sizes = (self.mechanism.n_cells, self.mechanism.n_classes)
+        if sizes != (self.n_cells, self.n_classes):
             faults.append(
-                f"the oracle has {self.oracle.k} values, "
-                f"{self.n_cells} cells x {self.n_classes} classes need {k}"
+                f"the mechanism is on {sizes[0]} cells x {sizes[1]} classes, "
+                f"the tree and the classes are {self.n_cells} x {self.n_classes}"
+            )
+        if self.mechanism.is_simulation_device and not self.simulation:
+            faults.append(
+                f"{self.mechanism.name} is a simulation device: its floating-point noise gives holders away. "
+                "Real clients use discrete_laplace"
             )
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             faults.append(f"epsilon = {self.epsilon}: must be positive and finite")
@@ -96,10 +101,8 @@ class Protocol:
             )
         if self.outside not in ("clip", "drop"):
             faults.append(f'outside = "{self.outside}": must be clip or drop')
-        if self.mechanism not in MECHANISMS:
-            faults.append(f'mechanism = "{self.mechanism}": known are {", ".join(MECHANISMS)}')
-        if self.rounds != (1,):
-            faults.append(f"rounds {self.rounds}: the joint mechanism has the one round 1")
+        if len(self.rounds) != 1 or self.rounds[0] not in (1, 2):
+            faults.append(f"rounds {self.rounds}: a protocol asks in one round, 1 or 2")
         if self.target in self.encoding.columns:
             faults.append(f'the target "{self.target}" is among the features')
         return faults
@@ -117,12 +120,12 @@ class Protocol:
     @property
     def k(self) -> int:
         """Size of the alphabet, L C + 1; the last value is "outside"."""
-        return self.oracle.k
+        return self.mechanism.k
 
     @property
     def epsilon_exact(self) -> float:
         """The epsilon that the integer coins spend, rounded up; never above `epsilon`."""
-        return self.oracle.epsilon
+        return self.mechanism.epsilon
 
     @cached_property
     def raw_tree(self) -> RawTree:
@@ -163,7 +166,7 @@ class Protocol:
         if self.outside == "drop":
             is_outside |= self.encoding.is_outside(raw, names)
         cells[is_outside] = -1
-        return joint.report_values(cells, labels, n_cells=self.n_cells, n_classes=self.n_classes)
+        return report_values(cells, labels, n_cells=self.n_cells, n_classes=self.n_classes)
 
     @cached_property
     def digest(self) -> str:
@@ -175,7 +178,8 @@ class Protocol:
         return _canonical(self._fields() | {"digest": self.digest})
 
     def _fields(self) -> dict[str, Any]:
-        return {
+        oracle = self.mechanism.oracle.name if isinstance(self.mechanism, Joint) else None
+        return ({"simulation": True} if self.simulation else {}) | {
             "version": self.version,
             "rounds": list(self.rounds),
             "encoding": self.encoding.to_json(),
@@ -183,10 +187,10 @@ class Protocol:
             "target": self.target,
             "classes": list(self.classes),
             "positive": self.positive,
-            "mechanism": self.mechanism,
-            "oracle": self.oracle.name,
-            "k": self.oracle.k,
-            "thresholds": {name: str(value) for name, value in self.oracle.thresholds.items()},
+            "mechanism": self.mechanism.name,
+            "oracle": oracle,
+            "k": self.k,
+            "thresholds": {name: str(value) for name, value in self.mechanism.thresholds.items()},
             "epsilon": float(self.epsilon),
             "epsilon_exact": self.epsilon_exact,
             "outside": self.outside,
@@ -213,6 +217,7 @@ class Protocol:
             raise ProtocolMismatch(
                 f"protocol: version {data.get('version')!r} is not known here (only {VERSION})"
             )
+        data.setdefault("simulation", False)
         for name in sorted(set(_TYPES) ^ set(data)):
             raise ProtocolMismatch(f'protocol: field "{name}" is {"absent" if name in _TYPES else "unknown"}')
         for name, kinds in _TYPES.items():
@@ -223,20 +228,21 @@ class Protocol:
         if any(type(v) not in (str, int, float, bool) for v in data["classes"]):
             raise ProtocolMismatch("protocol: classes must be texts, numbers or booleans")
         try:
+            partition = Partition.from_json(data["partition"])
             protocol = cls(
                 version=data["version"],
                 rounds=tuple(data["rounds"]),
                 encoding=Encoding.from_json(data["encoding"]),
-                partition=Partition.from_json(data["partition"]),
+                partition=partition,
                 target=data["target"],
                 classes=tuple(data["classes"]),
                 positive=data["positive"],
-                mechanism=data["mechanism"],
-                oracle=_oracle(data["oracle"], data["k"], data["thresholds"]),
+                mechanism=_mechanism(data, partition.n_leaves),
                 epsilon=float(data["epsilon"]),
                 outside=data["outside"],
                 holder=data["holder"],
                 campaign=data["campaign"],
+                simulation=data["simulation"],
             )
         except (ConfigError, DataError) as error:
             raise ProtocolMismatch(f"protocol refused: {error}") from None
@@ -261,7 +267,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "classes": (list,),
     "positive": (str, int, float, bool, type(None)),
     "mechanism": (str,),
-    "oracle": (str,),
+    "oracle": (str, type(None)),
     "k": (int,),
     "thresholds": (dict,),
     "epsilon": (int, float),
@@ -269,6 +275,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "outside": (str,),
     "holder": (str,),
     "campaign": (str, type(None)),
+    "simulation": (bool,),
     "digest": (str,),
 }
 
@@ -281,12 +288,22 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-def _oracle(name: str, k: int, thresholds: Mapping[str, Any]) -> Oracle:
-    if name not in ORACLES:
-        raise ConfigError(f'oracle "{name}" is not known; known are {", ".join(ORACLES)}')
+def _mechanism(data: Mapping[str, Any], n_cells: int) -> Mechanism:
+    name, oracle, n_classes = data["mechanism"], data["oracle"], len(data["classes"])
+    if name not in MECHANISMS:
+        raise ConfigError(f'mechanism "{name}" is not known; known are {", ".join(MECHANISMS)}')
     if any(
         not isinstance(v, str) or not v.isascii() or not v.isdigit() or len(v) > 20
-        for v in thresholds.values()
+        for v in data["thresholds"].values()
     ):
         raise ConfigError("thresholds must be whole numbers below 2^64, written as text")
-    return ORACLES[name].from_thresholds(k, {key: int(value) for key, value in thresholds.items()})
+    thresholds = {key: int(value) for key, value in data["thresholds"].items()}
+    if data["k"] != n_cells * n_classes + 1:
+        raise ConfigError(
+            f"the alphabet has {data['k']} values, {n_cells} cells x {n_classes} classes need {n_cells * n_classes + 1}"
+        )
+    if name == Joint.name:
+        return Joint.from_thresholds(n_cells, n_classes, thresholds, oracle)
+    if oracle is not None:
+        raise ConfigError(f'mechanism "{name}" has no oracle, found "{oracle}"')
+    return MECHANISMS[name].from_thresholds(n_cells, n_classes, thresholds)

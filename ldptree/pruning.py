@@ -21,6 +21,7 @@ from ldptree.tree_gaussian import fit_innovations, posterior
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ldptree.tree_gaussian import Levels
     from ldptree.weighting import Evidence, Weighted
 
     Floats = NDArray[np.float64]
@@ -119,23 +120,21 @@ def variance(evidence: Evidence, weighted: Weighted, bound: float = BOUND) -> Pr
     safe = np.where(is_seen, mass, 1.0)
     theta = np.where(is_seen, margin / safe, 0.0)
     theta_variance = np.where(is_seen, noise / safe**2, np.inf)
-    decided_at = _walk(evidence, statistic, math.sqrt(bound))
+    decided_at = walk(evidence.levels, statistic, statistic >= math.sqrt(bound))
     return Pruned(theta=theta[decided_at], variance=theta_variance[decided_at], decided_at=decided_at)
 
 
-def _walk(evidence: Evidence, statistic: Floats, enough: float) -> NDArray[np.int64]:
-    """[nodes] the first node towards the root whose statistic is `enough`, or else the largest one's."""
-    levels = evidence.levels
+def walk(levels: Levels, statistic: Floats, stops: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """[nodes] the first node towards the root that `stops`, or else the one with the largest statistic."""
     decided = np.empty(levels.n_nodes, dtype=np.int64)
     decided[0] = 0
     # Breadth first, the parent is settled before its children walk on to what it settled on.
     for depth in range(1, levels.max_depth + 1):
         here = levels.level(depth)
         up = decided[levels.above[here]]
-        mine, above = statistic[levels.order[here]], statistic[levels.order[up]]
-        decided[here] = np.where(
-            (mine >= enough) | ((above < enough) & (mine >= above)), np.arange(here.start, here.stop), up
-        )
+        mine, above = levels.order[here], levels.order[up]
+        is_mine = stops[mine] | (~stops[above] & (statistic[mine] >= statistic[above]))
+        decided[here] = np.where(is_mine, np.arange(here.start, here.stop), up)
     by_node = np.empty_like(decided)
     by_node[levels.order] = levels.order[decided]
     return by_node

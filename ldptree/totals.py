@@ -1,6 +1,6 @@
 """The unbiased totals of one round of reports: per cell and class, with the exact variance of what is made of them.
 
-Reports become raw counts in the oracles; what is concluded from totals is in weighting, pruning and model.
+Reports become raw sums in the mechanisms; what is concluded from totals is in weighting, pruning and model.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import DataError
-from ldptree.oracles.oracle import Oracle
+from ldptree.mechanisms import Mechanism
 from ldptree.partition.tree import Partition
 
 
@@ -46,27 +46,28 @@ class Totals:
     Attributes:
         counts: float64 [cells, classes], unbiased: noise makes them negative or broken numbers.
         n_private: holders who reported.
-        oracle: the oracle they used, over `cells * classes + 1` values.
+        mechanism: how they reported, on as many cells and classes.
         depth: depth of the partition the reports speak of.
         round: number of the round they were collected in.
         outside: unbiased number of holders whose value was the extra one, "outside".
 
     Raises:
-        DataError: the shape of counts does not fit the oracle's alphabet.
+        DataError: the shape of counts does not fit the mechanism.
     """
 
     counts: NDArray[np.float64]
     n_private: int
-    oracle: Oracle
+    mechanism: Mechanism
     depth: int
     round: int = 1
     outside: float = 0.0
 
     def __post_init__(self) -> None:
         counts = np.array(self.counts, dtype=np.float64)
-        if counts.ndim != 2 or counts.shape[1] < 2 or counts.size + 1 != self.oracle.k:
+        shape = (self.mechanism.n_cells, self.mechanism.n_classes)
+        if counts.shape != shape:
             raise DataError(
-                f"totals: counts have shape {counts.shape}, the oracle has {self.oracle.k} values"
+                f"totals: counts have shape {counts.shape}, the mechanism's cells and classes {shape}"
             )
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
@@ -74,18 +75,17 @@ class Totals:
     @classmethod
     def from_raw(
         cls,
-        raw: NDArray[np.int64],
+        raw: NDArray[Any],
         *,
-        oracle: Oracle,
+        mechanism: Mechanism,
         n_private: int,
-        n_classes: int,
         depth: int,
         round: int = 1,  # noqa: A002 - the field's name
     ) -> Self:
-        """Totals from an oracle's raw counts, int64 [k], of n_private reports (the sum over all shards)."""
-        unbiased = oracle.unbias(raw, n_private)
-        counts = unbiased[:-1].reshape(-1, n_classes)
-        return cls(counts, n_private, oracle, depth, round, outside=float(unbiased[-1]))
+        """Totals from a mechanism's raw sums of n_private reports (over all shards)."""
+        unbiased = mechanism.unbias(raw, n_private)
+        counts = unbiased[:-1].reshape(-1, mechanism.n_classes)
+        return cls(counts, n_private, mechanism, depth, round, outside=float(unbiased[-1]))
 
     @property
     def n_cells(self) -> int:
@@ -116,7 +116,7 @@ class Totals:
         return (
             likely * (self.n_private / total)
             if total > 0
-            else np.full(self.oracle.k, self.n_private / self.oracle.k)
+            else np.full(self.mechanism.k, self.n_private / self.mechanism.k)
         )
 
     def variance(self, weights: ArrayLike) -> float:
@@ -128,9 +128,14 @@ class Totals:
         weights = np.asarray(weights, dtype=np.float64)
         if weights.shape != self.counts.shape:
             raise DataError(f"totals: weights have shape {weights.shape}, counts {self.counts.shape}")
-        return float(
-            self.oracle.linear_variance(np.append(weights.ravel(), 0.0), self._likely, self.n_private)
-        )
+        return float(self.mechanism.linear_variance(np.append(weights.ravel(), 0.0), self._likely))
+
+    @cached_property
+    def outside_variance(self) -> float:
+        """Noise variance of `outside`; in holders squared."""
+        weights = np.zeros(self.mechanism.k)
+        weights[-1] = 1.0
+        return float(self.mechanism.linear_variance(weights, self._likely))
 
     @cached_property
     def margin_variance(self) -> NDArray[np.float64]:
@@ -181,14 +186,7 @@ class Totals:
         self, class_weights: ArrayLike, likely: NDArray[np.float64], n_cells: NDArray[Any]
     ) -> NDArray[np.float64]:
         """The same class weights in groups of n_cells [groups] cells, which hold likely [groups, classes]."""
-        class_weights = np.asarray(class_weights, dtype=np.float64)
-        return self.oracle.variance_of_sums(
-            weights=n_cells * class_weights.sum(),
-            squares=n_cells * (class_weights**2).sum(),
-            weighted=likely @ class_weights,
-            weighted_squares=likely @ class_weights**2,
-            n=self.n_private,
-        )
+        return self.mechanism.cell_variance(class_weights, n_cells, likely, self._likely)
 
 
 def _margins(counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -96,6 +96,13 @@ class Levels:
         """Depth of the deepest node; a root alone has 0."""
         return len(self.families)
 
+    @property
+    def depth_of_nodes(self) -> Nodes:
+        """[nodes] depth of each node, by id."""
+        depth = np.empty(self.n_nodes, dtype=np.int64)
+        depth[self.order] = np.repeat(np.arange(self.max_depth + 1), np.diff(self.starts))
+        return depth
+
     def level(self, depth: int) -> slice:
         """The positions in `order` of the nodes at `depth`."""
         return slice(int(self.starts[depth]), int(self.starts[depth + 1]))

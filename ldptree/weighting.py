@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ROOT_GRID = (0.0, 0.002, 0.02)
 STEP_GRID = (0.0, 0.002, 0.006, 0.02, 0.06)
 DECAY_GRID = (0.5, 1.0)
+RULES = ("margin", "ratio")
 NATS_PER_COMPONENT = 3.0
 """What a non-zero component must add to the log likelihood: 1.5 gives in to small samples' noise, 5 is slow
 to learn (measured on real and synthetic pairs)."""
@@ -71,6 +72,7 @@ class Evidence:
     Attributes:
         private_margin: [nodes] unbiased sum of the private margins below the node.
         private_noise: [nodes] the mechanism's variance of `private_margin`.
+        private_count: [nodes] unbiased noisy count of private people below the node, which may be negative.
         private_mass: [nodes] estimated private people below the node, at least 1 a cell (see `cell_masses`).
         public_margin: [nodes] the same sum over public rows.
         public_mass: [nodes] public rows below the node.
@@ -83,6 +85,7 @@ class Evidence:
 
     private_margin: Floats
     private_noise: Floats
+    private_count: Floats
     private_mass: Floats
     public_margin: Floats
     public_mass: Floats
@@ -197,6 +200,7 @@ def gather(
     return Evidence(
         private_margin=rolled(private[:, class_index] - private_count / n_classes),
         private_noise=rolled(margin_noise),
+        private_count=rolled(private_count),
         private_mass=rolled(cell_masses(private_count, mass_noise, public_count, n_private)),
         public_margin=rolled(public[:, class_index] - public_count / n_classes),
         public_mass=rolled(public_count),
@@ -221,30 +225,38 @@ def automatic_lam(n_cells: int, margin_variance: float) -> float:
     return 1.0 + 4.0 * n_cells * margin_variance
 
 
-def weigh(evidence: Evidence, lam: float | str) -> Weighted:
+def weigh(evidence: Evidence, lam: float | str, rule: str = "margin") -> Weighted:
     """Combine private and public evidence under `lam`: "learned", "auto" or a number from 0 to infinity.
 
+    `rule` is what a margin is divided by: "margin", or "ratio", the paper's (see `fixed`).
+
     Raises:
-        ConfigError: `lam` is none of these.
+        ConfigError: `lam` or `rule` is none of these, or "ratio" is asked for where lam is learned.
     """
+    if rule not in RULES:
+        raise ConfigError(f'rule = "{rule}": known are {", ".join(RULES)}')
     if lam == "learned":
+        if rule == "ratio":
+            raise ConfigError('rule = "ratio" is the paper\'s, for a fixed lam; set lam = "auto" or a number')
         return learned(evidence)
     if lam == "auto":
         # Averaged over all cells, the noise depends on the mechanism and n, not on where the holders are.
         per_holder = float(np.mean(evidence.private_noise[evidence.cell_nodes])) / evidence.n_private
-        return fixed(evidence, automatic_lam(evidence.cell_nodes.size, per_holder))
+        return fixed(evidence, automatic_lam(evidence.cell_nodes.size, per_holder), rule)
     if isinstance(lam, str) or not lam >= 0:
         raise ConfigError(f'lam = {lam!r}: use "learned", "auto", or a number from 0 (private alone) to inf')
-    return fixed(evidence, float(lam))
+    return fixed(evidence, float(lam), rule)
 
 
-def fixed(evidence: Evidence, lam: float) -> Weighted:
+def fixed(evidence: Evidence, lam: float, rule: str = "margin") -> Weighted:
     """LPCT eq. 8: theta = (A~ + lam A^Q) / (w + lam U^Q) with the paper's noisy denominator made positive.
 
     The paper divides by U~ + lam U^Q, which the noise can make negative and so flip the class. With the
     mass w > 0 instead, the class is the sign of A~ + lam A^Q, equal to the paper's wherever its denominator
     is positive. lam = 0 is LPCT-P, lam = infinity LPCT-Q (theta 0 with infinite variance where no public
     row is).
+
+    With rule = "ratio" the class is decided as printed: eta = (V~ + lam V^Q) / (U~ + lam U^Q) against 1/2, and 0/0 = 0.
     """
     spread = evidence.label_variance
     private_weight, public_weight = (0.0, 1.0) if math.isinf(lam) else (1.0, lam)
@@ -255,9 +267,15 @@ def fixed(evidence: Evidence, lam: float) -> Weighted:
     empty = denominator == 0
     safe = np.where(empty, 1.0, denominator)
     nothing = np.zeros_like(numerator)
+    theta = np.where(empty, 0.0, numerator / safe)
+    if rule == "ratio":
+        printed = private_weight * evidence.private_count + public_weight * evidence.public_mass
+        theta = np.divide(
+            numerator, printed, out=np.full_like(numerator, -1.0 / evidence.n_classes), where=printed != 0
+        )
     return Weighted(
         lam=lam,
-        theta=np.where(empty, 0.0, numerator / safe),
+        theta=theta,
         variance=np.where(empty, np.inf, noise / safe**2),
         private_share=np.where(empty, 0.0, private_weight * evidence.private_mass / safe),
         discrepancy=nothing,
@@ -307,7 +325,7 @@ def learned(evidence: Evidence) -> Weighted:
     private_precision, public_precision = 1.0 / private_variance, 1.0 / public_variance
     precision = private_precision + public_precision
     public_part = public_precision / precision
-    allowed = np.cumsum(prior.innovation(evidence.levels.max_depth))[_depths(evidence.levels)]
+    allowed = np.cumsum(prior.innovation(evidence.levels.max_depth))[evidence.levels.depth_of_nodes]
     trusted = 1.0 / (public_variance + allowed)
     return Weighted(
         lam=None,
@@ -353,10 +371,3 @@ def _apart(evidence: Evidence) -> tuple[Floats, Floats, Floats, Floats]:
         np.where(is_seen, evidence.public_margin / safe, 0.0),
         np.where(is_seen, spread / safe, np.inf),
     )
-
-
-def _depths(levels: Levels) -> NDArray[np.int64]:
-    """[nodes] depth of each node."""
-    depth = np.empty(levels.n_nodes, dtype=np.int64)
-    depth[levels.order] = np.repeat(np.arange(levels.max_depth + 1), np.diff(levels.starts))
-    return depth

@@ -5,6 +5,7 @@ file is opened here but the TOML.
 from __future__ import annotations
 
 import difflib
+import math
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -25,6 +26,7 @@ from schemas.dataset import DatasetSpec
 
 MIN_EPSILON = 1e-6
 MAX_EPSILON = 64.0
+MAX_LIFETIME = 1000.0
 MAX_DEPTH = 62
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
@@ -45,18 +47,27 @@ def _finite_epsilon(value: float) -> float:
     return value
 
 
+def _lifetime(value: float) -> float:
+    if not 0.0 < value <= MAX_LIFETIME:
+        raise ValueError(
+            f"the lifetime cap must be above 0 and at most {MAX_LIFETIME:g} (leave it out for none), got {value!r}"
+        )
+    return value
+
+
 def _lam(value: float | str) -> float | str:
     if isinstance(value, float) and not value >= 0:
         raise ValueError(
             f'lam must be "learned", "auto", or a number from 0 (inf: public labels only), got {value!r}'
         )
-    return value
+    return "inf" if value == math.inf else value  # JSON has no infinite number
 
 
 Epsilon = Annotated[float, BeforeValidator(_not_bool), AfterValidator(_finite_epsilon)]
+LifetimeEpsilon = Annotated[float, BeforeValidator(_not_bool), AfterValidator(_lifetime)]
 Depth = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=MAX_DEPTH)]
 Lam = Annotated[
-    Literal["learned", "auto"] | Annotated[float, BeforeValidator(_not_bool)], AfterValidator(_lam)
+    Literal["learned", "auto", "inf"] | Annotated[float, BeforeValidator(_not_bool)], AfterValidator(_lam)
 ]
 
 
@@ -66,24 +77,64 @@ class Table(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
+class PaperConfig(Table):
+    """Switches of LPCT's Algorithm 2, for `prune = "paper"` (see `ldptree.paper_pruning.PaperOptions`)."""
+
+    termination: bool = True
+    stop_empty: bool = True
+    stop_at_public: bool = False
+
+
 class ModelConfig(Table):
     """Which tree, and what is believed of private against public evidence."""
 
     estimator: Literal["lpct"] = "lpct"
-    partition: Literal["cart", "max-edge"] = "cart"
+    partition: Literal["cart", "max-edge", "random-edge"] = "cart"
     depth: Literal["auto"] | Depth = "auto"
     min_samples_leaf: int = Field(default=1, ge=1)
     lam: Lam = "learned"
-    prune: Literal["smooth", "variance", "none"] = "smooth"
+    prune: Literal["smooth", "variance", "none", "paper"] = "smooth"
+    rule: Literal["margin", "ratio"] = "margin"
+    paper: PaperConfig = PaperConfig()
+
+    @model_validator(mode="after")
+    def _rule_fits(self) -> ModelConfig:
+        if self.rule == "ratio" and (self.prune in ("smooth", "variance") or self.lam == "learned"):
+            raise ValueError(
+                'rule: "ratio" is the paper\'s, for a fixed lam; set lam = "auto" or a number, and prune = "none" or "paper"'
+            )
+        return self
+
+    @property
+    def algorithm_2(self) -> PaperConfig | None:
+        """Its switches, where `prune = "paper"`."""
+        return self.paper if self.prune == "paper" else None
+
+    @property
+    def may_ask_again(self) -> bool:
+        """Whether a second round may follow the first."""
+        return self.algorithm_2 is not None and self.paper.termination
 
 
 class PrivacyConfig(Table):
     """What leaves a holder's hands."""
 
     epsilon: Epsilon
-    mechanism: Literal["auto", "grr", "oue", "sue", "ss"] = "auto"
+    lifetime_epsilon: LifetimeEpsilon | None = None
+    mechanism: Literal[
+        "auto", "grr", "oue", "sue", "ss", "olh", "discrete_laplace", "randomized_response", "laplace"
+    ] = "auto"
     outside: Literal["clip", "drop"] = "clip"
     max_report_bytes: int = Field(default=2 << 30, ge=0)
+
+    @model_validator(mode="after")
+    def _a_lifetime_has_room_for_one_report(self) -> PrivacyConfig:
+        if self.lifetime_epsilon is not None and self.lifetime_epsilon < self.epsilon:
+            raise ValueError(
+                f"lifetime_epsilon: {self.lifetime_epsilon!r} is less than this run's epsilon = {self.epsilon!r}; "
+                "raise it, or lower epsilon"
+            )
+        return self
 
 
 class SimulationConfig(Table):
@@ -125,6 +176,23 @@ class RunConfig(Table):
         if self.evaluate and self.dataset.test_fraction == 0.0:
             raise ValueError(
                 "dataset.test_fraction: 0 holds no row back to score on; raise it, or set evaluate = false"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _campaigns_ask_once(self) -> RunConfig:
+        if self.campaign.name and self.model.may_ask_again:
+            raise ValueError(
+                "model.paper.termination: a campaign asks each holder once, and Algorithm 2 may ask again; set it to false"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _no_holder_leaks(self) -> RunConfig:
+        if self.privacy.mechanism == "laplace" and self.simulation.noise_seed is None:
+            raise ValueError(
+                "privacy.mechanism: laplace is a simulation device, its floating-point noise gives holders away; "
+                "use discrete_laplace, or set simulation.noise_seed"
             )
         return self
 

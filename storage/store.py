@@ -154,13 +154,13 @@ class Store:
         aside = path.with_name(f".aside-{secrets.token_hex(8)}")
         try:
             write(aside)
-            _fsync(aside)
+            fsync(aside)
             path.hardlink_to(aside)
         except FileExistsError:
             return False
         finally:
             aside.unlink(missing_ok=True)
-        _fsync(path.parent)
+        fsync(path.parent)
         return True
 
     def replace(self, path: Path, data: bytes) -> None:
@@ -169,7 +169,7 @@ class Store:
         aside = path.with_name(f".aside-{secrets.token_hex(8)}")
         try:
             aside.write_bytes(data)
-            _fsync(aside)
+            fsync(aside)
             aside.replace(path)
         finally:
             aside.unlink(missing_ok=True)
@@ -236,7 +236,7 @@ class Draft:
             for name in names
         )
         for name in names:
-            _fsync(aside / name)
+            fsync(aside / name)
         final = aside.parent / (self.place.key if len(self._folders) == 1 else f"{self.place.key}-{part}")
         manifest = Manifest(
             zone=zone,
@@ -260,7 +260,7 @@ class Draft:
             if not final.exists():
                 raise
         else:
-            _fsync(final.parent)
+            fsync(final.parent)
             return
         if self.store.condition(manifest) == "present":
             return
@@ -273,7 +273,7 @@ class Draft:
             final.rename(grave)
         shutil.rmtree(grave, ignore_errors=True)
         aside.rename(final)
-        _fsync(final.parent)
+        fsync(final.parent)
 
 
 class _Lost(Exception):  # noqa: N818 - not an error: another run wrote the same artifact first
@@ -281,7 +281,8 @@ class _Lost(Exception):  # noqa: N818 - not an error: another run wrote the same
         self.record = record
 
 
-def _fsync(path: Path) -> None:
+def fsync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, will outlast a loss of power. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

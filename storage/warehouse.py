@@ -27,8 +27,8 @@ VIEWS = {
 }
 
 COMMENTS = {
-    "totals.raw": "reports that support this cell and label, before the noise is taken out",
-    "totals.unbiased": "(raw - n q) / (p - q): right on average, with the noise variance of the protocol's oracle",
+    "totals.raw": "reports that support this cell and label, with the noise in it; NULL unless the mechanism is joint",
+    "totals.unbiased": "right on average, with the noise variance of the protocol's mechanism; joint: (raw - n q) / (p - q)",
     "cells.node": "0 is the root; a leaf has no children",
     "cells.path": "conditions from the root, in raw units",
     "runs.epsilon_exact": "recomputed from the integers the holders' coins are drawn with, rounded up",
@@ -40,7 +40,7 @@ TABLES = {
         "run": "VARCHAR",
         "name": "VARCHAR",
         "protocol": "VARCHAR",
-        "oracle": "VARCHAR",
+        "mechanism": "VARCHAR",
         "k": "BIGINT",
         "epsilon": "DOUBLE",
         "epsilon_exact": "DOUBLE",

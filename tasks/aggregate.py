@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
-from ldptree.oracles import Oracle
+from ldptree.mechanisms import Joint, Mechanism
 from ldptree.protocol import Protocol
 from ldptree.totals import Totals
 from schemas.manifest import Manifest
@@ -33,13 +33,15 @@ ROLL_UP = """
 
 
 def raw_counts(
-    connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], oracle: Oracle
-) -> NDArray[np.int64]:
-    """How many reports support each value, int64 [k], over the files of all shards (reports, bits or exact totals).
+    connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], mechanism: Mechanism
+) -> NDArray[Any]:
+    """Raw sums of the reports, [raw_size], over the files of all shards (values, packed reports or exact totals).
 
     Raises ProtocolMismatch where there is a report that no holder of the protocol can have sent.
     """
-    raw = np.zeros(oracle.k, np.int64)
+    raw: NDArray[Any] = np.zeros(
+        mechanism.raw_size, np.float64 if mechanism.is_simulation_device else np.int64
+    )
     by_column: dict[str, list[Path]] = {}
     for path in paths:
         by_column.setdefault(pq.read_schema(path).names[0], []).append(path)
@@ -48,86 +50,102 @@ def raw_counts(
             f"SELECT value::BIGINT AS value, count(*) AS n FROM read_parquet({_list(values)}) GROUP BY value"
         ).fetchnumpy()
         found = np.ma.filled(counted["value"], -1)  # a report that is missing is none either
-        if found.size and (found.min() < 0 or found.max() >= oracle.k):
-            raise ProtocolMismatch(f"a report is outside 0 .. {oracle.k - 1}: it answers another protocol.")
+        if found.size and (found.min() < 0 or found.max() >= mechanism.k):
+            raise ProtocolMismatch(
+                f"a report is outside 0 .. {mechanism.k - 1}: it answers another protocol."
+            )
         raw[found] += np.asarray(counted["n"])
     for done, path in enumerate(by_column.get("bits", [])):
         for table in tables.batches([path]):
             bits = table.column("bits")
             if bits.null_count:
                 raise ProtocolMismatch(f"{path.name}: a report is missing where one is said to be.")
-            raw += oracle.aggregate(_packed(bits))
+            raw += mechanism.aggregate(mechanism.unpack(_packed(bits)))
         progress.advance((done + 1) / len(paths))
     for path in by_column.get("support", []):
         support, holders = pq.read_table(path).column("support").to_numpy(), _metadata(path)[b"holders"]
         if support.shape != raw.shape:
-            raise ProtocolMismatch(f"totals of {support.size} values, not {oracle.k}: of another protocol.")
-        if support.min() < 0 or support.max() > int(holders):
+            raise ProtocolMismatch(f"totals of {support.size} values, not {raw.size}: of another protocol.")
+        if not mechanism.can_be_sum(support, int(holders)):
             raise ProtocolMismatch(f"{path.name}: totals that {int(holders)} holders cannot have given.")
         raw += support
     return raw
 
 
-@step("aggregate", version="1", home="curator", retries=2)
+@step("aggregate", version="2", home="curator", retries=2)
 def aggregate(
     draft: Draft, *, protocol: Manifest, reports: Sequence[Manifest], round_number: int
 ) -> Mapping[str, Any]:
-    """Write "totals": `totals.parquet` (cell, class), `cells.parquet` (every node), `shards.parquet` (what was received)."""
+    """Write "totals": `raw.parquet` (sums of reports), `totals.parquet` (cell, class), `cells.parquet` (every node) and
+    `shards.parquet` (what was received).
+    """
     store = draft.store
     published = read_protocol(store, protocol)
     paths = [path for manifest in reports for path in store.files(manifest)]
     n_private = sum(_holders(store, path, published, round_number) for path in paths)
     with duckdb.connect(config={"threads": 2}) as connection:
         try:
-            raw = raw_counts(connection, paths, published.oracle)
+            raw = raw_counts(connection, paths, published.mechanism)
         except (duckdb.Error, pa.ArrowException, OSError):
             check_whole(store, reports)
             raise
         totals = read_totals_from(published, raw, n_private, round_number)
-        L, C = totals.counts.shape
-        cells, nodes = published.partition.paths()
-        connection.register(
-            "totals",
-            pa.table(
-                {
-                    "cell": np.repeat(np.arange(L, dtype=np.int32), C),
-                    "class": np.tile(np.arange(C, dtype=np.int32), L),
-                    "raw": raw[: L * C],
-                    "unbiased": totals.counts.ravel(),
-                }
-            ),
-        )
-        connection.register("paths", pa.table({"cell": cells, "node": nodes}))
-        by_node = connection.sql(ROLL_UP).to_arrow_table()
-        by_cell = connection.sql("FROM totals ORDER BY cell, class").to_arrow_table()
-    folder = draft.folder("totals")
-    meta = {"n_private": str(n_private), "round": str(round_number), "outside": str(int(raw[-1]))}
-    pq.write_table(by_cell.replace_schema_metadata(meta), folder / "totals.parquet")
-    pq.write_table(by_node, folder / "cells.parquet")
+        folder = draft.folder("totals")
+        write_totals(connection, folder, published, raw, totals)
     received = sorted((m.digest, m.rows) for m in reports)
     pq.write_table(
         pa.table({"report": [r[0] for r in received], "holders": [r[1] for r in received]}),
         folder / "shards.parquet",
     )
-    draft.count("totals", "totals.parquet", L * C)
+    draft.count("totals", "totals.parquet", totals.counts.size)
     return {"n_private": n_private, "shards": len(paths)}
+
+
+def write_totals(
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    protocol: Protocol,
+    raw: NDArray[Any],
+    totals: Totals,
+) -> None:
+    """Write `raw.parquet`, `totals.parquet` and `cells.parquet`."""
+    L, C = totals.counts.shape
+    cells, nodes = protocol.partition.paths()
+    # Of a joint report each value has a sum of its own.
+    has_own_sums = isinstance(protocol.mechanism, Joint)
+    connection.register(
+        "totals",
+        pa.table(
+            {
+                "cell": np.repeat(np.arange(L, dtype=np.int32), C),
+                "class": np.tile(np.arange(C, dtype=np.int32), L),
+                "raw": pa.array(raw[: L * C]) if has_own_sums else pa.nulls(L * C, pa.int64()),
+                "unbiased": totals.counts.ravel(),
+            }
+        ),
+    )
+    connection.register("paths", pa.table({"cell": cells, "node": nodes}))
+    meta = {"n_private": str(totals.n_private), "round": str(totals.round)}
+    pq.write_table(pa.table({"raw": raw}).replace_schema_metadata(meta), folder / "raw.parquet")
+    pq.write_table(
+        connection.sql("FROM totals ORDER BY cell, class").to_arrow_table(), folder / "totals.parquet"
+    )
+    pq.write_table(connection.sql(ROLL_UP).to_arrow_table(), folder / "cells.parquet")
 
 
 def read_totals(store: Store, totals: Manifest, protocol: Protocol) -> Totals:
     """The totals in an artifact, with the exact variance of what is made of them."""
-    table = pq.read_table(store.file(totals, "totals.parquet"))
+    table = pq.read_table(store.file(totals, "raw.parquet"))
     meta = {key.decode(): int(value) for key, value in table.schema.metadata.items()}
-    raw = np.append(table.column("raw").to_numpy(), meta["outside"])
-    return read_totals_from(protocol, raw, meta["n_private"], meta["round"])
+    return read_totals_from(protocol, table.column("raw").to_numpy(), meta["n_private"], meta["round"])
 
 
-def read_totals_from(protocol: Protocol, raw: NDArray[np.int64], n_private: int, round_number: int) -> Totals:
-    """Unbiased totals of raw counts under a protocol."""
+def read_totals_from(protocol: Protocol, raw: NDArray[Any], n_private: int, round_number: int) -> Totals:
+    """Unbiased totals of raw sums under a protocol."""
     return Totals.from_raw(
         raw,
-        oracle=protocol.oracle,
+        mechanism=protocol.mechanism,
         n_private=n_private,
-        n_classes=len(protocol.classes),
         depth=protocol.partition.max_depth,
         round=round_number,
     )

@@ -28,7 +28,7 @@ from ldptree.oracles import Words
 from ldptree.protocol import Protocol
 from ldptree.scores import score
 from ldptree.totals import Totals
-from schemas.config import EvaluateConfig
+from schemas.config import EvaluateConfig, PaperConfig
 from schemas.manifest import Manifest
 from storage import tables
 from storage.digests import Hasher
@@ -36,7 +36,7 @@ from storage.store import Draft, Store
 from tasks import progress
 from tasks.checkpoint import step
 from tasks.perturb import values_of
-from tasks.prune import public_counts, read_model
+from tasks.prune import public_counts, read_model, settings
 from tasks.scale import read_protocol, read_scaled
 
 
@@ -48,7 +48,7 @@ class Rows:
     labels: NDArray[np.int64]
 
 
-@step("evaluate", version="2", home="simulation")
+@step("evaluate", version="3", home="simulation")
 def evaluate(
     draft: Draft,
     *,
@@ -59,6 +59,8 @@ def evaluate(
     test: Manifest,
     lam: float | str,
     prune: str,
+    rule: str,
+    paper: PaperConfig | None,
     evaluation: EvaluateConfig,
     seed: int,
     noise_seed: int | None,
@@ -78,8 +80,10 @@ def evaluate(
     exact = _exact_counts(shards, published)
     progress.advance(0.2)
 
+    how = settings(lam, prune, rule, paper)
+
     def fitted(totals: Totals) -> Model:
-        return fit_model(published, totals, public, lam=lam, prune=prune)
+        return fit_model(published, totals, public, **how)
 
     counts = exact[:-1].reshape(-1, len(published.classes))
     positive = _positive(published)
@@ -88,11 +92,9 @@ def evaluate(
     found: dict[str, dict[str, Any]] = {"ours": score(held_back.labels, ours, positive=positive).to_json()}
     rivals = {
         "public_only": lambda: fit_without_noise(
-            published, counts, public, lam=np.inf, prune=prune
+            published, counts, public, lam=np.inf, prune="none" if paper else prune, rule=rule
         ).predict_proba(held_back.raw),
-        "no_noise": lambda: fit_without_noise(published, counts, public, lam=lam, prune=prune).predict_proba(
-            held_back.raw
-        ),
+        "no_noise": lambda: fit_without_noise(published, counts, public, **how).predict_proba(held_back.raw),
         **_baselines(store, published, held_back, scaled, shards, evaluation, seed),
     }
     with ThreadPoolExecutor(2) as pool:
@@ -149,7 +151,7 @@ def _hashes(path: Path) -> NDArray[np.uint64]:
 def _exact_counts(shards: Sequence[Path], protocol: Protocol) -> NDArray[np.int64]:
     def count(path: Path) -> NDArray[np.int64]:
         values = values_of(path, protocol)
-        return np.bincount(values, minlength=protocol.oracle.k).astype(np.int64)
+        return np.bincount(values, minlength=protocol.k).astype(np.int64)
 
     with ThreadPoolExecutor(2) as pool:
         total: NDArray[np.int64] = np.sum(list(pool.map(count, shards)), axis=0)
@@ -165,12 +167,11 @@ def _redraw(
     words: Words,
 ) -> float:
     """Accuracy of the model that another draw of the same holders' noise would have given."""
-    raw = protocol.oracle.sample_totals(exact, words.generator())
+    raw = protocol.mechanism.sample_totals(exact, words.generator())
     totals = Totals.from_raw(
         raw,
-        oracle=protocol.oracle,
+        mechanism=protocol.mechanism,
         n_private=int(exact.sum()),
-        n_classes=len(protocol.classes),
         depth=protocol.partition.max_depth,
     )
     return float((fitted(totals).decision[nodes] == labels).mean())

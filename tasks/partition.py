@@ -7,37 +7,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from ldptree.mechanisms.joint import alphabet, choose_oracle
-from ldptree.oracles import ORACLES
-from ldptree.partition import PARTITIONS
+from ldptree.grow import grow
+from ldptree.mechanisms import describe, mechanism_for
+from ldptree.paper_pruning import PaperOptions
 from ldptree.protocol import Protocol
-from ldptree.tuning import automatic_depth
+from ldptree.tuning import automatic_depth, paper_depth
+from schemas.config import PaperConfig
 from schemas.manifest import Manifest
 from storage.store import Draft
 from tasks.checkpoint import step
 from tasks.scale import read_encoding, read_protocol, read_scaled
 
 
-@step("partition", version="1", home="curator", retries=2)
+@step("partition", version="2", home="curator", retries=2)
 def partition(
     draft: Draft,
     *,
     encoding: Manifest,
     scaled: Manifest,
     n_private: int,
-    kind: Literal["cart", "max-edge"],
+    kind: Literal["cart", "max-edge", "random-edge"],
     depth: int | Literal["auto"],
     min_samples_leaf: int,
     epsilon: float,
-    mechanism: Literal["auto", "grr", "oue", "sue", "ss"],
+    mechanism: str,
     outside: Literal["clip", "drop"],
     holder: str,
     target: str,
     has_positive: bool,
     campaign: str | None,
     frozen: Manifest | None,
+    paper: PaperConfig | None,
+    seed: int,
 ) -> Mapping[str, Any]:
-    """Write the protocol ("protocol"). `frozen`: a campaign's published one, taken as it is."""
+    """Write the protocol ("protocol").
+
+    `frozen`: a campaign's published one, taken as it is. `paper`: LPCT's Algorithm 2 is to prune, so depth and epsilon are
+    those of its first query. `seed`: of public coins, where the partition tosses any.
+    """
     path = draft.folder("protocol") / "protocol.json"
     if frozen is not None:
         protocol = read_protocol(draft.store, frozen)
@@ -45,22 +52,36 @@ def partition(
         return described(protocol)
     features, classes = read_encoding(draft.store, encoding)
     X, y = read_scaled(draft.store, scaled)
-    if depth == "auto":
-        depth = automatic_depth(features.n_encoded, n_private, epsilon, len(classes))
-    tree = PARTITIONS[kind](X, y, depth=depth, n_classes=len(classes), min_samples_leaf=min_samples_leaf)
-    k = alphabet(tree.n_leaves, len(classes))
-    oracle = choose_oracle(epsilon, k) if mechanism == "auto" else ORACLES[mechanism].for_budget(epsilon, k)
+    options = PaperOptions(**paper.model_dump()) if paper else None
+    d = features.n_encoded
+    if depth == "auto" and options:
+        depth = paper_depth(d, n_private, len(y), epsilon)
+    elif depth == "auto":
+        depth = automatic_depth(d, n_private, epsilon, len(classes), mechanism)
+    tree = grow(
+        X,
+        y,
+        kind=kind,
+        depth=depth,
+        n_classes=len(classes),
+        mechanism=mechanism,
+        min_samples_leaf=min_samples_leaf,
+        options=options,
+        seed=seed,
+    )
+    asked = epsilon * (options.share_of_first_query if options else 1.0)
     protocol = Protocol(
         encoding=features,
         partition=tree,
         classes=classes,
         positive=classes[1] if has_positive else None,
         target=target,
-        oracle=oracle,
-        epsilon=epsilon,
+        mechanism=mechanism_for(mechanism, asked, tree.n_leaves, len(classes)),
+        epsilon=asked,
         outside=outside,
         holder=holder,
         campaign=campaign,
+        simulation=mechanism == "laplace",
     )
     path.write_text(protocol.to_json())
     return described(protocol)
@@ -72,9 +93,9 @@ def described(protocol: Protocol) -> dict[str, Any]:
         "digest": protocol.digest,
         "cells": protocol.partition.n_leaves,
         "depth": protocol.partition.max_depth,
-        "oracle": protocol.oracle.name,
-        "k": protocol.oracle.k,
-        "report_bytes": protocol.oracle.report_bytes,
+        "mechanism": describe(protocol.mechanism),
+        "k": protocol.k,
+        "report_bytes": protocol.mechanism.report_bytes,
         "epsilon": protocol.epsilon,
         "epsilon_exact": protocol.epsilon_exact,
     }

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ldptree.errors import ArtifactCorrupt
-from ldptree.oracles import Oracle, Words
+from ldptree.mechanisms import Mechanism
+from ldptree.oracles import Words
 from ldptree.protocol import Protocol
 from schemas.manifest import FileEntry, MadeBy, Manifest
 from storage import tables
@@ -90,9 +91,9 @@ def perturb(
             "holders": str(len(values)),
         }
         table = (
-            _reports(published.oracle, values, words)
+            _reports(published.mechanism, values, words)
             if form == "reports"
-            else _totals(published.oracle, values, words)
+            else _totals(published.mechanism, values, words)
         ).replace_schema_metadata(metadata)
         store.write_once(
             target, lambda aside: pq.write_table(table, aside, compression="zstd", compression_level=1)
@@ -128,17 +129,16 @@ def _seeded(noise_seed: int, protocol: Protocol, round_number: int, shard: Path)
     return Words.seeded(np.random.SeedSequence(entropy))
 
 
-def _reports(oracle: Oracle, values: NDArray[np.int64], words: Words) -> pa.Table:
-    reports = oracle.randomize(values, words)
+def _reports(mechanism: Mechanism, values: NDArray[np.int64], words: Words) -> pa.Table:
+    reports = mechanism.randomize(values, words)
     if reports.ndim == 1:
         return pa.table({"value": pa.array(reports)})
-    width = reports.shape[1]
-    packed = pa.Array.from_buffers(
-        pa.binary(width), len(reports), [None, pa.py_buffer(np.ascontiguousarray(reports))]
-    )
-    return pa.table({"bits": packed})
+    packed = mechanism.pack(reports)
+    width = packed.shape[1]
+    column = pa.Array.from_buffers(pa.binary(width), len(packed), [None, pa.py_buffer(packed)])
+    return pa.table({"bits": column})
 
 
-def _totals(oracle: Oracle, values: NDArray[np.int64], words: Words) -> pa.Table:
-    counts = np.bincount(values, minlength=oracle.k).astype(np.int64)
-    return pa.table({"support": pa.array(oracle.sample_totals(counts, words.generator()))})
+def _totals(mechanism: Mechanism, values: NDArray[np.int64], words: Words) -> pa.Table:
+    counts = np.bincount(values, minlength=mechanism.k).astype(np.int64)
+    return pa.table({"support": pa.array(mechanism.sample_totals(counts, words.generator()))})

@@ -4,6 +4,7 @@ processing, so it costs no privacy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 
 from ldptree.fit import fit_model
 from ldptree.model import Model
+from ldptree.paper_pruning import PaperOptions
 from ldptree.protocol import Protocol
+from schemas.config import PaperConfig
 from schemas.manifest import Manifest
 from storage.store import Draft, Store
 from tasks.aggregate import read_totals
@@ -20,21 +23,39 @@ from tasks.checkpoint import step
 from tasks.scale import read_protocol, read_scaled
 
 
-@step("prune", version="2", home="curator", retries=2)
+@step("prune", version="3", home="curator", retries=2)
 def prune(
-    draft: Draft, *, protocol: Manifest, totals: Manifest, scaled: Manifest, lam: float | str, prune: str
+    draft: Draft,
+    *,
+    protocol: Manifest,
+    totals: Manifest,
+    scaled: Manifest,
+    lam: float | str,
+    prune: str,
+    rule: str,
+    paper: PaperConfig | None,
+    epsilon: float,
 ) -> Mapping[str, Any]:
-    """Write the model ("model")."""
+    """Write the model ("model"). `paper`: switches of Algorithm 2. `epsilon`: a holder's, over all rounds."""
     published = read_protocol(draft.store, protocol)
     model = fit_model(
         published,
         read_totals(draft.store, totals, published),
         public_counts(draft.store, scaled, published),
-        lam=lam,
-        prune=prune,
+        **settings(lam, prune, rule, paper),
+        epsilon=epsilon,
     )
     (draft.folder("model") / "model.json").write_text(model.to_json())
     return {"digest": model.digest}
+
+
+def settings(lam: float | str, prune: str, rule: str, paper: PaperConfig | None) -> dict[str, Any]:
+    """How totals become a model, as `fit_model` takes it."""
+    return {
+        "lam": math.inf if lam == "inf" else lam,
+        "prune": PaperOptions(**paper.model_dump()) if paper else prune,
+        "rule": rule,
+    }
 
 
 def public_counts(store: Store, scaled: Manifest, protocol: Protocol) -> NDArray[np.int64]:

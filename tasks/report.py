@@ -7,6 +7,7 @@ write it alone.
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import sys
@@ -16,6 +17,9 @@ from importlib.metadata import version
 from typing import Any
 
 from ldptree.errors import DataError
+from ldptree.mechanisms import Joint, Mechanism
+from ldptree.mechanisms.additive import Additive
+from ldptree.mechanisms.randomized_response import RandomizedResponse
 from ldptree.model import Model
 from ldptree.protocol import Protocol
 from schemas.config import EvaluateConfig, RunConfig
@@ -58,13 +62,13 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "curator" if arguments["scores"] is None else "simulation"
 
 
-@step("report", version="2", home=_zone, retries=2)
+@step("report", version="3", home=_zone, retries=2)
 def report(
     draft: Draft,
     *,
     config: RunConfig,
     checks: Manifest,
-    protocol: Manifest,
+    asked: Sequence[Manifest],
     totals: Manifest,
     scaled: Manifest,
     model: Manifest,
@@ -73,18 +77,23 @@ def report(
     held: Mapping[str, Any],
     fitted: Mapping[str, Any],
     form: str,
+    spent: Mapping[str, Any],
     timeline: Aside,
     command: Aside,
 ) -> Mapping[str, Any]:
-    """Write `report.html` and `facts.json` ("page")."""
+    """Write `report.html` and `facts.json` ("page"). `asked`: the protocol of each round."""
     store = draft.store
-    published, learned = read_protocol(store, protocol), read_model(store, model)
+    protocols = [read_protocol(store, protocol) for protocol in asked]
+    published, learned = protocols[-1], read_model(store, model)
     names = config.dataset.names
     received = read_totals(store, totals, published)
     cells = cells_of(learned, received, public_counts(store, scaled, published), names)
     facts = Facts(
         **_identity(config, command.value),
-        **_privacy(config, published, received.n_private, form),
+        **_privacy(protocols, received.n_private, form),
+        largest_spend=spent["largest"],
+        n_questions=spent["questions"],
+        lifetime_epsilon=spent["cap"],
         **_scored(store, scores, _caps(config.evaluation, fitted["n_public"], held["n_private"])),
         checks=read_checks(store, checks),
         rows=_rows(config, ingested, held, fitted),
@@ -207,24 +216,34 @@ def peak_rss_mb() -> float:
     return round(peak / (1024 * 1024 if sys.platform == "darwin" else 1024), 1)
 
 
-def _privacy(config: RunConfig, protocol: Protocol, n_private: int, form: str) -> dict[str, Any]:
-    oracle = protocol.oracle
-    force = oracle.influence(n_private)
+def _privacy(protocols: Sequence[Protocol], n_private: int, form: str) -> dict[str, Any]:
+    protocol = protocols[-1]
+    force = protocol.mechanism.influence(n_private)
     return {
-        "mechanism": protocol.mechanism,
-        "oracle": oracle.name,
-        "k": oracle.k,
-        "p": oracle.p,
-        "q": oracle.q,
-        "epsilon_exact": protocol.epsilon_exact,
-        "epsilon_spent": protocol.epsilon,
-        "rounds": len(protocol.rounds),
+        **_coins(protocol.mechanism),
+        "k": protocol.k,
+        "epsilon_exact": math.fsum(p.epsilon_exact for p in protocols),
+        "epsilon_spent": math.fsum(p.epsilon for p in protocols),
+        "rounds": len(protocols),
         "holder": protocol.holder,
         "form": form,
         "influence": InfluenceFacts(
             one=force.one, one_percent=force.one_percent, at_once=force.totals_at_once
         ),
     }
+
+
+def _coins(mechanism: Mechanism) -> dict[str, Any]:
+    """What is said of the randomness of one report."""
+    match mechanism:
+        case Joint(oracle=oracle):
+            return {"mechanism": "joint", "oracle": oracle.name, "p": oracle.p, "q": oracle.q}
+        case RandomizedResponse(bits=bits, label=label):
+            return {"mechanism": mechanism.name, "p": bits.p, "q": bits.q, "label_p": label.p}
+        case Additive():
+            return {"mechanism": mechanism.name, "noise_sd": math.sqrt(mechanism.noise_variance)}
+        case _:
+            return {"mechanism": mechanism.name}
 
 
 def _scored(store: Store, scores: Manifest | None, caps: Mapping[str, str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -55,7 +55,14 @@ class Source:
     digest: str
 
 
-@step("split", version="2", home="holders")
+class FileAsked(TypedDict):
+    """Of a raw file, under its keyed digest: the first and last row kept (a range), and the shards of who is asked in it."""
+
+    rows: list[int]
+    shards: list[str]
+
+
+@step("split", version="3", home="holders")
 def split(
     draft: Draft,
     *,
@@ -68,21 +75,22 @@ def split(
     campaign: str | None,
     asked_before: Sequence[str],
 ) -> dict[str, Any]:
-    """Write the shards of the holders who report (part "train", a file each) and the test rows (part "test"); in a
-    campaign also who they are ("answers", a file of hashes for each raw file).
+    """Write the shards of the holders who report (part "train", a file each), the test rows (part "test") and who they are
+    (part "answers": `files.json`, and where a column names them a file of hashes for each raw file).
 
     `columns` are kept; `asked_before` are keyed digests of a campaign's earlier files: who answered there is not asked again.
     """
     store = draft.store
     keyed = store.hasher("holders")
-    sources = [
-        Source(store.file(private, name), digest)
-        for name, digest in json.loads(store.file(private, "sources.json").read_bytes()).items()
-    ]
+    names: dict[str, str] = {}
+    for name, digest in json.loads(store.file(private, "sources.json").read_bytes()).items():
+        names.setdefault(digest, name)  # of two files that hold the same, the second has nobody new in it
+    sources = [Source(store.file(private, name), digest) for digest, name in names.items()]
     register = Campaign(store, campaign) if campaign else None
     taken = register.answered(asked_before) if register else np.empty(0, np.uint64)
     coin = noise_seed if noise_seed is not None else int(keyed.of_bytes(b"rows")[:16], 16)
-    folder = draft.folder("train")
+    folder, answers = draft.folder("train"), draft.folder("answers")
+    files: dict[str, FileAsked] = {}
     n_private = n_test = 0
     with tables.writer(draft.folder("test") / "test.parquet", _schema(sources[0].path, columns)) as test:
         for done, source in enumerate(sources):
@@ -96,8 +104,10 @@ def split(
             asked = kept & ~held_back
             if holder != "row":
                 taken = np.union1d(taken, holders[kept])
-            if register:
-                np.save(draft.folder("answers") / f"{keyed.of_digest(source.digest)}.npy", holders[asked])
+            known_as = keyed.of_digest(source.digest)
+            shards: list[str] = []
+            if holder != "row":
+                np.save(answers / f"{known_as}.npy", holders[asked])
             n_private += int(asked.sum())
             for table in _blocks(source.path, columns, held_back):
                 test.write_table(table)
@@ -107,8 +117,12 @@ def split(
                 name = f"{keyed.of_value([source.digest, block])[:32]}.parquet"
                 tables.write(folder / name, table)
                 draft.count("train", name, table.num_rows)
+                shards.append(name)
+            if shards:
+                files[known_as] = FileAsked(rows=_range(source.path), shards=shards)
             progress.advance((done + 1) / len(sources))
     draft.count("test", "test.parquet", n_test)
+    (answers / "files.json").write_text(json.dumps(files))
     if test_fraction > 0 and n_test == 0:
         raise DataError(
             f"no private row was held back to score on, by dataset.test_fraction = {test_fraction:g}. "
@@ -124,6 +138,14 @@ def split(
 def _schema(path: Path, columns: Sequence[str]) -> pa.Schema:
     schema = pq.read_schema(path)
     return pa.schema([schema.field(column) for column in columns])
+
+
+def _range(path: Path) -> list[int]:
+    """The private rows of a raw file lie from the first number to before the second."""
+    rows = np.concatenate(
+        [np.asarray(table.column(RESERVED)) for table in tables.batches([path], [RESERVED])]
+    )
+    return [int(rows.min()), int(rows.max()) + 1]
 
 
 def _holders(source: Source, holder: str) -> NDArray[np.uint64]:

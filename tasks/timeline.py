@@ -22,6 +22,7 @@ STEPS = (
     "partition",
     "perturb",
     "aggregate",
+    "terminate",
     "prune",
     "evaluate",
     "report",

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from flows import calls
+from flows.budget import Spent, charge
 from flows.campaign import Terms
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.mechanisms.joint import alphabet
-from ldptree.oracles import ORACLES
+from ldptree.mechanisms import mechanism_for
 from ldptree.partition.tree import Partition
 from ldptree.protocol import Protocol
 from schemas.config import RunConfig, parse
@@ -89,7 +89,14 @@ class Chain:
         return self.terms.publish(self.raw, self.ingested, self.held, self.published)
 
     @cached_property
+    def spent(self) -> Spent:
+        return charge(
+            self.store, **calls.charge(self.terms, self.raw, self.protocol, self.held, self.published)
+        )
+
+    @cached_property
     def reports(self) -> list[Record]:
+        assert self.spent
         call = calls.perturb(self.terms, self.protocol, self.held, self.published)
         return [perturb.fn(self.store, shard=shard, **call) for shard in self.held["train"].one_by_one()]
 
@@ -110,7 +117,8 @@ class Chain:
     def page(self) -> Record:
         call = calls.report(
             self.terms,
-            self.protocol,
+            (self.protocol,),
+            self.spent,
             ingested=self.ingested,
             checked=self.checked,
             held=self.held,
@@ -167,7 +175,7 @@ def rides_config(*paths: Path, **changes: Any) -> RunConfig:
     return parse(content)
 
 
-def example_protocol(oracle: str = "grr", *, epsilon: float = 1.0, **changes: Any) -> Protocol:
+def example_protocol(mechanism: str = "grr", *, epsilon: float = 1.0, **changes: Any) -> Protocol:
     """A tree with one split, at x = 4 of 0 to 8, over columns x and y, and two classes; `changes` are its fields."""
     fields: dict[str, Any] = {
         "encoding": Encoding((NumericFeature("x", 0.0, 8.0), NumericFeature("y", 0.0, 1.0, fill=0.0))),
@@ -177,8 +185,9 @@ def example_protocol(oracle: str = "grr", *, epsilon: float = 1.0, **changes: An
         "positive": "yes",
         "epsilon": epsilon,
     } | changes
-    k = alphabet(fields["partition"].n_leaves, len(fields["classes"]))
-    return Protocol(oracle=ORACLES[oracle].for_budget(epsilon, k), **fields)
+    sizes = fields["partition"].n_leaves, len(fields["classes"])
+    fields.setdefault("simulation", mechanism == "laplace")
+    return Protocol(mechanism=mechanism_for(mechanism, epsilon, *sizes), **fields)
 
 
 def publish(store: Store, protocol: Protocol) -> Manifest:

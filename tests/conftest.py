@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# The same examples every time: a test that fails fails again.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("repeatable")
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
 TRIPS = 20_000

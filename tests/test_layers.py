@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = ("ldptree", "schemas", "storage", "tasks", "flows")
 """Each may import itself and what stands before it."""
 
-ALGORITHMS_MAY = {"numpy", "numba", "sklearn", "ldptree"}
+ALGORITHMS_MAY = {"numpy", "numba", "scipy", "sklearn", "ldptree"}
 FILES = {
     "io",
     "pathlib",
@@ -76,12 +76,21 @@ def test_the_check_of_layers_sees_every_kind_of_import(tmp_path):
     assert [name for _, name in imports(path)] == ["a", "b", "d", "flows", "h", "j"]
 
 
+DEVICE = "ldptree/client.py"
+"""The one algorithm that lives on somebody's device: it keeps what it answered in a file there."""
+
+
 def test_the_algorithms_know_no_pipeline_no_files_and_no_network():
     allowed = ALGORITHMS_MAY | (set(sys.stdlib_module_names) - FILES - ARCHIVES - NETWORK - PROCESSES)
-    assert faults("ldptree", allowed.__contains__) == []
+    assert [fault for fault in faults("ldptree", allowed.__contains__) if not fault.startswith(DEVICE)] == []
+    without_network = {"ldptree", "numpy"} | (set(sys.stdlib_module_names) - NETWORK - PROCESSES)
+    assert [
+        fault for fault in faults("ldptree", without_network.__contains__) if fault.startswith(DEVICE)
+    ] == []
     opened = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in modules("ldptree")
+        if path != ROOT / DEVICE
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
@@ -145,6 +154,7 @@ except SystemExit as end:
     [
         (["--help"], 0),
         (["run", "--help"], 0),
+        (["audit", "--help"], 0),
         (["datasets", "list"], 0),
         (["run", "quickstart", "--set", "privacy.epsilon=0"], 2),
     ],

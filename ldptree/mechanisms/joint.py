@@ -9,41 +9,138 @@ has 2 e^eps / (e^eps - 1)^2, 1.8 instead of 40 at epsilon 1.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ldptree.errors import DataError
-from ldptree.oracles import ORACLES, Oracle
+from ldptree.errors import ConfigError
+from ldptree.mechanisms.mechanism import Mechanism
+from ldptree.oracles import ORACLES, Influence, Oracle, Words
 
 # in the order of preference where two are equally good
 _CHOICE = ("grr", "oue")
 
 
-def alphabet(n_cells: int, n_classes: int) -> int:
-    """K = L C + 1."""
-    return n_cells * n_classes + 1
+@dataclass(frozen=True)
+class Joint(Mechanism):
+    """The joint report over a frequency oracle; reports, raw sums and integers are the oracle's.
 
-
-def report_values(cells: ArrayLike, labels: ArrayLike, *, n_cells: int, n_classes: int) -> NDArray[np.int64]:
-    """The value each holder reports: int64 [n] in 0 .. K - 1.
-
-    Args:
-        cells: int [n], 0 .. n_cells - 1; -1 (no cell) is outside.
-        labels: int [n], 0 .. n_classes - 1; -1 (not declared) is outside.
-        n_cells: L.
-        n_classes: C.
+    Attributes:
+        oracle: over L C + 1 values.
 
     Raises:
-        DataError: the lengths differ, or a cell or label is out of range.
+        ConfigError: the oracle has another alphabet.
     """
-    cells, labels = np.asarray(cells, dtype=np.int64), np.asarray(labels, dtype=np.int64)
-    if cells.shape != labels.shape or cells.ndim != 1:
-        raise DataError(f"joint: cells have shape {cells.shape}, labels {labels.shape}; both must be [n]")
-    for name, array, size in (("cell", cells, n_cells), ("label", labels, n_classes)):
-        if array.size and (array.min() < -1 or array.max() >= size):
-            raise DataError(f"joint: a {name} is not in -1 .. {size - 1}")
-    is_outside = (cells < 0) | (labels < 0)
-    return np.where(is_outside, n_cells * n_classes, cells * n_classes + labels)
+
+    name: ClassVar[str] = "joint"
+
+    oracle: Oracle
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.oracle.k != self.k:
+            raise ConfigError(
+                f"the oracle has {self.oracle.k} values, "
+                f"{self.n_cells} cells x {self.n_classes} classes need {self.k}"
+            )
+
+    @classmethod
+    def for_budget(cls, epsilon: float, n_cells: int, n_classes: int, oracle: str = "auto") -> Self:
+        """The joint report over an oracle, by name; "auto": the quieter of grr and oue."""
+        k = n_cells * n_classes + 1
+        chosen = choose_oracle(epsilon, k) if oracle == "auto" else ORACLES[oracle].for_budget(epsilon, k)
+        return cls(n_cells, n_classes, chosen)
+
+    @classmethod
+    def from_thresholds(
+        cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int], oracle: str = ""
+    ) -> Self:
+        """The joint report over the oracle of this name with these integers."""
+        if oracle not in ORACLES:
+            raise ConfigError(f'oracle "{oracle}" is not known; known are {", ".join(ORACLES)}')
+        k = n_cells * n_classes + 1
+        return cls(n_cells, n_classes, ORACLES[oracle].from_thresholds(k, thresholds))
+
+    @property
+    def thresholds(self) -> dict[str, int]:
+        """The oracle's integers."""
+        return self.oracle.thresholds
+
+    @property
+    def epsilon(self) -> float:
+        """The oracle's epsilon."""
+        return self.oracle.epsilon
+
+    @property
+    def report_bytes(self) -> int:
+        """The oracle's."""
+        return self.oracle.report_bytes
+
+    @property
+    def raw_size(self) -> int:
+        """One count of supporting reports a value."""
+        return self.k
+
+    def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[Any]:
+        """The oracle's reports of the values."""
+        return self.oracle.randomize(values, words)
+
+    def pack(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
+        """The oracle's bytes."""
+        return self.oracle.pack(reports)
+
+    def unpack(self, packed: NDArray[np.uint8]) -> NDArray[Any]:
+        """The oracle's reports."""
+        return self.oracle.unpack(packed)
+
+    def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        """As the oracle says."""
+        return self.oracle.is_valid(reports)
+
+    def aggregate(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+        """How many reports support each value, int64 [k]."""
+        return self.oracle.aggregate(reports)
+
+    def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
+        """The oracle's exact totals."""
+        return self.oracle.sample_totals(counts, generator)
+
+    def can_be_sum(self, raw: NDArray[Any], n: int) -> bool:
+        """Each count is a whole number from 0 to n."""
+        is_whole = raw.shape == (self.k,) and np.issubdtype(raw.dtype, np.integer)
+        return bool(is_whole and raw.min() >= 0 and raw.max() <= n)
+
+    def unbias(self, raw: NDArray[Any], n: int) -> NDArray[np.float64]:
+        """Unbiased number of holders with each value."""
+        return self.oracle.unbias(raw, n)
+
+    def linear_variance(self, weights: ArrayLike, counts: ArrayLike) -> Any:
+        """The oracle's, covariances between values included."""
+        return self.oracle.linear_variance(weights, counts, round(float(np.sum(counts))))
+
+    def cell_variance(
+        self,
+        class_weights: ArrayLike,
+        n_cells: ArrayLike,
+        inside: NDArray[np.float64],
+        counts: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """The oracle's, from sums over the groups."""
+        weights, sizes = np.asarray(class_weights, dtype=np.float64), np.asarray(n_cells, dtype=np.float64)
+        return self.oracle.variance_of_sums(
+            weights=sizes * weights.sum(),
+            squares=sizes * (weights**2).sum(),
+            weighted=inside @ weights,
+            weighted_squares=inside @ weights**2,
+            n=round(float(counts.sum())),
+        )
+
+    def influence(self, n: int) -> Influence:
+        """The oracle's."""
+        return self.oracle.influence(n)
 
 
 def choose_oracle(epsilon: float, k: int) -> Oracle:
@@ -52,18 +149,3 @@ def choose_oracle(epsilon: float, k: int) -> Oracle:
     grr wins for small k or large epsilon, oue for large k. No private row is looked at.
     """
     return min((ORACLES[name].for_budget(epsilon, k) for name in _CHOICE), key=Oracle.mean_variance)
-
-
-def margin_variance_per_holder(oracle: str, epsilon: float, n_cells: int, n_classes: int) -> float:
-    """v_A: noise variance of a cell's margin A = (class 1) - (cell) / 2, over the number of holders.
-
-    The exact linear form (covariances included), of which the part is taken that does not depend on where the
-    holders are; the rest is the share of the cell times a constant, 1/4 for oue. With two classes:
-    oue 2 e^eps / (e^eps - 1)^2, grr q / (2 (p - q)^2).
-    """
-    chosen = ORACLES[oracle].for_budget(epsilon, alphabet(n_cells, n_classes))
-    return float(
-        chosen.variance_of_sums(
-            weights=1 - n_classes / 2, squares=n_classes / 4, weighted=0, weighted_squares=0, n=1
-        )
-    )

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ldptree.errors import ConfigError, DataError
+from ldptree.errors import ConfigError
 from ldptree.oracles.coins import WORD, checked_epsilon, exp, log_up, threshold_above
 from ldptree.oracles.oracle import Influence, Oracle, checked_thresholds
 from ldptree.oracles.words import Words
@@ -38,6 +38,7 @@ class Grr(Oracle):
     """
 
     name: ClassVar[str] = "grr"
+    dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint32)
 
     lie: int
 
@@ -88,9 +89,9 @@ class Grr(Oracle):
         return log_up(Fraction(self.lie + self.k * (WORD - self.lie), self.lie))
 
     @property
-    def report_bytes(self) -> int:
-        """A uint32."""
-        return 4
+    def report_shape(self) -> tuple[int, ...]:
+        """One number."""
+        return ()
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint32]:
         """Keep or lie, a coin a holder: uint32 [n]."""
@@ -102,15 +103,32 @@ class Grr(Oracle):
             block[liars] = words.below(self.k, liars.size)
         return reports
 
-    def aggregate(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        """How often each value was reported, int64 [k]."""
-        reports = np.asarray(reports)
-        if reports.ndim != 1 or not np.issubdtype(reports.dtype, np.integer):
-            raise DataError(
-                f"grr: reports are whole numbers [n], found {reports.dtype} of shape {reports.shape}"
-            )
-        if reports.size and (reports.min() < 0 or reports.max() >= self.k):
-            raise DataError(f"grr: a report is outside 0 .. {self.k - 1}; it was made under another protocol")
+    def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        """A report is below k."""
+        valid: NDArray[np.bool_] = self._shaped(reports) < self.k
+        return valid
+
+    @property
+    def _honest(self) -> str:
+        return f"a number below {self.k}"
+
+    def supports(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        """A report supports itself."""
+        supported: NDArray[np.bool_] = self._shaped(reports)[:, None] == np.arange(self.k)
+        return supported
+
+    @property
+    def law_size(self) -> int:
+        """k."""
+        return self.k
+
+    def law(self, value: int) -> dict[bytes, Fraction]:
+        """k reports."""
+        lie = Fraction(self.lie, WORD)
+        outputs = self.pack(np.arange(self.k, dtype=self.dtype))
+        return {output.tobytes(): (1 - lie) * (r == value) + lie / self.k for r, output in enumerate(outputs)}
+
+    def _count(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         return np.bincount(reports.astype(np.int64), minlength=self.k)
 
     def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
@@ -128,7 +146,7 @@ class Grr(Oracle):
         squares: ArrayLike,
         weighted: ArrayLike,
         weighted_squares: ArrayLike,
-        n: int,
+        n: float,
     ) -> NDArray[np.float64]:
         """Exact, covariances between values included."""
         # a holder with value v adds a_R / (p - q), R the report: mean q A1 + (p - q) a_v, mean square

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.oracles.words import Words
+
+# reports that `sample_totals` holds at once
+_DRAWN_BYTES = 2**23
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class Oracle(ABC):
     """
 
     name: ClassVar[str]
+    dtype: ClassVar[np.dtype[Any]]
+    """Of the numbers that a report is made of."""
 
     k: int
 
@@ -96,8 +102,38 @@ class Oracle(ABC):
 
     @property
     @abstractmethod
+    def report_shape(self) -> tuple[int, ...]:
+        """How many numbers a report has; () where it is one."""
+
+    @property
     def report_bytes(self) -> int:
-        """Size of one report as it is stored."""
+        """Size of one report as it is packed."""
+        return self.dtype.itemsize * math.prod(self.report_shape)
+
+    def pack(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
+        """The canonical bytes of each report, its numbers little-endian: uint8 [n, report_bytes].
+
+        Raises:
+            DataError: the reports are not of this oracle's type and shape.
+        """
+        reports = self._shaped(reports)
+        numbers = np.ascontiguousarray(reports, dtype=self.dtype.newbyteorder("<"))
+        return numbers.view(np.uint8).reshape(reports.shape[0], self.report_bytes)
+
+    def unpack(self, packed: NDArray[np.uint8]) -> NDArray[Any]:
+        """The reports that `pack` gave these bytes, whether or not an honest holder could have sent them.
+
+        Raises:
+            DataError: the bytes are not uint8 [n, report_bytes].
+        """
+        packed = np.asarray(packed)
+        if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != self.report_bytes:
+            raise DataError(
+                f"{self.name}: packed reports are uint8 [n, {self.report_bytes}], "
+                f"found {packed.dtype} of shape {packed.shape}"
+            )
+        numbers = np.ascontiguousarray(packed).view(self.dtype.newbyteorder("<"))
+        return numbers.reshape(packed.shape[0], *self.report_shape).astype(self.dtype, copy=False)
 
     @abstractmethod
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[Any]:
@@ -108,30 +144,73 @@ class Oracle(ABC):
             words: the coins.
 
         Returns:
-            The reports, one row a holder (the type is the oracle's own).
+            The reports, one row a holder: `dtype` [n, *report_shape].
 
         Raises:
             DataError: a value is out of range.
         """
 
     @abstractmethod
+    def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which reports an honest holder could have sent, bool [n].
+
+        Raises:
+            DataError: the reports are not of this oracle's type and shape.
+        """
+
+    @abstractmethod
+    def supports(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which values each valid report supports, bool [n, k]: for small n."""
+
+    @property
+    @abstractmethod
+    def law_size(self) -> int:
+        """How many reports `law` goes through."""
+
+    @abstractmethod
+    def law(self, value: int) -> dict[bytes, Fraction]:
+        """P(packed report | value) for every report, from the integers in use: for small k."""
+
     def aggregate(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         """How many reports support each value, int64 [k]: the curator's side. Sums over shards may be added.
 
         Raises:
-            DataError: the reports are not of this oracle's shape or alphabet.
+            DataError: the reports are not of this oracle's type and shape, or no honest holder could have sent one.
         """
+        reports = self._shaped(reports)
+        is_valid = self.is_valid(reports)
+        if not is_valid.all():
+            raise DataError(
+                f"{self.name}: report {int(np.argmin(is_valid)) + 1} of {is_valid.size} (and {(~is_valid).sum() - 1} more) "
+                f"cannot come from an honest holder: a report is {self._honest}. They were made under another protocol, "
+                "or forged"
+            )
+        return self._count(reports)
+
+    @property
+    @abstractmethod
+    def _honest(self) -> str:
+        """What an honest report is, in words."""
 
     @abstractmethod
+    def _count(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+        """`aggregate` of reports that are valid."""
+
     def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
         """Draw what `aggregate(randomize(...))` would give for holders whose values have these counts.
 
-        `counts` and the result are int64 [k]. The distribution is the same up to numpy's floating-point
-        samplers. A simulation device: whoever calls it has seen the true counts, so it gives totals of a trial
-        run, never of real holders.
+        `counts` and the result are int64 [k]. A simulation device: whoever calls it has seen the true counts, so it
+        gives totals of a trial run, never of real holders. This one draws report by report; an oracle whose totals
+        have a closed form draws those, with the same distribution up to numpy's floating-point samplers.
         """
+        values = np.repeat(np.arange(self.k), np.asarray(counts, dtype=np.int64))
+        words = Words.seeded(np.random.SeedSequence(generator.integers(2**63, size=4).tolist()))
+        totals = np.zeros(self.k, dtype=np.int64)
+        step = max(1, _DRAWN_BYTES // self.report_bytes)
+        for start in range(0, values.size, step):
+            totals += self._count(self.randomize(values[start : start + step], words))
+        return totals
 
-    @abstractmethod
     def variance_of_sums(
         self,
         *,
@@ -139,9 +218,12 @@ class Oracle(ABC):
         squares: ArrayLike,
         weighted: ArrayLike,
         weighted_squares: ArrayLike,
-        n: int,
+        n: float,
     ) -> NDArray[np.float64]:
         """Exact noise variance of sum_k a_k N~_k, from four sums over the k values; arrays entry by entry.
+
+        This one is for oracles where two values are supported independently, so that sums of weights are of no
+        matter; an oracle with covariances has its own.
 
         Args:
             weights: sum of a_k.
@@ -150,6 +232,12 @@ class Oracle(ABC):
             weighted_squares: sum of c_k a_k^2.
             n: number of reports, the sum of c_k.
         """
+        # only squares count, and p (1 - p) - q (1 - q) = (p - q) (1 - p - q)
+        squares, weighted_squares = (np.asarray(a, dtype=np.float64) for a in (squares, weighted_squares))
+        from_others = n * self.q * (1 - self.q) / self.gap**2 * squares
+        from_own = (1 - self.p - self.q) / self.gap * weighted_squares
+        variance: NDArray[np.float64] = from_others + from_own
+        return variance
 
     @abstractmethod
     def influence(self, n: int) -> Influence:
@@ -160,7 +248,7 @@ class Oracle(ABC):
         totals: NDArray[np.float64] = (np.asarray(raw, dtype=np.float64) - n * self.q) / self.gap
         return totals
 
-    def linear_variance(self, weights: ArrayLike, counts: ArrayLike, n: int) -> Any:
+    def linear_variance(self, weights: ArrayLike, counts: ArrayLike, n: float) -> Any:
         """Exact noise variance of sum_k weights_k N~_k when counts_k holders have value k.
 
         Args:
@@ -191,6 +279,15 @@ class Oracle(ABC):
     def _influence(self, n: int, totals_at_once: int) -> Influence:
         one = 1 / self.gap
         return Influence(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=totals_at_once)
+
+    def _shaped(self, reports: NDArray[Any]) -> NDArray[Any]:
+        reports = np.asarray(reports)
+        if reports.dtype != self.dtype or reports.ndim == 0 or reports.shape[1:] != self.report_shape:
+            shape = ", ".join(["n", *map(str, self.report_shape)])
+            raise DataError(
+                f"{self.name}: reports are {self.dtype} [{shape}], found {reports.dtype} of shape {reports.shape}"
+            )
+        return reports
 
     def _checked(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         values = np.ascontiguousarray(values, dtype=np.int64)

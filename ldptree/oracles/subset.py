@@ -6,7 +6,7 @@ p (k - w) / ((1 - p) w). Another value is in it with probability q = ((w - 1) p 
 Noise: no worse than grr and oue for any k and epsilon. Totals are correlated (every report adds w to their sum), so sums
 of totals need `linear_variance`.
 
-A report is stored as packed bits, uint8 [ceil(k / 8)], as in `unary`, with w of them set.
+A report is packed bits (`packed`), w of them set.
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
+from math import comb
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ldptree.errors import ConfigError, DataError
+from ldptree.compiled import compiled
+from ldptree.errors import ConfigError
 from ldptree.oracles.coins import WORD, checked_epsilon, exp, log_up, threshold_above
-from ldptree.oracles.oracle import Influence, Oracle, checked_thresholds
-from ldptree.oracles.unary import count_bits
+from ldptree.oracles.oracle import Influence, checked_thresholds
+from ldptree.oracles.packed import PackedBits
 from ldptree.oracles.words import Words
 
-# cells of the table of holders and values that is filled at once: they stay in the cache
-_BLOCK = 2**20
+# words drawn at once: half a megabyte, which stays in the cache
+_BLOCK = 2**16
 
 
 @dataclass(frozen=True)
-class SubsetSelection(Oracle):
+class SubsetSelection(PackedBits):
     """Subset selection with P(own value in the set) = own / 2^64. Reports: uint8 [n, ceil(k/8)].
 
     Raises:
@@ -94,59 +97,48 @@ class SubsetSelection(Oracle):
         """The epsilon of the integers, rounded up."""
         return log_up(Fraction(self.own * (self.k - self.size), (WORD - self.own) * self.size))
 
-    @property
-    def report_bytes(self) -> int:
-        """k bits, in whole bytes."""
-        return -(-self.k // 8)
-
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint8]:
         """A coin a holder for the own value, the rest of the set uniform: packed bits, uint8 [n, ceil(k/8)]."""
         values = self._checked(values)
-        reports = np.empty((values.size, self.report_bytes), dtype=np.uint8)
-        step = max(1, _BLOCK // self.k)
+        reports = np.zeros((values.size, *self.report_shape), dtype=np.uint8)
+        ranges = np.arange(self.k - self.size, self.k, dtype=np.uint64)
+        step = max(1, _BLOCK // self.size)
         for start in range(0, values.size, step):
             block = values[start : start + step]
             has_own = words.block(block.size) < np.uint64(self.own)
-            sets = self._others(~has_own, words)
-            # Chosen among the k - 1 others: those from the own value on stand one place higher.
-            place = np.arange(self.k)
-            source = place[None, :] - (place[None, :] > block[:, None])
-            source[source == self.k - 1] = 0  # the own value is the last one: overwritten next
-            bits = np.take_along_axis(sets, source, axis=1)
-            bits[np.arange(block.size), block] = has_own
-            reports[start : start + step] = np.packbits(bits, axis=1, bitorder="little")
+            drawn = words.below(ranges, block.size).astype(np.int64)
+            _fill_sets(block, self.k, has_own, drawn, reports[start : start + step])
         return reports
 
-    def _others(self, has_one_more: NDArray[np.bool_], words: Words) -> NDArray[np.bool_]:
-        """Uniform subsets of k - 1 values, of size - 1 of them, or of size: bool [n, k - 1] (Floyd's algorithm)."""
-        n, m = has_one_more.size, self.k - 1
-        chosen = np.zeros((n, m), dtype=bool)
-        for last in range(m - self.size, m):
-            rows = np.flatnonzero(has_one_more) if last == m - self.size else np.arange(n)
-            drawn = words.below(last + 1, rows.size).astype(np.int64)
-            drawn[chosen[rows, drawn]] = last
-            chosen[rows, drawn] = True
-        return chosen
+    def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        """A set has w values, and no bit past k."""
+        valid: NDArray[np.bool_] = super().is_valid(reports)
+        valid &= np.bitwise_count(reports).sum(axis=1) == self.size
+        return valid
 
-    def aggregate(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        """How many sets hold each value, int64 [k]."""
-        reports = np.asarray(reports)
-        counts = count_bits(self.name, reports, self.k)
-        if not (np.bitwise_count(reports).sum(axis=1) == self.size).all():
-            raise DataError(
-                f"ss: a report is no set of {self.size} values; it was made under another protocol"
-            )
-        return counts
+    @property
+    def _honest(self) -> str:
+        return f"a set of {self.size} of {self.k} values, no bit past them"
 
-    def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
-        """Report by report: the values of a set are not independent, and no closed form is known (a simulation device)."""
-        values = np.repeat(np.arange(self.k), np.asarray(counts, dtype=np.int64))
-        words = Words.seeded(np.random.SeedSequence(generator.integers(2**63, size=4).tolist()))
-        totals = np.zeros(self.k, dtype=np.int64)
-        step = max(1, 64 * _BLOCK // self.k)
-        for start in range(0, values.size, step):
-            totals += self.aggregate(self.randomize(values[start : start + step], words))
-        return totals
+    @property
+    def law_size(self) -> int:
+        """The sets of w of k values."""
+        return comb(self.k, self.size)
+
+    def law(self, value: int) -> dict[bytes, Fraction]:
+        """All sets of w values."""
+        own = Fraction(self.own, WORD)
+        with_own, without = (
+            own / comb(self.k - 1, self.size - 1),
+            (1 - own) / comb(self.k - 1, self.size),
+        )
+        sets = np.array(list(combinations(range(self.k), self.size)))
+        bits = np.zeros((sets.shape[0], self.k), dtype=np.uint8)
+        np.put_along_axis(bits, sets, 1, axis=1)
+        return {
+            output.tobytes(): with_own if row[value] else without
+            for row, output in zip(bits, np.packbits(bits, axis=1, bitorder="little"), strict=True)
+        }
 
     def variance_of_sums(
         self,
@@ -155,7 +147,7 @@ class SubsetSelection(Oracle):
         squares: ArrayLike,
         weighted: ArrayLike,
         weighted_squares: ArrayLike,
-        n: int,
+        n: float,
     ) -> NDArray[np.float64]:
         """Exact, covariances between values included."""
         # A holder with value v adds a_v (with probability p) and a simple random sample of the others, whose sum has mean
@@ -178,3 +170,24 @@ class SubsetSelection(Oracle):
     def influence(self, n: int) -> Influence:
         """One report supports w values: it can raise as many totals, and lower as many others."""
         return self._influence(n, totals_at_once=min(2 * self.size, self.k))
+
+
+@compiled
+def _fill_sets(values, k, has_own, drawn, reports):  # type: ignore[no-untyped-def]
+    """Set the bits of each set: uniform among the k - 1 others (Floyd's algorithm), and the own value where it is in.
+
+    drawn [n, size] holds the algorithm's draws, column i below k - size + i; a set with its own value needs one less.
+    """
+    size = drawn.shape[1]
+    for row in range(values.size):
+        own = values[row]
+        for i in range(1 if has_own[row] else 0, size):
+            # the others from the own value on stand one place higher
+            place = drawn[row, i]
+            place += place >= own
+            if reports[row, place >> 3] >> (place & 7) & 1:
+                place = k - 1 - size + i
+                place += place >= own
+            reports[row, place >> 3] |= np.uint8(1 << (place & 7))
+        if has_own[row]:
+            reports[row, own >> 3] |= np.uint8(1 << (own & 7))

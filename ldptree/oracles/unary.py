@@ -8,8 +8,7 @@ Noise variance of one total: n q (1 - q) / (p - q)^2 + c_k (1 - p - q) / (p - q)
 other. For oue the first part is 4 n e^eps / (e^eps - 1)^2, the second c_k; for sue they are
 n e^(eps/2) / (e^(eps/2) - 1)^2 and 0.
 
-A report is stored as packed bits, uint8 [ceil(k / 8)], value 0 in the lowest bit of the first byte, the bits
-past k zero.
+A report is packed bits (`packed`).
 """
 
 from __future__ import annotations
@@ -19,15 +18,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from itertools import product
+from math import prod
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ldptree.compiled import compiled
-from ldptree.errors import ConfigError, DataError
+from ldptree.errors import ConfigError
 from ldptree.oracles.coins import WORD, checked_epsilon, exp, log_up, threshold_above
-from ldptree.oracles.oracle import Influence, Oracle, checked_thresholds
+from ldptree.oracles.oracle import Influence, checked_thresholds
+from ldptree.oracles.packed import PackedBits
 from ldptree.oracles.words import Words
 
 # words drawn at once: half a megabyte, which stays in the cache
@@ -36,12 +38,10 @@ _BLOCK = 2**16
 _COMMON_DIGITS = 7
 # words that a lane takes on average
 _WORDS_A_LANE = 8.0
-# reports counted at once: padded to whole words, they stay in the cache
-_COUNTED = 1020
 
 
 @dataclass(frozen=True)
-class Unary(Oracle):
+class Unary(PackedBits):
     """Unary encoding with P(own bit) = own / 2^64 and P(another bit) = other / 2^64. Reports: uint8 [n, ceil(k/8)].
 
     Raises:
@@ -103,11 +103,6 @@ class Unary(Oracle):
         """The epsilon of the integers, rounded up."""
         return log_up(Fraction(self.own * (WORD - self.other), self.other * (WORD - self.own)))
 
-    @property
-    def report_bytes(self) -> int:
-        """k bits, in whole bytes."""
-        return -(-self.k // 8)
-
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint8]:
         """k coins a holder, 64 at a time: packed bits, uint8 [n, ceil(k/8)]."""
         values = self._checked(values)
@@ -124,9 +119,25 @@ class Unary(Oracle):
             done = _draw_reports(values, self.k, np.uint64(self.own), digits, block, longest, reports, done)
         return reports
 
-    def aggregate(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        """How many reports have each bit set, int64 [k]."""
-        return count_bits(self.name, np.asarray(reports), self.k)
+    @property
+    def _honest(self) -> str:
+        return f"bits of {self.k} values, none set past them"
+
+    @property
+    def law_size(self) -> int:
+        """2^k."""
+        return int(2**self.k)
+
+    def law(self, value: int) -> dict[bytes, Fraction]:
+        """2^k reports."""
+        bits = np.array(list(product((0, 1), repeat=self.k)), dtype=np.uint8)
+        ones = [Fraction(self.own if j == value else self.other, WORD) for j in range(self.k)]
+        return {
+            output.tobytes(): prod(
+                (one if bit else 1 - one for one, bit in zip(ones, row, strict=True)), start=Fraction(1)
+            )
+            for row, output in zip(bits, np.packbits(bits, axis=1, bitorder="little"), strict=True)
+        }
 
     def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
         """Two binomials a value: the own bits and the others (a simulation device)."""
@@ -135,23 +146,6 @@ class Unary(Oracle):
             counts.sum() - counts, self.q
         )
         return totals
-
-    def variance_of_sums(
-        self,
-        *,
-        weights: ArrayLike,
-        squares: ArrayLike,
-        weighted: ArrayLike,
-        weighted_squares: ArrayLike,
-        n: int,
-    ) -> NDArray[np.float64]:
-        """Exact; values are independent, so sums of weights are of no matter."""
-        # only squares count, and p (1 - p) - q (1 - q) = (p - q) (1 - p - q)
-        squares, weighted_squares = (np.asarray(a, dtype=np.float64) for a in (squares, weighted_squares))
-        from_others = n * self.q * (1 - self.q) / self.gap**2 * squares
-        from_own = (1 - self.p - self.q) / self.gap * weighted_squares
-        variance: NDArray[np.float64] = from_others + from_own
-        return variance
 
     def influence(self, n: int) -> Influence:
         """A dishonest report may set every bit, and so shift every total at once."""
@@ -179,31 +173,6 @@ class Sue(Unary):
     def _thresholds_for(cls, epsilon: float) -> tuple[int, int]:
         other = threshold_above(Decimal(1), exp(Decimal(epsilon) / 2) + 1)
         return WORD - other, other
-
-
-def count_bits(name: str, reports: NDArray[Any], k: int) -> NDArray[np.int64]:
-    """How many of the packed reports have each of k bits set, int64 [k].
-
-    Raises:
-        DataError: the reports are not bytes [n, ceil(k / 8)], or a bit past k is set.
-    """
-    n_bytes = -(-k // 8)
-    if reports.ndim != 2 or reports.shape[1] != n_bytes or reports.dtype != np.uint8:
-        raise DataError(
-            f"{name}: reports are bytes [n, {n_bytes}], found {reports.dtype} of shape {reports.shape}"
-        )
-    n_lanes = -(-k // 64)
-    counts = np.zeros(64 * n_lanes, dtype=np.int64)
-    padded = np.zeros((min(_COUNTED, reports.shape[0]), 8 * n_lanes), dtype=np.uint8)
-    for start in range(0, reports.shape[0], _COUNTED):
-        block = reports[start : start + _COUNTED]
-        padded[: block.shape[0], :n_bytes] = block
-        _count_bits(padded[: block.shape[0]].view(np.uint64), counts)
-    if counts[k:].any():
-        raise DataError(
-            f"{name}: a report has a bit set past its {k} values; it was made under another protocol"
-        )
-    return counts[:k].copy()
 
 
 def _digits(threshold: int) -> NDArray[np.uint64]:
@@ -256,25 +225,3 @@ def _draw_reports(values, k, own, digits, words, longest, reports, start):  # ty
             reports[row, i] = np.uint8((bits[i >> 3] >> np.uint64(8 * (i & 7))) & byte)
         row += 1
     return row
-
-
-@compiled
-def _count_bits(packed, counts):  # type: ignore[no-untyped-def]
-    """Add to counts, int64 [64 * lanes], the set bits of each column of packed, uint64 [n, lanes].
-
-    Eight byte-wide counters share a word; they are emptied before they can overflow, every 255 rows.
-    """
-    n, n_lanes = packed.shape
-    ones = np.uint64(0x0101010101010101)
-    counters = np.empty((8, n_lanes), dtype=np.uint64)
-    for start in range(0, n, 255):
-        counters[:] = np.uint64(0)
-        for row in range(start, min(start + 255, n)):
-            for shift in range(8):
-                for lane in range(n_lanes):
-                    counters[shift, lane] += (packed[row, lane] >> np.uint64(shift)) & ones
-        for lane in range(n_lanes):
-            for shift in range(8):
-                for byte in range(8):
-                    amount = (counters[shift, lane] >> np.uint64(8 * byte)) & np.uint64(255)
-                    counts[64 * lane + 8 * byte + shift] += np.int64(amount)

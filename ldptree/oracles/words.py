@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+_LARGEST = np.uint64(2**64 - 1)
 # a child of the seed that no block of words shares
 _GENERATOR_KEY = 0x6C6470
 
@@ -45,16 +46,19 @@ class Words:
         """The next n words, uint64 [n]."""
         return self._draw(n)
 
-    def below(self, k: int, n: int) -> NDArray[np.uint64]:
-        """n values, each exactly uniform on 0 .. k - 1, uint64 [n]; k at most 2^63."""
-        words = self.block(n)
+    def below(self, k: int | NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
+        """n values, each exactly uniform on 0 .. k - 1, uint64 [n]; k at most 2^63.
+
+        For k [m], one range a column: uint64 [n, m].
+        """
+        divisor = np.asarray(k, dtype=np.uint64)
         # words of the last, incomplete run of k values would favour the small ones: they are drawn again
-        last = np.uint64((2**64 // k) * k - 1)
-        rejected = np.flatnonzero(words > last)
-        while rejected.size:
-            words[rejected] = self.block(rejected.size)
-            rejected = rejected[words[rejected] > last]
-        divisor = np.uint64(k)
+        last = _LARGEST - (_LARGEST % divisor + np.uint64(1)) % divisor
+        words = self.block(n * divisor.size).reshape(n, *divisor.shape)
+        rejected = words > last
+        while rejected.any():
+            words[rejected] = self.block(int(rejected.sum()))
+            rejected = words > last
         values: NDArray[np.uint64] = words - words // divisor * divisor  # numpy has no fast remainder
         return values
 

@@ -283,7 +283,8 @@ class Facts:
         command         the command line that repeats the run.
     What was asked
         estimator, partition, mechanism, oracle
-                        as in the configuration, "auto" resolved: "lpct", "cart", "joint", "oue".
+                        as in the configuration, "auto" resolved: "lpct", "cart", "joint", "oue" ("" where the mechanism is not
+                        joint).
         lam, prune      as in the configuration: "learned", "smooth".
         target          the label's column.
         classes         label values in the order of the encoding.
@@ -291,12 +292,19 @@ class Facts:
     Privacy
         k               number of values a report can take (cells times labels, with one more for "outside").
         p, q            probabilities that a true and another value (bit) is reported, as the integer
-                        thresholds give them.
+                        thresholds give them; None for noise that is added.
+        label_p         probability that a label sent apart is the true one; None where it is not sent apart.
+        noise_sd        standard deviation of the noise added to each number of a report; None where none is.
         epsilon         claimed, for all of a holder's reports together.
         epsilon_exact   recomputed from the integer thresholds in use, rounded up.
         epsilon_spent   what the protocol of this run has each holder spend, as claimed; not a sum over runs. 0 where
                         nothing was drawn.
         rounds          reports per holder.
+        largest_spend   the most any holder has spent on everything asked in this work folder (of seeded runs: with this
+                        noise seed), as the ledger has it; 0 where it was not asked.
+        n_questions     how many questions that was spent on.
+        lifetime_epsilon
+                        the most that anyone may spend, the smallest ever stated; None where none was.
         holder          "row" (each row is declared to be a person's only one) or the column that names the
                         holder.
         public_rule     which rows are public, as configured.
@@ -360,9 +368,14 @@ class Facts:
     k: int = 0
     p: float | None = None
     q: float | None = None
+    label_p: float | None = None
+    noise_sd: float | None = None
     epsilon_exact: float = 0.0
     epsilon_spent: float = 0.0
     rounds: int = 1
+    largest_spend: float = 0.0
+    n_questions: int = 0
+    lifetime_epsilon: float | None = None
     holder: str = "row"
     public_rule: str = ""
     public_columns: tuple[str, ...] = ()

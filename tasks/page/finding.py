@@ -219,13 +219,29 @@ def tags(facts: Facts) -> list[str]:
     return [*said, n.date(facts.created)]
 
 
+def report_kind(facts: Facts) -> str:
+    """The oracle or the mechanism, and what a report is made of."""
+    k, L, C = facts.k, facts.n_cells, len(facts.classes)
+    match facts.oracle or facts.mechanism:
+        case "grr":
+            size = "1 number"
+        case "olh":
+            size = "a hash and 1 number"
+        case "laplace" | "discrete_laplace":
+            size = f"{n.count(L * C)} numbers"
+        case "randomized_response":
+            size = f"{n.count(L + 1)} bits and a label"
+        case _:
+            size = f"{n.count(k)} bits"
+    return f"{(facts.oracle or facts.mechanism).replace('_', ' ')}, {size}"
+
+
 def tiles(facts: Facts) -> list[Tile]:
     """The strip of figures under the finding."""
     private = f"private {rows_of(facts)}"
     is_sum = facts.form == "totals"
     sent = "the sum of their reports drawn" if is_sum else "one report each"
     who = f"{private}, {sent}" if facts.holder == "row" else f"holders of {private}, {sent}"
-    size = "1 number" if facts.oracle == "grr" else f"{n.count(facts.k)} bits"
     return [
         Tile(figure=n.count(facts.n_private), label=who),
         Tile(figure=n.count(facts.n_public), label=f"public {rows_of(facts)}"),
@@ -234,5 +250,5 @@ def tiles(facts: Facts) -> list[Tile]:
             label=("claimed for each report, " if is_sum else "spent by each holder, ")
             + n.times(facts.rounds),
         ),
-        Tile(figure=f"1 of {n.count(facts.k)}", label=f"values in a report ({facts.oracle}, {size})"),
+        Tile(figure=f"1 of {n.count(facts.k)}", label=f"values in a report ({report_kind(facts)})"),
     ]

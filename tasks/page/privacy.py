@@ -26,6 +26,7 @@ def answers(facts: Facts) -> list[Answer]:
         Answer(question="What was sent", sentences=_sent(facts)),
         Answer(question="What that promises", sentences=_promise(facts)),
         Answer(question="Who one holder is", sentences=_holder(facts)),
+        *([Answer(question="What was spent", sentences=_spent(facts))] if facts.largest_spend else []),
         Answer(question="Where the noise came from", sentences=_noise(facts)),
     ]
     if facts.influence is not None:
@@ -41,10 +42,38 @@ def _sent(facts: Facts) -> tuple[str, ...]:
     spare = (
         ", one of which stands for anything else" if facts.k == facts.n_cells * len(facts.classes) + 1 else ""
     )
-    said = f"One report: {kind}{label}. Together that is one value of {n.count(facts.k)}{spare}."
-    if facts.p is not None and facts.q is not None:
+    first = (
+        "One report" if facts.rounds == 1 else "Two reports; the first was about a finer division. The second"
+    )
+    said = f"{first}: {kind}{label}. Together that is one value of {n.count(facts.k)}{spare}."
+    if facts.noise_sd is not None:
+        noise = "Laplace" if facts.mechanism == "laplace" else "discrete Laplace"
+        kind = "numbers" if facts.mechanism == "laplace" else "whole numbers"
+        cells = n.count(facts.n_cells * len(facts.classes))
+        said += (
+            f" It leaves as {cells} {kind}: a 0 or a 1 for each kind, and for each kind with a given label, each with {noise} "
+            f"noise of its own added (standard deviation {n.decimal(facts.noise_sd)})."
+        )
+        if facts.mechanism == "laplace":
+            said += (
+                " This noise is a simulation device: in floating-point numbers some outputs give their input away, so "
+                "no real holder may send such a report (discrete_laplace is the same without the leak)."
+            )
+    elif facts.p is not None and facts.q is not None:
         kept, other = _chance(facts.p), _chance(facts.q)
-        if facts.oracle == "grr":
+        if facts.label_p is not None:
+            said += (
+                f" It leaves as {n.count(facts.n_cells + 1)} bits, one for each kind and one for none, and a label apart: "
+                f"the true kind's bit is set with probability {kept}, every other one with probability {other}, and the label is "
+                f"the true one with probability {_chance(facts.label_p)}."
+            )
+        elif facts.oracle == "olh":
+            said += (
+                f" It leaves as a hash function drawn at random, and one of the values it can take: the true value's hash or "
+                f"another one, so that the true value is among those that fit with probability {kept}, every other one with "
+                f"probability {other}."
+            )
+        elif facts.oracle == "grr":
             said += (
                 f" Before it leaves, the true value is kept with probability {kept}, "
                 f"and otherwise replaced by one of the others, each with probability {other}."
@@ -87,6 +116,8 @@ def _promise(facts: Facts) -> tuple[str, ...]:
         f"at most by a factor of {shown}: that is what {n.epsilon(facts.epsilon)} claims. Recomputed from "
         f"the integers that {tossed}: {n.exact_epsilon(facts.epsilon_exact)}."
     )
+    if facts.mechanism == "laplace":
+        said += " That holds for real numbers, and not for the floating-point numbers that were drawn."
     if is_sum:
         return (said, "That is said of reports. Of the sums drawn in this run it promises nothing.")
     if facts.rounds != 1 or facts.epsilon_spent != facts.epsilon:
@@ -106,6 +137,24 @@ def _holder(facts: Facts) -> tuple[str, ...]:
     )
 
 
+def _spent(facts: Facts) -> tuple[str, ...]:
+    would = "would spend" if facts.form == "totals" else "spends"
+    within = "with this noise seed in this work folder" if facts.seeded else "in this work folder"
+    said = (
+        f"Each holder asked in this run {would} {n.epsilon(facts.epsilon_spent)}. The largest spend of any holder, over "
+        f"everything asked {within}, is {n.epsilon(facts.largest_spend)}, "
+        f"on {n.plural(facts.n_questions, 'question', 'questions')}."
+    )
+    if facts.lifetime_epsilon is None:
+        return (
+            f"{said} No lifetime cap was stated (privacy.lifetime_epsilon): spending is counted, and not refused.",
+        )
+    return (
+        f"{said} Nobody may spend more than {n.epsilon(facts.lifetime_epsilon)} in all: a run that would make them is refused "
+        "before anybody is asked.",
+    )
+
+
 def _noise(facts: Facts) -> tuple[str, ...]:
     if facts.seeded:
         return (
@@ -122,6 +171,8 @@ def _influence(facts: Facts, force: InfluenceFacts) -> tuple[str, ...]:
         if force.at_once >= facts.k
         else f"in up to {n.plural(force.at_once, 'cell', 'cells')} of their choice at once"
     )
+    if math.isinf(force.one):
+        return (f"One who sends what they like can move every total as far as they like, {where}.",)
     held = force.one_percent / max(facts.n_private, 1)
     return (
         f"One who sends what they like counts for up to {n.decimal(force.one, 1)} honest holders, {where}. "

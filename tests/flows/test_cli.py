@@ -87,7 +87,7 @@ def test_a_plan_loads_nothing_that_a_run_loads_to_compute(trips, tmp_path):
 def test_help_tells_of_every_command(typed):
     code, out, _ = typed("--help")
     assert code == 0
-    for command in ("run", "predict", "export", "explain", "gc", "ui", "datasets"):
+    for command in ("run", "predict", "export", "audit", "explain", "gc", "ui", "datasets"):
         assert command in out
     assert typed("run", "-h")[0] == 0
 

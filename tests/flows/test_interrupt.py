@@ -13,10 +13,10 @@ import signal, time
 from flows import interrupt
 interrupt.GRACE_SECONDS = 0.2
 interrupt.{begin}()
-print("ready", flush=True)
 end = time.monotonic() + 60
 while time.monotonic() < end:
     try:
+        print("ready", flush=True)
         time.sleep(60)
     except KeyboardInterrupt:  # as Python does in an import's callbacks
         pass
@@ -51,5 +51,7 @@ except KeyboardInterrupt:
 
 
 def test_a_politely_ended_run_unwinds_first():
-    done = subprocess.run([sys.executable, "-c", UNWOUND], check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", UNWOUND], check=True, capture_output=True, text=True, timeout=60
+    )
     assert (done.stdout, done.stderr) == ("unwound\n", "")

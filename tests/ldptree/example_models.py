@@ -6,9 +6,8 @@ import numpy as np
 
 from ldptree.encoding import CategoricalFeature, Encoding, Level, NumericFeature
 from ldptree.fit import fit_model
-from ldptree.mechanisms import joint
+from ldptree.mechanisms import mechanism_for
 from ldptree.model import Model
-from ldptree.oracles import ORACLES
 from ldptree.partition.tree import Partition
 from ldptree.protocol import Protocol
 from ldptree.totals import Totals
@@ -61,16 +60,15 @@ def random_rows(encoding: Encoding, n: int, rng: np.random.Generator, missing: f
 def protocol_of(
     partition: Partition, encoding: Encoding, *, classes: tuple[Level, ...] = ("no", "yes"), **more: object
 ) -> Protocol:
-    """A protocol over this tree; `epsilon` and `oracle` may be given, and every field of `Protocol`."""
-    epsilon, name = float(more.pop("epsilon", 2.0)), str(more.pop("oracle", "oue"))
-    k = joint.alphabet(partition.n_leaves, len(classes))
+    """A protocol over this tree; `epsilon` and `mechanism`, by name, may be given, and every field of `Protocol`."""
+    epsilon, name = float(more.pop("epsilon", 2.0)), str(more.pop("mechanism", "oue"))
     return Protocol(
         encoding=encoding,
         partition=partition,
         target="paid",
         classes=classes,
         positive=classes[1] if len(classes) == 2 else None,
-        oracle=ORACLES[name].for_budget(epsilon, k),
+        mechanism=mechanism_for(name, epsilon, partition.n_leaves, len(classes)),
         epsilon=epsilon,
         **more,
     )
@@ -78,12 +76,11 @@ def protocol_of(
 
 def totals_of(protocol: Protocol, counts: np.ndarray, rng: np.random.Generator, outside: int = 0) -> Totals:
     """Exact totals of holders with these counts [L, C], drawn as the reports would give them."""
-    raw = protocol.oracle.sample_totals(np.append(counts.ravel(), outside).astype(np.int64), rng)
+    raw = protocol.mechanism.sample_totals(np.append(counts.ravel(), outside).astype(np.int64), rng)
     return Totals.from_raw(
         raw,
-        oracle=protocol.oracle,
+        mechanism=protocol.mechanism,
         n_private=int(counts.sum()) + outside,
-        n_classes=protocol.n_classes,
         depth=protocol.partition.max_depth,
     )
 

@@ -177,7 +177,7 @@ def test_without_noise_the_model_finds_what_is_there() -> None:
 def test_many_holders_outside_do_not_thin_the_margins() -> None:
     rng = np.random.default_rng(0)
     encoding = every_kind_of_feature()
-    protocol = protocol_of(random_tree(encoding.n_encoded, 3, rng), encoding, epsilon=6.0, oracle="grr")
+    protocol = protocol_of(random_tree(encoding.n_encoded, 3, rng), encoding, epsilon=6.0, mechanism="grr")
     counts = np.tile([100, 900], (protocol.n_cells, 1))
     public = np.tile([1, 9], (protocol.n_cells, 1))
     margins = [

@@ -4,27 +4,28 @@ import numpy as np
 import pytest
 
 from ldptree.errors import DataError
-from ldptree.oracles import ORACLES, Words
+from ldptree.mechanisms import CHOICES, mechanism_for
+from ldptree.oracles import Words
 from ldptree.partition import max_edge
 from ldptree.totals import Totals
 
-NAMES = list(ORACLES)
+NAMES = CHOICES[1:]
 
 
 def made(name, n_cells=4, n_classes=2, n=4000, epsilon=2.0, seed=1):
-    """True counts [k], the oracle, and totals of one round."""
-    oracle = ORACLES[name].for_budget(epsilon, n_cells * n_classes + 1)
+    """True counts [k], the mechanism, and totals of one round."""
+    mechanism = mechanism_for(name, epsilon, n_cells, n_classes)
     rng = np.random.default_rng(seed)
-    counts = rng.multinomial(n, rng.dirichlet(np.ones(oracle.k)))
-    values = np.repeat(np.arange(oracle.k), counts)
-    raw = oracle.aggregate(oracle.randomize(values, Words.seeded(np.random.SeedSequence(seed))))
-    return counts, oracle, Totals.from_raw(raw, oracle=oracle, n_private=n, n_classes=n_classes, depth=2)
+    counts = rng.multinomial(n, rng.dirichlet(np.ones(mechanism.k)))
+    values = np.repeat(np.arange(mechanism.k), counts)
+    raw = mechanism.aggregate(mechanism.randomize(values, Words.seeded(np.random.SeedSequence(seed))))
+    return counts, mechanism, Totals.from_raw(raw, mechanism=mechanism, n_private=n, depth=2)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_totals_are_the_unbiased_counts_by_cell_and_class(name):
-    counts, oracle, totals = made(name)
-    spread = np.sqrt(oracle.linear_variance(np.eye(oracle.k), counts, 4000))
+    counts, mechanism, totals = made(name)
+    spread = np.sqrt(mechanism.linear_variance(np.eye(mechanism.k), counts))
     error = np.append(totals.counts.ravel(), totals.outside) - counts
     assert (np.abs(error) < 5 * spread).all()
     np.testing.assert_allclose(totals.margins, totals.counts[:, 1] - totals.counts.sum(axis=1) / 2)
@@ -48,9 +49,9 @@ def test_margin_and_count_variances_are_those_of_their_linear_forms(name, n_clas
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_estimated_variance_is_near_the_true_one(name):
-    counts, oracle, totals = made(name, n=40_000)
+    counts, mechanism, totals = made(name, n=40_000)
     weights = np.random.default_rng(3).normal(size=(4, 2))
-    truth = oracle.linear_variance(np.append(weights.ravel(), 0), counts, 40_000)
+    truth = mechanism.linear_variance(np.append(weights.ravel(), 0), counts)
     assert totals.variance(weights) == pytest.approx(truth, rel=0.05)
 
 
@@ -76,10 +77,10 @@ def test_every_node_holds_the_sum_of_its_cells(name, n_classes):
 
 
 def test_totals_of_another_shape_are_refused():
-    oracle = ORACLES["grr"].for_budget(1.0, 9)
+    mechanism = mechanism_for("grr", 1.0, 4, 2)
     with pytest.raises(DataError, match="shape"):
-        Totals(np.zeros((5, 2)), 10, oracle, depth=2)
-    totals = Totals(np.zeros((4, 2)), 10, oracle, depth=2)
+        Totals(np.zeros((5, 2)), 10, mechanism, depth=2)
+    totals = Totals(np.zeros((4, 2)), 10, mechanism, depth=2)
     with pytest.raises(DataError, match="weights"):
         totals.variance(np.zeros((2, 4)))
     with pytest.raises(DataError, match="cells"):

@@ -3,6 +3,7 @@
 import pytest
 
 from ldptree.errors import ConfigError
+from ldptree.mechanisms import CHOICES
 from ldptree.tuning import MAX_DEPTH, automatic_depth
 
 
@@ -22,10 +23,10 @@ def test_there_is_at_least_one_split_and_never_more_cells_than_a_report_can_name
     assert automatic_depth(100, 10**12, 1e9, 2) == MAX_DEPTH
 
 
-@pytest.mark.parametrize("oracle", ["grr", "oue"])
-def test_auto_is_no_shallower_than_a_given_oracle_by_more_than_one(oracle):
+@pytest.mark.parametrize("mechanism", CHOICES)
+def test_auto_is_no_shallower_than_a_given_mechanism_by_more_than_one(mechanism):
     for epsilon in (0.5, 2.0, 6.0):
-        given = automatic_depth(20, 50_000, epsilon, 2, oracle)
+        given = automatic_depth(20, 50_000, epsilon, 2, mechanism)
         assert automatic_depth(20, 50_000, epsilon, 2) >= given - 1
 
 

@@ -99,16 +99,20 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(changes, key, near):
         ({"name": "a/b"}, "name", "got 'a/b'"),
         ({"evaluate": "maybe"}, "evaluate", "got 'maybe'"),
         ({"model": {"estimator": "forest"}}, "model.estimator", "'lpct'"),
-        ({"model": {"partition": "kd"}}, "model.partition", "'cart' or 'max-edge'"),
+        ({"model": {"partition": "kd"}}, "model.partition", "'cart', 'max-edge' or 'random-edge'"),
         ({"model": {"depth": -1}}, "model.depth", "'auto' or greater than or equal to 0, got -1"),
         ({"model": {"depth": 63}}, "model.depth", "less than or equal to 62, got 63"),
         ({"model": {"depth": True}}, "model.depth", "true and false are not numbers"),
         ({"model": {"lam": -0.5}}, "model.lam", "from 0"),
         ({"model": {"lam": math.nan}}, "model.lam", "from 0"),
-        ({"model": {"lam": "best"}}, "model.lam", "'learned' or 'auto' or a valid number"),
-        ({"model": {"prune": "hard"}}, "model.prune", "'smooth', 'variance' or 'none'"),
+        ({"model": {"lam": "best"}}, "model.lam", "'learned', 'auto' or 'inf' or a valid number"),
+        ({"model": {"prune": "hard"}}, "model.prune", "'smooth', 'variance', 'none' or 'paper'"),
         ({"model": {"min_samples_leaf": 0}}, "model.min_samples_leaf", "got 0"),
-        ({"privacy": {"mechanism": "laplace"}}, "privacy.mechanism", "'auto', 'grr', 'oue', 'sue' or 'ss'"),
+        (
+            {"privacy": {"mechanism": "gauss"}},
+            "privacy.mechanism",
+            "'auto', 'grr', 'oue', 'sue', 'ss', 'olh', 'discrete_laplace', 'randomized_response' or 'laplace'",
+        ),
         ({"privacy": {"outside": "wrap"}}, "privacy.outside", "'clip' or 'drop'"),
         ({"privacy": {"max_report_bytes": -1}}, "privacy.max_report_bytes", "got -1"),
         ({"simulation": {"noise_seed": -3}}, "simulation.noise_seed", "got -3"),
@@ -241,3 +245,15 @@ def test_relative_data_paths_start_at_the_configuration(tmp_path):
 def test_what_would_stop_a_run_after_its_reports_is_refused_before_it(key, value, said):
     with pytest.raises(ConfigError, match=said):
         load("quickstart", [f"{key}={value}"])
+
+
+@pytest.mark.parametrize("cap", [0.0, -1.0, math.nan, math.inf, 1001.0])
+def test_a_lifetime_cap_that_is_none_is_refused_by_its_key(cap):
+    said = message(privacy={"lifetime_epsilon": cap})
+    assert "1 problem\n  privacy.lifetime_epsilon: the lifetime cap must be above 0 and at most 1000" in said
+
+
+def test_a_lifetime_cap_has_room_for_the_run_that_states_it():
+    assert parse(raw(privacy={"lifetime_epsilon": 1.0})).privacy.lifetime_epsilon == 1.0
+    said = message(privacy={"epsilon": 2.0, "lifetime_epsilon": 1.5})
+    assert "1 problem\n  privacy.lifetime_epsilon: 1.5 is less than this run's epsilon = 2.0" in said

@@ -41,7 +41,7 @@ def run_tables(folder: Path, run: str, scale: float = 1.0) -> RunTables:
     facts = {
         "name": "rides",
         "protocol": "abc",
-        "oracle": "grr",
+        "mechanism": "joint grr",
         "k": 5,
         "epsilon": 1.0,
         "epsilon_exact": 0.99,

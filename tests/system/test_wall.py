@@ -42,7 +42,7 @@ def page_of(chain, checked):
         "model": chain.model,
         "scores": None,
     }
-    call = calls.report(chain.terms, chain.protocol, **done)
+    call = calls.report(chain.terms, (chain.protocol,), chain.spent, **done)
     return report.fn(chain.store, **call, timeline=Aside(Timeline()), command=Aside(""))["page"]
 
 
@@ -56,7 +56,7 @@ def test_the_curator_does_all_their_steps_again_without_the_holders(release, tmp
     store = Store(shutil.copytree(release.work, tmp_path / "work"))
     before, after = Chain(store, release.config), Chain(store, release.config)
     by_step = {record.step: record for _, record in store.records()}
-    for name in ("raw", "ingested", "held", "reports"):
+    for name in ("raw", "ingested", "held", "spent", "reports"):
         after.__dict__[name] = getattr(before, name)
     digests, facts = digests_of(before), read_facts(store, by_step["report"]["page"]).to_dict()
 

@@ -10,6 +10,7 @@ import pytest
 from chain import example_protocol, publish, shards_of
 
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
+from ldptree.mechanisms import CHOICES
 from storage.store import Store
 from tasks.aggregate import aggregate, raw_counts, read_totals
 from tasks.perturb import manifest_of, perturb, values_of
@@ -49,7 +50,7 @@ def counted_by_numpy(store, reports, protocol):
     raw = np.zeros(protocol.k, dtype=np.int64)
     for manifest in reports:
         column = pq.read_table(store.files(manifest)[0]).column(0)
-        if protocol.oracle.name == "grr":
+        if protocol.mechanism.oracle.name == "grr":
             raw += np.bincount(column.to_numpy(), minlength=protocol.k)
         else:
             packed = np.frombuffer(b"".join(column.to_pylist()), np.uint8).reshape(len(column), -1)
@@ -59,13 +60,14 @@ def counted_by_numpy(store, reports, protocol):
     return raw
 
 
-@pytest.mark.parametrize("oracle", ["grr", "oue", "ss"])
-def test_totals_are_those_of_numpy_on_the_same_reports(store, oracle):
-    protocol = example_protocol(oracle)
+@pytest.mark.parametrize("name", ["grr", "oue", "ss"])
+def test_totals_are_those_of_numpy_on_the_same_reports(store, name):
+    protocol = example_protocol(name)
     published, _, reports = collected(store, protocol)
     raw = counted_by_numpy(store, reports, protocol)
     totals = read_totals(store, sums(store, published, reports)["totals"], protocol)
-    unbiased = (raw - sum(N) * protocol.oracle.q) / (protocol.oracle.p - protocol.oracle.q)
+    oracle = protocol.mechanism.oracle
+    unbiased = (raw - sum(N) * oracle.q) / (oracle.p - oracle.q)
     np.testing.assert_allclose(totals.counts.ravel(), unbiased[:-1], rtol=1e-12)
     assert totals.outside == pytest.approx(unbiased[-1])
     assert (totals.n_private, totals.round, totals.depth) == (sum(N), 1, 1)
@@ -73,17 +75,17 @@ def test_totals_are_those_of_numpy_on_the_same_reports(store, oracle):
     assert table.column("raw").to_pylist() == raw[:-1].tolist()
 
 
-@pytest.mark.parametrize("oracle", ["grr", "oue", "ss"])
-def test_totals_are_right_but_for_noise_of_the_stated_size(tmp_path, oracle):
+@pytest.mark.parametrize("mechanism", CHOICES)
+def test_totals_are_right_but_for_noise_of_the_stated_size(tmp_path, mechanism):
     """Mean of 16 collections of the same holders; 4 standard errors, of five values: a false alarm is rarer than 1 in 1,000."""
-    protocol, found = example_protocol(oracle), []
+    protocol, found = example_protocol(mechanism), []
     store = Store(tmp_path / "work")
     for seed in range(16):
         published, shards, reports = collected(store, protocol, noise_seed=seed)
         totals = read_totals(store, sums(store, published, reports)["totals"], protocol)
         found.append([*totals.counts.ravel(), totals.outside])
     counts = truth(store, shards, protocol)
-    sd = np.sqrt(protocol.oracle.linear_variance(np.eye(protocol.k), counts, sum(N)))
+    sd = np.sqrt(protocol.mechanism.linear_variance(np.eye(protocol.k), counts))
     assert (np.abs(np.mean(found, axis=0) - counts) < 4 * sd / np.sqrt(16)).all()
     spread = np.std(found, axis=0, ddof=1) / sd
     assert (np.abs(spread - 1) < 4 / np.sqrt(2 * 15)).all()
@@ -93,9 +95,9 @@ def test_reports_bits_and_exact_totals_of_one_protocol_add_up(store):
     protocol = example_protocol("oue")
     published, _, reports = collected(store, protocol, forms=("reports", "reports", "totals"))
     with duckdb.connect() as connection:
-        parts = [raw_counts(connection, store.files(r), protocol.oracle) for r in reports]
+        parts = [raw_counts(connection, store.files(r), protocol.mechanism) for r in reports]
         paths = [path for r in reports for path in store.files(r)]
-        assert raw_counts(connection, paths, protocol.oracle).tolist() == sum(parts).tolist()
+        assert raw_counts(connection, paths, protocol.mechanism).tolist() == sum(parts).tolist()
     assert sums(store, published, reports).facts == {"n_private": sum(N), "shards": 3}
 
 
@@ -177,9 +179,9 @@ def test_a_file_that_is_no_report_is_refused(store, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut short", "not Parquet", "bytes of a page"])
-@pytest.mark.parametrize("oracle", ["grr", "oue", "ss"])
-def test_a_damaged_file_of_reports_is_refused_and_nothing_is_written(store, damage, oracle):
-    published, _, reports = collected(store, example_protocol(oracle))
+@pytest.mark.parametrize("mechanism", ["grr", "oue", "olh", "randomized_response", "discrete_laplace"])
+def test_a_damaged_file_of_reports_is_refused_and_nothing_is_written(store, damage, mechanism):
+    published, _, reports = collected(store, example_protocol(mechanism))
     path = store.files(reports[0])[0]
     data = bytearray(path.read_bytes())
     match damage:

@@ -46,9 +46,9 @@ def fitted(encoding, partition, counts, classes, *, public=None, **fit) -> tuple
         classes=classes,
         positive=classes[1] if len(classes) == 2 else None,
     )
-    raw = protocol.oracle.sample_totals(np.append(counts.ravel(), 0), np.random.default_rng(0))
+    raw = protocol.mechanism.sample_totals(np.append(counts.ravel(), 0), np.random.default_rng(0))
     n = int(counts.sum())
-    totals = Totals.from_raw(raw, oracle=protocol.oracle, n_private=n, n_classes=len(classes), depth=2)
+    totals = Totals.from_raw(raw, mechanism=protocol.mechanism, n_private=n, depth=2)
     return fit_model(protocol, totals, counts // 10 if public is None else public, **fit), totals
 
 

@@ -317,6 +317,24 @@ def test_the_box_says_what_a_privacy_officer_has_to_know() -> None:
         assert what in said["What is not protected"]
 
 
+def test_the_box_states_the_largest_spend_of_any_holder_and_the_cap() -> None:
+    def said(**changes: object) -> str:
+        facts = replace(page_samples.sample(), **changes)
+        found = {a.question: " ".join(a.sentences).replace("\u00a0", " ") for a in privacy.answers(facts)}
+        return found.get("What was spent", "")
+
+    assert "Each holder asked in this run spends ε = 2." in said()
+    assert (
+        "over everything asked with this noise seed in this work folder, is ε = 3.5, on 2 questions."
+        in said()
+    )
+    assert "Nobody may spend more than ε = 4 in all" in said()
+    assert "everything asked in this work folder, is" in said(seeded=False)
+    assert "on 1 question. No lifetime cap was stated" in said(n_questions=1, lifetime_epsilon=None)
+    assert "would spend ε = 2" in said(form="totals")
+    assert said(largest_spend=0.0) == ""
+
+
 def test_only_reports_with_unseeded_noise_are_called_a_release_beside_the_page() -> None:
     def is_one(**changes: object) -> bool:
         facts = replace(page_samples.sample(), **changes)

@@ -9,8 +9,7 @@ import pytest
 from chain import Chain, rides, rides_config
 
 from flows import calls
-from ldptree.mechanisms.joint import choose_oracle
-from ldptree.oracles import ORACLES
+from ldptree.mechanisms import CHOICES, mechanism_for
 from storage.store import Store
 from tasks.aggregate import aggregate
 from tasks.partition import partition
@@ -53,15 +52,11 @@ def test_what_is_published_says_what_was_promised(base):
     assert grown(base, has_positive=False)[1].positive is None
 
 
-@pytest.mark.parametrize("mechanism", ["auto", "grr", "oue"])
-def test_the_oracle_is_the_one_asked_for_or_the_quieter_one(base, mechanism):
+@pytest.mark.parametrize("mechanism", CHOICES)
+def test_the_mechanism_is_the_one_asked_for_or_the_quieter_one(base, mechanism):
     for epsilon, depth in ((0.5, 4), (6.0, 2)):
         _, protocol = grown(base, mechanism=mechanism, epsilon=epsilon, depth=depth)
-        k = 2 * protocol.n_cells + 1
-        expected = (
-            choose_oracle(epsilon, k) if mechanism == "auto" else ORACLES[mechanism].for_budget(epsilon, k)
-        )
-        assert protocol.oracle == expected
+        assert protocol.mechanism == mechanism_for(mechanism, epsilon, protocol.n_cells, 2)
 
 
 def test_more_holders_and_budget_allow_a_deeper_tree(base):

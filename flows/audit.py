@@ -1,0 +1,224 @@
+"""The audit as a command: which mechanisms, one table in the terminal, a picture, one JSON object.
+
+The arithmetic is in `ldptree.audit`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from difflib import get_close_matches
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from ldptree.audit import CONFIDENCE, Audit, audit, enumerated, reports_for
+from ldptree.errors import ConfigError
+from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for
+from ldptree.oracles import Words
+
+EVERY = tuple(
+    name
+    for name in CHOICES
+    if name != "auto" and not (name in MECHANISMS and MECHANISMS[name].is_simulation_device)
+)
+"""What "all" stands for: every mechanism that a real holder may use."""
+_BAR = 16
+
+
+def run_audit(
+    mechanism: str,
+    *,
+    epsilon: float,
+    cells: int,
+    classes: int,
+    reports: int | None,
+    seed: int | None,
+    holders: int,
+    picture: Path | None,
+    as_json: bool,
+) -> bool:
+    """Audit, print, draw; whether every claim stands.
+
+    Raises:
+        ConfigError: no such mechanism, or a parameter is wrong.
+    """
+    names = named(mechanism)
+    subjects = {name: mechanism_for(name, epsilon, cells, classes) for name in names}
+    exact = {
+        name: enumerated(partial(mechanism_for, name, epsilon, n_classes=classes), cells) for name in names
+    }
+    words = Words.system() if seed is None else Words.seeded(np.random.SeedSequence(seed))
+    n_reports = reports_for(epsilon) if reports is None else reports
+    audits = audit(subjects, words, n_reports=n_reports, exact=exact, n_holders=holders)
+    if picture is not None:
+        picture.write_text(drawn(audits, epsilon), encoding="utf-8")
+    stands = not any(one.is_beaten for one in audits)
+    if as_json:
+        facts = {
+            "epsilon": epsilon,
+            "cells": cells,
+            "classes": classes,
+            "reports": n_reports,
+            "confidence": CONFIDENCE,
+            "holders": holders,
+            "stands": stands,
+            "audits": [
+                {**asdict(one), "empirical": one.empirical, "is_beaten": one.is_beaten} for one in audits
+            ],
+        }
+        print(json.dumps(_finite(facts), ensure_ascii=False))
+    else:
+        show(audits, holders=holders, n_reports=n_reports)
+    return stands
+
+
+def named(mechanism: str) -> tuple[str, ...]:
+    """The mechanisms that a word stands for.
+
+    Raises:
+        ConfigError: none.
+    """
+    if mechanism == "all":
+        return EVERY
+    if mechanism in CHOICES:
+        return (mechanism,)
+    near = get_close_matches(mechanism, [*CHOICES, "all"], n=1)
+    hint = f'did you mean "{near[0]}"? ' if near else ""
+    raise ConfigError(f'no mechanism is called "{mechanism}": {hint}Known are {", ".join(CHOICES)}, and all')
+
+
+def show(audits: Sequence[Audit], *, holders: int, n_reports: int) -> None:
+    """The table, and what it means."""
+    console = Console()
+    claims = _table("mechanism", "claim >", "exact >", "gone through", "at least >", "")
+    forces = _table(
+        "mechanism",
+        "told apart best by",
+        "one report shifts",
+        f"{math.ceil(holders / 100):,} of {holders:,} >",
+    )
+    top = max(max(one.claim, one.empirical) for one in audits)
+    for one in audits:
+        style = "bold red" if one.is_beaten else None
+        found = one.bounds[0]
+        told = f"{found.event}, {found.inputs[0]} from {found.inputs[1]}"
+        claims.add_row(
+            one.name, f"{one.claim:.4g}", *_exact(one), f"{one.empirical:.3f}", bar(one, top), style=style
+        )
+        forces.add_row(one.name, told, *_shifts(one), style=style)
+    console.print(claims)
+    console.print()
+    console.print(forces)
+    reach = min(one.reach for one in audits)
+    console.print(
+        f"\nClaim, exact and at least are epsilons. All bounds hold together with {CONFIDENCE:.0%} confidence; "
+        f"{n_reports:,} reports an input can prove {reach:.1f} at most. Every output was gone through with so many of the "
+        "cells that could be. Shifts are in holders: what one dishonest report "
+        "adds to a total, and one per cent of the holders together.",
+        highlight=False,
+    )
+    for one in audits:
+        if one.is_beaten:
+            console.print(f"{one.name}: the claim is beaten.", style="bold red", highlight=False)
+        elif one.reach <= one.claim:
+            console.print(
+                f"{one.name}: so few reports could not beat this claim whatever was true; ask for more with --reports.",
+                highlight=False,
+            )
+
+
+def bar(one: Audit, top: float) -> str:
+    """What was proved, up to the claim's mark."""
+    n_full, at = (min(round(_BAR * value / top), _BAR - 1) for value in (one.empirical, one.claim))
+    cells = ["█" if i < n_full else "·" for i in range(_BAR)]
+    cells[at] = "│"
+    return "".join(cells)
+
+
+def _table(*titles: str) -> Table:
+    """Columns; ">" after a title puts its figures to the right."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        side: Literal["left", "right"] = "right" if title.endswith(" >") else "left"
+        table.add_column(title.removesuffix(" >"), justify=side, no_wrap=title != "told apart best by")
+    return table
+
+
+def _exact(one: Audit) -> tuple[str, str]:
+    if one.exact is None:
+        return "-", "no finite law"
+    return f"{one.exact.epsilon:.4g}", f"{one.exact.n_cells:,} of {one.exact.most_cells:,} cells"
+
+
+def _shifts(one: Audit) -> tuple[str, str]:
+    force = one.influence
+    if force is None:
+        return "", ""
+    if not math.isfinite(force.one):
+        return "without bound", "-"
+    return f"{force.totals_at_once:,} totals by {force.one:,.1f}", f"{force.one_percent:,.0f}"
+
+
+def drawn(audits: Sequence[Audit], epsilon: float) -> str:
+    """An SVG: for each mechanism the claim, the exact worst ratio, and what each kind of event proves."""
+    left, width, row = 260, 480, 22
+    top = 1.1 * max(max(one.claim, one.empirical, one.exact.epsilon if one.exact else 0) for one in audits)
+
+    def at(value: float) -> float:
+        return round(left + width * min(value / top, 1), 1)
+
+    marks: list[str] = []
+    y = 48
+    for one in audits:
+        start = y
+        word = " BEATEN" if one.is_beaten else ""
+        marks.append(f'<text x="12" y="{y + 15}" class="name">{escape(one.name)}{word}</text>')
+        for bound in one.bounds:
+            kind = "bound beaten" if bound.epsilon > one.claim else "bound"
+            marks.append(f'<text x="{left - 10}" y="{y + 15}" class="kind">{escape(bound.kind)}</text>')
+            marks.append(
+                f'<rect x="{left}" y="{y + 4}" width="{at(bound.epsilon) - left:.1f}" height="{row - 8}" class="{kind}">'
+                f"<title>{escape(bound.event)}, inputs {bound.inputs[0]} and {bound.inputs[1]}: "
+                f"epsilon at least {bound.epsilon:.3f}</title></rect>"
+            )
+            y += row
+        marks.append(f'<line x1="{at(one.claim)}" x2="{at(one.claim)}" y1="{start}" y2="{y}" class="claim"/>')
+        if one.exact is not None:
+            x, middle = at(one.exact.epsilon), (start + y) / 2
+            marks.append(
+                f'<path d="M{x} {middle - 6}l6 6l-6 6l-6 -6z" class="exact">'
+                f"<title>exact: {one.exact.epsilon:.6g}</title></path>"
+            )
+        y += 14
+    step = 10 ** math.floor(math.log10(top)) / 2
+    marks += [
+        f'<text x="{at(i * step)}" y="{y + 14}" class="tick">{i * step:g}</text>'
+        for i in range(int(top / step) + 1)
+    ]
+    legend = "bars: proved from reports; line: claim; diamond: exact worst ratio"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 30}" height="{y + 26}" font-family="sans-serif" '
+        'font-size="12" fill="#222" role="img">'
+        "<style>.name{font-weight:bold}.kind{text-anchor:end;fill:#555}.tick{text-anchor:middle;fill:#555}.bound{fill:#7a9cc6}"
+        ".beaten{fill:#c0392b}.claim{stroke:#222;stroke-width:2}.exact{fill:#e08e0b}</style>"
+        '<rect width="100%" height="100%" fill="#fff"/>'
+        f'<text x="12" y="20" class="name">Epsilon {epsilon:g}, claimed and found</text>'
+        f'<text x="12" y="37" fill="#555">{legend}</text>{"".join(marks)}</svg>\n'
+    )
+
+
+def _finite(value: Any) -> Any:
+    """As it is, but for infinity, which JSON has not: null."""
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,247 @@
+"""The holder's side, on its own: read a protocol, randomise one row, send the same report ever after.
+
+Needs Python and numpy, nothing else. What the curator does with reports is elsewhere; how they travel is up to you.
+
+    client = Client(Path("protocol.json").read_text(), max_epsilon=2.0, memory=FileMemory("answered.json"))
+    send(client.report({"trip_miles": 3.2, "company": "Flash Cab"}, "Cash").to_json())
+
+Coins come from the operating system. A report is made once for each holder, campaign and round, kept before it is given
+out, and given out again whoever asks: a second draw would be a second release.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from ldptree.encoding import CategoricalFeature, Feature
+from ldptree.errors import BudgetError, ConfigError, DataError, ProtocolMismatch
+from ldptree.oracles.words import Words
+from ldptree.protocol import Protocol
+
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What one holder sends in one round.
+
+    Attributes:
+        protocol: digest of the protocol it answers.
+        round: number of the round.
+        id: 32 random hexadecimal digits, drawn with the report: one that arrives twice counts once.
+        payload: the bytes of the report, as the protocol's mechanism packs them.
+    """
+
+    protocol: str
+    round: int
+    id: str
+    payload: bytes
+
+    def to_json(self) -> str:
+        """One line of text; the payload in base64."""
+        payload = base64.b64encode(self.payload).decode()
+        return json.dumps({"protocol": self.protocol, "round": self.round, "id": self.id, "report": payload})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The report that `to_json` wrote. Whether it is a valid answer is for the mechanism to say.
+
+        Raises:
+            DataError: not a report, or a field is absent, unknown or of a wrong type.
+        """
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            raise DataError("report: not JSON") from None
+        if not isinstance(data, dict) or set(data) != {"protocol", "round", "id", "report"}:
+            raise DataError("report: it has exactly the fields protocol, round, id and report")
+        if type(data["round"]) is not int or any(
+            type(data[k]) is not str for k in ("protocol", "id", "report")
+        ):
+            raise DataError("report: round is a whole number, the other fields are texts")
+        if not _ID.fullmatch(data["id"]):
+            raise DataError("report: id is 32 hexadecimal digits")
+        try:
+            payload = base64.b64decode(data["report"], validate=True)
+        except (binascii.Error, ValueError):
+            raise DataError("report: its bytes are not base64") from None
+        return cls(protocol=data["protocol"], round=data["round"], id=data["id"], payload=payload)
+
+
+class Client:
+    """Answers a protocol for the holders on this device.
+
+    Args:
+        protocol: a Protocol, or its JSON.
+        max_epsilon: the most a report may cost; compared with what the protocol's integers really spend.
+        memory: where reports are kept, by holder, campaign and round. The default forgets with the process: give a
+            `FileMemory` where a process may end before the campaign does.
+        words: coins for a simulation; None: the operating system's.
+
+    Raises:
+        BudgetError: the protocol spends more than `max_epsilon`.
+        ConfigError: the protocol is of a simulation, whose mechanism leaks; or max_epsilon is no positive number.
+        ProtocolMismatch: the text is not a protocol, or not a whole one.
+    """
+
+    def __init__(
+        self,
+        protocol: Protocol | str | bytes,
+        *,
+        max_epsilon: float | None = None,
+        memory: MutableMapping[str, str] | None = None,
+        words: Words | None = None,
+    ) -> None:
+        if not isinstance(protocol, Protocol):
+            protocol = Protocol.from_json(protocol.decode() if isinstance(protocol, bytes) else protocol)
+        if protocol.simulation:
+            raise ConfigError(
+                f"this protocol is of a simulation, with {protocol.mechanism.name} noise that gives holders away: no client "
+                "answers it. Ask for one with discrete_laplace"
+            )
+        if max_epsilon is not None and not (max_epsilon > 0 and math.isfinite(max_epsilon)):
+            raise ConfigError(f"max_epsilon = {max_epsilon}: must be a positive number")
+        if max_epsilon is not None and protocol.epsilon_exact > max_epsilon:
+            raise BudgetError(
+                f"a report costs epsilon {protocol.epsilon_exact:g}, recomputed from the protocol's integers; "
+                f"at most {max_epsilon:g} is allowed here. Nothing was sent."
+            )
+        self.protocol = protocol
+        self._memory: MutableMapping[str, str] = {} if memory is None else memory
+        self._words = words
+
+    def report(self, x: Mapping[str, Any] | Sequence[Any], y: Any, *, holder: str = "") -> Report:
+        """The one report of a holder; asked again it is the same, whatever x and y are by then.
+
+        Args:
+            x: raw values by column, or in the order of the protocol's columns. None or NaN is missing.
+            y: the label. One that is not declared is answered with "outside".
+            holder: who it is about, where several use this client. Stays here.
+
+        Raises:
+            DataError: a column is absent or unknown, or a value is of another type than the protocol says.
+            ProtocolMismatch: the holder has answered another protocol of this campaign and round.
+        """
+        (round_number,) = self.protocol.rounds
+        key = json.dumps([holder, self.protocol.campaign or self.protocol.digest, round_number])
+        if (kept := self._memory.get(key)) is not None:
+            report = Report.from_json(kept)
+            if report.protocol != self.protocol.digest:
+                raise ProtocolMismatch(
+                    f"campaign {self.protocol.campaign!r}, round {round_number}: already answered, under another protocol. "
+                    "A second report would spend epsilon twice."
+                )
+            return report
+        value = self.protocol.values(self._row(x), [self._label(y)])
+        words = Words.system() if self._words is None else self._words
+        mechanism = self.protocol.mechanism
+        payload = mechanism.pack(mechanism.randomize(value, words)).tobytes()
+        identity = words.block(2).tobytes().hex()
+        report = Report(protocol=self.protocol.digest, round=round_number, id=identity, payload=payload)
+        self._memory[key] = report.to_json()
+        return report
+
+    def _row(self, x: Mapping[str, Any] | Sequence[Any]) -> Any:
+        features = self.protocol.encoding.features
+        names = self.protocol.encoding.columns
+        if isinstance(x, Mapping):
+            if unknown := sorted(set(x) - set(names), key=str):
+                raise DataError(
+                    f"column {unknown[0]!r} is not in the protocol; its columns are {', '.join(names)}"
+                )
+            if absent := [name for name in names if name not in x]:
+                raise DataError(f"column {absent[0]!r} is absent; give None where its value is missing")
+            values = [x[name] for name in names]
+        elif isinstance(x, str | bytes) or np.ndim(np.asarray(x, dtype=object)) != 1 or len(x) != len(names):
+            raise DataError(
+                f"a row is a mapping by column, or the {len(names)} values of {', '.join(names)}, in this order"
+            )
+        else:
+            values = list(x)
+        return np.array([[_raw(feature, value) for feature, value in zip(features, values, strict=True)]])
+
+    def _label(self, y: Any) -> int:
+        value = y.item() if isinstance(y, np.generic) else y
+        classes = self.protocol.classes
+        return next((i for i, c in enumerate(classes) if _kind(c) is _kind(value) and c == value), -1)
+
+
+def _raw(feature: Feature, value: Any) -> float:
+    """The value as the encoding reads it: a number, or the index of a level (-1 for one not listed); NaN is missing."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return math.nan
+    if isinstance(feature, CategoricalFeature):
+        if _kind(value) not in {_kind(level) for level in feature.levels}:
+            kind = type(feature.levels[0]).__name__
+            raise DataError(f"column {feature.column!r}: a {type(value).__name__} where a level is a {kind}")
+        return float(feature.levels.index(value)) if value in feature.levels else -1.0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DataError(f"column {feature.column!r}: a {type(value).__name__} where a number is needed")
+    return float(value)
+
+
+def _kind(value: Any) -> type:
+    """Its type; whole and broken numbers are one."""
+    return float if type(value) is int else type(value)
+
+
+class FileMemory(MutableMapping[str, str]):
+    """Reports kept in a JSON file, on disk before they are given out; for one process at a time.
+
+    Args:
+        path: the file; made with the first report, readable by its owner only.
+
+    Raises:
+        DataError: the file is there and is not such a memory.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._kept: dict[str, str] = {}
+        if self._path.exists():
+            try:
+                self._kept = dict(json.loads(self._path.read_text()))
+            except ValueError:
+                raise DataError(
+                    f"{self._path}: not a memory of reports. If it was one, restore it from a copy: whoever answered before "
+                    "would answer twice."
+                ) from None
+
+    def __getitem__(self, key: str) -> str:
+        return self._kept[key]
+
+    def __setitem__(self, key: str, value: str) -> None:
+        self._keep(self._kept | {key: value})
+
+    def __delitem__(self, key: str) -> None:
+        self._keep({k: v for k, v in self._kept.items() if k != key})
+
+    def __iter__(self) -> Any:
+        return iter(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def _keep(self, content: dict[str, str]) -> None:
+        aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:  # noqa: PTH123
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(self._path)
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+        self._kept = content

@@ -1,0 +1,6 @@
+"""scikit-learn estimators: thin classes over the parts that the pipeline uses too."""
+
+from ldptree.estimators.lpct import LPCTClassifier
+from ldptree.estimators.ranges import PublicRangeScaler
+
+__all__ = ["LPCTClassifier", "PublicRangeScaler"]

@@ -1,0 +1,96 @@
+"""What a user of an estimator can get wrong, each with one message: what, what was found, what to do."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+
+from ldptree.errors import ConfigError, DataError
+from ldptree.partition.max_edge import MAX_CELLS
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+
+def is_number(value: Any, *, whole: bool = False) -> bool:
+    """Whether this is a finite number (True and False are none)."""
+    kind: Any = numbers.Integral if whole else numbers.Real
+    return type(value) is not bool and isinstance(value, kind) and math.isfinite(value)
+
+
+def one_of(parameter: str, value: object, known: Any, more: str = "") -> None:
+    """Raises ConfigError where a parameter is none of the known names; says which is nearest."""
+    if isinstance(value, str) and value in known:
+        return
+    near = difflib.get_close_matches(value, list(known), n=1) if isinstance(value, str) else []
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    choices = ", ".join(repr(name) for name in known)
+    raise ConfigError(
+        f"{parameter} must be one of {choices}{f', {more}' if more else ''}, got {value!r}{hint}"
+    )
+
+
+def checked_mask(public: ArrayLike | None, n: int) -> NDArray[np.bool_]:
+    """The mask of public rows, bool [n]; all False for None. Raises DataError."""
+    if public is None:
+        return np.zeros(n, dtype=bool)
+    mask = np.asarray(public)
+    if mask.dtype != bool:
+        raise DataError(
+            f"public must be a mask of True and False, one for each row, got {mask.dtype}; for row numbers, "
+            "write np.isin(np.arange(len(y)), numbers)"
+        )
+    if mask.shape != (n,):
+        raise DataError(f"public has shape {mask.shape}, there are {n} rows; one True or False for each row")
+    if not mask.any():
+        raise DataError("public: no row is public; leave it out to fit without public rows, or mark some")
+    return mask
+
+
+def classes_of(labels: NDArray[Any], *, are_public: bool) -> NDArray[Any]:
+    """The labels there are, sorted. Raises DataError where they are fewer than 2, or of several types."""
+    if labels.dtype.kind == "O" and type_of_target(labels) == "unknown":
+        raise DataError("y: labels are of several types; make them all texts or all numbers")
+    classes = np.unique(labels)
+    if classes.size < 2:
+        where = "the public rows have" if are_public else "y has"
+        raise DataError(
+            f"y: {where} one class only, {classes[0]!r}; a classifier needs at least 2"
+            + (". Mark public rows of every class" if are_public else "")
+        )
+    return classes
+
+
+def checked_range(feature_range: tuple[ArrayLike, ArrayLike], d: int) -> tuple[Floats, Floats]:
+    """The ends of the range of each of d features. Raises ConfigError."""
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (d,)) for end in feature_range)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"feature_range must be (low, high), numbers or one for each of {d} features, got {feature_range!r}"
+        ) from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise ConfigError(f"feature_range must be finite, got {feature_range!r}")
+    if wrong := np.flatnonzero(low >= high).tolist():
+        j = wrong[0]
+        raise ConfigError(
+            f"feature_range: low must be below high, got ({low[j]:g}, {high[j]:g}) for feature {j}; swap them?"
+        )
+    return low, high
+
+
+def check_memory(n_cells: int, n_classes: int) -> None:
+    """Raises ConfigError where no memory holds the totals."""
+    if n_cells > MAX_CELLS:
+        size = n_cells * n_classes * 8 / 2**30
+        raise ConfigError(
+            f"{n_cells:,} cells x {n_classes} classes: the totals alone take {size:,.1f} GiB; at most {MAX_CELLS:,} cells "
+            "are kept. Choose a smaller depth"
+        )

@@ -1,0 +1,378 @@
+"""LPCT as a scikit-learn classifier: a small public sample, and one randomised report of everybody else.
+
+What lives here: the parameters, their checks, and the order of the parts. What does not: any arithmetic; the pipeline's
+tasks call the same parts. `fit` plays the holders on this machine: their rows go into it, and only what their reports say
+comes out.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ldptree.encoding import Encoding, Level, NumericFeature
+from ldptree.errors import ConfigError, DataError
+from ldptree.estimators.checks import (
+    check_memory,
+    checked_mask,
+    checked_range,
+    classes_of,
+    is_number,
+    one_of,
+)
+from ldptree.fit import asks_again, fit_model
+from ldptree.grow import grow
+from ldptree.ledger import Charge, Ledger, Rows
+from ldptree.mechanisms import CHOICES, Mechanism, describe, mechanism_for
+from ldptree.oracles import Words
+from ldptree.paper_pruning import PaperOptions
+from ldptree.partition import PARTITIONS, Partition
+from ldptree.protocol import Protocol
+from ldptree.pruning import PRUNINGS
+from ldptree.totals import Totals
+from ldptree.tuning import automatic_depth, paper_depth, termination_depth
+from ldptree.weighting import RULES
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+MAX_EPSILON = 64.0
+MAX_DEPTH = 62
+MAX_REPORT_BYTES = 2**30
+# reports that are in memory at once
+_BLOCK_BYTES = 2**26
+
+
+class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Locally private classification tree with public data (LPCT, Ma and Yang, JMLR 2024), and what goes beyond it.
+
+    A tree is grown on public rows; every private row sends one epsilon-LDP report of its cell and label; the two are
+    weighed against each other, cell by cell. By default the whole epsilon goes on one joint report, the private totals
+    tell how far public and private people differ, and cells are smoothed over the tree: nothing is to be tuned.
+
+    Args:
+        epsilon: the budget of each private row, above 0 and at most 64.
+        mechanism: one of `ldptree.mechanisms.CHOICES`: an oracle's name for the joint report over it ("auto": the quieter
+            of grr and oue), "discrete_laplace" or "randomized_response" for the papers', "laplace" to compare with
+            the paper (a simulation device).
+        partition: "cart", "max-edge" or "random-edge"; without public rows always one of the edges.
+        depth: "auto", or the deepest a cell may lie, at most 62.
+        lam: "learned", "auto", or the weight of a public row in private people: 0 is LPCT-P, infinity LPCT-Q.
+        prune: "smooth", "variance", "none", or LPCT's Algorithm 2: "paper", or `PaperOptions`.
+        rule: "margin", or "ratio" as printed in LPCT eq. 8 (with a fixed lam).
+        outside: private values out of range are moved to the border ("clip"), or their row reports "outside" ("drop").
+        feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
+        random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
+            repeated, and protects nobody.
+
+    Attributes:
+        classes_: the labels of the public rows; without public rows, of all rows (then declared by passing them).
+        partition_: the tree on scaled features.
+        mechanism_: how holders report.
+        totals_: the unbiased totals, with their variances.
+        model_: what is released.
+        protocol_: what a holder needs to answer.
+        ledger_: what every private row spent, on what.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        *,
+        mechanism: str = "auto",
+        partition: str = "cart",
+        depth: str | int = "auto",
+        lam: str | float = "learned",
+        prune: str | PaperOptions = "smooth",
+        rule: str = "margin",
+        outside: str = "clip",
+        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon: Any = epsilon
+        self.mechanism: Any = mechanism
+        self.partition: Any = partition
+        self.depth: Any = depth
+        self.lam: Any = lam
+        self.prune: Any = prune
+        self.rule: Any = rule
+        self.outside: Any = outside
+        self.feature_range: Any = feature_range
+        self.random_state: Any = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Reports are noisy: scores are poor on few rows, and never the same twice without a seed."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
+        """Grow the tree on public rows, ask every private row once, and fit the model.
+
+        Args:
+            X: numbers [n, d], a numpy array or a pandas or polars frame.
+            y: labels [n].
+            public: bool [n], which rows are public; None: all are private.
+
+        Raises:
+            ConfigError: a parameter is wrong (a ValueError).
+            DataError: the rows are (a ValueError).
+        """
+        epsilon, prune = self._check_parameters()
+        rows: NDArray[Any]
+        labels: NDArray[Any]
+        rows, labels = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(labels)
+        is_public = checked_mask(public, len(labels))
+        seeds = (
+            None
+            if self.random_state is None
+            else check_random_state(self.random_state).randint(2**31, size=4)
+        )
+        self.classes_ = classes_of(
+            labels[is_public] if is_public.any() else labels, are_public=bool(is_public.any())
+        )
+        encoding = self._encoding(rows[is_public])
+        X_public = encoding.encode(rows[is_public])
+        codes = np.searchsorted(self.classes_, labels[is_public])
+        X_private, y_private = rows[~is_public], labels[~is_public]
+        n_classes, n_private = self.classes_.size, len(y_private)
+
+        self.partition_ = self._grow(X_public, codes, n_classes, n_private, epsilon, prune, seeds)
+        self.ledger_ = Ledger(cap=epsilon)
+        first = self._ask(
+            encoding, self.partition_, epsilon * _first_share(prune), 1, X_private, y_private, seeds
+        )
+        self.protocol_, self.totals_ = first
+        counts = _public_counts(self.partition_, X_public, codes, n_classes)
+        if isinstance(prune, PaperOptions) and asks_again(*first, counts, prune):
+            # Algorithm 2 terminates: the other half of epsilon on a tree of the depth that private rows can carry.
+            depth = termination_depth(encoding.n_encoded, n_private, epsilon)
+            self.partition_ = self._tree(X_public, codes, n_classes, depth, prune, seeds)
+            self.protocol_, self.totals_ = self._ask(
+                encoding, self.partition_, epsilon / 2, 2, X_private, y_private, seeds
+            )
+            counts = _public_counts(self.partition_, X_public, codes, n_classes)
+            settings: dict[str, Any] = {"lam": 0.0, "prune": "none", "rule": "ratio", "epsilon": epsilon}
+        else:
+            settings = {"lam": self.lam, "prune": prune, "rule": self.rule}
+        self.model_ = fit_model(self.protocol_, self.totals_, counts, **settings)
+        self.mechanism_: Mechanism = self.protocol_.mechanism
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Classes [n] of rows [n, d]."""
+        nodes = self._nodes(X)
+        return np.asarray(self.classes_[self.model_.decision[nodes]])
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Expected shares of the classes, float64 [n, C], of private people in each row's cell."""
+        nodes = self._nodes(X)
+        return np.asarray(self.model_.probability[nodes])
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Margins, float64: [n], the share of class 1 less 1/2, or [n, C], each class's share less 1/C."""
+        nodes = self._nodes(X)
+        margin = self.model_.margin[nodes]
+        return margin[:, 0] if self.classes_.size == 2 else margin
+
+    def margin_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
+        """Ends of what is believed of each row's margins with probability `level`, as `decision_function`.
+
+        Where an interval holds 0 the reports do not carry a decision, and one may abstain.
+        """
+        nodes = self._nodes(X)
+        low, high = (end[nodes] for end in self.model_.margin_interval(level))
+        return (low[:, 0], high[:, 0]) if self.classes_.size == 2 else (low, high)
+
+    def _nodes(self, X: ArrayLike) -> NDArray[np.int32]:
+        check_is_fitted(self)
+        return self.model_.nodes(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _check_parameters(self) -> tuple[float, str | PaperOptions]:
+        """Everything that can be wrong before a row is looked at; epsilon, and what to prune by."""
+        epsilon = self.epsilon
+        if not is_number(epsilon) or not 0 < epsilon <= MAX_EPSILON:
+            raise ConfigError(
+                f"epsilon must be a number above 0 and at most {MAX_EPSILON:g}, got {epsilon!r}"
+            )
+        one_of("mechanism", self.mechanism, CHOICES)
+        one_of("partition", self.partition, PARTITIONS)
+        one_of("rule", self.rule, RULES)
+        one_of("outside", self.outside, ("clip", "drop"))
+        if not isinstance(self.prune, PaperOptions):
+            one_of("prune", self.prune, (*PRUNINGS, "paper"))
+        if self.depth != "auto" and not (is_number(self.depth, whole=True) and 0 <= self.depth <= MAX_DEPTH):
+            raise ConfigError(
+                f'depth must be "auto" or a whole number from 0 to {MAX_DEPTH}, got {self.depth!r}'
+            )
+        if isinstance(self.lam, str):
+            one_of("lam", self.lam, ("learned", "auto"), "or a number from 0 to infinity")
+        elif not ((is_number(self.lam) or self.lam == math.inf) and self.lam >= 0):
+            raise ConfigError(
+                f'lam must be "learned", "auto", or a number from 0 (private alone) to infinity (public alone), got {self.lam!r}'
+            )
+        return float(epsilon), PaperOptions() if self.prune == "paper" else self.prune
+
+    def _encoding(self, raw: Floats) -> Encoding:
+        """Each column by its public range, or the one that was given."""
+        d = self.n_features_in_
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])
+        if self.feature_range is None and len(raw):
+            low, high = raw.min(axis=0), raw.max(axis=0)
+        else:
+            low, high = checked_range((0.0, 1.0) if self.feature_range is None else self.feature_range, d)
+        return Encoding(
+            tuple(
+                NumericFeature(str(name), float(a), float(b))
+                for name, a, b in zip(names, low, high, strict=True)
+            )
+        )
+
+    def _grow(
+        self,
+        X: NDArray[np.float32],
+        y: NDArray[np.int64],
+        n_classes: int,
+        n_private: int,
+        epsilon: float,
+        prune: str | PaperOptions,
+        seeds: NDArray[np.int64] | None,
+    ) -> Partition:
+        if n_private == 0:
+            raise DataError(
+                "public: every row is public, so nobody is left to report; leave out LPCT, or mark fewer rows"
+            )
+        if self.depth != "auto":
+            depth = int(self.depth)
+        elif isinstance(prune, PaperOptions):
+            depth = paper_depth(X.shape[1], n_private, len(X), epsilon)
+        else:
+            depth = automatic_depth(X.shape[1], n_private, epsilon, n_classes, self.mechanism)
+        return self._tree(X, y, n_classes, depth, prune, seeds)
+
+    def _tree(
+        self,
+        X: NDArray[np.float32],
+        y: NDArray[np.int64],
+        n_classes: int,
+        depth: int,
+        prune: str | PaperOptions,
+        seeds: NDArray[np.int64] | None,
+    ) -> Partition:
+        return grow(
+            X,
+            y,
+            kind=self.partition,
+            depth=depth,
+            n_classes=n_classes,
+            mechanism=self.mechanism,
+            options=prune if isinstance(prune, PaperOptions) else None,
+            seed=int.from_bytes(os.urandom(7), "little") if seeds is None else int(seeds[3]),
+        )
+
+    def _ask(
+        self,
+        encoding: Encoding,
+        partition: Partition,
+        epsilon: float,
+        round_number: int,
+        X: Floats,
+        y: NDArray[Any],
+        seeds: NDArray[np.int64] | None,
+    ) -> tuple[Protocol, Totals]:
+        """Publish the question, have every private row answer once, and add the answers up."""
+        n_cells, n_classes = partition.n_leaves, self.classes_.size
+        check_memory(n_cells, n_classes)
+        mechanism = mechanism_for(self.mechanism, epsilon, n_cells, n_classes)
+        if mechanism.report_bytes > MAX_REPORT_BYTES:
+            raise ConfigError(
+                f"one {self.mechanism} report of {n_cells:,} cells x {n_classes} classes takes "
+                f"{mechanism.report_bytes / 2**30:.1f} GiB, at most 1 is kept; choose a smaller depth"
+            )
+        labels = tuple(_plain(label) for label in self.classes_)
+        protocol = Protocol(
+            encoding=encoding,
+            partition=partition,
+            target=_target_name(encoding.columns),
+            classes=labels,
+            positive=labels[1] if len(labels) == 2 else None,
+            mechanism=mechanism,
+            epsilon=epsilon,
+            outside=self.outside,
+            rounds=(round_number,),
+            simulation=mechanism.is_simulation_device,
+        )
+        words = (
+            Words.system()
+            if seeds is None
+            else Words.seeded(
+                np.random.SeedSequence([*seeds[:3].tolist(), round_number, int(protocol.digest, 16)])
+            )
+        )
+        self.ledger_.spend(
+            Charge(
+                question=f"{protocol.digest} {round_number}",
+                epsilon=epsilon,
+                who=Rows(source="private rows", start=0, stop=len(y)),
+                about=f"round {round_number}: {describe(mechanism)} on {n_cells:,} cells",
+            )
+        )
+        raw: NDArray[Any] = np.zeros(
+            mechanism.raw_size, np.float64 if mechanism.is_simulation_device else np.int64
+        )
+        step = max(1, _BLOCK_BYTES // mechanism.report_bytes)
+        for start in range(0, len(y), step):
+            rows = slice(start, start + step)
+            values = protocol.values(X[rows], _codes(y[rows], self.classes_))
+            raw += mechanism.aggregate(mechanism.randomize(values, words))
+        totals = Totals.from_raw(
+            raw, mechanism=mechanism, n_private=len(y), depth=partition.max_depth, round=round_number
+        )
+        return protocol, totals
+
+
+def _first_share(prune: str | PaperOptions) -> float:
+    return prune.share_of_first_query if isinstance(prune, PaperOptions) else 1.0
+
+
+def _public_counts(
+    partition: Partition, X: NDArray[np.float32], y: NDArray[np.int64], n_classes: int
+) -> NDArray[np.int64]:
+    shape = (partition.n_leaves, n_classes)
+    if not len(X):
+        return np.zeros(shape, dtype=np.int64)
+    return np.bincount(partition.apply(X) * n_classes + y, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """The class index of each label, -1 where it is not among the classes."""
+    places = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
+    return np.where(classes[places] == labels, places, -1)
+
+
+def _plain(label: Any) -> Level:
+    value = label.item() if isinstance(label, np.generic) else label
+    if not isinstance(value, str | int | float | bool):
+        raise DataError(
+            f"y: a label is of type {type(value).__name__}; labels are texts, numbers or booleans"
+        )
+    return value
+
+
+def _target_name(columns: tuple[str, ...]) -> str:
+    name = "label"
+    while name in columns:
+        name += "_"
+    return name

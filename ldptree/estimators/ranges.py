@@ -1,0 +1,55 @@
+"""A scaler that looks at public rows only; scikit-learn's own would look at private ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ldptree.estimators.checks import checked_mask, checked_range
+from ldptree.ranges import scale
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+
+class PublicRangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Min-max scaling by the range of public rows, everything else clipped to it (LPCT section 4.3, Theorem 5).
+
+    Args:
+        feature_range: (low, high), numbers or one for each feature, in the place of the public rows' range; without public
+            rows and without this, (0, 1).
+
+    Attributes:
+        low_, high_: the range, float64 [d]; where they are equal the column becomes 0.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+    """
+
+    def __init__(self, *, feature_range: tuple[ArrayLike, ArrayLike] | None = None) -> None:
+        self.feature_range: Any = feature_range
+
+    def fit(self, X: ArrayLike, y: object = None, public: ArrayLike | None = None) -> Self:
+        """Learn the range of the rows that the mask `public`, bool [n], marks. No other row is looked at.
+
+        Raises:
+            ConfigError: the range is wrong (a ValueError).
+            DataError: the mask is (a ValueError).
+        """
+        rows: Floats = validate_data(self, X, dtype=np.float64)
+        is_public = checked_mask(public, len(rows))
+        if self.feature_range is None and is_public.any():
+            self.low_, self.high_ = rows[is_public].min(axis=0), rows[is_public].max(axis=0)
+        else:
+            self.low_, self.high_ = checked_range(self.feature_range or (0.0, 1.0), rows.shape[1])
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """The rows in [0, 1]^d, float64 [n, d]."""
+        check_is_fitted(self)
+        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        columns = [scale(rows[:, j], self.low_[j], self.high_[j]) for j in range(rows.shape[1])]
+        return np.stack(columns, axis=1).astype(np.float64)

@@ -1,0 +1,338 @@
+"""What each holder has spent, on which questions, and the most they may spend in a lifetime. Accounting in memory: where
+it is kept, and how two processes share it, is in `storage.ledgers`.
+
+A question costs each of its holders its epsilon once: asked again it is answered with the report that stands. Other
+questions add up (sequential composition; Dwork and Roth 2014, Theorem 3.16). Amounts are whole numbers of 1e-12, so that
+0.1 spent three times is 0.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ldptree.errors import BudgetError
+
+UNITS = 10**12
+"""Units in an epsilon of 1."""
+MOST = 1e3
+"""No single amount is larger: thousands of the largest still add up within 64 bits."""
+QUESTIONS_TOLD = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Holders who are rows `start` to `stop` - 1 of a source, known by what it holds. Raises BudgetError on no range."""
+
+    source: str
+    start: int
+    stop: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.stop:
+            raise BudgetError(f"rows {self.start} to {self.stop}: not a range; give 0 <= start < stop")
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """Holders known by hashes of their names, kept sorted and each once: uint64 [n]."""
+
+    hashes: NDArray[np.uint64]
+
+    def __init__(self, hashes: ArrayLike) -> None:
+        kept = np.array(hashes, np.uint64)
+        if not (kept[1:] > kept[:-1]).all():
+            kept.sort()
+            kept = kept[np.append(kept[1:] != kept[:-1], True)]  # np.unique takes ten times as long
+        kept.flags.writeable = False
+        object.__setattr__(self, "hashes", kept)
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+
+Who = Rows | Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """What one question costs each of some holders.
+
+    question  whatever makes the same report be given again: asked of the same holder it costs nothing more.
+    about     the question as people call it, for errors and lists.
+    where     where these holders come from, for errors.
+    """
+
+    question: str
+    epsilon: float
+    who: Who
+    about: str = ""
+    where: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spend:
+    """A sum, and the questions it was spent on: (about, epsilon), oldest first."""
+
+    epsilon: float
+    on: tuple[tuple[str, float], ...]
+
+
+class Ledger:
+    """Who has spent what, under a lifetime cap that can be lowered and never raised."""
+
+    def __init__(self, *, cap: float | None = None, entries: Iterable[Charge] = ()) -> None:
+        """A ledger that takes `entries` as they are: they were spent. Raises BudgetError on an amount that is none."""
+        self._cap = None if cap is None else units_of(cap, "the lifetime cap")
+        self._book = _Book(tuple(entries))
+
+    @property
+    def cap(self) -> float | None:
+        """The most a holder may spend over all questions, None where no cap was ever stated."""
+        return None if self._cap is None else self._cap / UNITS
+
+    @property
+    def entries(self) -> tuple[Charge, ...]:
+        """Everything spent, oldest first: each holder stands once under each question."""
+        return self._book.entries
+
+    def hold_to(self, cap: float | None) -> bool:
+        """Lower the cap; whether it was lowered. A larger one, or none, changes nothing. Raises BudgetError."""
+        if cap is None:
+            return False
+        units = units_of(cap, "the lifetime cap")
+        if self._cap is not None and units >= self._cap:
+            return False
+        self._cap = units
+        return True
+
+    def spend(self, charges: Charge | Sequence[Charge], room: Sequence[Charge] = ()) -> tuple[Charge, ...]:
+        """Charge all of these or, where one is refused, none; returns what had not been spent before.
+
+        `room`: what the same holders may be asked after these (a later round), not spent yet: new charges that leave no room
+        for it are refused at once.
+
+        Raises:
+            BudgetError: a holder would spend more than the cap; an epsilon is not a positive, finite number; a question
+                costs another epsilon than when it was asked before.
+        """
+        added = self.check(charges)
+        if added and room:
+            self.check([*added, *room])
+        self._book = _Book((*self._book.entries, *added))
+        return added
+
+    def check(self, charges: Charge | Sequence[Charge]) -> tuple[Charge, ...]:
+        """What `spend` would add. Changes nothing. Raises BudgetError as it does."""
+        wanted = (charges,) if isinstance(charges, Charge) else tuple(charges)
+        added: list[Charge] = []
+        for charge in wanted:
+            units = units_of(charge.epsilon, "epsilon")
+            asked = [*self._book.of(charge.question), *(e for e in added if e.question == charge.question)]
+            for entry in asked:
+                if units_of(entry.epsilon, "epsilon") != units:
+                    raise BudgetError(
+                        f"{charge.about or charge.question}: asked at epsilon {charge.epsilon!r}, and before at "
+                        f"{entry.epsilon!r}. One question has one epsilon: ask another question."
+                    )
+            added += [replace(charge, who=part) for part in _less(charge.who, [e.who for e in asked])]
+        if self._cap is not None and added:
+            after = _Book((*self._book.entries, *added))
+            for charge in added:
+                most, holder = after.most(charge.who)
+                if most > self._cap:
+                    raise BudgetError(self._refusal(charge, most, holder))
+        return tuple(added)
+
+    def spent_by(self, who: Who) -> float:
+        """The most that any of these holders has spent."""
+        return self._book.most(who)[0] / UNITS
+
+    def spent_on(self, who: Who) -> tuple[tuple[str, float], ...]:
+        """The questions that any of these holders answered, as (about, epsilon), oldest first."""
+        return self._book.on(who)
+
+    def largest_spend(self) -> Spend:
+        """The largest spend of any holder, and on what."""
+        most, holder = self._book.largest
+        return Spend(epsilon=most / UNITS, on=() if holder is None else self._book.on(holder))
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {shown(entry.epsilon)} each of {len(entry.who):,} on {entry.about or entry.question}"
+            for entry in self.entries
+        ]
+        cap = "no cap" if self.cap is None else f"at most {shown(self.cap)}"
+        return "\n".join([f"Ledger: {shown(self.largest_spend().epsilon)} spent, {cap}", *lines])
+
+    def _refusal(self, charge: Charge, after: int, holder: Who | None) -> str:
+        assert self._cap is not None
+        assert holder is not None
+        before = self._book.most(holder)[0]
+        on = self._book.on(holder)
+        told = [f"{shown(epsilon)} on {about}" for about, epsilon in on[-QUESTIONS_TOLD:]]
+        if len(on) > QUESTIONS_TOLD:
+            told.insert(0, f"{len(on) - QUESTIONS_TOLD} earlier questions")
+        already = (
+            f"{shown(before / UNITS)} is spent already ({'; '.join(told)})"
+            if told
+            else "nothing is spent yet"
+        )
+        left = max(self._cap - before, 0) / UNITS
+        remedy = f"Ask for at most {shown(left)}" if left else "Nothing is left"
+        return (
+            f"{charge.where + ': ' if charge.where else ''}holders would spend epsilon {shown(after / UNITS)} over all, and "
+            f"their lifetime cap is {shown(self._cap / UNITS)}: {already}, and {charge.about or charge.question} asks for "
+            f"{shown(charge.epsilon)}. Nobody was asked. {remedy}: ask other holders, or learn more from the reports that "
+            "were given (a question asked before costs nothing). A cap is never raised."
+        )
+
+
+class _Book:
+    """Entries, and the sums over them that are asked for."""
+
+    def __init__(self, entries: tuple[Charge, ...]) -> None:
+        self.entries = entries
+
+    def of(self, question: str) -> list[Charge]:
+        return self._by_question.get(question, [])
+
+    @cached_property
+    def _by_question(self) -> dict[str, list[Charge]]:
+        found: dict[str, list[Charge]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.question, []).append(entry)
+        return found
+
+    @cached_property
+    def _by_name(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Every holder with a name, sorted, and their units."""
+        named = [
+            (e.who.hashes, units_of(e.epsilon, "epsilon")) for e in self.entries if isinstance(e.who, Names)
+        ]
+        if not named:
+            return np.empty(0, np.uint64), np.empty(0, np.int64)
+        if len(named) == 1:
+            return named[0][0], np.full(len(named[0][0]), named[0][1])
+        hashes = np.concatenate([h for h, _ in named])
+        units = np.repeat(np.array([u for _, u in named], np.int64), [len(h) for h, _ in named])
+        order = np.argsort(hashes, kind="stable")
+        hashes, units = hashes[order], units[order]
+        first = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
+        return hashes[first], np.add.reduceat(units, first)
+
+    @cached_property
+    def _by_row(self) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Of each source the rows at which the sum changes, and the units from each of them to the next."""
+        ranges: dict[str, list[tuple[int, int, int]]] = {}
+        for entry in self.entries:
+            if isinstance(entry.who, Rows):
+                units = units_of(entry.epsilon, "epsilon")
+                ranges.setdefault(entry.who.source, []).append((entry.who.start, entry.who.stop, units))
+        found = {}
+        for source, spent in ranges.items():
+            starts, stops, units_each = np.array(spent, np.int64).T
+            edges = np.unique(np.concatenate([starts, stops]))
+            steps = np.zeros(len(edges), np.int64)
+            np.add.at(steps, np.searchsorted(edges, starts), units_each)
+            np.subtract.at(steps, np.searchsorted(edges, stops), units_each)
+            found[source] = edges, np.cumsum(steps)
+        return found
+
+    def most(self, who: Who) -> tuple[int, Who | None]:
+        """The most units spent by one of these holders, and a holder who did."""
+        if isinstance(who, Names):
+            hashes, units = self._by_name
+            at = np.searchsorted(hashes, who.hashes)[_are_in(who.hashes, hashes)]
+            return _named_most(hashes[at], units[at])
+        edges, spent = self._by_row.get(who.source, (np.empty(0, np.int64), np.empty(0, np.int64)))
+        is_met = (edges[:-1] < who.stop) & (edges[1:] > who.start)
+        if not is_met.any():
+            return 0, None
+        best = int(np.argmax(np.where(is_met, spent[:-1], -1)))
+        row = max(int(edges[best]), who.start)
+        return int(spent[best]), Rows(source=who.source, start=row, stop=row + 1)
+
+    @cached_property
+    def largest(self) -> tuple[int, Who | None]:
+        """The most units spent by any holder, and a holder who did."""
+        found = [_named_most(*self._by_name)]
+        found += [
+            self.most(Rows(source=source, start=int(edges[0]), stop=int(edges[-1])))
+            for source, (edges, _) in self._by_row.items()
+        ]
+        return max(found, key=lambda one: one[0])
+
+    def on(self, who: Who) -> tuple[tuple[str, float], ...]:
+        met = {e.question: e for e in reversed(self.entries) if _meet(e.who, who)}
+        return tuple((e.about or e.question, e.epsilon) for e in reversed(met.values()))
+
+
+def units_of(epsilon: float, what: str) -> int:
+    """An amount in units, at least one. Raises BudgetError where it is not a positive, finite number."""
+    is_number = isinstance(epsilon, (int, float, np.integer, np.floating)) and not isinstance(epsilon, bool)
+    if not is_number or not math.isfinite(epsilon) or not 0 < epsilon <= MOST:
+        raise BudgetError(f"{what} = {epsilon!r}: must be a number above 0 and at most {MOST:g}")
+    return max(round(epsilon * UNITS), 1)
+
+
+def shown(epsilon: float) -> str:
+    """An amount as people write it."""
+    return f"{epsilon:.12g}"
+
+
+def _named_most(hashes: NDArray[np.uint64], units: NDArray[np.int64]) -> tuple[int, Who | None]:
+    if not len(units):
+        return 0, None
+    best = int(np.argmax(units))
+    return int(units[best]), Names(hashes[best : best + 1])
+
+
+def _are_in(some: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which of some hashes are among others; both sorted."""
+    at = np.searchsorted(hashes, some)
+    found = at < len(hashes)
+    found[found] = hashes[at[found]] == some[found]
+    return found
+
+
+def _meet(one: Who, other: Who) -> bool:
+    if isinstance(one, Names) and isinstance(other, Names):
+        few, many = sorted((one.hashes, other.hashes), key=len)
+        return bool(_are_in(few, many).any())
+    if isinstance(one, Rows) and isinstance(other, Rows):
+        return one.source == other.source and one.start < other.stop and other.start < one.stop
+    return False
+
+
+def _less(who: Who, asked: Sequence[Who]) -> list[Who]:
+    """Those of `who` who are in none of `asked`, as names or as ranges."""
+    if isinstance(who, Names):
+        left = who.hashes
+        for other in asked:
+            if isinstance(other, Names):
+                left = left[~_are_in(left, other.hashes)]
+        return [Names(left)] if len(left) else []
+    parts: list[Rows] = [who]
+    for other in asked:
+        if isinstance(other, Rows) and other.source == who.source:
+            parts = [piece for part in parts for piece in _cut(part, other)]
+    return list(parts)
+
+
+def _cut(part: Rows, other: Rows) -> list[Rows]:
+    """`part` without the rows of `other`."""
+    below = (part.start, min(part.stop, other.start))
+    above = (max(part.start, other.stop), part.stop)
+    return [Rows(source=part.source, start=a, stop=b) for a, b in (below, above) if a < b]

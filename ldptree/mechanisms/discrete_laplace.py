@@ -1,0 +1,195 @@
+"""Discrete Laplace noise on the cell and on the label: LPCT eqs 5 and 6 on the integers, P(noise = x) ~ exp(-r |x|).
+
+With r = eps / 4 it is epsilon-LDP by the same argument as the paper's: the likelihoods of a number under indicators 0 and
+1 differ by at most e^r, and two holders differ in at most four numbers. r is a whole number of 2^-32ths, so the stated
+epsilon 4 r is a rational number, rounded up. The noise is drawn exactly, from integers alone (Canonne, Kamath, Steinke
+2020, algorithms 1 and 2), so nothing leaks through floating point.
+
+Noise variance of one number: 2 a / (1 - a)^2 a holder, a = e^-r; of a cell's margin A: 5 / 4 of it, about 40 / eps^2.
+A number is moved to the nearest one in -B .. B + 1, which costs no privacy; B = 44.4 / r is so far out that one noise in
+2^64 meets it. The bound is what a dishonest holder can send.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.errors import ConfigError, DataError
+from ldptree.mechanisms.additive import Additive
+from ldptree.mechanisms.mechanism import unpacked
+from ldptree.oracles.coins import checked_epsilon
+from ldptree.oracles.oracle import Influence, checked_thresholds
+from ldptree.oracles.words import Words
+
+UNIT = 2**32
+"""r is a whole number of these parts of 1."""
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(Additive):
+    """Reports are int32 [n, L C].
+
+    Attributes:
+        rate: r 2^32, at least 1.
+
+    Raises:
+        ConfigError: the rate is not in 1 .. 2^40.
+    """
+
+    name: ClassVar[str] = "discrete_laplace"
+
+    rate: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.rate <= 2**40:
+            raise ConfigError(
+                f"discrete_laplace: the rate must be in 1 .. 2^40, found {self.rate} (epsilon too small or too large?)"
+            )
+
+    @classmethod
+    def for_budget(cls, epsilon: float, n_cells: int, n_classes: int) -> Self:
+        """Noise of rate epsilon / 4, rounded down."""
+        return cls(n_cells, n_classes, int(Fraction(checked_epsilon(epsilon)) * UNIT / 4))
+
+    @classmethod
+    def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
+        """The mechanism with this rate."""
+        return cls(n_cells, n_classes, *checked_thresholds(cls.name, thresholds, ("rate",)))
+
+    @property
+    def thresholds(self) -> dict[str, int]:
+        """The rate of the noise, times 2^32."""
+        return {"rate": self.rate}
+
+    @property
+    def epsilon(self) -> float:
+        """4 r, exact or rounded up."""
+        exact = Fraction(4 * self.rate, UNIT)
+        nearest = float(exact)
+        return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+    @property
+    def bound(self) -> int:
+        """B: noise is cut off there."""
+        return min(math.ceil(Decimal(64) * Decimal(2).ln() * UNIT / self.rate), 2**31 - 2)
+
+    @property
+    def noise_variance(self) -> float:
+        """2 a / (1 - a)^2 with a = e^-r."""
+        r = self.rate / UNIT
+        return 2 * math.exp(-r) / math.expm1(-r) ** 2
+
+    @property
+    def report_bytes(self) -> int:
+        """4 a number."""
+        return 4 * self.raw_size
+
+    def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.int32]:
+        """Indicators and noise, cut off at the bound: int32 [n, L C]."""
+        return self.noisy(values, words, np.int32)
+
+    def noisy(self, values: NDArray[np.int64], words: Words, dtype: type) -> NDArray[Any]:
+        """As `Additive.noisy`, within the bound."""
+        noisy = super().noisy(values, words, np.int64)
+        return np.asarray(np.clip(noisy, -self.bound, self.bound + 1), dtype=dtype)
+
+    def draw_noise(self, n: int, words: Words) -> NDArray[np.int64]:
+        """Exact discrete Laplace variables, int64 [n] (Canonne, Kamath, Steinke 2020, algorithm 2)."""
+        noise = np.empty(n, dtype=np.int64)
+        open_places = np.arange(n)
+        while open_places.size:
+            size = open_places.size
+            magnitude = self._geometric(size, words) // self.rate
+            is_negative = (words.block(size) >> np.uint64(63)).astype(bool)
+            drawn = np.where(is_negative, -magnitude, magnitude)
+            is_kept = ~(is_negative & (magnitude == 0))  # zero has one sign only
+            noise[open_places[is_kept]] = drawn[is_kept]
+            open_places = open_places[~is_kept]
+        return noise
+
+    def _geometric(self, n: int, words: Words) -> NDArray[np.int64]:
+        """P(x) ~ e^(-x / 2^32), int64 [n]: a fraction kept with probability e^-fraction, and whole units after it."""
+        fraction = np.empty(n, dtype=np.int64)
+        open_places = np.arange(n)
+        while open_places.size:
+            drawn = (words.block(open_places.size) >> np.uint64(32)).astype(np.int64)
+            is_kept = _exponential_coin(drawn, words)
+            fraction[open_places[is_kept]] = drawn[is_kept]
+            open_places = open_places[~is_kept]
+        whole = np.zeros(n, dtype=np.int64)
+        going_on = np.arange(n)
+        while going_on.size:
+            going_on = going_on[_exponential_coin(np.full(going_on.size, UNIT, dtype=np.int64), words)]
+            whole[going_on] += 1
+        return fraction + UNIT * whole
+
+    def pack(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
+        """32-bit whole numbers."""
+        return np.ascontiguousarray(reports, dtype="<i4").view(np.uint8).reshape(-1, self.report_bytes)
+
+    def unpack(self, packed: NDArray[np.uint8]) -> NDArray[np.int32]:
+        """32-bit whole numbers."""
+        return unpacked(self.name, packed, self.report_bytes).view("<i4")
+
+    def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        """Every number is in -B .. B + 1."""
+        return np.asarray(((reports >= -self.bound) & (reports <= self.bound + 1)).all(axis=1))
+
+    def aggregate(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+        """The sums of each number, int64 [L C]."""
+        reports = np.asarray(reports)
+        if reports.ndim != 2 or reports.shape[1] != self.raw_size or reports.dtype != np.int32:
+            raise DataError(
+                f"discrete_laplace: reports are int32 [n, {self.raw_size}], found {reports.dtype} of shape {reports.shape}"
+            )
+        if not self.is_valid(reports).all():
+            raise DataError(
+                f"discrete_laplace: a number is outside {-self.bound} .. {self.bound + 1}; "
+                "it was made under another protocol"
+            )
+        sums: NDArray[np.int64] = reports.sum(axis=0, dtype=np.int64)
+        return sums
+
+    def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
+        """The sum of n discrete Laplace variables is the difference of two NegativeBinomial(n, 1 - a)."""
+        n, size = int(np.sum(counts)), self.raw_size
+        if not n:
+            return np.zeros(size, dtype=np.int64)
+        success = -math.expm1(-self.rate / UNIT)
+        noise = generator.negative_binomial(n, success, size) - generator.negative_binomial(n, success, size)
+        totals: NDArray[np.int64] = self.true_sums(counts) + noise
+        return totals
+
+    def can_be_sum(self, raw: NDArray[Any], n: int) -> bool:
+        """Whole numbers, n times as far out as one report's at most."""
+        is_whole = raw.shape == (self.raw_size,) and np.issubdtype(raw.dtype, np.integer)
+        return bool(is_whole and raw.min() >= -n * self.bound and raw.max() <= n * (self.bound + 1))
+
+    def influence(self, n: int) -> Influence:
+        """Every number of a report can lie at its bound, and the count of class 0 in a cell is made of C of them."""
+        one = float(self.n_classes * (2 * self.bound + 1))
+        return Influence(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k)
+
+
+def _exponential_coin(x: NDArray[np.int64], words: Words) -> NDArray[np.bool_]:
+    """True with probability e^(-x / 2^32), for 0 <= x <= 2^32 (Canonne, Kamath, Steinke 2020, algorithm 1).
+
+    The first round k at which a coin of probability (x / 2^32) / k shows tails is odd with that probability.
+    """
+    is_odd = np.zeros(x.size, dtype=bool)
+    open_places, k = np.arange(x.size), 1
+    while open_places.size:
+        heads = words.below(k * UNIT, open_places.size) < x[open_places].astype(np.uint64)
+        if k % 2:
+            is_odd[open_places[~heads]] = True
+        open_places, k = open_places[heads], k + 1
+    return is_odd

@@ -1,0 +1,241 @@
+"""What a mechanism is: a locally private report about one cell and one label, and exact sums of many reports.
+
+One mechanism, one file beside this one; the registry is in the package. What is shared by all of them is only which
+value a holder has: cell * C + label, or "outside" (a label not declared, a row that cannot be placed).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ldptree.errors import ConfigError, DataError
+from ldptree.oracles.oracle import Influence
+from ldptree.oracles.words import Words
+
+MAX_VALUES = 2**31
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC):
+    """A mechanism on L cells and C classes, defined by integers alone.
+
+    Attributes:
+        n_cells: L, at least 1.
+        n_classes: C, at least 2.
+
+    Raises:
+        ConfigError: L or C is too small, or L C + 1 above 2^31.
+    """
+
+    name: ClassVar[str]
+    is_simulation_device: ClassVar[bool] = False
+    """Whether its reports leak through floating point, so that no real client may send one."""
+
+    n_cells: int
+    n_classes: int
+
+    def __post_init__(self) -> None:
+        if self.n_cells < 1 or self.n_classes < 2:
+            raise ConfigError(
+                f"{self.name}: {self.n_cells} cells x {self.n_classes} classes; at least 1 and 2 are needed"
+            )
+        if self.k > MAX_VALUES:
+            raise ConfigError(
+                f"{self.name}: {self.n_cells:,} cells x {self.n_classes} classes are over 2^31 values"
+            )
+
+    @property
+    def k(self) -> int:
+        """How many values a holder can have: L C + 1, "outside" last."""
+        return self.n_cells * self.n_classes + 1
+
+    @classmethod
+    @abstractmethod
+    def for_budget(cls, epsilon: float, n_cells: int, n_classes: int) -> Self:
+        """The mechanism that spends at most epsilon on cell and label together.
+
+        Raises:
+            ConfigError: epsilon is not positive and finite, or so small that reports would carry nothing.
+        """
+
+    @classmethod
+    @abstractmethod
+    def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
+        """The mechanism with these integers, as `thresholds` gives them.
+
+        Raises:
+            ConfigError: a threshold is absent, unknown or out of range.
+        """
+
+    @property
+    @abstractmethod
+    def thresholds(self) -> dict[str, int]:
+        """The integers that define it."""
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> float:
+        """The epsilon of the integers in use, rounded up: no likelihood ratio of a report exceeds e^it."""
+
+    @property
+    @abstractmethod
+    def report_bytes(self) -> int:
+        """Size of one report as it is stored and sent."""
+
+    @property
+    @abstractmethod
+    def raw_size(self) -> int:
+        """Length of what `aggregate` gives."""
+
+    @abstractmethod
+    def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[Any]:
+        """One report a holder: the holder's side.
+
+        Args:
+            values: int64 [n], each in 0 .. k - 1.
+            words: the coins.
+
+        Returns:
+            The reports, one row a holder (the type is the mechanism's own).
+
+        Raises:
+            DataError: a value is out of range.
+        """
+
+    @abstractmethod
+    def pack(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
+        """The bytes of each report as it is sent, uint8 [n, report_bytes]; numbers are little-endian."""
+
+    @abstractmethod
+    def unpack(self, packed: NDArray[np.uint8]) -> NDArray[Any]:
+        """The reports of which `pack` gave the bytes; what they say is not checked.
+
+        Raises:
+            DataError: not uint8 [n, report_bytes].
+        """
+
+    @abstractmethod
+    def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        """bool [n]: which reports a holder who follows the protocol can have sent."""
+
+    @abstractmethod
+    def aggregate(self, reports: NDArray[Any]) -> NDArray[Any]:
+        """Raw sums of reports, [raw_size]: the curator's side. Sums over shards may be added.
+
+        Raises:
+            DataError: the reports are not of this mechanism's shape or alphabet.
+        """
+
+    @abstractmethod
+    def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[Any]:
+        """Draw what `aggregate(randomize(...))` would give for holders whose values have these counts, int64 [k].
+
+        The distribution is the same up to numpy's floating-point samplers. A simulation device: whoever calls it
+        has seen the true counts.
+        """
+
+    @abstractmethod
+    def can_be_sum(self, raw: NDArray[Any], n: int) -> bool:
+        """Whether n valid reports can have these raw sums, of any shape and type."""
+
+    @abstractmethod
+    def unbias(self, raw: NDArray[Any], n: int) -> NDArray[np.float64]:
+        """Unbiased number of holders with each value, float64 [k], from the raw sums of n reports."""
+
+    @abstractmethod
+    def linear_variance(self, weights: ArrayLike, counts: ArrayLike) -> Any:
+        """Exact noise variance of sum_k weights_k N~_k when counts_k holders have value k.
+
+        Args:
+            weights: float [k], or [k, m] for m sums at once.
+            counts: float [k], the true counts, or what stands in for them.
+
+        Returns:
+            float, or float64 [m]; in holders squared.
+        """
+
+    @abstractmethod
+    def cell_variance(
+        self,
+        class_weights: ArrayLike,
+        n_cells: ArrayLike,
+        inside: NDArray[np.float64],
+        counts: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """The same for groups of cells at once, each cell with the same weights, float64 [groups].
+
+        Args:
+            class_weights: float [C].
+            n_cells: [groups], cells of each group.
+            inside: float [groups, C], holders of each group by class.
+            counts: float [k], all holders by value.
+        """
+
+    @abstractmethod
+    def influence(self, n: int) -> Influence:
+        """What one dishonest holder, and one per cent of n, can move."""
+
+    def margin_variance_per_holder(self) -> float:
+        """v_A: noise variance of a cell's margin A = (class 1) - (cell) / 2, over the number of holders.
+
+        The exact linear form (covariances included), of which the part is taken that does not depend on where the
+        holders are.
+        """
+        weights = np.full(self.n_classes, -0.5)
+        weights[1] = 0.5
+        everybody = np.full(self.k, 1 / (self.k - 1))
+        everybody[-1] = 0.0
+        return float(self.cell_variance(weights, [1], np.zeros((1, self.n_classes)), everybody)[0])
+
+    def checked(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The values as int64 [n].
+
+        Raises:
+            DataError: they are of another shape, or one is out of range.
+        """
+        values = np.ascontiguousarray(values, dtype=np.int64)
+        if values.ndim != 1 or (values.size and (values.min() < 0 or values.max() >= self.k)):
+            raise DataError(f"{self.name}: values must be one-dimensional and in 0 .. {self.k - 1}")
+        return values
+
+
+def report_values(cells: ArrayLike, labels: ArrayLike, *, n_cells: int, n_classes: int) -> NDArray[np.int64]:
+    """The value each holder has: int64 [n] in 0 .. L C, the last one "outside".
+
+    Args:
+        cells: int [n], 0 .. n_cells - 1; -1 (no cell) is outside.
+        labels: int [n], 0 .. n_classes - 1; -1 (not declared) is outside.
+        n_cells: L.
+        n_classes: C.
+
+    Raises:
+        DataError: the lengths differ, or a cell or label is out of range.
+    """
+    cells, labels = np.asarray(cells, dtype=np.int64), np.asarray(labels, dtype=np.int64)
+    if cells.shape != labels.shape or cells.ndim != 1:
+        raise DataError(f"cells have shape {cells.shape}, labels {labels.shape}; both must be [n]")
+    for name, array, size in (("cell", cells, n_cells), ("label", labels, n_classes)):
+        if array.size and (array.min() < -1 or array.max() >= size):
+            raise DataError(f"a {name} is not in -1 .. {size - 1}")
+    is_outside = (cells < 0) | (labels < 0)
+    return np.where(is_outside, n_cells * n_classes, cells * n_classes + labels)
+
+
+def unpacked(name: str, packed: NDArray[np.uint8], n_bytes: int) -> NDArray[np.uint8]:
+    """The packed reports as contiguous bytes.
+
+    Raises:
+        DataError: not uint8 [n, n_bytes].
+    """
+    packed = np.asarray(packed)
+    if packed.ndim != 2 or packed.shape[1] != n_bytes or packed.dtype != np.uint8:
+        raise DataError(
+            f"{name}: packed reports are uint8 [n, {n_bytes}], found {packed.dtype} of shape {packed.shape}"
+        )
+    return np.ascontiguousarray(packed)

@@ -1,0 +1,164 @@
+"""The ledger on disk: `holders/ledger/<account>/`, a file for each charge, written aside, fsynced and linked under the next
+number. Never rewritten, never collected by `gc`. What a charge means is in `ldptree.ledger`.
+
+A charge is there whole or not at all, whenever the process or the machine stops. Processes that charge at once take turns
+by a lock; were the lock of no use (some network drives), the number itself can be taken only once, and who comes second
+reads what the first one spent before trying again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ldptree.errors import ArtifactCorrupt, BudgetError
+from ldptree.ledger import Charge, Ledger, Names, Rows
+from storage.digests import canonical
+from storage.store import Store, fsync
+
+VERSION = 1
+
+
+class Account:
+    """One ledger of a work folder: that of releases, or that of the simulations with one noise seed."""
+
+    def __init__(self, store: Store, noise_seed: int | None) -> None:
+        """The account of releases (None), or of a noise seed. What a seeded simulation spends is spent by nobody."""
+        self.store = store
+        self.name = "release" if noise_seed is None else f"seed-{noise_seed}"
+        self._ledgers = store.zone("holders") / "ledger"
+        self._folder = self._ledgers / self.name
+
+    def read(self) -> Ledger:
+        """Everything spent so far, under the smallest cap ever stated. Writes nothing. Raises ArtifactCorrupt."""
+        lock = self._ledgers / ".lock"
+        if not lock.exists():
+            return self._read()[0]
+        with lock.open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_SH)
+            return self._read()[0]
+
+    def foresee(self, charges: Sequence[Charge], cap: float | None, room: Sequence[Charge] = ()) -> Ledger:
+        """What `charge` would return. Writes nothing. Raises as it does."""
+        ledger = self.read()
+        ledger.hold_to(cap)
+        ledger.spend(charges, room)
+        return ledger
+
+    def charge(self, charges: Sequence[Charge], cap: float | None, room: Sequence[Charge] = ()) -> Ledger:
+        """Spend all of these or none, and keep that before anybody answers; returns what is spent now.
+
+        `room` is for what may be asked of the same holders later, as in `Ledger.spend`.
+        A `cap` that was stated holds from now on, even where these charges are refused by it.
+
+        Raises:
+            BudgetError: a holder would spend more than the smallest cap ever stated here; nothing is spent.
+            ArtifactCorrupt: the ledger is not what was written.
+        """
+        with self._alone():
+            while True:
+                ledger, n_files = self._read()
+                stated = ledger.cap if ledger.hold_to(cap) else None
+                refused: BudgetError | None = None
+                added: tuple[Charge, ...] = ()
+                try:
+                    added = ledger.spend(charges, room)
+                except BudgetError as fault:
+                    refused = fault
+                is_kept = not (added or stated) or self._append(n_files + 1, stated, added)
+                if is_kept and refused is not None:
+                    raise refused
+                if is_kept:
+                    return ledger
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        for folder in (self._ledgers, self._folder):
+            if not folder.exists():
+                folder.mkdir(parents=True, exist_ok=True)
+                fsync(folder.parent)
+        with (self._ledgers / ".lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _read(self) -> tuple[Ledger, int]:
+        """The ledger, and how many files it is in."""
+        ledger, entries = Ledger(), list[Charge]()
+        paths = sorted(self._folder.glob("*.charge"))
+        for number, path in enumerate(paths, start=1):
+            if path.name != _name(number):
+                raise _damaged(self._folder / _name(number), "missing")
+            cap, found = _decoded(path)
+            ledger.hold_to(cap)
+            entries += found
+        return Ledger(cap=ledger.cap, entries=entries), len(paths)
+
+    def _append(self, number: int, cap: float | None, charges: Sequence[Charge]) -> bool:
+        """Write the file of this number; False where another process did."""
+        content = _encoded(cap, charges)
+        return self.store.write_once(self._folder / _name(number), lambda aside: aside.write_bytes(content))
+
+
+def _name(number: int) -> str:
+    return f"{number:08d}.charge"
+
+
+def _encoded(cap: float | None, charges: Sequence[Charge]) -> bytes:
+    """A line with the digest of the rest, a line of JSON, and the hashes of all named holders."""
+    entries = [
+        {
+            "question": charge.question,
+            "epsilon": float(charge.epsilon),
+            "about": charge.about,
+            "rows": [charge.who.source, charge.who.start, charge.who.stop]
+            if isinstance(charge.who, Rows)
+            else None,
+            "names": len(charge.who) if isinstance(charge.who, Names) else None,
+        }
+        for charge in charges
+    ]
+    named = [charge.who.hashes.astype("<u8").tobytes() for charge in charges if isinstance(charge.who, Names)]
+    content = b"\n".join([canonical({"version": VERSION, "cap": cap, "entries": entries}), b"".join(named)])
+    return hashlib.sha256(content).hexdigest().encode() + b"\n" + content
+
+
+def _decoded(path: Path) -> tuple[float | None, list[Charge]]:
+    """The cap stated in a file, and its charges. Raises ArtifactCorrupt."""
+    try:
+        digest, _, content = path.read_bytes().partition(b"\n")
+    except OSError:
+        raise _damaged(path, "not to be read") from None
+    if hashlib.sha256(content).hexdigest().encode() != digest:
+        raise _damaged(path, "damaged")
+    header, _, named = content.partition(b"\n")
+    told = json.loads(header)
+    if told["version"] != VERSION:
+        raise ArtifactCorrupt(
+            f"{path}: a ledger of version {told['version']!r}, not {VERSION}. Use the ldptree that wrote it."
+        )
+    hashes, at, entries = np.frombuffer(named, "<u8"), 0, []
+    for entry in told["entries"]:
+        who: Any
+        if entry["rows"] is not None:
+            source, start, stop = entry["rows"]
+            who = Rows(source=source, start=start, stop=stop)
+        else:
+            who = Names(hashes[at : at + entry["names"]])
+            at += entry["names"]
+        entries.append(
+            Charge(question=entry["question"], epsilon=entry["epsilon"], who=who, about=entry["about"])
+        )
+    return told["cap"], entries
+
+
+def _damaged(path: Path, how: str) -> ArtifactCorrupt:
+    return ArtifactCorrupt(
+        f"{path}: {how}. Without it nobody can say what holders have spent, so nobody is asked. Restore it from a copy."
+    )

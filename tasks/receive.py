@@ -1,0 +1,169 @@
+"""receive: the curator's half alone, for reports that came from anywhere: those that answer the protocol are added up, the
+others are counted. Not a step of a run; `ldptree aggregate` calls it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.errors import ConfigError, DataError, ProtocolMismatch
+from ldptree.mechanisms import describe
+from ldptree.protocol import Protocol
+from ldptree.totals import Totals
+from storage.report_files import Block, blocks_of, files_of
+from tasks.aggregate import read_totals_from, write_totals
+
+UNREADABLE = "not a report"
+OTHER_PROTOCOL = "answers another protocol"
+OTHER_ROUND = "of another round"
+WRONG_LENGTH = "wrong length"
+IMPOSSIBLE = "impossible under the protocol"
+SEEN = "received before"
+CONFLICTING = "another report under the same id"
+
+
+@dataclass
+class Received:
+    """Raw sums of accepted reports, and how many of the others there were of each kind."""
+
+    protocol: Protocol
+    raw: NDArray[Any]
+    accepted: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    _seen: dict[bytes, bytes] = field(default_factory=dict)
+    _sources: set[str] = field(default_factory=set)
+
+    @classmethod
+    def under(cls, protocol: Protocol) -> Received:
+        """Nothing yet."""
+        mechanism = protocol.mechanism
+        return cls(
+            protocol, np.zeros(mechanism.raw_size, np.float64 if mechanism.is_simulation_device else np.int64)
+        )
+
+    def add(self, blocks: Iterable[Block]) -> None:
+        """Add what can be accepted; one report at a time is judged, and none is added that is impossible."""
+        for block in blocks:
+            self.rejected[UNREADABLE] += block.unreadable
+            if not block.payloads:
+                continue
+            if block.protocol != self.protocol.digest:
+                self.rejected[OTHER_PROTOCOL] += len(block.payloads)
+            elif block.round not in self.protocol.rounds:
+                self.rejected[OTHER_ROUND] += len(block.payloads)
+            elif block.source in self._sources:
+                self.rejected[SEEN] += len(block.payloads)
+            else:
+                self._judge(block)
+                if block.source:
+                    self._sources.add(block.source)
+
+    def totals(self) -> Totals:
+        """Unbiased totals. Raises DataError where no report was accepted."""
+        if not self.accepted:
+            raise DataError(f"no report was accepted ({self.in_words()}).")
+        return read_totals_from(self.protocol, self.raw, self.accepted, self.protocol.rounds[0])
+
+    def in_words(self) -> str:
+        """How many were rejected, and why."""
+        reasons = [f"{count:,} {reason}" for reason, count in self.rejected.most_common() if count]
+        return f"rejected: {', '.join(reasons)}" if reasons else "none rejected"
+
+    def _judge(self, block: Block) -> None:
+        mechanism = self.protocol.mechanism
+        fitting = [i for i, payload in enumerate(block.payloads) if len(payload) == mechanism.report_bytes]
+        self.rejected[WRONG_LENGTH] += len(block.payloads) - len(fitting)
+        if not fitting:
+            return
+        packed = np.frombuffer(b"".join(block.payloads[i] for i in fitting), np.uint8)
+        reports = mechanism.unpack(packed.reshape(len(fitting), mechanism.report_bytes))
+        is_taken = mechanism.is_valid(reports)
+        self.rejected[IMPOSSIBLE] += int((~is_taken).sum())
+        if block.ids:
+            is_taken[is_taken] = [
+                self._is_new(block.ids[fitting[i]], block.payloads[fitting[i]])
+                for i in np.flatnonzero(is_taken)
+            ]
+        if is_taken.any():
+            self.raw += mechanism.aggregate(reports[is_taken])
+            self.accepted += int(is_taken.sum())
+
+    def _is_new(self, identity: str, payload: bytes) -> bool:
+        key, content = bytes.fromhex(identity), hashlib.blake2b(payload, digest_size=16).digest()
+        kept = self._seen.setdefault(key, content)
+        if kept is not content:
+            self.rejected[SEEN if kept == content else CONFLICTING] += 1
+        return kept is content
+
+
+def receive(protocol: Path, reports: Path) -> Received:
+    """Everything below a folder, under the protocol in a file.
+
+    Raises:
+        ConfigError: the file or the folder is not there, or there is no file of reports in it.
+        ProtocolMismatch: the file holds no whole protocol.
+    """
+    try:
+        text = protocol.read_text()
+    except UnicodeDecodeError:
+        raise ProtocolMismatch(f"{protocol}: not a protocol (it is no text).") from None
+    except OSError as fault:
+        raise ConfigError(f"--protocol {protocol}: cannot be read ({fault.strerror}).") from None
+    if not reports.is_dir():
+        raise ConfigError(f"--reports {reports}: no such folder.")
+    try:
+        received = Received.under(Protocol.from_json(text))
+    except ProtocolMismatch as fault:
+        raise ProtocolMismatch(f"{protocol}: {fault}") from None
+    files = files_of(reports)
+    if not files:
+        raise ConfigError(f"--reports {reports}: holds no file of reports (*.jsonl, *.parquet).")
+    for path in files:
+        received.add(blocks_of(path))
+    return received
+
+
+def described(received: Received) -> dict[str, Any]:
+    """What the command prints as JSON: counts, and every cell with its totals and their standard deviations."""
+    totals, protocol = received.totals(), received.protocol
+    spread = np.sqrt([totals.cell_variance(w) for w in np.eye(totals.n_classes)]).T
+    cells = [
+        {
+            "cell": cell,
+            "where": protocol.raw_tree.where(int(node)),
+            "totals": {
+                str(c): round(float(n), 3) for c, n in zip(protocol.classes, totals.counts[cell], strict=True)
+            },
+            "sd": {str(c): round(float(s), 3) for c, s in zip(protocol.classes, spread[cell], strict=True)},
+        }
+        for cell, node in enumerate(protocol.partition.leaves)
+    ]
+    return {
+        "protocol": protocol.digest,
+        "round": protocol.rounds[0],
+        "mechanism": describe(protocol.mechanism),
+        "epsilon": protocol.epsilon,
+        "accepted": received.accepted,
+        "rejected": {reason: count for reason, count in sorted(received.rejected.items()) if count},
+        "outside": round(totals.outside, 3),
+        "cells": cells,
+    }
+
+
+def write(received: Received, folder: Path) -> None:
+    """The files that the pipeline's aggregate step writes. Raises DataError, ConfigError where the folder holds something."""
+    totals = received.totals()
+    if folder.exists() and any(folder.iterdir()):
+        raise ConfigError(f"--out {folder}: is not empty. Name a new folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    with duckdb.connect() as connection:
+        write_totals(connection, folder, received.protocol, received.raw, totals)

@@ -1,0 +1,73 @@
+"""terminate: after the first reports, whether LPCT's Algorithm 2 ends and asks a second time, and with which protocol. The
+curator's; only runs with `prune = "paper"` have this step. The algorithm is in `ldptree.paper_pruning`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ldptree.fit import asks_again
+from ldptree.grow import grow
+from ldptree.mechanisms import mechanism_for
+from ldptree.paper_pruning import PaperOptions
+from ldptree.tuning import termination_depth
+from schemas.config import PaperConfig
+from schemas.manifest import Manifest
+from storage.store import Draft
+from tasks.aggregate import read_totals
+from tasks.checkpoint import step
+from tasks.partition import described
+from tasks.prune import public_counts
+from tasks.scale import read_protocol, read_scaled
+
+
+@step("terminate", version="1", home="curator", retries=2)
+def terminate(
+    draft: Draft,
+    *,
+    protocol: Manifest,
+    totals: Manifest,
+    scaled: Manifest,
+    paper: PaperConfig,
+    kind: str,
+    min_samples_leaf: int,
+    epsilon: float,
+    mechanism: str,
+    seed: int,
+) -> Mapping[str, Any]:
+    """Write the second round's protocol ("protocol") where there is one; the fact "is_terminated" says so."""
+    store = draft.store
+    first, options = read_protocol(store, protocol), PaperOptions(**paper.model_dump())
+    received = read_totals(store, totals, first)
+    public = public_counts(store, scaled, first)
+    is_terminated = asks_again(first, received, public, options)
+    path = draft.folder("protocol") / "protocol.json"
+    if not is_terminated:
+        path.write_text(json.dumps(None))
+        return {"is_terminated": False}
+    X, y = read_scaled(store, scaled)
+    n_classes = first.n_classes
+    tree = grow(
+        X,
+        y,
+        kind=kind,
+        depth=termination_depth(first.encoding.n_encoded, received.n_private, epsilon),
+        n_classes=n_classes,
+        mechanism=mechanism,
+        min_samples_leaf=min_samples_leaf,
+        options=options,
+        seed=seed,
+    )
+    rest = epsilon - first.epsilon
+    second = replace(
+        first,
+        partition=tree,
+        mechanism=mechanism_for(mechanism, rest, tree.n_leaves, n_classes),
+        epsilon=rest,
+        rounds=(2,),
+    )
+    path.write_text(second.to_json())
+    return {"is_terminated": True} | described(second)

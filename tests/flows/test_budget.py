@@ -1,0 +1,257 @@
+"""A run is charged before any of its holders answers, once, or refused before any of them does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from chain import Chain, rides, rides_config
+
+from flows.campaign import Terms
+from flows.plan import plan_of, show_plan
+from flows.provenance import collect_garbage
+from ldptree.errors import BudgetError
+from storage.ledgers import Account
+from storage.store import Store
+from tasks.report import read_facts
+
+BY_PERSON = {"holder": "person", "drop": []}
+UNSEEDED = {"simulation": {"noise_seed": None}, "evaluate": False}
+
+
+def run(store, *paths, epsilon=2.0, cap=None, **changes):
+    """A run up to its reports, as far as it is let."""
+    privacy = {"epsilon": epsilon} | ({} if cap is None else {"lifetime_epsilon": cap})
+    return Chain(store, rides_config(*paths, privacy=privacy, **changes))
+
+
+def reports(store):
+    return {p: p.read_bytes() for p in (store.root / "curator").glob("reports/*/*/*.parquet")}
+
+
+def largest(store, noise_seed=None):
+    return Account(store, noise_seed).read().largest_spend().epsilon
+
+
+@pytest.fixture
+def path(tmp_path):
+    return rides(tmp_path / "rides.csv", 600, 1)
+
+
+@pytest.mark.parametrize("dataset", [{}, BY_PERSON], ids=["rows", "named"])
+def test_a_second_question_over_the_cap_is_refused_before_anybody_answers(store, path, dataset):
+    assert run(store, path, epsilon=2.0, cap=3.0, dataset=dataset, **UNSEEDED).reports
+    before = reports(store)
+    with pytest.raises(BudgetError, match=r"rides\.csv: holders would spend epsilon 3\.5") as refused:
+        assert run(store, path, epsilon=1.5, dataset=dataset, **UNSEEDED).reports
+    assert refused.value.exit_code == 4
+    assert reports(store) == before
+    assert largest(store) == 2.0
+    assert run(store, path, epsilon=1.0, dataset=dataset, **UNSEEDED).reports
+    assert largest(store) == 3.0
+
+
+def test_the_same_run_again_spends_nothing(store, path):
+    first = run(store, path, cap=2.0, **UNSEEDED)
+    again = run(store, path, cap=2.0, **UNSEEDED)
+    assert again.page == first.page
+    assert [r["reports"] for r in again.reports] == [r["reports"] for r in first.reports]
+    assert largest(store) == 2.0
+
+
+def test_a_run_that_only_learns_otherwise_from_the_same_reports_spends_nothing(store, path):
+    assert run(store, path, cap=2.0, **UNSEEDED).model
+    assert run(store, path, model={"prune": "none", "lam": 1.0}, **UNSEEDED).model
+    assert largest(store) == 2.0
+
+
+def test_reports_that_would_be_drawn_anew_are_charged_anew(store, path):
+    """The same question to a shard that holds others beside them draws every report in it once more."""
+    first = run(store, path, **UNSEEDED)
+    second = run(store, path, **UNSEEDED | {"evaluate": True})
+    assert first.reports
+    assert second.reports
+    assert first.protocol.digest == second.protocol.digest
+    assert {r["reports"].digest for r in first.reports}.isdisjoint(
+        r["reports"].digest for r in second.reports
+    )
+    assert largest(store) == 4.0
+
+
+def test_a_person_is_charged_in_whatever_file_they_come(store, tmp_path):
+    paths = [rides(tmp_path / f"{i}.csv", 600, i) for i in range(2)]
+    assert run(store, paths[0], dataset=BY_PERSON, **UNSEEDED).reports
+    assert run(store, paths[1], dataset=BY_PERSON, **UNSEEDED).reports
+    assert largest(store) == 4.0
+
+
+def test_rows_of_another_file_are_other_holders(store, tmp_path):
+    for i in range(2):
+        assert run(store, rides(tmp_path / f"{i}.csv", 600, i), cap=2.0, **UNSEEDED).reports
+    assert largest(store) == 2.0
+
+
+def test_the_same_rows_under_another_name_are_the_same_holders(store, path, tmp_path):
+    assert run(store, path, cap=3.0, **UNSEEDED).reports
+    copy = shutil.copy(path, tmp_path / "copy.csv")
+    with pytest.raises(BudgetError):
+        assert run(store, copy, epsilon=1.5, **UNSEEDED).reports
+
+
+def test_calling_a_files_holders_otherwise_gives_them_no_new_budget(store, path):
+    assert run(store, path, cap=3.0, **UNSEEDED).reports
+    with pytest.raises(BudgetError):
+        assert run(store, path, dataset=BY_PERSON, **UNSEEDED).reports
+
+
+def test_a_file_given_twice_is_asked_once(store, path, tmp_path):
+    copy = shutil.copy(path, tmp_path / "copy.csv")
+    twice = run(store, path, copy, dataset=BY_PERSON, campaign={"name": "rides"}, **UNSEEDED)
+    once = run(Store(tmp_path / "other"), path, dataset=BY_PERSON, campaign={"name": "rides"}, **UNSEEDED)
+    assert twice.held.facts == once.held.facts
+    assert len(twice.reports) == len(once.reports)
+    assert twice.terms.campaign.answered([twice.raw.files[0].digest]).size == twice.held.facts["n_private"]
+
+
+def test_two_campaigns_over_the_same_people_add_up(store, path):
+    for name in ("one", "two"):
+        chain = run(store, path, cap=4.0, dataset=BY_PERSON, campaign={"name": name}, **UNSEEDED)
+        assert chain.reports
+    assert largest(store) == 4.0
+    with pytest.raises(
+        BudgetError, match=r"4 is spent already \(2 on one \(protocol .*; 2 on two \(protocol"
+    ):
+        assert run(store, path, dataset=BY_PERSON, campaign={"name": "three"}, **UNSEEDED).reports
+
+
+def test_a_campaign_that_is_refused_is_not_begun(store, path):
+    assert run(store, path, cap=3.0, **UNSEEDED).reports
+    refused = run(store, path, campaign={"name": "rides"}, **UNSEEDED)
+    with pytest.raises(BudgetError):
+        assert refused.protocol
+    assert Terms.of(store, refused.config).protocol is None
+    assert refused.terms.campaign.asked() == {}
+    assert run(store, path, epsilon=1.0, campaign={"name": "rides"}, **UNSEEDED).reports
+
+
+def test_later_weeks_of_a_campaign_spend_for_new_holders_only(store, tmp_path):
+    paths = [rides(tmp_path / f"{i}.csv", 600, i) for i in range(3)]
+    settings = {"dataset": BY_PERSON, "campaign": {"name": "rides"}, "cap": 2.0}
+    for names in (paths[:1], paths[:2], paths[2:], paths):
+        assert run(store, *names, **settings, **UNSEEDED).reports
+        assert largest(store) == 2.0
+
+
+def test_a_campaign_may_lower_the_cap_from_week_to_week(store, path):
+    assert run(store, path, campaign={"name": "rides"}, cap=8.0).reports
+    assert run(store, path, campaign={"name": "rides"}, cap=3.0).reports
+    assert Account(store, 11).read().cap == 3.0
+
+
+def test_a_seeded_simulation_blocks_no_release_and_the_other_way_round(store, path):
+    assert run(store, path, cap=2.0).reports
+    assert run(store, path, cap=2.0, simulation={"noise_seed": 12}).reports
+    assert run(store, path, cap=2.0, **UNSEEDED).reports
+    assert run(store, path, epsilon=1.0, simulation={"noise_seed": 13}).reports
+    assert [largest(store, seed) for seed in (None, 11, 12, 13)] == [2.0, 2.0, 2.0, 1.0]
+    with pytest.raises(BudgetError):
+        assert run(store, path, epsilon=1.0, simulation={"noise_seed": 12}).reports
+
+
+def test_a_cap_changes_no_key_but_the_pages(store, path):
+    free, capped = run(store, path), run(store, path, cap=9.0)
+    for step in (
+        "ingested",
+        "checked",
+        "held",
+        "scaled",
+        "published",
+        "reports",
+        "totals",
+        "model",
+        "scores",
+    ):
+        assert getattr(free, step) == getattr(capped, step)
+
+
+KILLED = """
+import os, signal, sys
+from chain import Chain, rides_config
+from storage.store import Store
+import tasks.perturb
+tasks.perturb.values_of = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+work, path, epsilon = sys.argv[1:]
+settings = {"privacy": {"epsilon": float(epsilon), "lifetime_epsilon": 3.0}, "simulation": {"noise_seed": None}}
+Chain(Store(work), rides_config(path, evaluate=False, **settings)).reports
+"""
+
+
+def test_a_run_killed_between_the_charge_and_the_report_may_waste_and_never_doubles(store, path):
+    script = [sys.executable, "-c", KILLED, str(store.root), str(path), "2.0"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run(script, check=False, env=environment).returncode == -signal.SIGKILL
+    assert (largest(store), reports(store)) == (2.0, {})
+    with pytest.raises(BudgetError):  # wasted: another question finds it spent
+        assert run(store, path, epsilon=1.5, **UNSEEDED).reports
+    assert run(store, path, epsilon=2.0, **UNSEEDED).reports  # not doubled: the same one was paid for
+    assert largest(store) == 2.0
+    assert len(reports(store)) == 1
+
+
+def test_gc_never_touches_the_ledger(store, path):
+    assert run(store, path, cap=3.0, **UNSEEDED).reports
+    kept = {p: p.read_bytes() for p in (store.root / "holders" / "ledger").rglob("*") if p.is_file()}
+    collect_garbage(store.root, keep=0, dry_run=False)
+    assert {p: p.read_bytes() for p in (store.root / "holders" / "ledger").rglob("*") if p.is_file()} == kept
+    assert any(path.suffix == ".charge" for path in kept)
+
+
+def test_nothing_of_the_ledger_leaves_the_holders_zone_but_three_numbers(store, path):
+    chain = run(store, path, cap=3.0, dataset=BY_PERSON, **UNSEEDED)
+    facts = read_facts(store, chain.page["page"])
+    assert (facts.largest_spend, facts.n_questions, facts.lifetime_epsilon) == (2.0, 1, 3.0)
+    source = chain.raw.files[0].digest
+    outside = [
+        p for p in store.root.rglob("*") if p.is_file() and "holders" not in p.relative_to(store.root).parts
+    ]
+    assert not [p for p in outside if source.encode() in p.read_bytes()]
+
+
+@pytest.mark.parametrize("dataset", [{}, BY_PERSON], ids=["rows", "named"])
+def test_the_page_says_the_largest_spend_over_everything_asked_here(store, path, dataset):
+    first = run(store, path, epsilon=2.0, dataset=dataset)
+    before = read_facts(store, first.page["page"])
+    assert (before.epsilon_spent, before.largest_spend, before.n_questions) == (2.0, 2.0, 1)
+    second = run(store, path, epsilon=1.0, dataset=dataset)
+    now = read_facts(store, second.page["page"])
+    assert (now.epsilon_spent, now.largest_spend, now.n_questions) == (1.0, 3.0, 2)
+    again = read_facts(store, run(store, path, epsilon=2.0, dataset=dataset).page["page"])
+    assert (again.epsilon_spent, again.largest_spend) == (2.0, 3.0)
+
+
+def test_a_plan_says_where_the_ledger_would_refuse_and_writes_nothing(store, path, capsys):
+    assert run(store, path, cap=3.0, **UNSEEDED).page
+    unknown = run(store, path, epsilon=1.5, **UNSEEDED)
+    told = {line["name"]: line for line in plan_of(unknown.config, store.root)}
+    assert told["perturb"]["state"] == "depends"
+    assert told["perturb"]["why"].endswith("the ledger would refuse a question that was not asked before")
+    assert unknown.published
+    before = {p: p.stat().st_mtime_ns for p in store.root.rglob("*")}
+    show_plan(unknown.config, store.root, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    (perturb,) = [step for step in told["steps"] if step["name"] == "perturb"]
+    assert perturb["state"] == "refused"
+    assert "holders would spend epsilon 3.5" in perturb["why"]
+    assert told["epsilon_to_spend"] == 0.0
+    assert {p: p.stat().st_mtime_ns for p in store.root.rglob("*")} == before
+
+
+def test_a_finished_run_is_planned_as_spending_nothing(store, path):
+    chain = run(store, path, cap=2.0)
+    assert chain.page
+    assert {line["state"] for line in plan_of(chain.config, store.root)} == {"cached"}

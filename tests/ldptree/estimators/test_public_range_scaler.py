@@ -1,0 +1,52 @@
+"""The scaler of public rows: no private value moves its range."""
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from ldptree.errors import ConfigError, DataError
+from ldptree.estimators import LPCTClassifier, PublicRangeScaler
+
+
+def test_it_is_a_scikit_learn_transformer():
+    for result in check_estimator(PublicRangeScaler(), on_fail=None, on_skip=None):
+        assert result["status"] == "passed" or result["check_name"] == "check_array_api_input", result
+
+
+def test_private_rows_do_not_move_the_range():
+    rng = np.random.default_rng(0)
+    X, public = rng.normal(size=(200, 3)), rng.random(200) < 0.3
+    one = PublicRangeScaler().fit(X, public=public)
+    X[~public] *= 100
+    two = PublicRangeScaler().fit(X, public=public)
+    np.testing.assert_array_equal(one.low_, two.low_)
+    np.testing.assert_array_equal(one.transform(X), two.transform(X))
+    scaled = two.transform(X)
+    assert (scaled.min(), scaled.max()) == (0.0, 1.0)
+    np.testing.assert_allclose(scaled[public].min(axis=0), 0)
+
+
+def test_without_public_rows_the_range_is_the_one_that_is_given():
+    X = np.array([[5.0, 1.0], [20.0, -1.0]])
+    np.testing.assert_allclose(
+        PublicRangeScaler(feature_range=([0, -2], [10, 2])).fit_transform(X), [[0.5, 0.75], [1.0, 0.25]]
+    )
+    with pytest.raises(ConfigError, match="swap"):
+        PublicRangeScaler(feature_range=(1, 0)).fit(X)
+    with pytest.raises(DataError, match="mask"):
+        PublicRangeScaler().fit(X, public=[0])
+
+
+def test_it_stands_before_the_classifier_in_a_pipeline():
+    rng = np.random.default_rng(1)
+    X, public = rng.normal(size=(900, 2)), rng.random(900) < 0.2
+    y = (X[:, 0] > 0).astype(int)
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(
+            PublicRangeScaler().set_fit_request(public=True),
+            LPCTClassifier(8.0, random_state=0).set_fit_request(public=True),
+        )
+        assert cross_validate(pipe, X, y, params={"public": public}, cv=3)["test_score"].min() > 0.8

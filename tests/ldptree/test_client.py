@@ -1,0 +1,220 @@
+"""The holder's side: one report ever, checked input, no more epsilon than allowed, and nothing needed but numpy."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_vectors import NAMES, ROWS, protocol_of
+
+import ldptree
+from ldptree.client import Client, FileMemory, Report
+from ldptree.errors import BudgetError, ConfigError, DataError, ProtocolMismatch
+from ldptree.mechanisms import mechanism_for
+from ldptree.oracles import Words
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "client" / "protocol.schema.json").read_text())
+X, Y = ROWS[0]
+
+
+def seeded(*key):
+    return Words.seeded(np.random.SeedSequence(key))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_report_is_a_valid_answer_of_the_stated_size(name):
+    protocol = protocol_of(name)
+    for x, y in ROWS:
+        report = Client(protocol.to_json(), max_epsilon=1.0).report(x, y)
+        assert (report.protocol, report.round) == (protocol.digest, 1)
+        packed = np.frombuffer(report.payload, np.uint8)[None]
+        assert packed.size == protocol.mechanism.report_bytes
+        assert protocol.mechanism.is_valid(protocol.mechanism.unpack(packed)).all()
+        assert Report.from_json(report.to_json()) == report
+
+
+def test_asked_twice_it_sends_the_same_bytes_whatever_is_true_by_then():
+    client = Client(protocol_of("oue"))
+    first = client.report(X, Y)
+    assert client.report(X, Y) == first
+    assert client.report(*ROWS[1]) == first
+    assert client.report(X, Y, holder="somebody else") != first
+
+
+def test_equal_values_of_two_holders_are_randomised_apart():
+    client = Client(protocol_of("oue"))
+    payloads = {client.report(X, Y, holder=str(i)).payload for i in range(40)}
+    assert len(payloads) > 10
+
+
+def test_a_file_keeps_the_answer_over_restarts(tmp_path):
+    path = tmp_path / "answered.json"
+    first = Client(protocol_of("grr"), memory=FileMemory(path)).report(X, Y)
+    assert Client(protocol_of("grr"), memory=FileMemory(path)).report(*ROWS[1]) == first
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [p.name for p in tmp_path.iterdir()] == ["answered.json"]
+    path.write_text("{")
+    with pytest.raises(DataError, match="answer twice"):
+        FileMemory(path)
+
+
+def test_nothing_is_given_out_that_was_not_kept_first():
+    class Full(dict):
+        def __setitem__(self, key, value):
+            raise OSError("no space left on device")
+
+    with pytest.raises(OSError, match="no space"):
+        Client(protocol_of("grr"), memory=Full()).report(X, Y)
+
+
+def test_another_protocol_of_the_same_campaign_and_round_gets_no_second_report():
+    memory = {}
+    Client(protocol_of("grr"), memory=memory).report(X, Y)
+    with pytest.raises(ProtocolMismatch, match="twice"):
+        Client(protocol_of("oue"), memory=memory).report(X, Y)
+
+
+def test_a_simulation_may_pass_its_coins():
+    one, two = (Client(protocol_of("ss"), words=seeded(3)).report(X, Y) for _ in range(2))
+    assert one == two
+    assert Client(protocol_of("ss")).report(X, Y) != one
+
+
+def test_more_than_the_allowed_epsilon_is_refused_whatever_the_protocol_claims():
+    with pytest.raises(BudgetError, match=r"costs epsilon 1, .*at most 0\.5"):
+        Client(protocol_of("grr"), max_epsilon=0.5)
+    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(ConfigError, match="max_epsilon"):
+            Client(protocol_of("grr"), max_epsilon=wrong)
+    text = json.loads(protocol_of("grr").to_json())
+    with pytest.raises(ProtocolMismatch):
+        Client(json.dumps(text | {"epsilon": 0.5}), max_epsilon=0.5)
+
+
+def test_no_client_answers_a_simulation():
+    from dataclasses import replace
+
+    leaking = mechanism_for("laplace", 1.0, 3, 2)
+    with pytest.raises(ConfigError, match="discrete_laplace"):
+        replace(protocol_of("grr"), mechanism=leaking)
+    simulated = replace(protocol_of("grr"), mechanism=leaking, simulation=True)
+    with pytest.raises(ConfigError, match="discrete_laplace"):
+        Client(simulated.to_json())
+
+
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [
+        ({"miles": 1.0}, "'company' is absent"),
+        ({"miles": 1.0, "company": "Sun", "fare": 3}, "'fare' is not in the protocol"),
+        ({"miles": "1.0", "company": "Sun"}, "'miles': a str where a number"),
+        ({"miles": True, "company": "Sun"}, "'miles': a bool where a number"),
+        ({"miles": 1.0, "company": 3}, "'company': a int where a level is a str"),
+        ([1.0], "2 values of miles, company"),
+        ("row", "2 values"),
+        (3, "2 values"),
+    ],
+)
+def test_a_row_that_does_not_fit_the_protocol_is_refused(x, said):
+    memory = {}
+    with pytest.raises(DataError, match=said):
+        Client(protocol_of("grr"), memory=memory).report(x, Y)
+    assert memory == {}
+
+
+def test_a_row_may_come_in_the_order_of_the_columns_or_from_numpy():
+    answers = [
+        Client(protocol_of("grr"), words=seeded(1)).report(row, Y)
+        for row in (X, [1.5, "Sun"], (np.float32(1.5), np.str_("Sun")))
+    ]
+    assert len(set(answers)) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_protocol_fits_the_published_schema(name):
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(json.loads(protocol_of(name).to_json()), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"extra": 1},
+        {"thresholds": {"lie": 5}},
+        {"classes": ["one"]},
+        {"outside": "ignore"},
+        {"digest": "abc"},
+        {"rounds": [1, 2]},
+        {"epsilon": 0},
+    ],
+)
+def test_the_schema_refuses_what_the_program_refuses(change):
+    text = json.loads(protocol_of("grr").to_json()) | change
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(text, SCHEMA)
+    with pytest.raises(ProtocolMismatch):
+        Client(json.dumps(text))
+
+
+def test_it_needs_python_and_numpy_only(tmp_path):
+    """In an interpreter that can import the standard library, numpy and this package, every mechanism gives the known answers."""
+    for name in ("numpy", "numpy.libs"):
+        if (source := Path(np.__file__).parents[1] / name).exists():
+            (tmp_path / name).symlink_to(source)
+    (tmp_path / "ldptree").symlink_to(Path(ldptree.__path__[0]))
+    vectors = Path(__file__).parents[2] / "docs" / "client" / "vectors.json"
+    script = f"""
+import sys, json, pathlib
+sys.path.insert(0, {str(tmp_path)!r})
+from ldptree.client import Client
+from ldptree.oracles.words import Words
+import numpy as np
+for vector in json.loads(pathlib.Path({str(vectors)!r}).read_text()):
+    for answer in vector["answers"]:
+        left = iter(int(word, 16) for word in answer["words"])
+        words = Words(lambda n: np.array([next(left) for _ in range(n)], dtype=np.uint64), None, is_seeded=True)
+        report = Client(json.dumps(vector["protocol"]), words=words).report(answer["row"], answer["label"])
+        assert report.payload.hex() == answer["report"], vector["mechanism"]
+        assert Client(json.dumps(vector["protocol"])).report(answer["row"], answer["label"]).payload
+outside = {{name.partition(".")[0] for name in sys.modules}} - set(sys.stdlib_module_names) - {{"ldptree", "numpy"}}
+print(sorted(name for name in outside if not name.startswith(("_", "cython"))))
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-B", "-W", "error", "-c", script],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"PATH": os.environ["PATH"]},
+    )
+    assert (done.stderr, done.stdout) == ("", "[]\n")
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_are_a_report_by_chance(data):
+    with pytest.raises(DataError):
+        Report.from_json(data)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = list(json.loads(protocol_of("grr").to_json()))
+
+
+@given(st.sampled_from(FIELDS), JSON)
+def test_a_protocol_with_any_field_replaced_is_refused_or_the_same(field, value):
+    data = json.loads(protocol_of("grr").to_json())
+    if data[field] == value and type(data[field]) is type(value):
+        return
+    with pytest.raises(ProtocolMismatch):
+        Client(json.dumps(data | {field: value}))

@@ -1,0 +1,240 @@
+"""The ledger adds up what holders spend, asks nobody twice for one question, and refuses what is over the cap."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ldptree.errors import BudgetError
+from ldptree.ledger import Charge, Ledger, Names, Rows
+
+FILE = Rows(source="file", start=0, stop=100)
+
+
+def asks(question, epsilon, who=FILE, **words):
+    return Charge(question=question, epsilon=epsilon, who=who, **words)
+
+
+def rows(start, stop, source="file"):
+    return Rows(source=source, start=start, stop=stop)
+
+
+def test_different_questions_to_the_same_holders_add_up():
+    ledger = Ledger()
+    ledger.spend(asks("one", 1.0))
+    ledger.spend(asks("two", 0.5, rows(50, 150)))
+    assert ledger.spent_by(rows(0, 50)) == 1.0
+    assert ledger.spent_by(rows(49, 51)) == 1.5
+    assert ledger.spent_by(rows(100, 150)) == 0.5
+    assert ledger.spent_by(rows(150, 151)) == 0.0
+    assert ledger.spent_by(rows(0, 50, source="another file")) == 0.0
+
+
+def test_named_holders_are_known_in_whatever_file_they_come():
+    ledger = Ledger()
+    ledger.spend(asks("one", 1.0, Names([7, 3, 9])))
+    ledger.spend(asks("two", 2.0, Names([9, 1])))
+    assert [ledger.spent_by(Names([who])) for who in (3, 9, 1, 5)] == [1.0, 3.0, 2.0, 0.0]
+    assert ledger.spent_by(Names([5, 3, 9])) == 3.0
+
+
+@pytest.mark.parametrize("who", [FILE, Names([1, 2, 3])], ids=["rows", "names"])
+def test_a_question_asked_again_costs_nothing(who):
+    ledger = Ledger(cap=1.0)
+    assert len(ledger.spend(asks("one", 1.0, who))) == 1
+    assert ledger.spend(asks("one", 1.0, who)) == ()
+    assert (ledger.spent_by(who), len(ledger)) == (1.0, 1)
+
+
+def test_of_a_question_asked_before_only_new_holders_are_charged():
+    ledger = Ledger(cap=1.0)
+    ledger.spend(asks("one", 1.0, rows(20, 40)))
+    added = ledger.spend(asks("one", 1.0, rows(0, 100)))
+    assert [(part.who.start, part.who.stop) for part in added] == [(0, 20), (40, 100)]
+    ledger.spend(asks("one", 1.0, Names([2, 4])))
+    (added,) = ledger.spend(asks("one", 1.0, Names([1, 2, 3, 4])))
+    assert added.who.hashes.tolist() == [1, 3]
+    assert (ledger.spent_by(rows(0, 100)), ledger.spent_by(Names([1, 2, 3, 4]))) == (1.0, 1.0)
+
+
+def test_one_question_has_one_epsilon():
+    ledger = Ledger()
+    ledger.spend(asks("one", 1.0))
+    with pytest.raises(BudgetError, match=r"asked at epsilon 2\.0, and before at 1\.0"):
+        ledger.spend(asks("one", 2.0))
+
+
+@pytest.mark.parametrize("who", [FILE, Names([1, 2, 3])], ids=["rows", "names"])
+def test_a_budget_is_not_spent_twice(who):
+    ledger = Ledger(cap=3.0)
+    ledger.spend(asks("one", 2.0, who, about="week one"))
+    with pytest.raises(BudgetError) as refused:
+        ledger.spend(asks("two", 2.0, who, about="week two", where="trips.csv"))
+    assert refused.value.exit_code == 4
+    said = str(refused.value)
+    assert said.startswith("trips.csv: holders would spend epsilon 4 over all, and their lifetime cap is 3: ")
+    assert (
+        "2 is spent already (2 on week one), and week two asks for 2. Nobody was asked. Ask for at most 1"
+        in said
+    )
+    assert (ledger.spent_by(who), len(ledger)) == (2.0, 1)
+    ledger.spend(asks("two", 1.0, who))
+    with pytest.raises(BudgetError, match="Nothing is left"):
+        ledger.spend(asks("three", 1e-6, who))
+
+
+def test_one_holder_over_the_cap_refuses_the_charge_of_all():
+    ledger = Ledger(cap=1.0)
+    ledger.spend([asks("one", 1.0, rows(99, 100)), asks("one", 1.0, Names([8]))])
+    for charges in (
+        asks("two", 1.0, FILE),
+        asks("two", 1.0, Names([7, 8])),
+        [asks("two", 1.0, rows(0, 99)), asks("two", 1.0, Names([8]))],
+    ):
+        with pytest.raises(BudgetError):
+            ledger.spend(charges)
+    assert len(ledger) == 2
+
+
+def test_charges_made_together_add_up_before_they_are_compared_with_the_cap():
+    ledger = Ledger(cap=1.5)
+    with pytest.raises(BudgetError):
+        ledger.spend([asks("one", 1.0), asks("two", 1.0)])
+    assert len(ledger) == 0
+
+
+def test_two_rounds_at_half_the_epsilon_spend_the_whole_of_it():
+    ledger = Ledger(cap=0.7)
+    ledger.spend([asks("protocol, round 1", 0.35), asks("protocol, round 2", 0.35)])
+    assert ledger.largest_spend().epsilon == 0.7
+    with pytest.raises(BudgetError):
+        ledger.spend(asks("protocol, round 3", 0.35))
+
+
+def test_a_first_round_that_leaves_no_room_for_the_second_is_refused_before_both():
+    ledger = Ledger(cap=0.7)
+    second = [asks("protocol, after round 1", 0.35)]
+    assert ledger.spend(asks("protocol, round 1", 0.35), room=second)
+    assert ledger.largest_spend().epsilon == 0.35
+    ledger.spend(asks("protocol, round 2", 0.35))
+    assert ledger.spend(asks("protocol, round 1", 0.35), room=second) == ()  # given again, both are paid for
+    other = Ledger(cap=0.6)
+    with pytest.raises(BudgetError):
+        other.spend(asks("protocol, round 1", 0.35), room=second)
+    assert len(other) == 0
+
+
+@pytest.mark.parametrize(("epsilon", "times"), [(0.1, 3), (0.1, 10), (1 / 3, 3), (0.7, 7), (1e-6, 1000)])
+def test_sums_are_exact(epsilon, times):
+    """In floating point 0.1 three times is more than 0.3."""
+    cap = round(epsilon * times, 9)
+    ledger = Ledger(cap=cap)
+    for number in range(times):
+        ledger.spend(asks(str(number), epsilon))
+    assert ledger.spent_by(FILE) == pytest.approx(cap, abs=1e-9)
+    with pytest.raises(BudgetError):
+        ledger.spend(asks("one more", epsilon))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, -1e-300, math.nan, math.inf, -math.inf, 1e9, True, "1", None])
+def test_what_is_no_positive_finite_number_is_refused(epsilon):
+    ledger = Ledger()
+    with pytest.raises(BudgetError, match="epsilon = "):
+        ledger.spend(asks("one", epsilon))
+    with pytest.raises(BudgetError, match="the lifetime cap = "):
+        Ledger(cap=epsilon) if epsilon is not None else Ledger().hold_to(math.nan)
+    assert len(ledger) == 0
+
+
+def test_the_smallest_amount_is_not_for_nothing():
+    ledger = Ledger()
+    ledger.spend(asks("one", 5e-324))
+    assert ledger.spent_by(FILE) > 0
+
+
+@pytest.mark.parametrize(("start", "stop"), [(5, 5), (6, 5), (-1, 5)])
+def test_a_range_of_nobody_is_refused(start, stop):
+    with pytest.raises(BudgetError, match="not a range"):
+        rows(start, stop)
+
+
+def test_a_cap_can_be_lowered_and_never_raised_or_forgotten():
+    ledger = Ledger()
+    assert ledger.cap is None
+    assert [ledger.hold_to(cap) for cap in (4.0, 5.0, None, 2.0, 3.0)] == [True, False, False, True, False]
+    assert ledger.cap == 2.0
+
+
+def test_a_cap_lowered_below_what_was_spent_lets_nothing_more_be_spent_and_others_spend():
+    ledger = Ledger()
+    ledger.spend(asks("one", 3.0))
+    ledger.hold_to(2.0)
+    with pytest.raises(BudgetError, match="Nothing is left"):
+        ledger.spend(asks("two", 0.1))
+    assert ledger.spend(asks("one", 3.0)) == ()
+    assert ledger.spend(asks("two", 2.0, rows(100, 200)))
+
+
+def test_without_a_cap_everything_is_recorded_and_nothing_refused():
+    ledger = Ledger()
+    for number in range(50):
+        ledger.spend(asks(str(number), 64.0))
+    assert ledger.largest_spend().epsilon == 3200.0
+
+
+def test_the_largest_spend_says_on_what():
+    ledger = Ledger()
+    assert ledger.largest_spend().epsilon == 0.0
+    ledger.spend(asks("one", 1.0, rows(0, 10), about="week one"))
+    ledger.spend(asks("two", 2.0, rows(9, 20), about="week two"))
+    ledger.spend(asks("three", 2.5, Names([4]), about="by name"))
+    largest = ledger.largest_spend()
+    assert (largest.epsilon, largest.on) == (3.0, (("week one", 1.0), ("week two", 2.0)))
+    ledger.spend(asks("four", 1.0, Names([4, 5]), about="again"))
+    assert ledger.largest_spend().on == (("by name", 2.5), ("again", 1.0))
+    assert ledger.spent_on(rows(15, 16)) == (("week two", 2.0),)
+
+
+def test_a_ledger_can_be_read():
+    ledger = Ledger(cap=4.0)
+    ledger.spend([asks("one", 1.0, about="week one"), asks("two", 0.5, Names(range(1000)))])
+    assert repr(ledger).splitlines() == [
+        "Ledger: 1 spent, at most 4",
+        "  1 each of 100 on week one",
+        "  0.5 each of 1,000 on two",
+    ]
+
+
+def test_the_sums_are_those_of_counting_one_by_one():
+    """Against a plain dictionary, over many random charges; the seed is fixed."""
+    rng = np.random.default_rng(3)
+    ledger, counted = Ledger(cap=12.0), {}
+    for _ in range(200):
+        question, source = f"q{rng.integers(15)}", f"f{rng.integers(2)}"
+        if rng.random() < 0.5:
+            start, stop = sorted(rng.choice(30, 2, replace=False).tolist())
+            who, holders = rows(start, stop, source), [(source, row) for row in range(start, stop)]
+        else:
+            names = rng.choice(25, rng.integers(1, 9), replace=False).tolist()
+            who, holders = Names(names), names
+        epsilon = 1.0 + int(question[1:]) % 3
+        new = [h for h in holders if question not in counted.get(h, {})]
+        is_over = any(sum(counted.get(h, {}).values()) + epsilon > 12.0 for h in new)
+        if is_over:
+            with pytest.raises(BudgetError):
+                ledger.spend(asks(question, epsilon, who))
+            continue
+        ledger.spend(asks(question, epsilon, who))
+        for holder in new:
+            counted.setdefault(holder, {})[question] = epsilon
+    for holder, questions in counted.items():
+        one = (
+            Rows(source=holder[0], start=holder[1], stop=holder[1] + 1)
+            if isinstance(holder, tuple)
+            else Names([holder])
+        )
+        assert ledger.spent_by(one) == sum(questions.values())
+        assert len(ledger.spent_on(one)) == len(questions)
+    assert ledger.largest_spend().epsilon == max(sum(q.values()) for q in counted.values())

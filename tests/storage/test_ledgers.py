@@ -1,0 +1,228 @@
+"""What was spent is on disk before anybody answers, whatever ends the process, and two at once cannot spend it twice."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from ldptree.errors import ArtifactCorrupt, BudgetError
+from ldptree.ledger import Charge, Names, Rows
+from storage import ledgers
+from storage.ledgers import Account
+from storage.store import Store
+
+EVERYBODY = Rows(source="file", start=0, stop=3_300_000)
+
+
+def asks(question, epsilon=1.0, who=EVERYBODY):
+    return Charge(question=question, epsilon=epsilon, who=who, about=question)
+
+
+@pytest.fixture
+def account(store):
+    return Account(store, None)
+
+
+def files(account):
+    return sorted(path for path in account._folder.iterdir() if path.suffix == ".charge")
+
+
+def test_what_was_spent_is_known_to_the_next_process(store, account):
+    account.charge([asks("one"), asks("two", 0.5, Names([2**64 - 1, 0, 7]))], cap=2.0)
+    later = Account(Store(store.root), None).read()
+    assert later.cap == 2.0
+    assert [(e.question, e.epsilon, e.about) for e in later.entries] == [
+        ("one", 1.0, "one"),
+        ("two", 0.5, "two"),
+    ]
+    assert later.entries[0].who == EVERYBODY
+    assert later.entries[1].who.hashes.tolist() == [0, 7, 2**64 - 1]
+
+
+def test_a_budget_spent_by_an_earlier_run_is_refused_to_a_later_one(account):
+    account.charge([asks("one", 2.0)], cap=3.0)
+    with pytest.raises(BudgetError, match="2 is spent already"):
+        account.charge([asks("two", 2.0)], cap=3.0)
+    assert account.read().spent_by(EVERYBODY) == 2.0
+
+
+def test_a_retry_writes_nothing(account):
+    account.charge([asks("one")], cap=None)
+    before = {path: path.read_bytes() for path in files(account)}
+    assert len(account.charge([asks("one")], cap=None)) == 1
+    assert {path: path.read_bytes() for path in files(account)} == before
+
+
+def test_looking_writes_nothing(store, account):
+    assert len(account.read()) == 0
+    assert account.foresee([asks("one")], cap=1.0).spent_by(EVERYBODY) == 1.0
+    assert not (store.zone("holders") / "ledger").exists()
+
+
+def test_the_smallest_cap_ever_stated_holds_for_runs_that_state_a_larger_one_or_none(account):
+    account.charge([asks("one")], cap=2.0)
+    account.charge([asks("one")], cap=1.5)
+    for cap in (None, 9.0):
+        with pytest.raises(BudgetError, match=r"their lifetime cap is 1\.5"):
+            account.charge([asks("two")], cap=cap)
+    assert account.read().cap == 1.5
+
+
+def test_a_cap_stated_by_a_refused_run_holds(account):
+    account.charge([asks("one")], cap=None)
+    with pytest.raises(BudgetError):
+        account.charge([asks("two")], cap=1.0)
+    assert account.read().cap == 1.0
+    assert len(account.read()) == 1
+
+
+def test_seeded_simulations_and_releases_have_accounts_of_their_own(store):
+    accounts = [Account(store, seed) for seed in (None, 0, 11)]
+    for account in accounts:
+        account.charge([asks("one")], cap=1.0)
+        with pytest.raises(BudgetError):
+            account.charge([asks("two")], cap=None)
+    assert [len(account.read()) for account in accounts] == [1, 1, 1]
+
+
+def test_millions_of_rows_cost_one_entry(account):
+    account.charge([asks("one")], cap=1.0)
+    (path,) = files(account)
+    assert path.stat().st_size < 1000
+
+
+def test_named_holders_cost_eight_bytes_each(account):
+    account.charge([asks("one", who=Names(range(100_000)))], cap=1.0)
+    assert files(account)[0].stat().st_size < 801_000
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from ldptree.ledger import Charge, Rows
+from storage import store as module
+from storage.ledgers import Account
+from storage.store import Store
+
+at, work = sys.argv[1:]
+real_fsync, real_link = module.fsync, Path.hardlink_to
+die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+if at == "half written":
+    Path.write_bytes = lambda self, data: (open(self, "wb").write(data[: len(data) // 2]), die())
+elif at == "before it has its number":
+    Path.hardlink_to = die
+elif at == "just after it has its number":
+    Path.hardlink_to = lambda self, target: (real_link(self, target), die())
+who = Rows(source="file", start=0, stop=10)
+Account(Store(work), None).charge([Charge(question="one", epsilon=1.0, who=who)], 1.0)
+die()
+"""
+
+
+def killed(at, work):
+    code = subprocess.run([sys.executable, "-c", KILLED, at, str(work)], check=False).returncode
+    assert code == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("at", "cap"),
+    [
+        ("half written", None),
+        ("before it has its number", None),
+        ("just after it has its number", 1.0),
+        ("after", 1.0),
+    ],
+)
+def test_a_killed_charge_is_there_whole_or_not_at_all_and_is_never_paid_twice(store, account, at, cap):
+    killed(at, store.root)
+    assert account.read().cap == cap
+    who = Rows(source="file", start=0, stop=10)
+    again = account.charge([asks("one", who=who)], cap=1.0)
+    assert (again.spent_by(who), len(again)) == (1.0, 1)
+    with pytest.raises(BudgetError):
+        account.charge([asks("two", who=who)], cap=None)
+
+
+def test_what_is_charged_and_never_answered_is_spent(store, account):
+    killed("after", store.root)
+    with pytest.raises(BudgetError, match="1 is spent already"):
+        account.charge([asks("another question", who=Rows(source="file", start=0, stop=10))], cap=1.0)
+
+
+def test_a_charge_is_on_disk_before_it_is_said_to_be(account, monkeypatch):
+    """The content is flushed before it has its number, and the number before `charge` returns."""
+    done = []
+    real_fsync, real_link = ledgers.fsync, os.link
+    monkeypatch.setattr("storage.store.fsync", lambda path: (done.append(path.suffix), real_fsync(path)))
+    monkeypatch.setattr(os, "link", lambda *a, **k: (done.append("numbered"), real_link(*a, **k)))
+    account.charge([asks("one")], cap=None)
+    assert done == ["", "numbered", ""]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "missing", "emptied"])
+def test_a_damaged_ledger_lets_nobody_be_asked(account, damage):
+    for question in ("one", "two"):
+        account.charge([asks(question)], cap=None)
+    path = files(account)[0]
+    content = path.read_bytes()
+    changed = {"cut": content[:-9], "flipped": content.replace(b"1.0", b"0.1"), "emptied": b""}
+    path.unlink() if damage == "missing" else path.write_bytes(changed[damage])
+    with pytest.raises(
+        ArtifactCorrupt, match=r"00000001\.charge: (damaged|missing)\. .* Restore it from a copy"
+    ):
+        account.charge([asks("three")], cap=None)
+
+
+RACING = 6
+
+
+def _spend(work, number, gate, won, lockless):
+    if lockless:
+        ledgers.fcntl.flock = lambda *_: None
+    account = Account(Store(work), None)
+    gate.wait()
+    try:
+        account.charge([asks(f"question {number}")], cap=None)
+        won.put(number)
+    except BudgetError:
+        won.put(None)
+
+
+@pytest.mark.parametrize("lockless", [False, True], ids=["locked", "where locks do nothing"])
+def test_of_processes_that_charge_at_once_one_spends_the_last_of_the_budget(store, account, lockless):
+    account.charge([asks("earlier", 1.0)], cap=2.5)
+    context = multiprocessing.get_context("spawn")
+    gate, won = context.Barrier(RACING), context.Queue()
+    racers = [
+        context.Process(target=_spend, args=(store.root, number, gate, won, lockless))
+        for number in range(RACING)
+    ]
+    for racer in racers:
+        racer.start()
+    results = [won.get(timeout=100) for _ in racers]
+    for racer in racers:
+        racer.join()
+    winners = [number for number in results if number is not None]
+    assert len(winners) == 1
+    assert [e.question for e in account.read().entries] == ["earlier", f"question {winners[0]}"]
+
+
+def test_two_processes_that_ask_the_same_question_pay_once(store, account):
+    work = textwrap.dedent("""
+        import sys
+        from ldptree.ledger import Charge, Rows
+        from storage.ledgers import Account
+        from storage.store import Store
+        who = Rows(source="file", start=0, stop=10)
+        Account(Store(sys.argv[1]), None).charge([Charge(question="one", epsilon=1.0, who=who)], 1.0)
+    """)
+    both = [subprocess.Popen([sys.executable, "-c", work, str(store.root)]) for _ in range(2)]
+    assert [process.wait() for process in both] == [0, 0]
+    assert account.read().spent_by(Rows(source="file", start=0, stop=10)) == 1.0
+    assert len(account.read()) == 1

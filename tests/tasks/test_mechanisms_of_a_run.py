@@ -1,0 +1,98 @@
+"""Every mechanism, partition and rule in the pipeline: a whole run's steps, and what its page says was sent."""
+
+from __future__ import annotations
+
+import pytest
+from chain import Chain, rides, rides_config
+
+from ldptree.errors import ConfigError
+from ldptree.mechanisms import CHOICES
+from storage.store import Store
+from tasks.page import privacy
+from tasks.page.finding import tiles
+from tasks.prune import read_model
+from tasks.report import read_facts
+from tasks.scale import read_protocol
+
+SENT = {
+    "grr": "replaced by one of the others",
+    "oue": "bits, each tossed at random",
+    "sue": "bits, each tossed at random",
+    "ss": "as a set of",
+    "olh": "a hash function drawn at random",
+    "discrete_laplace": "whole numbers",
+    "randomized_response": "and a label apart",
+    "laplace": "a simulation device",
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Changes of the configuration to a run on 900 rides, 600 of them private."""
+
+    def run(**changes):
+        path = rides(tmp_path / "rides.csv", 900, 1)
+        return Chain(Store(tmp_path / "work"), rides_config(path, **changes))
+
+    return run
+
+
+@pytest.mark.parametrize("form", ["reports", "totals"])
+@pytest.mark.parametrize("mechanism", CHOICES[1:])
+def test_every_mechanism_runs_from_rows_to_a_page_that_says_what_was_sent(run, mechanism, form):
+    limit = {"reports": 2**31, "totals": 0}[form]
+    chain = run(privacy={"epsilon": 4.0, "mechanism": mechanism, "max_report_bytes": limit})
+    facts = read_facts(chain.store, chain.page["page"])
+    model = read_model(chain.store, chain.model["model"])
+    assert model.mechanism.split()[-1] == mechanism
+    assert (facts.oracle or facts.mechanism, facts.form) == (mechanism, form)
+    assert facts.epsilon_exact <= facts.epsilon == facts.epsilon_spent == 4.0
+    said = " ".join(sentence for answer in privacy.answers(facts) for sentence in answer.sentences)
+    assert SENT[mechanism] in said
+    assert "inf" not in said.split()
+    assert mechanism.replace("_", " ") in tiles(facts)[-1].label
+
+
+def test_a_real_holder_is_never_asked_for_laplace(run):
+    with pytest.raises(ConfigError, match="use discrete_laplace"):
+        run(privacy={"mechanism": "laplace"}, simulation={"noise_seed": None})
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"partition": "max-edge"},
+        {"partition": "random-edge"},
+        {"lam": 0},
+        {"lam": float("inf")},
+        {"lam": "auto", "prune": "none", "rule": "ratio"},
+        {"prune": "variance"},
+        {"prune": "paper", "paper": {"termination": False}},
+        {"prune": "paper", "paper": {"termination": False, "stop_at_public": True, "stop_empty": False}},
+    ],
+)
+def test_every_variant_of_the_paper_runs(run, model):
+    chain = run(model=model)
+    protocol = read_protocol(chain.store, chain.protocol)
+    assert read_model(chain.store, chain.model["model"]).prune == model.get("prune", "smooth")
+    assert protocol.epsilon == chain.config.privacy.epsilon
+    assert chain.page
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ({"rule": "ratio"}, "model.rule: .*fixed lam"),
+        ({"rule": "ratio", "lam": "auto"}, "model.rule"),
+        ({"paper": {"terminate": True}}, r"model\.paper\.terminate: unknown key; did you mean termination"),
+        ({"prune": "papers"}, "model.prune"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_told_at_once(run, model, said):
+    with pytest.raises(ConfigError, match=said):
+        run(model=model)
+
+
+def test_a_campaign_asks_once(run):
+    with pytest.raises(ConfigError, match=r"model\.paper\.termination: a campaign asks each holder once"):
+        run(model={"prune": "paper"}, campaign={"name": "rides"})

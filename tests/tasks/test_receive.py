@@ -1,0 +1,234 @@
+"""Reports from anywhere: what answers the protocol is added up, everything else is counted and never added."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from chain import example_protocol, publish, shards_of
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from flows.cli import app
+from ldptree.client import Client, Report
+from ldptree.errors import ConfigError, DataError, ProtocolMismatch
+from ldptree.mechanisms import CHOICES
+from storage.report_files import Block
+from storage.store import Store
+from tasks.perturb import perturb
+from tasks.receive import (
+    CONFLICTING,
+    IMPOSSIBLE,
+    OTHER_PROTOCOL,
+    OTHER_ROUND,
+    SEEN,
+    UNREADABLE,
+    WRONG_LENGTH,
+    Received,
+    described,
+    receive,
+    write,
+)
+
+NAMES = [name for name in CHOICES[1:] if name != "laplace"]
+
+
+def lines_of(protocol, n=40, first=0):
+    """Reports of n clients, each with a device of its own, and their values."""
+    rows = [((i % 9, 0.5), ("no", "yes", "?")[i % 3]) for i in range(first, first + n)]
+    return [Client(protocol).report(x, y).to_json() for x, y in rows]
+
+
+@pytest.fixture
+def room(tmp_path):
+    """A protocol's file and a folder for reports."""
+
+    def made(protocol):
+        (tmp_path / "protocol.json").write_text(protocol.to_json())
+        (tmp_path / "reports" / "deep").mkdir(parents=True, exist_ok=True)
+        return tmp_path / "protocol.json", tmp_path / "reports"
+
+    return made
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_clients_and_the_pipeline_meet_in_one_total(room, tmp_path, name):
+    protocol = example_protocol(name)
+    path, folder = room(protocol)
+    lines = lines_of(protocol)
+    (folder / "one.jsonl").write_text("\n".join(lines[:30]) + "\n\n")
+    (folder / "deep" / "two.jsonl").write_text("\n".join(lines[30:]))
+    store = Store(tmp_path / "work")
+    shard = {"x": [1.0, 7.0] * 25, "y": [0.0] * 50, "label": ["no", "yes"] * 25}
+    record = perturb.fn(
+        store,
+        protocol=publish(store, protocol),
+        shard=shards_of(store, shard)[0],
+        round_number=1,
+        form="reports",
+        noise_seed=1,
+        campaign=None,
+    )
+    (written,) = store.files(record["reports"])
+    shutil.copy(written, folder / "shard.parquet")
+    received = receive(path, folder)
+    assert (received.accepted, +received.rejected) == (90, {})
+    mechanism = protocol.mechanism
+    payloads = [np.frombuffer(Report.from_json(line).payload, np.uint8) for line in lines]
+    by_clients = mechanism.aggregate(mechanism.unpack(np.stack(payloads)))
+    table = pq.read_table(written).column(0)
+    packed = (
+        table.to_numpy()
+        if table.type == pa.uint32()
+        else mechanism.unpack(np.frombuffer(b"".join(table.to_pylist()), np.uint8).reshape(50, -1))
+    )
+    np.testing.assert_array_equal(received.raw, by_clients + mechanism.aggregate(packed))
+    assert received.totals().n_private == 90
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_kind_of_wrong_report_is_counted_and_none_is_added(name):
+    protocol = example_protocol(name)
+    good = [Report.from_json(line) for line in lines_of(protocol, 5)]
+    size = protocol.mechanism.report_bytes
+    impossible = {
+        "grr": (5).to_bytes(4, "little"),
+        "oue": b"\xff",
+        "sue": b"\x20",
+        "ss": b"\x1f",
+        "olh": b"\xff" * 16,
+        "discrete_laplace": b"\xff\xff\xff\x7f" * 4,
+        "randomized_response": b"\xff" * size,
+    }[name]
+
+    def block(report=good[0], **changes):
+        stated = {
+            "protocol": report.protocol,
+            "round": report.round,
+            "ids": [report.id],
+            "payloads": [report.payload],
+        }
+        return Block(**(stated | changes))
+
+    received = Received.under(protocol)
+    received.add(
+        [
+            Block(unreadable=3),
+            *(block(report) for report in good),
+            block(good[1]),
+            block(
+                good[2],
+                payloads=[bytes(size)] if good[2].payload != bytes(size) else [bytes([1]) + bytes(size - 1)],
+            ),
+            block(protocol="0" * 64),
+            block(round=2),
+            block(ids=["a" * 32], payloads=[b""]),
+            block(ids=["b" * 32], payloads=[good[0].payload + b"\0"]),
+            block(ids=["c" * 32], payloads=[impossible]),
+        ]
+    )
+    alone = Received.under(protocol)
+    alone.add([block(report) for report in good])
+    np.testing.assert_array_equal(received.raw, alone.raw)
+    assert received.accepted == 5
+    zeros_are_valid = protocol.mechanism.is_valid(protocol.mechanism.unpack(np.zeros((1, size), np.uint8)))[0]
+    assert received.rejected == {
+        UNREADABLE: 3,
+        SEEN: 1,
+        OTHER_PROTOCOL: 1,
+        OTHER_ROUND: 1,
+        WRONG_LENGTH: 2,
+        IMPOSSIBLE: 1 + (not zeros_are_valid),
+    } | ({CONFLICTING: 1} if zeros_are_valid else {})
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(payload=st.binary(max_size=24), filler=st.integers(0, 255))
+def test_random_bytes_are_rejected_or_change_totals_by_one_valid_report(name, payload, filler):
+    """Whatever arrives, the sums are those that as many valid reports can have."""
+    protocol = example_protocol(name)
+    size = protocol.mechanism.report_bytes
+    fitting = (payload + bytes([filler]) * size)[:size]
+    received = Received.under(protocol)
+    for i, each in enumerate((payload, fitting)):
+        received.add([Block(protocol=protocol.digest, round=1, ids=[f"{i:032x}"], payloads=[each])])
+    assert received.accepted + received.rejected.total() == 2
+    assert protocol.mechanism.can_be_sum(received.raw, received.accepted)
+    if not received.accepted:
+        assert not received.raw.any()
+
+
+@given(data=st.lists(st.binary(max_size=60), max_size=5))
+def test_random_files_are_counted_and_nothing_stops(tmp_path_factory, data):
+    protocol = example_protocol("oue")
+    folder = tmp_path_factory.mktemp("reports")
+    line = lines_of(protocol, 1)[0]
+    (folder / "a.jsonl").write_bytes(b"\n".join([*data, line.encode()]))
+    (folder / "b.parquet").write_bytes(b"".join(data))
+    (folder / "protocol.json").write_text(protocol.to_json())
+    received = receive(folder / "protocol.json", folder)
+    assert received.accepted == 1
+    assert received.rejected[UNREADABLE] >= 1
+
+
+def test_a_shard_of_another_protocol_or_met_twice_is_counted(room):
+    protocol = example_protocol("grr")
+    path, folder = room(protocol)
+    meta = {"protocol": protocol.digest, "round": "1", "form": "reports", "holders": "3"}
+    table = pa.table({"value": pa.array([0, 4, None, 5], pa.uint32())})
+    pq.write_table(table.replace_schema_metadata(meta), folder / "a.parquet")
+    shutil.copy(folder / "a.parquet", folder / "b.parquet")
+    pq.write_table(table.replace_schema_metadata(meta | {"protocol": "0" * 64}), folder / "c.parquet")
+    pq.write_table(table.replace_schema_metadata(meta | {"form": "totals"}), folder / "d.parquet")
+    pq.write_table(pa.table({"value": ["x"]}).replace_schema_metadata(meta), folder / "e.parquet")
+    received = receive(path, folder)
+    assert received.accepted == 2
+    assert +received.rejected == {UNREADABLE: 1 + 1 + 1 + 4 + 1, IMPOSSIBLE: 1, SEEN: 3, OTHER_PROTOCOL: 3}
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["aggregate", *map(str, words)])
+
+
+def test_the_command_prints_totals_or_one_json_object_and_writes_what_the_pipeline_writes(room, tmp_path):
+    protocol = example_protocol("oue")
+    path, folder = room(protocol)
+    (folder / "r.jsonl").write_text("\n".join([*lines_of(protocol), "rubbish"]))
+    shown = run("--protocol", path, "--reports", folder)
+    assert shown.exit_code == 0
+    assert "x <= 4: no " in shown.stdout
+    assert "40 reports accepted; rejected: 1 not a report" in shown.stderr
+    out = tmp_path / "totals"
+    done = run("--protocol", path, "--reports", folder, "--json", "--out", out)
+    found = json.loads(done.stdout)
+    assert (found["accepted"], found["rejected"], found["mechanism"]) == (40, {UNREADABLE: 1}, "joint oue")
+    assert sorted(p.name for p in out.iterdir()) == ["cells.parquet", "raw.parquet", "totals.parquet"]
+    assert pq.read_table(out / "totals.parquet").num_rows == 4
+    assert found["cells"][0]["totals"].keys() == {"no", "yes"}
+
+
+def test_what_cannot_be_read_is_told_and_nothing_is_written(room, tmp_path):
+    protocol = example_protocol("oue")
+    path, folder = room(protocol)
+    with pytest.raises(ConfigError, match="no such folder"):
+        receive(path, tmp_path / "nowhere")
+    with pytest.raises(ConfigError, match="holds no file of reports"):
+        receive(path, folder)
+    (folder / "r.jsonl").write_text("rubbish\n")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        receive(tmp_path / "p.json", folder)
+    received = receive(path, folder)
+    with pytest.raises(DataError, match=r"no report was accepted .*1 not a report"):
+        described(received)
+    with pytest.raises(DataError):
+        write(received, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    path.write_text("{}")
+    with pytest.raises(ProtocolMismatch, match=r"protocol\.json: protocol: version"):
+        receive(path, folder)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ProtocolMismatch, match="no text"):
+        receive(path, folder)
