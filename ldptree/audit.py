@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.discrete_laplace import UNIT, DiscreteLaplace
 from ldptree.mechanisms.joint import Joint
-from ldptree.mechanisms.randomized_response import RandomizedResponse
 from ldptree.oracles import Influence, Words
 from ldptree.oracles.coins import log_up
 
@@ -221,32 +220,18 @@ def _inner(subject: Audited) -> Any:
 def _effort(subject: Audited) -> int | None:
     """How many probabilities an enumeration goes through; None where there can be none."""
     match _inner(subject):
-        case RandomizedResponse() as response:
-            return int(response.bits.law_size * response.label.law_size * response.k)
         case DiscreteLaplace() as noise:
             return int(noise.k**2)
         case inner:
             return int(inner.law_size * inner.k) if hasattr(inner, "law") else None
 
 
-def _law(subject: Any, value: int) -> dict[bytes, Fraction]:
-    if not isinstance(subject, RandomizedResponse):
-        law: dict[bytes, Fraction] = subject.law(value)
-        return law
-    cell, label = divmod(value, subject.n_classes)
-    labels = range(subject.n_classes) if cell == subject.n_cells else (label,)
-    sent = [subject.label.law(one) for one in labels]
-    of_label = {output: sum(one[output] for one in sent) / len(sent) for output in sent[0]}
-    of_bits = subject.bits.law(cell)
-    return {a + b: Fraction(p * q) for a, p in of_label.items() for b, q in of_bits.items()}
-
-
 def _by_enumeration(subject: Any) -> float:
     """The logarithm of the largest P(output | x) / P(output | x'), rounded up; in rational numbers."""
-    highest = _law(subject, 0)
+    highest: dict[bytes, Fraction] = subject.law(0)
     lowest = dict(highest)
     for value in range(1, subject.k):
-        law = _law(subject, value)
+        law = subject.law(value)
         if law.keys() != highest.keys():
             return math.inf
         for output, chance in law.items():

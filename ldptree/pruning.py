@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.tree_gaussian import fit_innovations, posterior
+from ldptree.tree_prunings import average
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +34,13 @@ ROOT_VARIANCE = 0.05
 START_VARIANCE = 0.02
 ROUNDS = 15
 FLOOR = 1e-5
+
+SPREADS = (0.01, 0.03, 0.06, 0.1)
+"""Prior variances of a whole node's margin; equally likely."""
+SPLIT = 0.8
+"""Prior probability that a node is parted (.5 loses up to .03 to it at the automatic depth, .95 what a deep tree needs)."""
+NATS_FOR_NEAR = 2.0
+"""What the first model of `smooth` is ahead of the second by, in log likelihood, before any report."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,12 +64,18 @@ def none(_: Evidence, weighted: Weighted) -> Pruned:
 
 
 def smooth(evidence: Evidence, weighted: Weighted) -> Pruned:
-    """Soft pruning: theta is a Gaussian process on the tree, observed in the cells with their variances.
+    """Soft pruning: two models of how theta varies over the tree, averaged by their likelihoods.
 
-    One innovation variance per depth, fitted by EM to the cells (root 0.05, start 0.02, 15 rounds, floor
-    1e-5). Depths at which the totals show nothing but noise get a small variance and their cells fall back
-    to the parent, which makes a too deep tree nearly harmless: at depth 8 on the LPCT synthetic pair (gamma
-    0.5, eps 2, 16 runs) accuracy goes from 0.565 to 0.660.
+    1. A child lies near its parent: a Gaussian process on the tree, one innovation variance per depth, fitted by EM to
+       the cells (root 0.05, start 0.02, 15 rounds, floor 1e-5). Depths at which the totals show nothing but noise get a
+       small variance and their cells fall back to the parent, which makes a too deep tree nearly harmless: at depth 8 on
+       the LPCT synthetic pair (gamma 0.5, eps 2, 16 runs) accuracy goes from 0.565 to 0.660.
+    2. Cells are alike below some nodes, and apart from there on: all prunings averaged (`tree_prunings`). It is the one
+       for sharp borders and for children of opposite sign, which the first draws together.
+
+    The second model alone loses up to .013 where margins lean one way (white wine); the average, with 2 nats for the
+    first, loses nowhere more than .001 to the first alone and gains .004 at eps 8 and .01 on a tree that is too deep
+    (LPCT synthetic pairs, 40 runs).
     """
     observed = np.full(weighted.theta.size, np.nan)
     variance = np.full(weighted.theta.size, np.inf)
@@ -76,8 +90,24 @@ def smooth(evidence: Evidence, weighted: Weighted) -> Pruned:
         rounds=ROUNDS,
         floor=FLOOR,
     )
-    believed = posterior(evidence.levels, observed, variance, innovation)
-    return Pruned(theta=believed.mean, variance=believed.variance, decided_at=np.arange(believed.mean.size))
+    near = posterior(evidence.levels, observed, variance, innovation)
+    alike = [
+        average(evidence.levels, observed, variance, evidence.private_mass, spread=spread, split=SPLIT)
+        for spread in SPREADS
+    ]
+    log_odds = np.array(
+        [near.log_likelihood + NATS_FOR_NEAR, *(a.log_likelihood - math.log(len(alike)) for a in alike)]
+    )
+    weights = np.exp(log_odds - log_odds.max())
+    weights /= weights.sum()
+    means = np.stack([near.mean, *(a.mean for a in alike)])
+    squares = np.stack([near.variance, *(a.variance for a in alike)]) + means**2
+    theta = weights @ means
+    return Pruned(
+        theta=theta,
+        variance=np.maximum(weights @ squares - theta**2, 0.0),
+        decided_at=np.arange(theta.size),
+    )
 
 
 def variance(evidence: Evidence, weighted: Weighted, bound: float = BOUND) -> Pruned:

@@ -119,6 +119,20 @@ class RandomizedResponse(Mechanism):
         labels = self.label.unpack(np.ascontiguousarray(reports[:, :4]))
         return self.label.is_valid(labels) & self.bits.is_valid(np.ascontiguousarray(reports[:, 4:]))
 
+    @property
+    def law_size(self) -> int:
+        """Bits and labels."""
+        return self.bits.law_size * self.label.law_size
+
+    def law(self, value: int) -> dict[bytes, Fraction]:
+        """P(packed report | value) for every report, from the integers in use: for few cells."""
+        cell, label = divmod(value, self.n_classes)
+        labels = range(self.n_classes) if cell == self.n_cells else (label,)
+        sent = [self.label.law(one) for one in labels]
+        of_label = {output: sum(one[output] for one in sent) / len(sent) for output in sent[0]}
+        of_bits = self.bits.law(cell)
+        return {a + b: Fraction(p * q) for a, p in of_label.items() for b, q in of_bits.items()}
+
     def aggregate(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         """How many reports have bit j and label c, int64 [(L + 1) C], then how many have label c, [C]."""
         reports = self.unpack(np.asarray(reports))
