@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -146,11 +147,11 @@ def start_ui(work: Path, port: int, on_ready: Callable[[], object]) -> int:
             raise ConfigError(f"port {port} is taken. Name another one with --port.")
     url = f"http://127.0.0.1:{port}/api"
     settings: Mapping[str, str] = os.environ | environment(work) | {"PREFECT_SERVER_UI_API_URL": url}
-    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    command = [sys.executable, "-m", "flows.server", "--ui", str(port)]
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended politely either way
     with address_stated(work, url):
         process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            command, env=dict(settings), stdout=subprocess.DEVNULL
+            command, env=dict(settings), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
         )
         try:
             while process.poll() is None and not _answers(url, seconds=1):
@@ -204,12 +205,24 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _serve(port: int) -> None:
-    def end_with_parent() -> None:
+def _end_with_parent() -> None:
+    """End this process when its parent does, even one that was killed: nothing else ever closes the pipe between them."""
+
+    def watch() -> None:
         sys.stdin.buffer.read()
         os._exit(0)
 
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _serve_ui(port: int) -> None:
+    _end_with_parent()
+    sys.argv = ["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    runpy.run_module("prefect", run_name="__main__")
+
+
+def _serve(port: int) -> None:
+    _end_with_parent()
     import uvicorn
 
     uvicorn.run(
@@ -223,4 +236,7 @@ def _serve(port: int) -> None:
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]))
+    if sys.argv[1] == "--ui":
+        _serve_ui(int(sys.argv[2]))
+    else:
+        _serve(int(sys.argv[1]))

@@ -19,6 +19,7 @@ from ldptree.weighting import (
     automatic_lam,
     cell_masses,
     gather,
+    public_shares,
     weigh,
 )
 
@@ -144,6 +145,20 @@ def test_masses_are_positive_and_follow_the_counts_only_as_far_as_they_are_sure(
     unsure = cell_masses(truth + rng.normal(0, 1e4, 64), noise, public, n)
     assert np.all(unsure >= 1)
     assert np.std(unsure) < 0.6 * np.std(truth + rng.normal(0, 1e4, 64))
+
+
+def test_an_empty_cell_is_a_sign_of_few_people_only_where_public_rows_are_many() -> None:
+    rng = np.random.default_rng(1)
+    few = public_shares(rng.multinomial(50, np.full(256, 1 / 256)).astype(float))
+    assert few.min() > 0.6 / 256
+    uneven = rng.dirichlet(np.full(64, 0.3))
+    counts = rng.multinomial(20_000, uneven).astype(float)
+    np.testing.assert_allclose(public_shares(counts), counts / 20_000, atol=0.001)
+    np.testing.assert_allclose(public_shares(np.zeros(8)), 1 / 8)
+    for counts in (np.array([7.0]), np.array([0.0, 3e6]), rng.integers(0, 9, 40).astype(float)):
+        shares = public_shares(counts)
+        assert shares.min() > 0
+        assert shares.sum() == pytest.approx(1.0)
 
 
 def test_the_automatic_lam_is_the_inverse_variance_weight() -> None:
