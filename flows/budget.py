@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,20 +37,28 @@ def charge(
     store: Store, config: RunConfig, raw: Manifest, held: Record, protocol: Manifest, form: str
 ) -> Spent:
     """Charge every holder whom a run asks, or nobody. The same run again costs nothing more. Raises BudgetError."""
-    with kept_in_zone(store, "ledger", "holders"):
-        asked = charges(store, config, raw, held, protocol, form)
-        room = _rest(config, asked)
-        return _told(_account(store, config).charge(asked, config.privacy.lifetime_epsilon, room))
+    return _spent(_account(store, config).charge, store, config, raw, held, protocol, form)
 
 
 def foresee(
     store: Store, config: RunConfig, raw: Manifest, held: Record, protocol: Manifest | None, form: str
 ) -> Spent:
     """What `charge` would return. Writes nothing. Raises as it does. A protocol not known yet (None) is taken for a new one."""
+    return _spent(_account(store, config).foresee, store, config, raw, held, protocol, form)
+
+
+def _spent(
+    spend: Callable[[Sequence[Charge], float | None, Sequence[Charge]], Ledger],
+    store: Store,
+    config: RunConfig,
+    raw: Manifest,
+    held: Record,
+    protocol: Manifest | None,
+    form: str,
+) -> Spent:
     with kept_in_zone(store, "ledger", "holders"):
         asked = charges(store, config, raw, held, protocol, form)
-        room = _rest(config, asked)
-        return _told(_account(store, config).foresee(asked, config.privacy.lifetime_epsilon, room))
+        return _told(spend(asked, config.privacy.lifetime_epsilon, _rest(config, asked)))
 
 
 def charges(

@@ -163,9 +163,13 @@ def terminate(terms: Terms, protocol: Manifest, totals: Record, scaled: Record) 
 def fitting(terms: Terms, number: int) -> Call:
     """How totals become a model; after Algorithm 2's second query as it says: private totals alone, undivided."""
     model = terms.config.model
-    if number > 1:
-        return {"lam": 0.0, "prune": "none", "rule": "ratio", "paper": None}
-    return {"lam": model.lam, "prune": model.prune, "rule": model.rule, "paper": model.algorithm_2}
+    return {
+        "lam": model.lam,
+        "prune": model.prune,
+        "rule": model.rule,
+        "paper": model.algorithm_2,
+        "is_second_query": number > 1,
+    }
 
 
 def prune(terms: Terms, protocol: Manifest, totals: Record, scaled: Record, number: int = 1) -> Call:

@@ -96,7 +96,7 @@ def summary_of(
         "n_features": facts.n_features,
         "cells": facts.n_cells,
         "depth": facts.depth,
-        "lam": config.model.lam,
+        "lam": config.model.weighting,
         "metrics": facts.ours.metrics if facts.ours else {},
         "baselines": {score.key: score.metrics for score in facts.baselines},
         "steps": steps,

@@ -7,6 +7,7 @@ Runs nothing and writes nothing.
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,21 +23,12 @@ from ldptree.errors import BudgetError
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.store import Store
-from tasks import (  # noqa: F401 - each registers its step
-    aggregate,
-    evaluate,
-    ingest,
-    partition,
-    perturb,
-    prune,
-    report,
-    scale,
-    source,
-    split,
-    validate,
-)
+from tasks import source
 from tasks.checkpoint import REGISTERED, Step
 from tasks.timeline import STEPS
+
+for _name in STEPS:
+    importlib.import_module(f"tasks.{_name}")  # registers the step
 
 
 class Later(Exception):  # noqa: N818 - not an error: what a step above has yet to make

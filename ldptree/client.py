@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import fcntl
 import json
 import math
 import os
 import re
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -30,6 +32,8 @@ from ldptree.oracles.words import Words
 from ldptree.protocol import Protocol
 
 _ID = re.compile(r"[0-9a-f]{32}")
+MAX_EPSILON = 2**53
+"""Of whole numbers: larger ones are no floats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,15 +107,21 @@ class Client:
         memory: MutableMapping[str, str] | None = None,
         words: Words | None = None,
     ) -> None:
+        if isinstance(protocol, bytes):
+            protocol = protocol.decode(errors="replace")
+        if isinstance(protocol, str):
+            protocol = Protocol.from_json(protocol)
         if not isinstance(protocol, Protocol):
-            protocol = Protocol.from_json(protocol.decode() if isinstance(protocol, bytes) else protocol)
+            raise ConfigError(
+                f"protocol: a {type(protocol).__name__}; give a Protocol or its JSON, as Path(...).read_text()"
+            )
         if protocol.simulation:
             raise ConfigError(
                 f"this protocol is of a simulation, with {protocol.mechanism.name} noise that gives holders away: no client "
                 "answers it. Ask for one with discrete_laplace"
             )
-        if max_epsilon is not None and not (max_epsilon > 0 and math.isfinite(max_epsilon)):
-            raise ConfigError(f"max_epsilon = {max_epsilon}: must be a positive number")
+        if max_epsilon is not None and not _is_positive(max_epsilon):
+            raise ConfigError(f"max_epsilon = {max_epsilon!r}: must be a positive number")
         if max_epsilon is not None and protocol.epsilon_exact > max_epsilon:
             raise BudgetError(
                 f"a report costs epsilon {protocol.epsilon_exact:g}, recomputed from the protocol's integers; "
@@ -133,8 +143,11 @@ class Client:
             DataError: a column is absent or unknown, or a value is of another type than the protocol says.
             ProtocolMismatch: the holder has answered another protocol of this campaign and round.
         """
+        if not isinstance(holder, str):
+            raise DataError(f"holder: a {type(holder).__name__} where a text is needed")
         (round_number,) = self.protocol.rounds
-        key = json.dumps([holder, self.protocol.campaign or self.protocol.digest, round_number])
+        campaign = self.protocol.campaign
+        key = json.dumps([holder, self.protocol.digest if campaign is None else campaign, round_number])
         if (kept := self._memory.get(key)) is not None:
             report = Report.from_json(kept)
             if report.protocol != self.protocol.digest:
@@ -189,7 +202,18 @@ def _raw(feature: Feature, value: Any) -> float:
         return float(feature.levels.index(value)) if value in feature.levels else -1.0
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DataError(f"column {feature.column!r}: a {type(value).__name__} where a number is needed")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise DataError(
+            f"column {feature.column!r}: a number too large to be one of the protocol's"
+        ) from None
+
+
+def _is_positive(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 < value <= MAX_EPSILON if isinstance(value, int) else 0 < value < math.inf
 
 
 def _kind(value: Any) -> type:
@@ -198,10 +222,10 @@ def _kind(value: Any) -> type:
 
 
 class FileMemory(MutableMapping[str, str]):
-    """Reports kept in a JSON file, on disk before they are given out; for one process at a time.
+    """Reports kept in a JSON file, on disk before they are given out. Several processes may use one file.
 
     Args:
-        path: the file; made with the first report, readable by its owner only.
+        path: the file; made with the first report, readable by its owner only. A lock file stands beside it.
 
     Raises:
         DataError: the file is there and is not such a memory.
@@ -209,30 +233,53 @@ class FileMemory(MutableMapping[str, str]):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
-        self._kept: dict[str, str] = {}
-        if self._path.exists():
-            try:
-                self._kept = dict(json.loads(self._path.read_text()))
-            except ValueError:
-                raise DataError(
-                    f"{self._path}: not a memory of reports. If it was one, restore it from a copy: whoever answered before "
-                    "would answer twice."
-                ) from None
+        self._kept = self._read()
 
     def __getitem__(self, key: str) -> str:
+        self._kept = self._read()
         return self._kept[key]
 
     def __setitem__(self, key: str, value: str) -> None:
-        self._keep(self._kept | {key: value})
+        """Keep an answer. Raises ProtocolMismatch where another process has kept one meanwhile: ask again for that one."""
+        with self._locked():
+            kept = self._read()
+            if kept.get(key, value) != value:
+                raise ProtocolMismatch(
+                    f"{self._path}: another process has answered meanwhile. Ask again: its report is given out."
+                )
+            self._keep(kept | {key: value})
 
     def __delitem__(self, key: str) -> None:
-        self._keep({k: v for k, v in self._kept.items() if k != key})
+        with self._locked():
+            kept = self._read()
+            del kept[key]
+            self._keep(kept)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._kept)
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with self._path.with_name(f".{self._path.name}.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _read(self) -> dict[str, str]:
+        if not self._path.exists():
+            return {}
+        try:
+            kept = json.loads(self._path.read_text())
+        except (ValueError, RecursionError):
+            kept = None
+        if not isinstance(kept, dict) or any(type(value) is not str for value in kept.values()):
+            raise DataError(
+                f"{self._path}: not a memory of reports. If it was one, restore it from a copy: whoever answered before "
+                "would answer twice."
+            )
+        return kept
 
     def _keep(self, content: dict[str, str]) -> None:
         aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")

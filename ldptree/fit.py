@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ldptree.paper_pruning import PaperOptions, PaperPruned
 from ldptree.pruning import PRUNINGS
 from ldptree.shares import expected_share
 from ldptree.tuning import termination_depth
-from ldptree.weighting import Evidence, Weighted, gather, weigh
+from ldptree.weighting import Evidence, Weighted, check_weighting, gather, weigh
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -44,6 +44,7 @@ def fit_model(
     prune: str | PaperOptions = "smooth",
     rule: str = "margin",
     epsilon: float | None = None,
+    is_second_query: bool = False,
 ) -> Model:
     """Turn totals into a model: weigh private against public evidence, then prune.
 
@@ -56,12 +57,37 @@ def fit_model(
         prune: one of `PRUNINGS`; or "paper" or its options, LPCT's Algorithm 2, which chooses lam itself.
         rule: "margin", or "ratio", the paper's (`weighting.fixed`).
         epsilon: what a holder spent in all rounds, where that is not the protocol's.
+        is_second_query: Algorithm 2 ended with these totals: private ones alone, undivided (other settings are not
+            looked at).
 
     Raises:
         ConfigError: lam, prune or rule is not known, or they do not go together.
         DataError: totals or public counts do not fit the protocol, or nobody reported.
     """
+    if is_second_query:
+        model = _fit(
+            protocol, _seen(totals), public_counts, lam=0.0, prune="none", rule="ratio", epsilon=epsilon
+        )
+        return replace(model, prune="paper", lam="paper")
     return _fit(protocol, _seen(totals), public_counts, lam=lam, prune=prune, rule=rule, epsilon=epsilon)
+
+
+def check_settings(*, lam: str | float, prune: str | PaperOptions, rule: str, n_classes: int) -> None:
+    """Everything about a fit that can be refused before anybody is asked.
+
+    Raises:
+        ConfigError: lam, prune or rule is not known, or they do not go together.
+    """
+    is_paper = isinstance(prune, PaperOptions) or prune == "paper"
+    if not is_paper and prune not in PRUNINGS:
+        raise ConfigError(f'prune = "{prune}": known are {", ".join(PRUNINGS)}, paper')
+    if is_paper and n_classes > 2:
+        raise ConfigError(f'prune = "paper" is for two classes, found {n_classes}; set prune = "smooth"')
+    if rule == "ratio" and prune in ("smooth", "variance"):
+        raise ConfigError(
+            f'rule = "ratio" is the paper\'s, and prune = "{prune}" is not; set prune = "none" or "paper"'
+        )
+    check_weighting("auto" if is_paper else lam, rule)
 
 
 def asks_again(protocol: Protocol, totals: Totals, public_counts: ArrayLike, options: PaperOptions) -> bool:
@@ -73,8 +99,9 @@ def asks_again(protocol: Protocol, totals: Totals, public_counts: ArrayLike, opt
     """
     if not options.termination:
         return False
+    check_settings(lam="auto", prune=options, rule="ratio", n_classes=protocol.n_classes)
     evidence = _gather(protocol, _seen(totals), public_counts)
-    return _algorithm_2(protocol, evidence, options).is_terminated
+    return _algorithm_2(protocol, evidence, options, totals.n_private).is_terminated
 
 
 def fit_without_noise(
@@ -123,16 +150,11 @@ def _fit(
 ) -> Model:
     if prune == "paper":
         prune = PaperOptions()
-    if not isinstance(prune, PaperOptions) and prune not in PRUNINGS:
-        raise ConfigError(f'prune = "{prune}": known are {", ".join(PRUNINGS)}, paper')
-    if rule == "ratio" and prune in ("smooth", "variance"):
-        raise ConfigError(
-            f'rule = "ratio" is the paper\'s, and prune = "{prune}" is not; set prune = "none" or "paper"'
-        )
+    check_settings(lam=lam, prune=prune, rule=rule, n_classes=protocol.n_classes)
     evidence = _gather(protocol, private, public_counts)
     weighted = [weigh(e, 0.0 if isinstance(prune, PaperOptions) else lam, rule) for e in evidence]
     pruned = (
-        [_algorithm_2(protocol, evidence, prune).pruned]
+        [_algorithm_2(protocol, evidence, prune, private.n_reports).pruned]
         if isinstance(prune, PaperOptions)
         else [PRUNINGS[prune](e, w) for e, w in zip(evidence, weighted, strict=True)]
     )
@@ -178,16 +200,16 @@ def _gather(protocol: Protocol, private: _Private, public_counts: ArrayLike) -> 
     return [evidence_of(k) for k in ([1] if n_classes == 2 else range(n_classes))]
 
 
-def _algorithm_2(protocol: Protocol, evidence: Sequence[Evidence], options: PaperOptions) -> PaperPruned:
-    if len(evidence) > 1:
-        raise ConfigError(f'prune = "paper" is for two classes, found {len(evidence)}; set prune = "smooth"')
+def _algorithm_2(
+    protocol: Protocol, evidence: Sequence[Evidence], options: PaperOptions, n_private: int
+) -> PaperPruned:
     (only,) = evidence
     d, whole = protocol.encoding.n_encoded, protocol.epsilon / options.share_of_first_query
     return paper_pruning.prune(
         only,
         epsilon=protocol.epsilon,
         n_public=round(float(only.public_mass[0])),
-        termination_depth=termination_depth(d, round(only.n_private), whole),
+        termination_depth=termination_depth(d, n_private, whole),
         options=options,
     )
 
@@ -233,7 +255,7 @@ def _released(
         public_total=rolled_up(public).astype(np.int64),
         decided_at=pruned[0].decided_at.astype(np.int32),
         prune="paper" if isinstance(prune, PaperOptions) else prune,
-        lam=lam if isinstance(lam, str) else float(lam),
+        lam="paper" if isinstance(prune, PaperOptions) else lam if isinstance(lam, str) else float(lam),
         lam_used=weighted[0].lam,
         epsilon=float(protocol.epsilon if epsilon is None else epsilon),
         mechanism=describe(protocol.mechanism),

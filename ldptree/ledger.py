@@ -2,8 +2,15 @@
 it is kept, and how two processes share it, is in `storage.ledgers`.
 
 A question costs each of its holders its epsilon once: asked again it is answered with the report that stands. Other
-questions add up (sequential composition; Dwork and Roth 2014, Theorem 3.16). Amounts are whole numbers of 1e-12, so that
-0.1 spent three times is 0.3.
+questions add up (sequential composition; Dwork and Roth 2014, Theorem 3.16).
+
+Amounts are whole numbers of 1e-12, so that 0.1 spent three times is 0.3. A sum of n rounded amounts is off by up to n / 2 of
+them and the cap by half a one: what is over the cap by no more than that, and by no more than a billionth of the cap, is
+not refused, so that two halves of an epsilon are never more than the whole.
+
+The rows and the names charged for one question are the same people, and of it the names are exact. So what rows spend on
+questions that name nobody is carried over to everyone who was asked by name in these rows, before or after: a spend of
+theirs like any other, in whatever file they come next. It is not booked but found from the entries, once for each question.
 """
 
 from __future__ import annotations
@@ -20,6 +27,8 @@ from ldptree.errors import BudgetError
 
 UNITS = 10**12
 """Units in an epsilon of 1."""
+LEEWAY = 10**9
+"""What rounding explains over a cap is let through up to this fraction of it."""
 MOST = 1e3
 """No single amount is larger: thousands of the largest still add up within 64 bits."""
 QUESTIONS_TOLD = 8
@@ -145,11 +154,7 @@ class Ledger:
                     )
             added += [replace(charge, who=part) for part in _less(charge.who, [e.who for e in asked])]
         if self._cap is not None and added:
-            after = _Book((*self._book.entries, *added))
-            for charge in added:
-                most, holder = after.most(charge.who)
-                if most > self._cap:
-                    raise BudgetError(self._refusal(charge, most, holder))
+            self._check_cap(self._cap, _Book((*self._book.entries, *added)), {c.question for c in added})
         return tuple(added)
 
     def spent_by(self, who: Who) -> float:
@@ -158,12 +163,12 @@ class Ledger:
 
     def spent_on(self, who: Who) -> tuple[tuple[str, float], ...]:
         """The questions that any of these holders answered, as (about, epsilon), oldest first."""
-        return self._book.on(who)
+        return tuple((entry.about or entry.question, entry.epsilon) for entry in self._book.on(who))
 
     def largest_spend(self) -> Spend:
         """The largest spend of any holder, and on what."""
         most, holder = self._book.largest
-        return Spend(epsilon=most / UNITS, on=() if holder is None else self._book.on(holder))
+        return Spend(epsilon=most / UNITS, on=() if holder is None else self.spent_on(holder))
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -176,26 +181,44 @@ class Ledger:
         cap = "no cap" if self.cap is None else f"at most {shown(self.cap)}"
         return "\n".join([f"Ledger: {shown(self.largest_spend().epsilon)} spent, {cap}", *lines])
 
-    def _refusal(self, charge: Charge, after: int, holder: Who | None) -> str:
-        assert self._cap is not None
-        assert holder is not None
-        before = self._book.most(holder)[0]
-        on = self._book.on(holder)
-        told = [f"{shown(epsilon)} on {about}" for about, epsilon in on[-QUESTIONS_TOLD:]]
-        if len(on) > QUESTIONS_TOLD:
-            told.insert(0, f"{len(on) - QUESTIONS_TOLD} earlier questions")
+    def _check_cap(self, cap: int, after: _Book, questions: set[str]) -> None:
+        """Compare everyone for whom one of these questions is new."""
+        new = [
+            replace(entry, who=part)
+            for entry in after.everything
+            if entry.question in questions
+            for part in _less(
+                entry.who, [e.who for e in self._book.everything if e.question == entry.question]
+            )
+        ]
+        for charge in new:
+            most, holder = after.most(charge.who)
+            if most <= cap:
+                continue
+            assert holder is not None
+            if most - cap > min((len(after.on(holder)) + 1) // 2, cap // LEEWAY):
+                asked = {e.question for e in new if _meet(e.who, holder)}
+                raise BudgetError(self._refusal(cap, charge, most, after.on(holder), asked))
+
+    def _refusal(self, cap: int, charge: Charge, after: int, on: Sequence[Charge], asked: set[str]) -> str:
+        """`on`: everything that a holder would spend `after` on; `asked`: which questions of these are new."""
+        earlier = [entry for entry in on if entry.question not in asked]
+        before = sum(units_of(entry.epsilon, "epsilon") for entry in earlier)
+        told = [f"{shown(e.epsilon)} on {e.about or e.question}" for e in earlier[-QUESTIONS_TOLD:]]
+        if len(earlier) > QUESTIONS_TOLD:
+            told.insert(0, f"{len(earlier) - QUESTIONS_TOLD} earlier questions")
         already = (
             f"{shown(before / UNITS)} is spent already ({'; '.join(told)})"
             if told
             else "nothing is spent yet"
         )
-        left = max(self._cap - before, 0) / UNITS
+        left = max(cap - before, 0) / UNITS
         remedy = f"Ask for at most {shown(left)}" if left else "Nothing is left"
         return (
             f"{charge.where + ': ' if charge.where else ''}holders would spend epsilon {shown(after / UNITS)} over all, and "
-            f"their lifetime cap is {shown(self._cap / UNITS)}: {already}, and {charge.about or charge.question} asks for "
-            f"{shown(charge.epsilon)}. Nobody was asked. {remedy}: ask other holders, or learn more from the reports that "
-            "were given (a question asked before costs nothing). A cap is never raised."
+            f"their lifetime cap is {shown(cap / UNITS)}: {already}, and {charge.about or charge.question} asks for "
+            f"{shown((after - before) / UNITS)}. Nobody was asked. {remedy}: ask other holders, or learn more from the reports "
+            "that were given (a question asked before costs nothing). A cap is never raised."
         )
 
 
@@ -216,10 +239,43 @@ class _Book:
         return found
 
     @cached_property
+    def everything(self) -> tuple[Charge, ...]:
+        """The entries, and behind them what rows spent that was carried over to names."""
+        return (*self.entries, *self._carried)
+
+    @cached_property
+    def _carried(self) -> tuple[Charge, ...]:
+        """Of each question that named nobody, those who were asked by name in its rows: each once."""
+        named: dict[str, list[tuple[Rows, list[NDArray[np.uint64]]]]] = {}
+        unnamed: list[list[Charge]] = []
+        for entries in self._by_question.values():
+            hashes = [e.who.hashes for e in entries if isinstance(e.who, Names)]
+            if not hashes:
+                unnamed.append(entries)
+            for who in (e.who for e in entries if hashes):
+                if isinstance(who, Rows):
+                    named.setdefault(who.source, []).append((who, hashes))
+        found = []
+        for entries in unnamed:
+            met = [
+                part
+                for entry in entries
+                if isinstance(entry.who, Rows)
+                for rows, hashes in named.get(entry.who.source, [])
+                if _meet(rows, entry.who)
+                for part in hashes
+            ]
+            if met:
+                found.append(replace(entries[0], who=Names(np.concatenate(met))))
+        return tuple(found)
+
+    @cached_property
     def _by_name(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Every holder with a name, sorted, and their units."""
         named = [
-            (e.who.hashes, units_of(e.epsilon, "epsilon")) for e in self.entries if isinstance(e.who, Names)
+            (e.who.hashes, units_of(e.epsilon, "epsilon"))
+            for e in self.everything
+            if isinstance(e.who, Names)
         ]
         if not named:
             return np.empty(0, np.uint64), np.empty(0, np.int64)
@@ -274,9 +330,10 @@ class _Book:
         ]
         return max(found, key=lambda one: one[0])
 
-    def on(self, who: Who) -> tuple[tuple[str, float], ...]:
-        met = {e.question: e for e in reversed(self.entries) if _meet(e.who, who)}
-        return tuple((e.about or e.question, e.epsilon) for e in reversed(met.values()))
+    def on(self, who: Who) -> list[Charge]:
+        """An entry for each question that any of these holders answered, oldest first."""
+        met = {entry.question: entry for entry in self.everything if _meet(entry.who, who)}
+        return [met[question] for question in self._by_question if question in met]
 
 
 def units_of(epsilon: float, what: str) -> int:

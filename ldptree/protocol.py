@@ -99,9 +99,11 @@ class Protocol:
             faults.append(
                 f"its coins spend epsilon {self.epsilon_exact!r}, more than the {self.epsilon!r} claimed"
             )
+        if self.campaign == "":
+            faults.append("the campaign has no name; leave it out (null) where there is none")
         if self.outside not in ("clip", "drop"):
             faults.append(f'outside = "{self.outside}": must be clip or drop')
-        if len(self.rounds) != 1 or self.rounds[0] not in (1, 2):
+        if len(self.rounds) != 1 or type(self.rounds[0]) is not int or self.rounds[0] not in (1, 2):
             faults.append(f"rounds {self.rounds}: a protocol asks in one round, 1 or 2")
         if self.target in self.encoding.columns:
             faults.append(f'the target "{self.target}" is among the features')
@@ -209,8 +211,8 @@ class Protocol:
         """
         try:
             data = json.loads(text, parse_constant=_no_constant)
-        except ValueError as error:
-            raise ProtocolMismatch(f"protocol: not JSON ({error})") from None
+        except (ValueError, RecursionError):
+            raise ProtocolMismatch("protocol: not JSON; fetch it again from its publisher") from None
         if not isinstance(data, dict):
             raise ProtocolMismatch("protocol: not a JSON object")
         if data.get("version") != VERSION:
@@ -246,6 +248,10 @@ class Protocol:
             )
         except (ConfigError, DataError) as error:
             raise ProtocolMismatch(f"protocol refused: {error}") from None
+        except (OverflowError, RecursionError):
+            raise ProtocolMismatch(
+                "protocol refused: a number in it is too large, or it is nested too deep"
+            ) from None
         if data["epsilon_exact"] != protocol.epsilon_exact:
             raise ProtocolMismatch(
                 f"protocol: it states epsilon_exact {data['epsilon_exact']!r}, "

@@ -62,6 +62,6 @@ def half_width(level: float) -> float:
     Raises:
         ConfigError: `level` is not between 0 and 1.
     """
-    if not 0.0 < level < 1.0:
-        raise ConfigError(f"level = {level}: an interval holds a share between 0 and 1, such as 0.9")
+    if not isinstance(level, int | float) or not 0.0 < level < 1.0:
+        raise ConfigError(f"level = {level!r}: an interval holds a share between 0 and 1, such as 0.9")
     return NormalDist().inv_cdf(0.5 + level / 2.0)

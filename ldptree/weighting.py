@@ -261,19 +261,24 @@ def weigh(evidence: Evidence, lam: float | str, rule: str = "margin") -> Weighte
     Raises:
         ConfigError: `lam` or `rule` is none of these, or "ratio" is asked for where lam is learned.
     """
-    if rule not in RULES:
-        raise ConfigError(f'rule = "{rule}": known are {", ".join(RULES)}')
+    check_weighting(lam, rule)
     if lam == "learned":
-        if rule == "ratio":
-            raise ConfigError('rule = "ratio" is the paper\'s, for a fixed lam; set lam = "auto" or a number')
         return learned(evidence)
     if lam == "auto":
         # Averaged over all cells, the noise depends on the mechanism and n, not on where the holders are.
         per_holder = float(np.mean(evidence.private_noise[evidence.cell_nodes])) / evidence.n_private
         return fixed(evidence, automatic_lam(evidence.cell_nodes.size, per_holder), rule)
-    if isinstance(lam, str) or not lam >= 0:
-        raise ConfigError(f'lam = {lam!r}: use "learned", "auto", or a number from 0 (private alone) to inf')
     return fixed(evidence, float(lam), rule)
+
+
+def check_weighting(lam: float | str, rule: str) -> None:
+    """Raises ConfigError where lam or rule is not known, or "ratio" is asked for where lam is learned."""
+    if rule not in RULES:
+        raise ConfigError(f'rule = "{rule}": known are {", ".join(RULES)}')
+    if lam == "learned" and rule == "ratio":
+        raise ConfigError('rule = "ratio" is the paper\'s, for a fixed lam; set lam = "auto" or a number')
+    if lam not in ("learned", "auto") and (isinstance(lam, str) or not lam >= 0):
+        raise ConfigError(f'lam = {lam!r}: use "learned", "auto", or a number from 0 (private alone) to inf')
 
 
 def fixed(evidence: Evidence, lam: float, rule: str = "margin") -> Weighted:

@@ -111,6 +111,11 @@ class ModelConfig(Table):
         return self.paper if self.prune == "paper" else None
 
     @property
+    def weighting(self) -> float | str:
+        """lam, or "paper" where Algorithm 2 chooses it."""
+        return "paper" if self.algorithm_2 else self.lam
+
+    @property
     def may_ask_again(self) -> bool:
         """Whether a second round may follow the first."""
         return self.algorithm_2 is not None and self.paper.termination

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from ldptree.client import Report
 from ldptree.errors import DataError
 
-LINES = 10_000
-MOST_BYTES = 2**26
-"""A longer line is no report."""
+LINES = 1_000
+ENVELOPE = 1_000
+"""Bytes of a line beside the payload, at most."""
+BATCH_BYTES = 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,64 +50,93 @@ def files_of(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*") if p.suffix in (".jsonl", ".parquet") and p.is_file())
 
 
-def blocks_of(path: Path) -> Iterator[Block]:
-    """The reports of one file."""
-    yield from _lines(path) if path.suffix == ".jsonl" else _shard(path)
+def blocks_of(path: Path, *, longest: int) -> Iterator[Block]:
+    """The reports of one file. Lines and values that are longer than a report of `longest` bytes can be are none."""
+    yield from _lines(path, longest) if path.suffix == ".jsonl" else _shard(path, longest)
 
 
-def _lines(path: Path) -> Iterator[Block]:
-    with path.open("rb") as file:
-        while lines := list(itertools.islice(file, LINES)):
-            found: dict[tuple[str, int], Block] = {}
-            unreadable = 0
-            for line in lines:
-                if not line.strip():
-                    continue
-                try:
-                    if len(line) > MOST_BYTES:
-                        raise DataError("report: too long")
-                    report = Report.from_json(line)
-                except DataError:
-                    unreadable += 1
-                    continue
-                key = (report.protocol, report.round)
-                block = found.setdefault(key, Block(protocol=report.protocol, round=report.round))
-                block.ids.append(report.id)
-                block.payloads.append(report.payload)
-            yield Block(unreadable=unreadable)
-            yield from found.values()
+def _lines(path: Path, longest: int) -> Iterator[Block]:
+    most = ENVELOPE + 2 * longest
+    try:
+        with path.open("rb") as file:
+            while lines := list(itertools.islice(_short_lines(file, most), LINES)):
+                yield from _reports(lines)
+    except OSError:
+        yield Block(unreadable=1)
 
 
-def _shard(path: Path) -> Iterator[Block]:
+def _short_lines(file: IO[bytes], most: int) -> Iterator[bytes | None]:
+    """The lines of a file, None for each that is longer than `most`; no more of one is held than that."""
+    while line := file.readline(most):
+        if len(line) < most or line.endswith(b"\n"):
+            yield line
+            continue
+        yield None
+        while (rest := file.readline(most)) and not rest.endswith(b"\n"):
+            pass
+
+
+def _reports(lines: Sequence[bytes | None]) -> Iterator[Block]:
+    found: dict[tuple[str, int], Block] = {}
+    unreadable = 0
+    for line in lines:
+        if line is not None and not line.strip():
+            continue
+        try:
+            if line is None:
+                raise DataError("report: too long")
+            report = Report.from_json(line)
+        except DataError:
+            unreadable += 1
+            continue
+        key = (report.protocol, report.round)
+        block = found.setdefault(key, Block(protocol=report.protocol, round=report.round))
+        block.ids.append(report.id)
+        block.payloads.append(report.payload)
+    yield Block(unreadable=unreadable)
+    yield from found.values()
+
+
+def _shard(path: Path, longest: int) -> Iterator[Block]:
     try:
         described = pq.ParquetFile(path)
-        stated = described.schema_arrow.metadata or {}
-        column = described.schema_arrow.names[0]
-        number = int(stated.get(b"round", b"0"))
-        protocol = stated.get(b"protocol", b"").decode()
-        is_of_reports = stated.get(b"form") == b"reports" and column in ("value", "bits")
+        schema = described.schema_arrow
+        stated = schema.metadata or {}
+        # As the pipeline writes them: a value, or bytes of one length. Anything else could unfold to any size.
+        is_of_reports = stated.get(b"form") == b"reports" and (
+            schema.field(0).equals(pa.field("value", pa.uint32()))
+            or (schema.names[0] == "bits" and schema.field(0).type == pa.binary(longest))
+        )
         if not is_of_reports:
             yield Block(unreadable=described.metadata.num_rows)
             return
-        digest, place = hashlib.sha256(path.read_bytes()).hexdigest(), 0
-        for batch in described.iter_batches(batch_size=LINES, columns=[column]):
-            values = batch.column(0)
-            payloads = [payload for payload in _payloads(values) if payload is not None]
+        number, protocol = int(stated.get(b"round", b"0")), stated.get(b"protocol", b"").decode()
+        digest = hashlib.sha256()  # of what it says: a copy that was written otherwise is known again
+        for payloads in _batches(described, longest):
+            digest.update(b"".join(payload for payload in payloads if payload is not None))
+        for place, payloads in enumerate(_batches(described, longest)):
+            there = [payload for payload in payloads if payload is not None]
             yield Block(
                 protocol=protocol,
                 round=number,
-                payloads=payloads,
-                source=f"{digest} {place}",
-                unreadable=len(values) - len(payloads),
+                payloads=there,
+                source=f"{digest.hexdigest()} {place}",
+                unreadable=len(payloads) - len(there),
             )
-            place += len(values)
     except (OSError, pa.ArrowException, ValueError, IndexError):
         yield Block(unreadable=1)
 
 
+def _batches(described: Any, longest: int) -> Iterator[list[bytes | None]]:
+    for batch in described.iter_batches(
+        batch_size=max(1, BATCH_BYTES // longest), columns=[described.schema_arrow.names[0]]
+    ):
+        yield _payloads(batch.column(0))
+
+
 def _payloads(values: Any) -> list[bytes | None]:
-    if pa.types.is_integer(values.type):
+    if values.type == pa.uint32():
         packed: NDArray[np.uint32] = np.asarray(values.fill_null(0), dtype="<u4")
         missing = values.is_null().to_pylist()
         return [None if gone else value.tobytes() for value, gone in zip(packed, missing, strict=True)]
-    return [value if isinstance(value, bytes) else None for value in values.to_pylist()]
+    return list(values.to_pylist())

@@ -61,6 +61,7 @@ def evaluate(
     prune: str,
     rule: str,
     paper: PaperConfig | None,
+    is_second_query: bool,
     evaluation: EvaluateConfig,
     seed: int,
     noise_seed: int | None,
@@ -81,6 +82,8 @@ def evaluate(
     progress.advance(0.2)
 
     how = settings(lam, prune, rule, paper)
+    if is_second_query:
+        how = {"lam": 0.0, "prune": "none", "rule": "ratio"}
 
     def fitted(totals: Totals) -> Model:
         return fit_model(published, totals, public, **how)

@@ -23,7 +23,7 @@ from tasks.checkpoint import step
 from tasks.scale import read_protocol, read_scaled
 
 
-@step("prune", version="3", home="curator", retries=2)
+@step("prune", version="4", home="curator", retries=2)
 def prune(
     draft: Draft,
     *,
@@ -34,6 +34,7 @@ def prune(
     prune: str,
     rule: str,
     paper: PaperConfig | None,
+    is_second_query: bool,
     epsilon: float,
 ) -> Mapping[str, Any]:
     """Write the model ("model"). `paper`: switches of Algorithm 2. `epsilon`: a holder's, over all rounds."""
@@ -43,6 +44,7 @@ def prune(
         read_totals(draft.store, totals, published),
         public_counts(draft.store, scaled, published),
         **settings(lam, prune, rule, paper),
+        is_second_query=is_second_query,
         epsilon=epsilon,
     )
     (draft.folder("model") / "model.json").write_text(model.to_json())

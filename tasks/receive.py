@@ -127,8 +127,9 @@ def receive(protocol: Path, reports: Path) -> Received:
     files = files_of(reports)
     if not files:
         raise ConfigError(f"--reports {reports}: holds no file of reports (*.jsonl, *.parquet).")
+    longest = received.protocol.mechanism.report_bytes
     for path in files:
-        received.add(blocks_of(path))
+        received.add(blocks_of(path, longest=longest))
     return received
 
 
@@ -162,8 +163,13 @@ def described(received: Received) -> dict[str, Any]:
 def write(received: Received, folder: Path) -> None:
     """The files that the pipeline's aggregate step writes. Raises DataError, ConfigError where the folder holds something."""
     totals = received.totals()
-    if folder.exists() and any(folder.iterdir()):
-        raise ConfigError(f"--out {folder}: is not empty. Name a new folder.")
-    folder.mkdir(parents=True, exist_ok=True)
-    with duckdb.connect() as connection:
-        write_totals(connection, folder, received.protocol, received.raw, totals)
+    if folder.is_file() or (folder.exists() and any(folder.iterdir())):
+        raise ConfigError(
+            f"--out {folder}: is {'a file' if folder.is_file() else 'not empty'}. Name a new folder."
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with duckdb.connect() as connection:
+            write_totals(connection, folder, received.protocol, received.raw, totals)
+    except OSError as fault:
+        raise ConfigError(f"--out {folder}: cannot be written ({fault.strerror}).") from None

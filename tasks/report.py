@@ -100,7 +100,7 @@ def report(
         steps=steps_of(timeline.value),
         seconds=timeline.value.elapsed,
         partition=config.model.partition,
-        lam=str(config.model.lam),
+        lam=str(config.model.weighting),
         prune=config.model.prune,
         classes=tuple(class_name(published.target, c, names) for c in published.classes),
         positive=None
@@ -115,7 +115,7 @@ def report(
         depth=published.partition.max_depth,
         cells=cells,
         tree=tree_of(learned, names),
-        discrepancy=discrepancy_of(learned) if config.model.lam == "learned" else None,
+        discrepancy=discrepancy_of(learned) if config.model.weighting == "learned" else None,
         digests={
             "protocol": published.digest,
             "totals": totals.digest,

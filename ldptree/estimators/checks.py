@@ -11,12 +11,15 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.partition.max_edge import MAX_CELLS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
+
+MAX_ENTRIES = 2**22
+BYTES_AN_ENTRY = 700
+"""Measured: 4,096 cells x 1,000 classes take 2.8 GB."""
 
 
 def is_number(value: Any, *, whole: bool = False) -> bool:
@@ -87,10 +90,22 @@ def checked_range(feature_range: tuple[ArrayLike, ArrayLike], d: int) -> tuple[F
 
 
 def check_memory(n_cells: int, n_classes: int) -> None:
-    """Raises ConfigError where no memory holds the totals."""
-    if n_cells > MAX_CELLS:
-        size = n_cells * n_classes * 8 / 2**30
+    """Raises ConfigError where the totals and the model's arrays would not fit into a few GiB."""
+    if n_cells * n_classes > MAX_ENTRIES:
+        size = n_cells * n_classes * BYTES_AN_ENTRY / 2**30
         raise ConfigError(
-            f"{n_cells:,} cells x {n_classes} classes: the totals alone take {size:,.1f} GiB; at most {MAX_CELLS:,} cells "
-            "are kept. Choose a smaller depth"
+            f"{n_cells:,} cells x {n_classes:,} classes: totals and model take about {size:,.1f} GiB; at most "
+            f"{MAX_ENTRIES:,} counts are kept. Choose a smaller depth"
         )
+
+
+def check_one_kind(labels: Any) -> None:
+    """Raises DataError where labels are of several types, which nothing can put in order."""
+    array = np.asarray(labels)
+    if array.dtype == object and array.ndim == 1:
+        kinds = sorted({"number" if isinstance(v, numbers.Number) else type(v).__name__ for v in array})
+        if len(kinds) > 1:
+            raise DataError(
+                f"y: labels are of several types ({', '.join(kinds)}); make them all texts or all numbers, and drop rows "
+                "without one"
+            )

@@ -21,13 +21,14 @@ from ldptree.encoding import Encoding, Level, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.checks import (
     check_memory,
+    check_one_kind,
     checked_mask,
     checked_range,
     classes_of,
     is_number,
     one_of,
 )
-from ldptree.fit import asks_again, fit_model
+from ldptree.fit import asks_again, check_settings, fit_model
 from ldptree.grow import grow
 from ldptree.ledger import Charge, Ledger, Rows
 from ldptree.mechanisms import CHOICES, Mechanism, describe, mechanism_for
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+MIN_EPSILON = 1e-6
 MAX_EPSILON = 64.0
 MAX_DEPTH = 62
 MAX_REPORT_BYTES = 2**30
@@ -130,6 +132,7 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             DataError: the rows are (a ValueError).
         """
         epsilon, prune = self._check_parameters()
+        check_one_kind(y)
         rows: NDArray[Any]
         labels: NDArray[Any]
         rows, labels = validate_data(self, X, y, dtype=np.float64)
@@ -143,6 +146,7 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = classes_of(
             labels[is_public] if is_public.any() else labels, are_public=bool(is_public.any())
         )
+        check_settings(lam=self.lam, prune=prune, rule=self.rule, n_classes=self.classes_.size)
         encoding = self._encoding(rows[is_public])
         X_public = encoding.encode(rows[is_public])
         codes = np.searchsorted(self.classes_, labels[is_public])
@@ -164,7 +168,7 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 encoding, self.partition_, epsilon / 2, 2, X_private, y_private, seeds
             )
             counts = _public_counts(self.partition_, X_public, codes, n_classes)
-            settings: dict[str, Any] = {"lam": 0.0, "prune": "none", "rule": "ratio", "epsilon": epsilon}
+            settings: dict[str, Any] = {"is_second_query": True, "epsilon": epsilon}
         else:
             settings = {"lam": self.lam, "prune": prune, "rule": self.rule}
         self.model_ = fit_model(self.protocol_, self.totals_, counts, **settings)
@@ -206,6 +210,10 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not is_number(epsilon) or not 0 < epsilon <= MAX_EPSILON:
             raise ConfigError(
                 f"epsilon must be a number above 0 and at most {MAX_EPSILON:g}, got {epsilon!r}"
+            )
+        if epsilon < MIN_EPSILON:
+            raise ConfigError(
+                f"epsilon must be at least {MIN_EPSILON:g}: below that, reports tell nothing; got {epsilon!r}"
             )
         one_of("mechanism", self.mechanism, CHOICES)
         one_of("partition", self.partition, PARTITIONS)

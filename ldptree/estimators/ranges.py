@@ -44,7 +44,9 @@ class PublicRangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         if self.feature_range is None and is_public.any():
             self.low_, self.high_ = rows[is_public].min(axis=0), rows[is_public].max(axis=0)
         else:
-            self.low_, self.high_ = checked_range(self.feature_range or (0.0, 1.0), rows.shape[1])
+            self.low_, self.high_ = checked_range(
+                (0.0, 1.0) if self.feature_range is None else self.feature_range, rows.shape[1]
+            )
         return self
 
     def transform(self, X: ArrayLike) -> Floats:

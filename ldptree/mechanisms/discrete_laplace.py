@@ -31,6 +31,8 @@ from ldptree.oracles.words import Words
 
 UNIT = 2**32
 """r is a whole number of these parts of 1."""
+_SMALLEST_RATE = 90
+"""Below, noise would not fit into 32 bits: 64 ln 2 2^32 / 89 is over 2^31."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,10 @@ class DiscreteLaplace(Additive):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.rate <= 2**40:
+        if not _SMALLEST_RATE <= self.rate <= 2**40:
             raise ConfigError(
-                f"discrete_laplace: the rate must be in 1 .. 2^40, found {self.rate} (epsilon too small or too large?)"
+                f"discrete_laplace: the rate must be in {_SMALLEST_RATE} .. 2^40, found {self.rate} "
+                "(epsilon too small or too large?)"
             )
 
     @classmethod
@@ -80,7 +83,7 @@ class DiscreteLaplace(Additive):
     @property
     def bound(self) -> int:
         """B: noise is cut off there."""
-        return min(math.ceil(Decimal(64) * Decimal(2).ln() * UNIT / self.rate), 2**31 - 2)
+        return math.ceil(Decimal(64) * Decimal(2).ln() * UNIT / self.rate)
 
     @property
     def noise_variance(self) -> float:
@@ -175,9 +178,12 @@ class DiscreteLaplace(Additive):
         return bool(is_whole and raw.min() >= -n * self.bound and raw.max() <= n * (self.bound + 1))
 
     def influence(self, n: int) -> Influence:
-        """Every number of a report can lie at its bound, and the count of class 0 in a cell is made of C of them."""
+        """Every number of a report can lie at its bound, and the count of class 0 in a cell is made of C of them.
+
+        The number of holders in no cell is made of L: it moves by L (2 B + 1), and decides nothing but how many count.
+        """
         one = float(self.n_classes * (2 * self.bound + 1))
-        return Influence(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k)
+        return Influence(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k - 1)
 
 
 def _exponential_coin(x: NDArray[np.int64], words: Words) -> NDArray[np.bool_]:

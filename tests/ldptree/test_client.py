@@ -1,5 +1,6 @@
 """The holder's side: one report ever, checked input, no more epsilon than allowed, and nothing needed but numpy."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -21,6 +22,14 @@ from ldptree.oracles import Words
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "client" / "protocol.schema.json").read_text())
 X, Y = ROWS[0]
+
+
+def signed(**changes):
+    """A protocol's text after a change, with a digest that fits, as a forger would write it."""
+    data = json.loads(protocol_of("grr").to_json()) | changes
+    content = {key: value for key, value in data.items() if key != "digest"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return json.dumps(data | {"digest": hashlib.sha256(text.encode()).hexdigest()})
 
 
 def seeded(*key):
@@ -58,10 +67,55 @@ def test_a_file_keeps_the_answer_over_restarts(tmp_path):
     first = Client(protocol_of("grr"), memory=FileMemory(path)).report(X, Y)
     assert Client(protocol_of("grr"), memory=FileMemory(path)).report(*ROWS[1]) == first
     assert path.stat().st_mode & 0o777 == 0o600
-    assert [p.name for p in tmp_path.iterdir()] == ["answered.json"]
-    path.write_text("{")
-    with pytest.raises(DataError, match="answer twice"):
-        FileMemory(path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".answered.json.lock", "answered.json"]
+    for wrong in ("{", "3", "null", "[]", '["ab", "cd"]', '{"a": 1}', "[" * 100_000):
+        path.write_text(wrong)
+        with pytest.raises(DataError, match="answer twice"):
+            FileMemory(path)
+
+
+def test_of_two_processes_with_one_file_the_first_answer_stands(tmp_path):
+    one, two = (Client(protocol_of("oue"), memory=FileMemory(tmp_path / "m.json")) for _ in range(2))
+    other = two.report(X, Y, holder="other")
+    first = one.report(X, Y)
+    assert two.report(X, Y) == first
+    assert FileMemory(tmp_path / "m.json").keys() == {*one._memory.keys(), *two._memory.keys()}
+    assert one.report(X, Y, holder="other") == other
+
+
+def test_an_answer_that_another_process_gave_meanwhile_is_not_overwritten(tmp_path):
+    one, two = (FileMemory(tmp_path / "m.json") for _ in range(2))
+    one["key"] = "first"
+    with pytest.raises(ProtocolMismatch, match="Ask again"):
+        two["key"] = "second"
+    assert two["key"] == "first"
+
+
+@pytest.mark.parametrize("rounds", [[1.0], [True], ["1"]])
+def test_a_round_is_a_whole_number_so_that_nobody_is_asked_twice_under_its_other_spellings(rounds):
+    with pytest.raises(ProtocolMismatch, match="rounds"):
+        Client(signed(rounds=rounds))
+
+
+def test_a_campaign_without_a_name_is_refused():
+    with pytest.raises(ProtocolMismatch, match="no name"):
+        Client(signed(campaign=""))
+
+
+@pytest.mark.parametrize(
+    "change", [{"epsilon": 10**400}, {"k": 10**400}, {"partition": {"feature": [10**400]}}]
+)
+def test_numbers_of_any_size_are_a_mismatch(change):
+    with pytest.raises(ProtocolMismatch):
+        Client(signed(**change))
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", "[" * 100_000, "{}", "", "null"])
+def test_what_is_no_protocol_is_refused(text):
+    with pytest.raises(ProtocolMismatch):
+        Client(text)
+    with pytest.raises(ConfigError, match=r"read_text"):
+        Client(Path("protocol.json"))
 
 
 def test_nothing_is_given_out_that_was_not_kept_first():
@@ -89,7 +143,7 @@ def test_a_simulation_may_pass_its_coins():
 def test_more_than_the_allowed_epsilon_is_refused_whatever_the_protocol_claims():
     with pytest.raises(BudgetError, match=r"costs epsilon 1, .*at most 0\.5"):
         Client(protocol_of("grr"), max_epsilon=0.5)
-    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+    for wrong in (0.0, -1.0, float("nan"), float("inf"), "a", True, 10**400):
         with pytest.raises(ConfigError, match="max_epsilon"):
             Client(protocol_of("grr"), max_epsilon=wrong)
     text = json.loads(protocol_of("grr").to_json())
@@ -116,6 +170,7 @@ def test_no_client_answers_a_simulation():
         ({"miles": "1.0", "company": "Sun"}, "'miles': a str where a number"),
         ({"miles": True, "company": "Sun"}, "'miles': a bool where a number"),
         ({"miles": 1.0, "company": 3}, "'company': a int where a level is a str"),
+        ({"miles": 10**400, "company": "Sun"}, "too large"),
         ([1.0], "2 values of miles, company"),
         ("row", "2 values"),
         (3, "2 values"),
@@ -126,6 +181,11 @@ def test_a_row_that_does_not_fit_the_protocol_is_refused(x, said):
     with pytest.raises(DataError, match=said):
         Client(protocol_of("grr"), memory=memory).report(x, Y)
     assert memory == {}
+
+
+def test_a_holder_is_named_by_a_text():
+    with pytest.raises(DataError, match="holder: a int"):
+        Client(protocol_of("grr")).report(X, Y, holder=3)
 
 
 def test_a_row_may_come_in_the_order_of_the_columns_or_from_numpy():

@@ -38,7 +38,8 @@ def test_the_second_half_of_epsilon_is_spent_on_a_second_protocol(twice):
     published = Protocol.from_json((work / "runs" / summary["run"] / "protocol.json").read_text())
     assert (published.rounds, published.epsilon) == ((2,), 2.0)
     model = json.loads((work / "runs" / summary["run"] / "model.json").read_text())
-    assert (model["lam"], model["prune"], model["epsilon"]) == (0.0, "none", 4.0)
+    assert (model["lam"], model["prune"], model["epsilon"]) == ("paper", "paper", 4.0)
+    assert summary["lam"] == "paper"
     assert len({path.parent for path in (work / "curator" / "reports").rglob("*.parquet")}) == 2
 
 

@@ -180,13 +180,39 @@ def test_a_shard_of_another_protocol_or_met_twice_is_counted(room):
     meta = {"protocol": protocol.digest, "round": "1", "form": "reports", "holders": "3"}
     table = pa.table({"value": pa.array([0, 4, None, 5], pa.uint32())})
     pq.write_table(table.replace_schema_metadata(meta), folder / "a.parquet")
-    shutil.copy(folder / "a.parquet", folder / "b.parquet")
+    pq.write_table(table.replace_schema_metadata(meta), folder / "b.parquet", compression="zstd")
     pq.write_table(table.replace_schema_metadata(meta | {"protocol": "0" * 64}), folder / "c.parquet")
     pq.write_table(table.replace_schema_metadata(meta | {"form": "totals"}), folder / "d.parquet")
     pq.write_table(pa.table({"value": ["x"]}).replace_schema_metadata(meta), folder / "e.parquet")
+    wide = pa.table({"value": pa.array([2**32 + 3, -1, 3], pa.int64())})
+    pq.write_table(wide.replace_schema_metadata(meta), folder / "f.parquet")
     received = receive(path, folder)
     assert received.accepted == 2
-    assert +received.rejected == {UNREADABLE: 1 + 1 + 1 + 4 + 1, IMPOSSIBLE: 1, SEEN: 3, OTHER_PROTOCOL: 3}
+    assert +received.rejected == {
+        UNREADABLE: 1 + 1 + 1 + 4 + 1 + 3,
+        IMPOSSIBLE: 1,
+        SEEN: 3,
+        OTHER_PROTOCOL: 3,
+    }
+
+
+def test_a_line_of_any_length_is_read_in_pieces_and_counted_once(room):
+    protocol = example_protocol("grr")
+    path, folder = room(protocol)
+    good = lines_of(protocol, 2)
+    (folder / "a.jsonl").write_text(f"{good[0]}\n{'x' * 3_000_000}\n{good[1]}\n{'y' * 5_000}")
+    received = receive(path, folder)
+    assert (received.accepted, +received.rejected) == (2, {UNREADABLE: 2})
+
+
+def test_values_of_any_length_are_no_reports_and_not_unfolded(room):
+    protocol = example_protocol("oue")
+    path, folder = room(protocol)
+    meta = {"protocol": protocol.digest, "round": "1", "form": "reports", "holders": "3"}
+    for name, kind in (("a", pa.binary()), ("b", pa.binary(4)), ("c", pa.large_binary())):
+        table = pa.table({"bits": pa.array([b"\0" * 4] * 3, kind)})
+        pq.write_table(table.replace_schema_metadata(meta), folder / f"{name}.parquet")
+    assert +receive(path, folder).rejected == {UNREADABLE: 9}
 
 
 def run(*words):
@@ -226,6 +252,11 @@ def test_what_cannot_be_read_is_told_and_nothing_is_written(room, tmp_path):
     with pytest.raises(DataError):
         write(received, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+    good = Received.under(protocol)
+    good.add([Block(protocol=protocol.digest, round=1, ids=["0" * 32], payloads=[b"\0"])])
+    for out in (path, path / "below"):
+        with pytest.raises(ConfigError, match="--out"):
+            write(good, out)
     path.write_text("{}")
     with pytest.raises(ProtocolMismatch, match=r"protocol\.json: protocol: version"):
         receive(path, folder)

@@ -125,6 +125,7 @@ def test_the_ledger_says_what_every_row_spent_on_what():
     assert [entry.epsilon for entry in asked_twice.ledger_.entries] == [1.0, 1.0]
     assert asked_twice.protocol_.rounds == (2,)
     assert asked_twice.model_.epsilon == 2.0
+    assert (asked_twice.model_.prune, asked_twice.model_.lam) == ("paper", "paper")
     once = LPCTClassifier(2.0, prune=PaperOptions(termination=False), random_state=0).fit(X, y, public=public)
     assert [entry.epsilon for entry in once.ledger_.entries] == [2.0]
 
@@ -161,8 +162,9 @@ def test_intervals_hold_the_margin_and_widen_with_their_level():
     low, high = fitted.margin_interval(X)
     lower, higher = fitted.margin_interval(X, level=0.99)
     assert ((lower < low) & (low < margin) & (margin < high) & (high < higher)).all()
-    with pytest.raises(ConfigError, match="between 0 and 1"):
-        fitted.margin_interval(X, level=1.5)
+    for wrong in (1.5, "a", None):
+        with pytest.raises(ConfigError, match="between 0 and 1"):
+            fitted.margin_interval(X, level=wrong)
     many = LPCTClassifier(4.0, random_state=0).fit(*people(n_classes=4)[:2], public=public)
     assert many.margin_interval(X)[0].shape == (3000, 4)
 
@@ -185,6 +187,7 @@ def test_the_model_can_be_kept_as_json_sql_or_pickle():
         ({"epsilon": 65}, "at most 64, got 65"),
         ({"epsilon": math.nan}, "got nan"),
         ({"epsilon": "2"}, "got '2'"),
+        ({"epsilon": 1e-9}, "at least 1e-06"),
         ({"epsilon": True}, "got True"),
         ({"mechanism": "ouee"}, "did you mean 'oue'"),
         ({"mechanism": "joint"}, "mechanism must be one of 'auto', 'grr'"),
@@ -228,7 +231,11 @@ def test_a_wrong_parameter_has_one_clear_message(settings, said):
         (lambda X, y, public: (np.where(X > 0.99, np.nan, X), y, public), "contains NaN"),
         (lambda X, y, public: (np.where(X > 0.99, np.inf, X), y, public), "infinity"),
         (lambda X, y, public: (X, y + 0.5, public), "Unknown label type"),
-        (lambda X, y, public: (X.astype(str), np.where(y, 1, None), public), "None|label|type"),
+        (lambda X, y, public: (X, np.where(y, "card", None), public), r"several types \(NoneType, str\)"),
+        (
+            lambda X, y, public: (X, np.array([1, "cash"], object)[y], public),
+            r"several types \(number, str\)",
+        ),
     ],
 )
 def test_wrong_rows_have_one_clear_message(change, said):
@@ -246,17 +253,34 @@ def test_predicting_too_early_or_with_other_columns_is_told():
         fitted.predict(X[:, :2])
 
 
+def test_totals_that_no_memory_holds_are_refused_with_their_size():
+    X, _, _ = people(1)
+    X, y = np.repeat(X, 5000, axis=0), np.arange(5000)
+    with pytest.raises(ConfigError, match=r"1,024 cells x 5,000 classes: .* GiB; at most 4,194,304"):
+        LPCTClassifier(1.0, depth=10, random_state=0).fit(X, y)
+
+
 def test_a_report_that_no_memory_holds_is_refused_with_its_size():
     X, y = make_classification(3000, 30, random_state=0)
     with pytest.raises(ConfigError, match=r"takes .* GiB|up to 2\^"):
         LPCTClassifier(1.0, depth=30, mechanism="laplace", random_state=0).fit(X, y)
 
 
-def test_errors_are_told_before_anything_is_spent():
-    X, y, public = people(200, 50)
-    estimator = LPCTClassifier(1.0, rule="nothing")
+@pytest.mark.parametrize(
+    ("settings", "n_classes"),
+    [
+        ({"rule": "nothing"}, 2),
+        ({"rule": "ratio"}, 2),
+        ({"rule": "ratio", "prune": "none"}, 2),
+        ({"prune": "paper"}, 3),
+        ({"depth": 40, "partition": "max-edge"}, 2),
+    ],
+)
+def test_errors_are_told_before_anything_is_spent(settings, n_classes):
+    X, y, public = people(300, 80, n_classes=n_classes)
+    estimator = LPCTClassifier(1.0, **settings)
     with pytest.raises(ConfigError):
         estimator.fit(X, y, public=public)
-    assert not hasattr(estimator, "ledger_")
+    assert not getattr(estimator, "ledger_", None) or not estimator.ledger_.entries
     with pytest.raises(DataError):
         LPCTClassifier(1.0).fit(X, y, public=public | True)

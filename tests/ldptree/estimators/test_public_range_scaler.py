@@ -34,6 +34,12 @@ def test_without_public_rows_the_range_is_the_one_that_is_given():
     np.testing.assert_allclose(
         PublicRangeScaler(feature_range=([0, -2], [10, 2])).fit_transform(X), [[0.5, 0.75], [1.0, 0.25]]
     )
+    np.testing.assert_allclose(
+        PublicRangeScaler(feature_range=np.array([0.0, 40.0])).fit_transform(X)[:, 0], [0.125, 0.5]
+    )
+    for wrong in ((), 0):
+        with pytest.raises(ConfigError, match="feature_range must be"):
+            PublicRangeScaler(feature_range=wrong).fit(X)
     with pytest.raises(ConfigError, match="swap"):
         PublicRangeScaler(feature_range=(1, 0)).fit(X)
     with pytest.raises(DataError, match="mask"):
