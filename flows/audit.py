@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
@@ -19,10 +20,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from ldptree.audit import CONFIDENCE, Audit, audit, enumerated, reports_for
+from ldptree.audit import CONFIDENCE, LAW_ALARM, MOST_VALUES, Audit, audit, enumerated, reports_for
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for
 from ldptree.oracles import Words
+from schemas.config import MAX_EPSILON, MIN_EPSILON
 
 EVERY = tuple(
     name
@@ -31,6 +33,7 @@ EVERY = tuple(
 )
 """What "all" stands for: every mechanism that a real holder may use."""
 _BAR = 16
+_MOST_ASKED = 10**7
 
 
 def run_audit(
@@ -48,18 +51,23 @@ def run_audit(
     """Audit, print, draw; whether every claim stands.
 
     Raises:
-        ConfigError: no such mechanism, or a parameter is wrong.
+        ConfigError: no such mechanism, a parameter is wrong, or the picture cannot be written.
     """
     names = named(mechanism)
+    _check(epsilon, cells, classes, reports, picture)
     subjects = {name: mechanism_for(name, epsilon, cells, classes) for name in names}
-    exact = {
-        name: enumerated(partial(mechanism_for, name, epsilon, n_classes=classes), cells) for name in names
-    }
     words = Words.system() if seed is None else Words.seeded(np.random.SeedSequence(seed))
+    exact = {
+        name: enumerated(partial(mechanism_for, name, epsilon, n_classes=classes), cells, words)
+        for name in names
+    }
     n_reports = reports_for(epsilon) if reports is None else reports
-    audits = audit(subjects, words, n_reports=n_reports, exact=exact, n_holders=holders)
+    audits = audit(subjects, words, n_reports=n_reports, claim=epsilon, exact=exact, n_holders=holders)
     if picture is not None:
-        picture.write_text(drawn(audits, epsilon), encoding="utf-8")
+        try:
+            picture.write_text(drawn(audits, epsilon), encoding="utf-8")
+        except OSError as fault:
+            raise ConfigError(f"--picture {picture}: {fault.strerror}") from fault
     stands = not any(one.is_beaten for one in audits)
     if as_json:
         facts = {
@@ -68,16 +76,42 @@ def run_audit(
             "classes": classes,
             "reports": n_reports,
             "confidence": CONFIDENCE,
+            "law_alarm": LAW_ALARM,
             "holders": holders,
             "stands": stands,
             "audits": [
-                {**asdict(one), "empirical": one.empirical, "is_beaten": one.is_beaten} for one in audits
+                {
+                    **asdict(one),
+                    "empirical": one.empirical,
+                    "is_beaten": one.is_beaten,
+                    "faults": one.faults,
+                }
+                for one in audits
             ],
         }
         print(json.dumps(_finite(facts), ensure_ascii=False))
     else:
-        show(audits, holders=holders, n_reports=n_reports)
+        show(audits, holders=holders)
     return stands
+
+
+def _check(epsilon: float, cells: int, classes: int, reports: int | None, picture: Path | None) -> None:
+    """What can be wrong before a report is drawn."""
+    if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
+        raise ConfigError(f"--epsilon {epsilon:g}: must be from {MIN_EPSILON:g} to {MAX_EPSILON:g}")
+    if cells * classes > MOST_VALUES:
+        raise ConfigError(
+            f"{cells:,} cells x {classes:,} classes are {cells * classes:,} values; at most {MOST_VALUES:,} are audited. "
+            "A mechanism's claim does not depend on their number: give fewer --cells"
+        )
+    if reports is not None and reports > _MOST_ASKED:
+        raise ConfigError(f"--reports {reports:,}: at most {_MOST_ASKED:,} are drawn of an input")
+    if picture is None:
+        return
+    if not picture.parent.is_dir():
+        raise ConfigError(f"--picture {picture}: there is no folder {picture.parent}. Make it first")
+    if picture.is_dir() or not os.access(picture if picture.exists() else picture.parent, os.W_OK):
+        raise ConfigError(f"--picture {picture}: no file can be written there")
 
 
 def named(mechanism: str) -> tuple[str, ...]:
@@ -95,7 +129,7 @@ def named(mechanism: str) -> tuple[str, ...]:
     raise ConfigError(f'no mechanism is called "{mechanism}": {hint}Known are {", ".join(CHOICES)}, and all')
 
 
-def show(audits: Sequence[Audit], *, holders: int, n_reports: int) -> None:
+def show(audits: Sequence[Audit], *, holders: int) -> None:
     """The table, and what it means."""
     console = Console()
     claims = _table("mechanism", "claim >", "exact >", "gone through", "at least >", "")
@@ -117,17 +151,21 @@ def show(audits: Sequence[Audit], *, holders: int, n_reports: int) -> None:
     console.print(claims)
     console.print()
     console.print(forces)
-    reach = min(one.reach for one in audits)
+    fewest = min(audits, key=lambda one: one.reach)
     console.print(
         f"\nClaim, exact and at least are epsilons. All bounds hold together with {CONFIDENCE:.0%} confidence; "
-        f"{n_reports:,} reports an input can prove {reach:.1f} at most. Every output was gone through with so many of the "
-        "cells that could be. Shifts are in holders: what one dishonest report "
-        "adds to a total, and one per cent of the holders together.",
+        f"{fewest.n_reports:,} reports an input can prove {fewest.reach:.1f} at most. Every output was gone through with so "
+        "many of the cells that could be, and the reports of every value were held against it. Shifts are in holders: what "
+        "one dishonest report adds to a total, and one per cent of the holders together.",
         highlight=False,
     )
     for one in audits:
         if one.is_beaten:
-            console.print(f"{one.name}: the claim is beaten.", style="bold red", highlight=False)
+            console.print(
+                f"{one.name}: the claim is beaten: {'; '.join(one.faults)}.",
+                style="bold red",
+                highlight=False,
+            )
         elif one.reach <= one.claim:
             console.print(
                 f"{one.name}: so few reports could not beat this claim whatever was true; ask for more with --reports.",
@@ -154,7 +192,7 @@ def _table(*titles: str) -> Table:
 
 def _exact(one: Audit) -> tuple[str, str]:
     if one.exact is None:
-        return "-", "no finite law"
+        return "-", "not gone through"
     return f"{one.exact.epsilon:.4g}", f"{one.exact.n_cells:,} of {one.exact.most_cells:,} cells"
 
 

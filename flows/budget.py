@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,9 @@ from storage.ledgers import Account
 from storage.store import Store
 from tasks.checkpoint import kept_in_zone
 from tasks.scale import read_protocol
+
+UNKNOWN = "not known yet,"
+"""For the digest of a protocol that is not published."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,34 +73,83 @@ def charges(
     first by rows and then by names is known again.
     """
     published = read_protocol(store, protocol) if protocol else None
-    digest = published.digest if published else "not known yet,"
+    digest = published.digest if published else UNKNOWN
     rounds = published.rounds if published else (1,)
     title = config.campaign.name or config.name
     names = {entry.digest: entry.name for entry in reversed(raw.files)}
+    found = []
+    for question in _questions(store, config, held, digest, rounds, form):
+        start, stop = question.rows
+        who: list[Rows | Names] = [Rows(source=question.source, start=start, stop=stop)]
+        if config.dataset.holder != "row":
+            who.append(Names(np.load(store.file(held["answers"], f"{question.source}.npy"))))
+        found += [
+            Charge(
+                question=question.name,
+                epsilon=(published or config.privacy).epsilon / len(rounds),
+                who=holders,
+                about=f"{title} (protocol {digest[:8]}, round {question.round})" if published else title,
+                where=names.get(question.source, ""),
+            )
+            for holders in who
+        ]
+    return found
+
+
+def keep_answers(
+    store: Store,
+    config: RunConfig,
+    held: Record,
+    protocol: Manifest,
+    form: str,
+    reports: Mapping[str, Manifest],
+) -> None:
+    """Keep in the ledger that a run's questions were answered, and by which files: `reports`, under the names of the shards.
+
+    Not of seeded simulations, which draw lost reports again, and the same ones.
+    """
+    if config.simulation.noise_seed is not None:
+        return
+    with kept_in_zone(store, "ledger", "holders"):
+        published = read_protocol(store, protocol)
+        for question in _questions(store, config, held, published.digest, published.rounds, form):
+            paths = [store.file(reports[shard], reports[shard].files[0].name) for shard in question.shards]
+            _account(store, config).keep_answer(question.name, paths)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Question:
+    """One round's question to a raw file. `name`: whatever makes perturb give the reports that stand."""
+
+    name: str
+    round: int
+    source: str
+    rows: Sequence[int]
+    shards: Sequence[str]
+
+
+def _questions(
+    store: Store, config: RunConfig, held: Record, digest: str, rounds: Sequence[int], form: str
+) -> list[_Question]:
     shards = {entry.name: entry.digest for entry in held["train"].files}
     drawn = None if config.simulation.noise_seed is None else [config.simulation.noise_seed, form]
     asked = json.loads(store.file(held["answers"], "files.json").read_bytes())
     found = []
     for source, file in asked.items():
-        # What makes perturb give the report that stands: of a campaign's shard its name, else what it holds.
+        # Of a campaign's shard its name, else what it holds.
         known_by = sorted(
             file["shards"] if config.campaign.name else [shards[name] for name in file["shards"]]
         )
         reports = store.hasher("holders").of_value([drawn, known_by])[:16]
-        start, stop = file["rows"]
-        who: list[Rows | Names] = [Rows(source=source, start=start, stop=stop)]
-        if config.dataset.holder != "row":
-            who.append(Names(np.load(store.file(held["answers"], f"{source}.npy"))))
         found += [
-            Charge(
-                question=f"{digest} round {number} reports {reports}",
-                epsilon=(published or config.privacy).epsilon / len(rounds),
-                who=holders,
-                about=f"{title} (protocol {digest[:8]}, round {number})" if published else title,
-                where=names.get(source, ""),
+            _Question(
+                name=f"{digest} round {number} reports {reports}",
+                round=number,
+                source=source,
+                rows=file["rows"],
+                shards=file["shards"],
             )
             for number in rounds
-            for holders in who
         ]
     return found
 

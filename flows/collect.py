@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from prefect import unmapped
 
 from flows import calls
-from flows.budget import Spent, charge
+from flows.budget import Spent, charge, keep_answers
 from flows.campaign import Terms
 from flows.shards import progress_shown
 from schemas.manifest import Manifest, Record
@@ -51,6 +51,8 @@ def collect(
         reports = perturb.map(
             store, shard=shards, **{key: unmapped(value) for key, value in call.items()}
         ).result()
+    written = {shard.files[0].name: report["reports"] for shard, report in zip(shards, reports, strict=True)}
+    keep_answers(store, terms.config, held, protocol, terms.form(held, published), written)
     totals = aggregate(store, **calls.aggregate(terms, protocol, reports, number))
     return Collected(protocol, totals, spent, (protocol,), (*reports, totals))
 

@@ -84,7 +84,7 @@ class Plan:
         """What would be spent; where the ledger would refuse it, perturb is where the run would stop. `unknown`: the call
         while the protocol is not, which is a new question unless it was asked before.
         """
-        asked = next(line for line in self.lines if line["name"] == "perturb")
+        asked = next(line for line in reversed(self.lines) if line["name"] == "perturb")
         try:
             arguments = call()
         except Later:
@@ -177,32 +177,52 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     def protocol() -> Manifest:
         return terms.protocol or _known(published["protocol"])
 
-    reports = plan.look_at_shards(
-        lambda: (calls.perturb(terms, protocol(), held, published), held["train"].one_by_one())
-    )
-    spent = plan.look_at_ledger(
-        lambda: calls.charge(terms, _known(raw), protocol(), _known(held), _known(published)),
-        lambda: {
-            "config": config,
-            "raw": _known(raw),
-            "held": _known(held),
-            "protocol": terms.protocol,
-            "form": "reports",
-        },
-    )
-    totals = plan.look("aggregate", lambda: calls.aggregate(terms, protocol(), _known(reports)))
+    def ask(published_as: Callable[[], Manifest], number: int) -> tuple[Any, Any]:
+        reports = plan.look_at_shards(
+            lambda: (
+                calls.perturb(terms, published_as(), held, published, number),
+                held["train"].one_by_one(),
+            )
+        )
+        spent = plan.look_at_ledger(
+            lambda: calls.charge(terms, _known(raw), published_as(), _known(held), _known(published)),
+            lambda: {
+                "config": config,
+                "raw": _known(raw),
+                "held": _known(held),
+                "protocol": terms.protocol,
+                "form": "reports",
+            },
+        )
+        return spent, plan.look(
+            "aggregate", lambda: calls.aggregate(terms, published_as(), _known(reports), number)
+        )
+
+    spent, totals = ask(protocol, 1)
+    asked = [protocol]
     if config.model.may_ask_again:
-        plan.look("terminate", lambda: calls.terminate(terms, protocol(), _known(totals), scaled))
-        plan.above = plan.above or "terminate"  # whether a second round follows is not known before it
-    model = plan.look("prune", lambda: calls.prune(terms, protocol(), totals, scaled))
+        first_totals = totals
+        decided = plan.look(
+            "terminate", lambda: calls.terminate(terms, protocol(), _known(first_totals), scaled)
+        )
+        if not isinstance(decided, Record):
+            totals = _Missing()  # whether a second round follows is not known before
+        elif decided.facts["is_terminated"]:
+            n_lines, second = len(plan.lines), decided["protocol"]
+            asked.append(lambda: second)
+            spent, totals = ask(asked[-1], 2)
+            for line in plan.lines[n_lines:]:
+                line["why"] = f"second round{': ' + line['why'] if line['why'] else ''}"
+    last, number = asked[-1], len(asked)
+    model = plan.look("prune", lambda: calls.prune(terms, last(), totals, scaled, number))
     scores = None
     if config.evaluate:
-        scores = plan.look("evaluate", lambda: calls.evaluate(terms, protocol(), model, scaled, held))
+        scores = plan.look("evaluate", lambda: calls.evaluate(terms, last(), model, scaled, held, number))
     plan.look(
         "report",
         lambda: calls.report(
             terms,
-            (protocol(),),
+            tuple(published_as() for published_as in asked),
             _known(spent),
             ingested=ingested,
             checked=checked,
@@ -220,8 +240,12 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
 def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
     """Print the plan. Raises LdptreeError."""
     lines = plan_of(config, work)
-    reached = next(line for line in lines if line["name"] == "perturb")["state"]
-    epsilon = 0.0 if reached in ("cached", "refused") else config.privacy.epsilon
+    asked = [line["state"] for line in lines if line["name"] == "perturb"]
+    reached = next((state for state in asked if state != "cached"), "cached")
+    is_open = any(line["name"] == "terminate" and line["state"] != "cached" for line in lines)
+    epsilon = 0.0 if reached in ("cached", "refused") else config.privacy.epsilon / len(asked)
+    if reached == "cached" and is_open:
+        epsilon = config.privacy.epsilon / 2
     if as_json:
         from flows.cli import print_json
 
@@ -234,10 +258,12 @@ def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
     console.print(table)
     if reached == "refused":
         console.print("the budget is refused before any holder is asked: nothing would be spent")
+    elif reached == "cached" and is_open:
+        console.print(f"each holder would spend epsilon {epsilon:g} more if Algorithm 2 asks again")
     elif epsilon:
         console.print(
             f"each holder asked would spend epsilon {epsilon / 2:g}, and as much once more if Algorithm 2 asks again"
-            if config.model.may_ask_again
+            if is_open
             else f"each holder asked would spend epsilon {epsilon:g}, once"
         )
     else:

@@ -1,5 +1,6 @@
 """The ledger on disk: `holders/ledger/<account>/`, a file for each charge, written aside, fsynced and linked under the next
-number. Never rewritten, never collected by `gc`. What a charge means is in `ldptree.ledger`.
+number; and a file for each question that was answered, with the names of the reports. Never rewritten, never collected by
+`gc`. What a charge means is in `ldptree.ledger`.
 
 A charge is there whole or not at all, whenever the process or the machine stops. Processes that charge at once take turns
 by a lock; were the lock of no use (some network drives), the number itself can be taken only once, and who comes second
@@ -47,6 +48,7 @@ class Account:
 
     def foresee(self, charges: Sequence[Charge], cap: float | None, room: Sequence[Charge] = ()) -> Ledger:
         """What `charge` would return. Writes nothing. Raises as it does."""
+        self._check_answers(charges)
         ledger = self.read()
         ledger.hold_to(cap)
         ledger.spend(charges, room)
@@ -60,8 +62,9 @@ class Account:
 
         Raises:
             BudgetError: a holder would spend more than the smallest cap ever stated here; nothing is spent.
-            ArtifactCorrupt: the ledger is not what was written.
+            ArtifactCorrupt: the ledger is not what was written, or answers to one of these questions went missing.
         """
+        self._check_answers(charges)
         with self._alone():
             while True:
                 ledger, n_files = self._read()
@@ -77,6 +80,24 @@ class Account:
                     raise refused
                 if is_kept:
                     return ledger
+
+    def keep_answer(self, question: str, files: Sequence[Path]) -> None:
+        """Keep that a question was answered, and in which files: absent, it would be answered a second time."""
+        told = {"question": question, "files": sorted(str(f.relative_to(self.store.root)) for f in files)}
+        self.store.write_once(self._answer(question), lambda aside: aside.write_bytes(canonical(told)))
+
+    def _check_answers(self, charges: Sequence[Charge]) -> None:
+        for question in dict.fromkeys(charge.question for charge in charges):
+            path = self._answer(question)
+            for name in json.loads(path.read_bytes())["files"] if path.exists() else ():
+                if not (self.store.root / name).exists():
+                    raise ArtifactCorrupt(
+                        f"{name}: these reports were received, and are now missing. Asking their holders again would spend "
+                        "their epsilon twice. Restore the file from a copy, or begin anew in another work folder."
+                    )
+
+    def _answer(self, question: str) -> Path:
+        return self._folder / f"{hashlib.sha256(question.encode()).hexdigest()[:40]}.answered"
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:

@@ -3,10 +3,12 @@
 import json
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 
 from flows.audit import EVERY
 from flows.cli import main
+from ldptree.oracles.grr import Grr
 
 
 @pytest.fixture
@@ -78,4 +80,69 @@ def test_a_mechanism_that_nobody_knows_is_answered_with_the_nearest_name(typed):
     assert 'did you mean "laplace"?' in err
     code, _, err = typed("oue", "--epsilon", -1)
     assert code == 2
-    assert "positive" in err
+    assert "must be from" in err
+
+
+@pytest.mark.parametrize("epsilon", [65, "inf", "nan", 0, -1, 9e-7])
+def test_an_epsilon_outside_the_limits_is_refused(typed, epsilon):
+    code, out, err = typed("grr", "--epsilon", epsilon)
+    assert (code, out) == (2, "")
+    assert f"--epsilon {epsilon}: must be from 1e-06 to 64" in err
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 64])
+def test_the_limits_of_epsilon_are_audited(typed, epsilon):
+    for name in EVERY:
+        assert typed(name, "--epsilon", epsilon, "--cells", 1, "--reports", 2000, "--seed", 6)[0] == 0
+
+
+def test_a_mechanism_made_for_more_than_was_asked_for_is_beaten(typed, monkeypatch):
+    original = Grr.for_budget.__func__
+    monkeypatch.setattr(Grr, "for_budget", classmethod(lambda cls, e, k: original(cls, 2 * e, k)))
+    words = ("grr", "--epsilon", 1, "--reports", 1000, "--seed", 1)
+    code, out, _ = typed(*words)
+    assert code == 4
+    assert "it states epsilon 2, the claim is 1" in " ".join(out.split())
+    code, out, _ = typed(*words, "--json")
+    (one,) = json.loads(out)["audits"]
+    assert (code, one["claim"], one["stated"], one["is_beaten"]) == (4, 1, 2, True)
+
+
+@pytest.mark.parametrize(("epsilon", "by_reports"), [(1, True), (8, False)])
+def test_a_value_that_is_never_randomised_is_beaten_by_its_law_and_by_its_reports(
+    typed, monkeypatch, epsilon, by_reports
+):
+    original = Grr.randomize
+
+    def leaking(self, values, source):
+        reports = original(self, values, source)
+        reports[np.asarray(values) == 6] = 6
+        return reports
+
+    monkeypatch.setattr(Grr, "randomize", leaking)
+    code, out, _ = typed(
+        "grr", "--epsilon", epsilon, "--cells", 8, "--reports", 100_000, "--seed", 1, "--json"
+    )
+    (one,) = json.loads(out)["audits"]
+    assert code == 4
+    assert one["exact"]["misfit"]["value"] == 6
+    assert "its reports of value 6 do not follow its law" in one["faults"]
+    assert (one["empirical"] > epsilon) == by_reports
+
+
+def test_a_picture_that_cannot_be_written_is_told_before_the_audit_begins(typed, tmp_path, monkeypatch):
+    monkeypatch.setattr("flows.audit.audit", None)
+    for picture in (tmp_path / "absent" / "x.svg", tmp_path):
+        code, out, err = typed("grr", "--epsilon", 1, "--picture", picture)
+        assert (code, out) == (2, "")
+        assert f"--picture {picture}: " in err
+        assert "a fault of ldptree" not in err
+
+
+def test_more_values_than_can_be_audited_are_refused_with_both_numbers(typed):
+    code, _, err = typed("oue", "--epsilon", 1, "--cells", 99_999_999)
+    assert code == 2
+    assert "99,999,999 cells x 2 classes are 199,999,998 values; at most 4,096 are audited" in err
+    code, _, err = typed("oue", "--epsilon", 1, "--reports", 10**12)
+    assert code == 2
+    assert "at most 10,000,000" in err

@@ -12,10 +12,11 @@ import sys
 import pytest
 from chain import Chain, rides, rides_config
 
+from flows.budget import keep_answers
 from flows.campaign import Terms
 from flows.plan import plan_of, show_plan
 from flows.provenance import collect_garbage
-from ldptree.errors import BudgetError
+from ldptree.errors import ArtifactCorrupt, BudgetError
 from storage.ledgers import Account
 from storage.store import Store
 from tasks.report import read_facts
@@ -107,6 +108,54 @@ def test_calling_a_files_holders_otherwise_gives_them_no_new_budget(store, path)
     assert run(store, path, cap=3.0, **UNSEEDED).reports
     with pytest.raises(BudgetError):
         assert run(store, path, dataset=BY_PERSON, **UNSEEDED).reports
+
+
+@pytest.mark.parametrize("first", ["rows", "named"])
+def test_what_people_spent_as_rows_is_theirs_when_they_are_named_elsewhere(store, path, tmp_path, first):
+    """Another file with the same people: three questions, whatever the holders of the first file were called."""
+    people = [f"p{i}" for i in range(600)]
+    path = rides(tmp_path / "one.csv", 600, 1, person=people)
+    other = rides(tmp_path / "two.csv", 600, 2, person=people)
+    datasets = [{}, BY_PERSON] if first == "rows" else [BY_PERSON, {}]
+    for dataset in datasets:
+        assert run(store, path, cap=4.0, dataset=dataset, **UNSEEDED).reports
+    with pytest.raises(BudgetError, match=r"two\.csv: holders would spend epsilon 6 .* 4 is spent already"):
+        assert run(store, other, dataset=BY_PERSON, **UNSEEDED).reports
+    for dataset in datasets:
+        assert run(store, path, dataset=dataset, **UNSEEDED).reports  # given again, they are paid for
+    assert largest(store) == 4.0
+    others = rides(tmp_path / "three.csv", 600, 3, person=[f"q{i}" for i in range(600)])
+    assert run(store, others, dataset=BY_PERSON, **UNSEEDED).reports
+
+
+def test_rows_of_a_file_are_not_asked_beyond_what_its_people_spent_elsewhere(store, tmp_path):
+    paths = [rides(tmp_path / f"{i}.csv", 600, i, person=[f"p{j}" for j in range(600)]) for i in range(2)]
+    for path in paths:
+        assert run(store, path, cap=4.0, dataset=BY_PERSON, **UNSEEDED).reports
+    with pytest.raises(BudgetError, match=r"0\.csv: holders would spend epsilon 6"):
+        assert run(store, paths[0], **UNSEEDED).reports
+
+
+def test_an_algorithm_that_asks_twice_fits_a_cap_of_its_epsilon(store, path):
+    """Half of 25/3, rounded, is more than half of it."""
+    chain = run(store, path, epsilon=25 / 3, cap=25 / 3, model={"prune": "paper"}, **UNSEEDED)
+    assert chain.reports
+    assert largest(store) == pytest.approx(25 / 6)
+
+
+def test_reports_that_went_with_their_records_are_not_drawn_again(store, path):
+    chain = run(store, path, **UNSEEDED)
+    shards = chain.held["train"].one_by_one()
+    written = {s.files[0].name: r["reports"] for s, r in zip(shards, chain.reports, strict=True)}
+    form = chain.terms.form(chain.held, chain.published)
+    keep_answers(store, chain.config, chain.held, chain.protocol, form, written)
+    assert run(store, path, **UNSEEDED).reports == chain.reports
+    shutil.rmtree(store.root / "curator" / "reports")
+    shutil.rmtree(store.root / "holders" / "perturb")
+    with pytest.raises(ArtifactCorrupt, match="these reports were received, and are now missing") as lost:
+        assert run(store, path, **UNSEEDED).reports
+    assert lost.value.exit_code == 5
+    assert reports(store) == {}
 
 
 def test_a_file_given_twice_is_asked_once(store, path, tmp_path):

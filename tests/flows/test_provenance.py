@@ -76,7 +76,7 @@ def test_a_model_is_explained_back_to_its_sources(trips):
     assert trips.model
     said = explain_artifact(trips.store.root, trips.model["model"].path)
     chain = (
-        "made by prune (version 3): the model",
+        "made by prune (version 4): the model",
         "made by aggregate",
         "made by perturb (version 1): reports, one a holder",
         "made by partition",

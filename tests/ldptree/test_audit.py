@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from ldptree.audit import Bound, Exact, _log_ratio, audit, enumerated, reports_for
+from ldptree.audit import LAW_ALARM, Exact, _fit, _inputs, _log_ratio, audit, enumerated, reports_for
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for
 from ldptree.oracles import ORACLES, Words
@@ -31,8 +31,9 @@ def claiming(epsilon, mechanism):
 def test_no_mechanism_that_holders_use_is_beaten(epsilon):
     """All together at 99 %: a false alarm in one of a hundred seeds, and this seed is fixed."""
     subjects = {name: mechanism_for(name, epsilon, 3, 2) for name in REAL}
-    exact = {name: enumerated(partial(mechanism_for, name, epsilon, n_classes=2), 3) for name in REAL}
-    for one in audit(subjects, words(1), n_reports=20_000, exact=exact):
+    source = words(1)
+    exact = {name: enumerated(partial(mechanism_for, name, epsilon, n_classes=2), 3, source) for name in REAL}
+    for one in audit(subjects, source, n_reports=20_000, claim=epsilon, exact=exact):
         assert not one.is_beaten, one
         assert one.exact.epsilon == pytest.approx(epsilon, rel=1e-6)
         assert one.exact.epsilon <= one.exact.claim <= epsilon
@@ -171,8 +172,119 @@ def test_more_reports_are_drawn_where_the_claim_is_large():
         audit({"grr": ORACLES["grr"].for_budget(1.0, 2)}, words(1), n_reports=999)
 
 
-def test_a_wide_alphabet_is_audited_at_its_ends():
+@pytest.mark.parametrize("k", [2, 3, 5, 6, 17, 65])
+def test_every_input_of_a_small_alphabet_is_audited(k):
+    main, further = _inputs(k, words(10))
+    assert sorted(main + further) == list(range(k))
+
+
+def test_a_wide_alphabet_is_audited_at_its_ends_and_at_random_values():
+    main, further = _inputs(600, words(10))
+    assert main == [0, 1, 2, 598, 599]
+    assert len(set(further)) == 27
+    assert set(further) <= set(range(3, 598))
+    assert further != _inputs(600, words(11))[1]
     (one,) = audit({"oue": ORACLES["oue"].for_budget(2.0, 600)}, words(10), n_reports=4000)
-    assert isinstance(one.bounds[0], Bound)
-    assert set(one.bounds[0].inputs) <= {0, 1, 2, 598, 599}
-    assert 1 < one.empirical < 2
+    assert not one.is_beaten
+    assert one.empirical > 1
+
+
+def never_hiding(epsilon, k, open_values):
+    """grr that tells these values as they are."""
+    honest = ORACLES["grr"].for_budget(epsilon, k)
+
+    class Telling(type(honest)):
+        def randomize(self, values, source):
+            reports = super().randomize(values, source)
+            return np.where(np.isin(values, open_values), values, reports).astype(np.uint32)
+
+    return Telling(k, honest.lie)
+
+
+def test_a_value_that_is_never_randomised_is_caught_by_its_own_reports():
+    """One value of 17 leaks, and nothing is enumerated."""
+    (one,) = audit({"grr": never_hiding(1.0, 17, [6])}, words(13), n_reports=100_000)
+    assert one.is_beaten
+    assert 6 in one.bounds[0].inputs
+    assert one.exact is None
+
+
+def test_values_that_leak_in_a_wide_alphabet_are_caught_by_the_random_ones():
+    """A tenth of 1,000 values, none of the ends; all 27 random ones miss it with chance 0.06, and this seed is fixed."""
+    (one,) = audit({"grr": never_hiding(1.0, 1000, range(5, 995, 10))}, words(14), n_reports=20_000)
+    assert one.is_beaten
+    assert any(value % 10 == 5 for value in one.bounds[0].inputs)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_a_value_that_is_never_randomised_is_caught_by_chi_square_against_the_law(epsilon):
+    """Also where no number of reports that can be drawn would prove more than the claim."""
+    fault = never_hiding(epsilon, 17, [6])
+    found = enumerated(lambda n: fault, 1, words(15))
+    assert found.epsilon <= epsilon
+    assert found.misfit.value == 6
+    assert found.misfit.chance < LAW_ALARM / 17
+    (one,) = audit({"grr": fault}, words(15), n_reports=1000, exact={"grr": found})
+    assert one.is_beaten
+    assert one.faults[0] == "its reports of value 6 do not follow its law"
+
+
+@pytest.mark.parametrize("name", [name for name in REAL if name != "auto"])
+def test_coins_of_another_epsilon_than_the_law_is_of_are_caught_by_chi_square(name):
+    """A quarter more than is claimed, in reports only."""
+    honest, other = (mechanism_for(name, epsilon, 2, 2) for epsilon in (1.0, 1.25))
+    inner = getattr(honest, "oracle", honest)
+
+    class Drawing(type(inner)):
+        def randomize(self, values, source):
+            return getattr(other, "oracle", other).randomize(values, source)
+
+    fault = Drawing(**{field.name: getattr(inner, field.name) for field in fields(inner)})
+    assert enumerated(lambda n: honest, 2, words(16)).misfit is None
+    assert enumerated(lambda n: fault, 2, words(16)).misfit is not None
+
+
+def test_a_hash_that_depends_on_the_value_is_caught_by_chi_square():
+    honest = ORACLES["olh"].for_budget(1.0, 5)
+
+    class Leaking(type(honest)):
+        def randomize(self, values, source):
+            reports = super().randomize(values, source)
+            reports[:, 0] = np.where(values == 3, reports[:, 0] & ~np.uint32(1), reports[:, 0])
+            return reports
+
+    assert enumerated(lambda n: Leaking(5, **honest.thresholds), 2, words(17)).misfit.value == 3
+
+
+def test_reports_that_the_law_does_not_know_are_no_misfit_by_chance():
+    honest = ORACLES["ss"].for_budget(1.0, 7)
+
+    class Crowded(type(honest)):
+        def randomize(self, values, source):
+            reports = super().randomize(values, source)
+            reports[-1] |= np.uint8(0b111) if values[0] == 4 else np.uint8(0)
+            return reports
+
+    found = enumerated(lambda n: Crowded(7, **honest.thresholds), 3, words(18))
+    assert (found.misfit.value, found.misfit.chance) == (4, 0)
+
+
+@pytest.mark.parametrize("rarest", [1e-6, 1e-4, 1e-3, 0.01])
+def test_honest_reports_fit_their_law(rarest):
+    """10,000 draws; at a false-alarm rate of 1 in 1,000 more than 24 have a chance of 5e-5, and this seed is fixed."""
+    chances = rarest * 2.0 ** np.arange(12)
+    chances /= max(1, chances.sum())
+    chances = np.append(chances, max(0, 1 - chances.sum()))
+    drawn = np.random.default_rng(19).multinomial(20_000, chances, size=10_000)
+    assert sum(_fit(seen, chances) < 1e-3 for seen in drawn) <= 24
+
+
+def test_more_is_stated_than_was_asked_for():
+    (one,) = audit({"grr": ORACLES["grr"].for_budget(2.0, 5)}, words(20), n_reports=1000, claim=1.0)
+    assert one.is_beaten
+    assert (one.claim, one.empirical < 2) == (1.0, True)
+    assert one.faults[0] == "it states epsilon 2, the claim is 1"
+
+
+def test_where_not_even_one_cell_can_be_gone_through_nothing_is():
+    assert enumerated(partial(mechanism_for, "oue", 1.0, n_classes=100), 1) is None

@@ -226,3 +226,20 @@ def test_two_processes_that_ask_the_same_question_pay_once(store, account):
     assert [process.wait() for process in both] == [0, 0]
     assert account.read().spent_by(Rows(source="file", start=0, stop=10)) == 1.0
     assert len(account.read()) == 1
+
+
+def test_answers_that_went_missing_are_not_given_a_second_time(store, account):
+    account.charge([asks("one")], cap=None)
+    path = store.zone("curator") / "reports" / "some.parquet"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"a report")
+    account.keep_answer("one", [path])
+    account.keep_answer("one", [path])
+    assert len(account.charge([asks("one")], cap=None)) == 1
+    path.unlink()
+    for spend in (account.charge, account.foresee):
+        with pytest.raises(
+            ArtifactCorrupt, match=r"some\.parquet: these reports were received, and are now missing"
+        ):
+            spend([asks("one")], cap=None)
+    assert account.charge([asks("two")], cap=None)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from whole_runs import Killed, reports, rides_toml, run, start
 
-from ldptree.errors import BudgetError
+from ldptree.errors import ArtifactCorrupt, BudgetError
 from schemas.config import load
 from storage.ledgers import Account
 from storage.store import Store
@@ -49,3 +50,14 @@ def test_of_two_runs_at_once_one_spends_the_last_of_the_budget(connected, files,
     assert "Nobody was asked" in loser[1][1]
     assert spent(work) == epsilon
     assert len({path.parent for path in (work / "curator").glob("reports/*/*/*.parquet")}) == 1
+
+
+def test_a_release_whose_reports_and_records_are_gone_is_not_drawn_again(connected, files, tmp_path):
+    config = load(rides_toml(tmp_path / "rides.toml", str(files / "*.csv")))
+    work = tmp_path / "work"
+    run(config, work)
+    for folder in ("curator/reports", "holders/perturb"):
+        shutil.rmtree(work / folder)
+    with pytest.raises(ArtifactCorrupt, match="these reports were received, and are now missing"):
+        run(config, work)
+    assert reports(work) == {}

@@ -253,6 +253,7 @@ def test_predicting_too_early_or_with_other_columns_is_told():
         fitted.predict(X[:, :2])
 
 
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_totals_that_no_memory_holds_are_refused_with_their_size():
     X, _, _ = people(1)
     X, y = np.repeat(X, 5000, axis=0), np.arange(5000)
