@@ -20,7 +20,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from ldptree.audit import CONFIDENCE, LAW_ALARM, MOST_VALUES, Audit, audit, enumerated, reports_for
+from ldptree.audit import CONFIDENCE, Audit, audit, reports_for
+from ldptree.audit_law import LAW_ALARM, MOST_VALUES, enumerated
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for
 from ldptree.oracles import Words

@@ -1,7 +1,5 @@
-"""Audits: is the epsilon that a mechanism claims true? Exactly, where its reports can be gone through, and from reports alone.
+"""Audits: is the epsilon that a mechanism claims true? From its reports; the exact half is in `audit_law`.
 
-What is gone through is the law that a mechanism states; its reports are drawn by other code, so where there is a law the
-reports of every value are held against it (chi-square).
 From reports (Jagielski, Ullman, Oprea 2020, on one report instead of a model): many are drawn for each of two inputs. On
 half of them the event is chosen that tells the inputs apart best: single outputs, values supported, bits, numbers, or the
 grid of floating-point numbers that they lie on (Mironov 2012). On the other half ln P(event | x) / P(event | x') is
@@ -13,31 +11,20 @@ What a dishonest holder can move is stated by the mechanism itself (`influence`)
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.audit_law import Audited, Exact, inner_of
 from ldptree.errors import ConfigError
-from ldptree.mechanisms.discrete_laplace import UNIT, DiscreteLaplace
-from ldptree.mechanisms.joint import Joint
 from ldptree.oracles import Influence, Words
-from ldptree.oracles.coins import log_up
-from ldptree.oracles.local_hash import PRIME, Olh
 
-MOST_PROBABILITIES = 2**16
-"""Probabilities that an enumeration goes through at most: a second or two."""
-MOST_VALUES = 4096
-"""Cells times classes that are audited at most."""
 CONFIDENCE = 0.99
-LAW_ALARM = 1e-4
-"""How often an honest mechanism is told that its reports do not follow its law."""
 LEAST_REPORTS = 1000
 MOST_REPORTS = 10**6
 # inputs that are all audited; of more, so many, five of which are compared pair by pair
@@ -46,11 +33,6 @@ _SOME_INPUTS = 32
 # reports of one input: their bytes, and the supports that they are looked through for
 _SAMPLE_BYTES = 2**25
 _SAMPLE_SUPPORTS = 2**27
-# numbers held against a law: of one value, and of all together
-_LAW_NUMBERS = 20_000
-_ALL_LAW_NUMBERS = 4_000_000
-# outputs that are expected less often are put together, so that chi-square is what it should be
-_EXPECTED = 50
 # an output view looks at no more different outputs than this, and at no wider ones than a word
 _MOST_OUTPUTS = 4096
 _WORD_BYTES = 8
@@ -60,55 +42,6 @@ _COLUMNS = 4
 _LOWEST, _HIGHEST = -64, -40
 # what is added to both counts when events are ordered: rare outputs must not look telling
 _SHRINK = 10.0
-
-
-class Audited(Protocol):
-    """What can be audited. A `law` and `law_size` (`Oracle`) add the exact part, `influence` the dishonest holders."""
-
-    @property
-    def k(self) -> int:
-        """How many inputs there are."""
-
-    @property
-    def epsilon(self) -> float:
-        """The claim."""
-
-    def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[Any]:
-        """One report a holder, numbers [n] or [n, m]."""
-
-
-@dataclass(frozen=True)
-class Misfit:
-    """Reports that do not follow the law that was gone through.
-
-    Attributes:
-        value: of the holders.
-        chance: that honest reports fit as badly; 0 where the law does not know a report at all.
-    """
-
-    value: int
-    chance: float
-
-
-@dataclass(frozen=True)
-class Exact:
-    """The worst likelihood ratio of all outputs and inputs.
-
-    Attributes:
-        epsilon: its logarithm, rounded up.
-        claim: what the mechanism of this size states.
-        n_cells: the size that was gone through.
-        most_cells: the largest size that can be.
-        how: "every output" or "sensitivity".
-        misfit: the value whose reports follow the law worst, if any does not.
-    """
-
-    epsilon: float
-    claim: float
-    n_cells: int
-    most_cells: int
-    how: str
-    misfit: Misfit | None = None
 
 
 @dataclass(frozen=True)
@@ -247,169 +180,6 @@ def reports_for(epsilon: float) -> int:
     return int(min(max(100_000, 30 * math.exp(min(epsilon, 100) + 1.5)), MOST_REPORTS))
 
 
-def enumerated(make: Callable[[int], Audited], n_cells: int, words: Words | None = None) -> Exact | None:
-    """The worst likelihood ratio of the mechanism make(n), n = n_cells or the largest that can be gone through.
-
-    With words, reports of every value are drawn and held against the law. None where outputs cannot be gone through:
-    floating-point noise, no law, or too many outputs even of one cell.
-    """
-    if not _fits(make(1)):
-        return None
-    fits, too_many = 1, 2
-    while too_many <= MOST_VALUES and _fits(make(too_many)):
-        fits, too_many = too_many, 2 * too_many
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        if _fits(make(middle)):
-            fits = middle
-        else:
-            too_many = middle
-    size = min(n_cells, fits)
-    subject = make(size)
-    inner = _inner(subject)
-    if isinstance(inner, DiscreteLaplace):
-        misfit = _worst_misfit(inner, (), words) if words else None
-        return Exact(_by_sensitivity(inner), subject.epsilon, size, fits, "sensitivity", misfit)
-    laws = [inner.law(value) for value in range(inner.k)]
-    misfit = _worst_misfit(inner, laws, words) if words else None
-    return Exact(_by_enumeration(laws), subject.epsilon, size, fits, "every output", misfit)
-
-
-def _fits(subject: Audited) -> bool:
-    """Whether its probabilities can be gone through."""
-    effort = _effort(subject)
-    return effort is not None and effort <= MOST_PROBABILITIES and subject.k <= MOST_VALUES + 1
-
-
-def _inner(subject: Audited) -> Any:
-    """A joint report is its oracle's."""
-    return subject.oracle if isinstance(subject, Joint) else subject
-
-
-def _effort(subject: Audited) -> int | None:
-    """How many probabilities an enumeration goes through; None where there can be none."""
-    match _inner(subject):
-        case DiscreteLaplace() as noise:
-            return int(noise.k**2)
-        case inner:
-            return int(inner.law_size * inner.k) if hasattr(inner, "law") else None
-
-
-def _by_enumeration(laws: Sequence[dict[bytes, Fraction]]) -> float:
-    """The logarithm of the largest P(output | x) / P(output | x'), rounded up; in rational numbers."""
-    highest = dict(laws[0])
-    lowest = dict(highest)
-    for law in laws[1:]:
-        if law.keys() != highest.keys():
-            return math.inf
-        for output, chance in law.items():
-            if chance > highest[output]:
-                highest[output] = chance
-            elif chance < lowest[output]:
-                lowest[output] = chance
-    if not all(lowest.values()):
-        return math.inf
-    return log_up(max(highest[output] / lowest[output] for output in highest))
-
-
-def _by_sensitivity(noise: DiscreteLaplace) -> float:
-    """rate times the largest L1 distance of two holders' indicators.
-
-    That is exact: P(output y) is proportional to e^(-rate |y - truth|) in every number, also where y stands for all
-    numbers at least as far out, and beyond both truths the ratio reaches e^(rate |truth - truth'|) in each.
-    """
-    truths = noise.indicators(np.arange(noise.k))
-    furthest = max(int(np.abs(truths - truth).sum(axis=1).max()) for truth in truths)
-    exact = Fraction(furthest * noise.rate, UNIT)
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
-
-
-def _worst_misfit(inner: Any, laws: Sequence[dict[bytes, Fraction]], words: Words) -> Misfit | None:
-    """Reports of every value against its law: a misfit that honest reports have with chance `LAW_ALARM` at most."""
-    width = inner.raw_size if isinstance(inner, DiscreteLaplace) else 1
-    n = max(10, min(_LAW_NUMBERS, _ALL_LAW_NUMBERS // inner.k) // width)
-    worst = Misfit(0, 1.0)
-    for value in range(inner.k):
-        reports = inner.randomize(np.full(n, value, dtype=np.int64), words)
-        if not inner.is_valid(reports).all():
-            return Misfit(value, 0.0)
-        match inner:
-            case DiscreteLaplace():
-                seen, chances = _noise_against_law(inner, value, reports)
-            case Olh():
-                seen, chances = _hashes_against_law(inner, value, reports, list(laws[value].values()))
-            case _:
-                law = laws[value]
-                packed = np.ascontiguousarray(inner.pack(reports))
-                counts = Counter(packed.view(f"V{packed.shape[1]}").ravel().tolist())
-                if not counts.keys() <= law.keys():
-                    return Misfit(value, 0.0)
-                seen = np.array([counts[output] for output in law])
-                chances = np.array([float(chance) for chance in law.values()])
-        chance = _fit(seen, chances)
-        if chance < worst.chance:
-            worst = Misfit(value, chance)
-    return worst if worst.chance < LAW_ALARM / inner.k else None
-
-
-def _fit(seen: NDArray[np.int64], chances: NDArray[np.float64]) -> float:
-    """The chance that honest reports fit as badly: chi-square of what is frequent, binomial of what is rare."""
-    from scipy.special import betainc, chdtrc
-
-    n = int(seen.sum())
-    if seen[chances == 0].any():
-        return 0.0
-    order = np.argsort(chances, kind="stable")
-    seen, expected = seen[order], n * chances[order]
-    n_rare = int(np.searchsorted(expected, _EXPECTED))
-    # no rare output spans half a run, so that each run is expected often enough; the last may not be
-    runs = expected[:n_rare].cumsum() // (2 * _EXPECTED)
-    runs = np.append(runs.astype(np.int64), np.arange(n_rare, seen.size))
-    _, group = np.unique(runs, return_inverse=True)
-    counts, means = np.bincount(group, seen), np.bincount(group, expected)
-    is_rare = means < _EXPECTED
-    few, mean = int(counts[is_rare].sum()), float(means[is_rare].sum())
-    of_rare = float(betainc(few, n - few + 1, mean / n)) if 0 < few <= n and mean < n else 1.0
-    counts, means = counts[~is_rare], means[~is_rare]
-    if counts.size < 2:
-        return min(1.0, 2 * of_rare)
-    counts[-1], means[-1] = counts[-1] + few, means[-1] + mean
-    of_frequent = float(chdtrc(counts.size - 1, ((counts - means) ** 2 / means).sum()))
-    return min(1.0, 2 * min(of_rare, of_frequent))
-
-
-def _hashes_against_law(
-    oracle: Olh, value: int, reports: NDArray[np.uint32], told: Sequence[Fraction]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Counts and chances of (own bucket or not, bucket, lowest bits of the hash): the hash knows nothing of the value."""
-    a, b, c, bucket = reports.astype(np.int64).T
-    hashed = ((a * value % PRIME + b) * value + c) % PRIME
-    is_own = hashed * oracle.buckets // PRIME == bucket
-    symbols = 8 * (oracle.buckets * is_own + bucket) + 4 * (a & 1) + 2 * (b & 1) + (c & 1)
-    edges = -(-np.arange(oracle.buckets + 1) * PRIME // oracle.buckets)
-    share = np.diff(edges) / PRIME
-    lied, kept = float(min(told)), float(max(told))
-    chances = np.repeat(np.concatenate([(1 - share) * lied, share * kept]), 8) / 8
-    return np.bincount(symbols, minlength=chances.size), chances
-
-
-def _noise_against_law(
-    noise: DiscreteLaplace, value: int, reports: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Counts and chances of (indicator, noise), both tails cut where hardly any noise comes."""
-    truth = np.broadcast_to(noise.indicators(np.array([value])), reports.shape).ravel()
-    rate = noise.rate / UNIT
-    far = math.ceil(12 / rate) if rate > 12 / MOST_PROBABILITIES else MOST_PROBABILITIES
-    drawn = np.clip(reports.ravel().astype(np.int64) - truth, -far, far) + far
-    a = math.exp(-rate)
-    one = a ** np.abs(np.arange(-far, far + 1.0)) * -math.expm1(-rate) / (1 + a)
-    one[[0, -1]] = a**far / (1 + a)
-    ones = truth.mean()
-    chances = np.concatenate([(1 - ones) * one, ones * one])
-    return np.bincount(one.size * truth + drawn, minlength=chances.size), chances
-
-
 def _log_ratio(a: ArrayLike, b: ArrayLike, n: int, alpha: float) -> NDArray[np.float64]:
     """ln of Clopper and Pearson's lower end of a in n over their upper end of b in n, each wrong with chance alpha.
 
@@ -530,7 +300,7 @@ def _judged(subject: Audited, pair: tuple[int, int], samples: Mapping[int, _Samp
 def _sample(subject: Audited, value: int, inputs: list[int], words: Words, n_reports: int) -> _Sample:
     reports = np.asarray(subject.randomize(np.full(n_reports, value, dtype=np.int64), words))
     supported: dict[int, NDArray[np.bool_]] = {}
-    inner = _inner(subject)
+    inner = inner_of(subject)
     if hasattr(inner, "supports"):
         found = np.empty((len(inputs), n_reports), dtype=bool)
         step = max(1, 2**22 // subject.k)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from ldptree.audit import LAW_ALARM, Exact, _fit, _inputs, _log_ratio, audit, enumerated, reports_for
+from ldptree.audit import _inputs, _log_ratio, audit, reports_for
+from ldptree.audit_law import LAW_ALARM, Exact, enumerated, fit_of
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for
 from ldptree.oracles import ORACLES, Words
@@ -276,7 +277,7 @@ def test_honest_reports_fit_their_law(rarest):
     chances /= max(1, chances.sum())
     chances = np.append(chances, max(0, 1 - chances.sum()))
     drawn = np.random.default_rng(19).multinomial(20_000, chances, size=10_000)
-    assert sum(_fit(seen, chances) < 1e-3 for seen in drawn) <= 24
+    assert sum(fit_of(seen, chances) < 1e-3 for seen in drawn) <= 24
 
 
 def test_more_is_stated_than_was_asked_for():
