@@ -23,9 +23,9 @@ from rich.table import Table
 from ldptree.audit import CONFIDENCE, Audit, audit, reports_for
 from ldptree.audit_law import LAW_ALARM, MOST_VALUES, enumerated
 from ldptree.errors import ConfigError
+from ldptree.limits import MAX_EPSILON, MIN_EPSILON
 from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for
 from ldptree.oracles import Words
-from schemas.config import MAX_EPSILON, MIN_EPSILON
 
 EVERY = tuple(
     name

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ldptree.mechanisms.discrete_laplace import UNIT, DiscreteLaplace
 from ldptree.mechanisms.joint import Joint
 from ldptree.oracles import Words
-from ldptree.oracles.coins import log_up
+from ldptree.oracles.coins import log_up, rounded_up
 from ldptree.oracles.local_hash import PRIME, Olh
 
 MOST_PROBABILITIES = 2**16
@@ -158,9 +158,7 @@ def _by_sensitivity(noise: DiscreteLaplace) -> float:
     """
     truths = noise.indicators(np.arange(noise.k))
     furthest = max(int(np.abs(truths - truth).sum(axis=1).max()) for truth in truths)
-    exact = Fraction(furthest * noise.rate, UNIT)
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+    return rounded_up(Fraction(furthest * noise.rate, UNIT))
 
 
 def _worst_misfit(inner: Any, laws: Sequence[dict[bytes, Fraction]], words: Words) -> Misfit | None:

@@ -18,6 +18,7 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,8 +33,6 @@ from ldptree.oracles.words import Words
 from ldptree.protocol import Protocol
 
 _ID = re.compile(r"[0-9a-f]{32}")
-MAX_EPSILON = 2**53
-"""Of whole numbers: larger ones are no floats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +212,7 @@ def _raw(feature: Feature, value: Any) -> float:
 def _is_positive(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return 0 < value <= MAX_EPSILON if isinstance(value, int) else 0 < value < math.inf
+    return 0 < value <= sys.float_info.max
 
 
 def _kind(value: Any) -> type:

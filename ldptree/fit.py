@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
+SECOND_QUERY: dict[str, Any] = {"lam": 0.0, "prune": "none", "rule": "ratio"}
+"""How Algorithm 2 reads its second query: private totals alone, undivided."""
+
+
 def fit_model(
     protocol: Protocol,
     totals: Totals,
@@ -65,9 +69,7 @@ def fit_model(
         DataError: totals or public counts do not fit the protocol, or nobody reported.
     """
     if is_second_query:
-        model = _fit(
-            protocol, _seen(totals), public_counts, lam=0.0, prune="none", rule="ratio", epsilon=epsilon
-        )
+        model = _fit(protocol, _seen(totals), public_counts, **SECOND_QUERY, epsilon=epsilon)
         return replace(model, prune="paper", lam="paper")
     return _fit(protocol, _seen(totals), public_counts, lam=lam, prune=prune, rule=rule, epsilon=epsilon)
 

@@ -21,13 +21,11 @@ from pydantic import (
 )
 
 from ldptree.errors import ConfigError
+from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON
 from schemas.catalogue import with_catalogue, with_paths_from
 from schemas.dataset import DatasetSpec
 
-MIN_EPSILON = 1e-6
-MAX_EPSILON = 64.0
 MAX_LIFETIME = 1000.0
-MAX_DEPTH = 62
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 

@@ -39,9 +39,7 @@ def raw_counts(
 
     Raises ProtocolMismatch where there is a report that no holder of the protocol can have sent.
     """
-    raw: NDArray[Any] = np.zeros(
-        mechanism.raw_size, np.float64 if mechanism.is_simulation_device else np.int64
-    )
+    raw = mechanism.no_reports()
     by_column: dict[str, list[Path]] = {}
     for path in paths:
         by_column.setdefault(pq.read_schema(path).names[0], []).append(path)

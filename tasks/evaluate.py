@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES
 from ldptree.errors import DataError
-from ldptree.fit import fit_model, fit_without_noise
+from ldptree.fit import SECOND_QUERY, fit_model, fit_without_noise
 from ldptree.intervals import accuracy_interval, paired_lead
 from ldptree.model import Model
 from ldptree.oracles import Words
@@ -81,9 +81,7 @@ def evaluate(
     exact = _exact_counts(shards, published)
     progress.advance(0.2)
 
-    how = settings(lam, prune, rule, paper)
-    if is_second_query:
-        how = {"lam": 0.0, "prune": "none", "rule": "ratio"}
+    how = SECOND_QUERY if is_second_query else settings(lam, prune, rule, paper)
 
     def fitted(totals: Totals) -> Model:
         return fit_model(published, totals, public, **how)

@@ -63,9 +63,7 @@ def settings(lam: float | str, prune: str, rule: str, paper: PaperConfig | None)
 def public_counts(store: Store, scaled: Manifest, protocol: Protocol) -> NDArray[np.int64]:
     """Public rows per cell and class, int64 [cells, classes]."""
     X, y = read_scaled(store, scaled)
-    cells = protocol.partition.apply(X)
-    shape = (protocol.partition.n_leaves, len(protocol.classes))
-    return np.bincount(cells * shape[1] + y, minlength=shape[0] * shape[1]).reshape(shape)
+    return protocol.partition.class_counts(X, y, protocol.n_classes)
 
 
 def read_model(store: Store, model: Manifest) -> Model:

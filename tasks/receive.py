@@ -45,10 +45,7 @@ class Received:
     @classmethod
     def under(cls, protocol: Protocol) -> Received:
         """Nothing yet."""
-        mechanism = protocol.mechanism
-        return cls(
-            protocol, np.zeros(mechanism.raw_size, np.float64 if mechanism.is_simulation_device else np.int64)
-        )
+        return cls(protocol, protocol.mechanism.no_reports())
 
     def add(self, blocks: Iterable[Block]) -> None:
         """Add what can be accepted; one report at a time is judged, and none is added that is impossible."""

@@ -8,7 +8,6 @@ import numbers
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.multiclass import type_of_target
 
 from ldptree.errors import ConfigError, DataError
 
@@ -58,9 +57,7 @@ def checked_mask(public: ArrayLike | None, n: int) -> NDArray[np.bool_]:
 
 
 def classes_of(labels: NDArray[Any], *, are_public: bool) -> NDArray[Any]:
-    """The labels there are, sorted. Raises DataError where they are fewer than 2, or of several types."""
-    if labels.dtype.kind == "O" and type_of_target(labels) == "unknown":
-        raise DataError("y: labels are of several types; make them all texts or all numbers")
+    """The labels there are, sorted. Raises DataError where they are fewer than 2."""
     classes = np.unique(labels)
     if classes.size < 2:
         where = "the public rows have" if are_public else "y has"

@@ -31,6 +31,7 @@ from ldptree.estimators.checks import (
 from ldptree.fit import asks_again, check_settings, fit_model
 from ldptree.grow import grow
 from ldptree.ledger import Charge, Ledger, Rows
+from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON
 from ldptree.mechanisms import CHOICES, Mechanism, describe, mechanism_for
 from ldptree.oracles import Words
 from ldptree.paper_pruning import PaperOptions
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-MIN_EPSILON = 1e-6
-MAX_EPSILON = 64.0
-MAX_DEPTH = 62
 MAX_REPORT_BYTES = 2**30
 # reports that are in memory at once
 _BLOCK_BYTES = 2**26
@@ -159,7 +157,7 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             encoding, self.partition_, epsilon * _first_share(prune), 1, X_private, y_private, seeds
         )
         self.protocol_, self.totals_ = first
-        counts = _public_counts(self.partition_, X_public, codes, n_classes)
+        counts = self.partition_.class_counts(X_public, codes, n_classes)
         if isinstance(prune, PaperOptions) and asks_again(*first, counts, prune):
             # Algorithm 2 terminates: the other half of epsilon on a tree of the depth that private rows can carry.
             depth = termination_depth(encoding.n_encoded, n_private, epsilon)
@@ -167,7 +165,7 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.protocol_, self.totals_ = self._ask(
                 encoding, self.partition_, epsilon / 2, 2, X_private, y_private, seeds
             )
-            counts = _public_counts(self.partition_, X_public, codes, n_classes)
+            counts = self.partition_.class_counts(X_public, codes, n_classes)
             settings: dict[str, Any] = {"is_second_query": True, "epsilon": epsilon}
         else:
             settings = {"lam": self.lam, "prune": prune, "rule": self.rule}
@@ -337,9 +335,7 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 about=f"round {round_number}: {describe(mechanism)} on {n_cells:,} cells",
             )
         )
-        raw: NDArray[Any] = np.zeros(
-            mechanism.raw_size, np.float64 if mechanism.is_simulation_device else np.int64
-        )
+        raw = mechanism.no_reports()
         step = max(1, _BLOCK_BYTES // mechanism.report_bytes)
         for start in range(0, len(y), step):
             rows = slice(start, start + step)
@@ -353,15 +349,6 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _first_share(prune: str | PaperOptions) -> float:
     return prune.share_of_first_query if isinstance(prune, PaperOptions) else 1.0
-
-
-def _public_counts(
-    partition: Partition, X: NDArray[np.float32], y: NDArray[np.int64], n_classes: int
-) -> NDArray[np.int64]:
-    shape = (partition.n_leaves, n_classes)
-    if not len(X):
-        return np.zeros(shape, dtype=np.int64)
-    return np.bincount(partition.apply(X) * n_classes + y, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

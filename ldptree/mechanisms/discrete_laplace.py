@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.additive import Additive
-from ldptree.mechanisms.mechanism import unpacked
-from ldptree.oracles.coins import checked_epsilon
+from ldptree.oracles.coins import checked_epsilon, rounded_up
 from ldptree.oracles.oracle import Influence, checked_thresholds
 from ldptree.oracles.words import Words
 
@@ -47,6 +46,7 @@ class DiscreteLaplace(Additive):
     """
 
     name: ClassVar[str] = "discrete_laplace"
+    dtype: ClassVar[np.dtype[Any]] = np.dtype("<i4")
 
     rate: int
 
@@ -76,9 +76,7 @@ class DiscreteLaplace(Additive):
     @property
     def epsilon(self) -> float:
         """4 r, exact or rounded up."""
-        exact = Fraction(4 * self.rate, UNIT)
-        nearest = float(exact)
-        return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+        return rounded_up(Fraction(4 * self.rate, UNIT))
 
     @property
     def bound(self) -> int:
@@ -90,11 +88,6 @@ class DiscreteLaplace(Additive):
         """2 a / (1 - a)^2 with a = e^-r."""
         r = self.rate / UNIT
         return 2 * math.exp(-r) / math.expm1(-r) ** 2
-
-    @property
-    def report_bytes(self) -> int:
-        """4 a number."""
-        return 4 * self.raw_size
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.int32]:
         """Indicators and noise, cut off at the bound: int32 [n, L C]."""
@@ -134,14 +127,6 @@ class DiscreteLaplace(Additive):
             going_on = going_on[_exponential_coin(np.full(going_on.size, UNIT, dtype=np.int64), words)]
             whole[going_on] += 1
         return fraction + UNIT * whole
-
-    def pack(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
-        """32-bit whole numbers."""
-        return np.ascontiguousarray(reports, dtype="<i4").view(np.uint8).reshape(-1, self.report_bytes)
-
-    def unpack(self, packed: NDArray[np.uint8]) -> NDArray[np.int32]:
-        """32-bit whole numbers."""
-        return unpacked(self.name, packed, self.report_bytes).view("<i4")
 
     def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         """Every number is in -B .. B + 1."""

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.additive import Additive
-from ldptree.mechanisms.mechanism import unpacked
 from ldptree.oracles.coins import checked_epsilon
 from ldptree.oracles.oracle import Influence, checked_thresholds
 from ldptree.oracles.words import Words
@@ -41,6 +40,7 @@ class Laplace(Additive):
     """
 
     name: ClassVar[str] = "laplace"
+    dtype: ClassVar[np.dtype[Any]] = np.dtype("<f8")
     is_simulation_device: ClassVar[bool] = True
 
     billionths: int
@@ -80,11 +80,6 @@ class Laplace(Additive):
         """32 / epsilon^2."""
         return 2 * self.scale**2
 
-    @property
-    def report_bytes(self) -> int:
-        """8 a number."""
-        return 8 * self.raw_size
-
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.float64]:
         """Indicators and noise: float64 [n, L C]."""
         return self.noisy(values, words, np.float64)
@@ -96,14 +91,6 @@ class Laplace(Additive):
         sign = 1.0 - 2.0 * (drawn & np.uint64(1)).astype(np.float64)
         noise: NDArray[np.float64] = -self.scale * sign * np.log(uniform)
         return noise
-
-    def pack(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
-        """Doubles."""
-        return np.ascontiguousarray(reports, dtype="<f8").view(np.uint8).reshape(-1, self.report_bytes)
-
-    def unpack(self, packed: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Doubles."""
-        return unpacked(self.name, packed, self.report_bytes).view("<f8")
 
     def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         """Every finite number can be sent."""

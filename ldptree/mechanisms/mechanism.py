@@ -132,6 +132,10 @@ class Mechanism(ABC):
             DataError: the reports are not of this mechanism's shape or alphabet.
         """
 
+    def no_reports(self) -> NDArray[Any]:
+        """The raw sums of nobody, to which those of reports are added: [raw_size]."""
+        return np.zeros(self.raw_size, np.float64 if self.is_simulation_device else np.int64)
+
     @abstractmethod
     def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[Any]:
         """Draw what `aggregate(randomize(...))` would give for holders whose values have these counts, int64 [k].

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.mechanism import Mechanism, unpacked
 from ldptree.oracles import Influence, Words
-from ldptree.oracles.coins import WORD, checked_epsilon
+from ldptree.oracles.coins import WORD, checked_epsilon, rounded_up
 from ldptree.oracles.grr import Grr
 from ldptree.oracles.oracle import checked_thresholds
 from ldptree.oracles.unary import Sue
@@ -78,9 +78,7 @@ class RandomizedResponse(Mechanism):
     @cached_property
     def epsilon(self) -> float:
         """Both halves together, rounded up."""
-        both = Fraction(self.bits.epsilon) + Fraction(self.label.epsilon)
-        nearest = float(both)
-        return nearest if Fraction(nearest) >= both else math.nextafter(nearest, math.inf)
+        return rounded_up(Fraction(self.bits.epsilon) + Fraction(self.label.epsilon))
 
     @property
     def report_bytes(self) -> int:

@@ -44,6 +44,12 @@ def threshold_above(numerator: Decimal, denominator: Decimal) -> int:
     return int(scaled.to_integral_value(rounding=ROUND_CEILING))
 
 
+def rounded_up(exact: Fraction) -> float:
+    """The smallest float that is at least this number."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
 def log_up(ratio: Fraction) -> float:
     """The smallest float that is surely at least ln(ratio), for a ratio of at least 1."""
     exact = _CONTEXT.ln(_CONTEXT.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)))

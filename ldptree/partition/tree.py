@@ -154,6 +154,12 @@ class Partition:
         _walk(X, self.feature, self.threshold, self.left, self.right, self.cell_of_node, cells)
         return cells
 
+    def class_counts(self, X: NDArray[np.float32], y: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
+        """Rows [n, d] with classes y [n] in each cell, int64 [cells, classes]; n may be 0."""
+        values = self.apply(X).astype(np.int64) * n_classes + y
+        size = self.n_leaves * n_classes
+        return np.bincount(values, minlength=size).reshape(self.n_leaves, n_classes)
+
     def paths(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Every pair of a cell and one of its ancestors or itself, as (cells int32 [m], nodes int32 [m]).
 
