@@ -135,7 +135,8 @@ class Client:
 
         Args:
             x: raw values by column, or in the order of the protocol's columns. None or NaN is missing.
-            y: the label. One that is not declared is answered with "outside".
+            y: the label. One that is not declared, or a missing number, is answered with "outside"; a number out of range
+                counts as the end of the range.
             holder: who it is about, where several use this client. Stays here.
 
         Raises:
@@ -155,8 +156,9 @@ class Client:
                     "A second report would spend epsilon twice."
                 )
             return report
-        value = self.protocol.values(self._row(x), [self._label(y)])
         words = Words.system() if self._words is None else self._words
+        label = _number(y) if self.protocol.numeric else self._label(y)
+        value = self.protocol.values(self._row(x), [label], words=words)
         mechanism = self.protocol.mechanism
         payload = mechanism.pack(mechanism.randomize(value, words)).tobytes()
         identity = words.block(2).tobytes().hex()
@@ -207,6 +209,19 @@ def _raw(feature: Feature, value: Any) -> float:
         raise DataError(
             f"column {feature.column!r}: a number too large to be one of the protocol's"
         ) from None
+
+
+def _number(y: Any) -> float:
+    """A label that is a number, NaN where it is missing. Raises DataError."""
+    value = y.item() if isinstance(y, np.generic) else y
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DataError(f"label: a {type(value).__name__} where a number is needed")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def _is_positive(value: object) -> bool:

@@ -8,7 +8,6 @@ normalised and the largest decides.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from ldptree.paper_pruning import PaperOptions, PaperPruned
 from ldptree.pruning import PRUNINGS
 from ldptree.shares import expected_share
 from ldptree.tuning import termination_depth
-from ldptree.weighting import Evidence, Weighted, check_weighting, gather, weigh
+from ldptree.weighting import Evidence, Weighted, check_weighting, gather_class, weigh
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -189,7 +188,7 @@ def _gather(protocol: Protocol, private: _Private, public_counts: ArrayLike) -> 
 
     def evidence_of(k: int) -> Evidence:
         weights = np.eye(n_classes)[k] - 1.0 / n_classes
-        return gather(
+        return gather_class(
             protocol.partition,
             private=private.counts,
             margin_noise=private.noise(weights),
@@ -278,11 +277,4 @@ def _decide(pruned: Sequence[Pruned], n_classes: int) -> tuple[Floats, NDArray[n
 
 
 def _seen(totals: Totals) -> _Private:
-    return _Private(totals.counts, totals.cell_variance, _n_inside(totals), totals.n_private)
-
-
-def _n_inside(totals: Totals) -> float:
-    """Holders whose value was not "outside", as far as the reports show any (three standard deviations)."""
-    seen = max(totals.outside, 0.0)
-    is_shown = seen > 3.0 * math.sqrt(max(totals.outside_variance, 0.0))
-    return max(totals.n_private - seen, 1.0) if is_shown else float(totals.n_private)
+    return _Private(totals.counts, totals.cell_variance, totals.n_inside, totals.n_private)

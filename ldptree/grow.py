@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 def grow(
     X: NDArray[np.float32],
-    y: NDArray[np.int64],
+    y: NDArray[np.int64] | NDArray[np.float64],
     *,
     kind: str,
     depth: int,
     n_classes: int,
     mechanism: str,
+    criterion: str = "gini",
     min_samples_leaf: int = 1,
     options: PaperOptions | None = None,
     seed: int = 0,
@@ -35,11 +36,12 @@ def grow(
     do: then such a cell would hold nothing but noise (`max_edge.grow` has the figures).
 
     Args:
-        X, y: public rows and classes; none for the edges only.
+        X, y: public rows and classes, or numbers where criterion is "variance"; none for the edges only.
         kind: one of `PARTITIONS`; "cart" without public rows is "max-edge".
         depth: the deepest a cell may lie.
-        n_classes: C.
+        n_classes: C (of no matter for "variance").
         mechanism: one of `ldptree.mechanisms.CHOICES`.
+        criterion: what a cut is scored by: "gini", "entropy" or "variance".
         min_samples_leaf: fewest public rows in a cell, where above 1.
         options: of LPCT's Algorithm 2, which says itself whether empty cells are cut.
         seed: of the public coins of "random-edge".
@@ -48,9 +50,11 @@ def grow(
         ConfigError, DataError: as the partitions.
     """
     if kind == "cart" and len(X):
-        return PARTITIONS[kind](X, y, depth=depth, n_classes=n_classes, min_samples_leaf=min_samples_leaf)
+        return PARTITIONS[kind](
+            X, y, depth=depth, n_classes=n_classes, criterion=criterion, min_samples_leaf=min_samples_leaf
+        )
     is_noisy = mechanism in MECHANISMS and issubclass(MECHANISMS[mechanism], Additive)
-    more: dict[str, Any] = {"seed": seed} if kind == "random-edge" else {}
+    more: dict[str, Any] = {"seed": seed} if kind == "random-edge" else {"criterion": criterion}
     return PARTITIONS["max-edge" if kind == "cart" else kind](
         X,
         y,

@@ -1,52 +1,38 @@
-"""The released model: for every node of the public tree what is believed, why, and how surely.
+"""The released model of a classifier: for every node of the public tree what is believed, why, and how surely.
 
-What lives here: the model as a value (predict, intervals, canonical JSON). What does not: how it comes about (`fit`),
-files, and scoring.
+What lives here: what a node says of classes (predict, intervals). What does not: what every tree has (`tree_model`), how it
+comes about (`fit`), files, and scoring.
 
 Two classes have one margin, that of class 1. More classes have one margin each, class against the rest.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ldptree.encoding import Encoding, Level, NumericFeature
+from ldptree.encoding import Level
 from ldptree.errors import DataError
-from ldptree.partition.raw import RawTree
-from ldptree.partition.tree import Partition
 from ldptree.shares import half_width
+from ldptree.tree_model import TreeModel, numbers_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-VERSION = 1
-KIND = "ldptree model"
-MOSTLY = 0.9
-"""A node rests on one kind of evidence alone where that brings this share of the precision."""
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Model:
-    """A fitted tree; read-only arrays, most with one row a node, node 0 the root.
+class Model(TreeModel):
+    """A fitted classification tree; what every tree has is in `TreeModel`.
 
     M = 1 margin (of class 1) for two classes, M = C for more. A margin is a share less 1/C.
 
     Attributes:
-        encoding: how a raw row is read.
-        partition: the tree on encoded rows.
-        target: the label's column.
         classes: the C labels; with two, class 1 is the positive one.
-        outside: "clip" or "drop", as the protocol says.
         decision: int32 [nodes], the class index predicted.
         probability: float64 [nodes, C], expected class shares; rows sum to 1.
         margin: float64 [nodes, M], estimated private margins per person; noise may carry them beyond a
@@ -59,28 +45,16 @@ class Model:
             having.
         mean_discrepancy: float64 [M], the same averaged over all private people.
         mean_discrepancy_sd: float64 [M], its standard deviation.
-        private_share: float64 [nodes], share in [0, 1] of the precision that reports bring.
         private_total: float64 [nodes, C], unbiased noisy totals (negative where the noise is).
         public_total: int64 [nodes, C], public rows.
-        decided_at: int32 [nodes], the node on whose evidence it is decided.
-        prune: the pruning rule.
-        lam: as it was asked for: "learned", "auto" or a number.
-        lam_used: weight of a public row in private people; None where it was learned cell by cell.
-        epsilon: what each holder spent, as claimed.
-        mechanism: how reports were made, such as "joint oue".
-        n_private: holders who reported.
-        n_public: public rows.
-        protocol_digest: of the protocol that was answered.
 
     Raises:
         DataError: arrays do not fit the tree and the classes.
     """
 
-    encoding: Encoding
-    partition: Partition
-    target: str
+    KIND: ClassVar[str] = "ldptree model"
+
     classes: tuple[Level, ...]
-    outside: str
     decision: NDArray[np.int32]
     probability: Floats
     margin: Floats
@@ -90,34 +64,19 @@ class Model:
     discrepancy_sd: Floats
     mean_discrepancy: Floats
     mean_discrepancy_sd: Floats
-    private_share: Floats
     private_total: Floats
     public_total: NDArray[np.int64]
-    decided_at: NDArray[np.int32]
-    prune: str
-    lam: str | float
-    lam_used: float | None
-    epsilon: float
-    mechanism: str
-    n_private: int
-    n_public: int
-    protocol_digest: str
 
     def __post_init__(self) -> None:
         if len(self.classes) < 2:
             raise DataError(f"model: {len(self.classes)} classes; a classifier has at least 2")
-        if self.partition.feature.max() >= self.encoding.n_encoded:
-            raise DataError("model: the tree tests a column that the encoding does not have")
-        for name, (kind, shape) in _arrays(self.partition.n_nodes, self.n_classes).items():
-            array: NDArray[Any] = np.array(getattr(self, name), dtype=kind)
-            if array.shape != shape:
-                raise DataError(f"model: {name} has shape {array.shape}, expected {shape}")
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        super().__post_init__()
         if self.decision.min() < 0 or self.decision.max() >= self.n_classes:
             raise DataError(f"model: decisions are not class indices in 0 .. {self.n_classes - 1}")
-        if self.decided_at.min() < 0 or self.decided_at.max() >= self.partition.n_nodes:
-            raise DataError("model: decided_at names nodes that the tree does not have")
+
+    def arrays(self, n_nodes: int) -> dict[str, tuple[type, tuple[int, ...]]]:
+        """Type and shape of every array."""
+        return _arrays(n_nodes, self.n_classes)
 
     @property
     def n_classes(self) -> int:
@@ -125,61 +84,15 @@ class Model:
         return len(self.classes)
 
     @property
+    def node_sd(self) -> Floats:
+        """[nodes] standard deviation of the margin that is known best."""
+        smallest: Floats = self.margin_sd.min(axis=1)
+        return smallest
+
+    @property
     def default_class(self) -> int:
         """The class index of rows that have no cell: the root's decision."""
         return int(self.decision[0])
-
-    @cached_property
-    def raw_tree(self) -> RawTree:
-        """The tree in raw units."""
-        return RawTree.of(self.partition, self.encoding)
-
-    @cached_property
-    def columns_needed(self) -> tuple[str, ...]:
-        """The raw columns that decide a prediction, in the encoding's order.
-
-        Those the tree tests, those where a missing value has no rule, and with outside = "drop" every
-        numeric one.
-        """
-        used = set(self.raw_tree.columns_used) | set(self.encoding.columns_without_rule)
-        if self.outside == "drop":
-            used |= {f.column for f in self.encoding.features if isinstance(f, NumericFeature)}
-        return tuple(column for column in self.encoding.columns if column in used)
-
-    @property
-    def evidence(self) -> list[str]:
-        """What each decision rests on, by 90 % of the precision: "private", "public", "both" or "none"."""
-        share, sd = self.private_share[self.decided_at], self.margin_sd.min(axis=1)
-        words = np.where(share >= MOSTLY, "private", np.where(share <= 1 - MOSTLY, "public", "both"))
-        return [str(word) for word in np.where(np.isinf(sd), "none", words)]
-
-    def cells(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.int32]:
-        """int32 [n] the cell of each raw row; -1 for a row that no holder could have placed either.
-
-        That is a row where a value is missing that no rule fills, or with outside = "drop" a row outside
-        the public range.
-
-        Args:
-            raw: a raw matrix, float64 [n, columns] (see `ldptree.encoding`).
-            columns: names of its columns where they are not all of the encoding's; `columns_needed` suffice.
-
-        Raises:
-            DataError: a column is absent or the matrix has another number of them.
-        """
-        names = self.encoding.columns if columns is None else tuple(columns)
-        absent = [column for column in self.columns_needed if column not in names]
-        if absent:
-            raise DataError(f"rows to predict lack the columns {', '.join(absent)}")
-        cells = self.raw_tree.apply(raw, names)
-        is_unplaced = ~self.encoding.encodable(raw, names)
-        if self.outside == "drop":
-            is_unplaced |= self.encoding.is_outside(raw, names)
-        return np.where(is_unplaced, np.int32(-1), cells)
-
-    def nodes(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.int32]:
-        """int32 [n] the node that speaks for each raw row: its leaf, or the root where it has no cell."""
-        cells = self.cells(raw, columns)
-        return np.where(cells < 0, np.int32(0), self.partition.leaves[cells])
 
     def predict(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.int32]:
         """int32 [n] class indices into `classes`; arguments and errors as `cells`."""
@@ -209,52 +122,15 @@ class Model:
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         return np.minimum(low, self.probability), np.maximum(high, self.probability)
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 (hex) of the canonical JSON without the digest itself."""
-        return hashlib.sha256(_canonical(self._to_plain()).encode()).hexdigest()
-
-    def to_json(self) -> str:
-        """The canonical text: sorted keys, its own digest in it; an infinite number is the text "inf"."""
-        return _canonical(self._to_plain() | {"digest": self.digest})
-
-    def _to_plain(self) -> dict[str, Any]:
-        plain: dict[str, Any] = {"kind": KIND, "version": VERSION}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, Encoding | Partition):
-                plain[field.name] = value.to_json()
-            elif isinstance(value, np.ndarray):
-                plain[field.name] = value.tolist() if np.isfinite(value).all() else _with_words(value)
-            elif isinstance(value, tuple):
-                plain[field.name] = list(value)
-            else:
-                plain[field.name] = "inf" if value == math.inf else value
-        return plain
-
     @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """The model that `to_json` wrote, every part checked anew.
-
-        Raises:
-            DataError: not a model, of an unknown version, a field absent, unknown or of a wrong type,
-                arrays that do not fit, or a digest that is not that of the content.
-        """
-        try:
-            data = json.loads(text, parse_constant=_no_constant)
-        except (ValueError, RecursionError):
-            raise DataError("model: not JSON; is it a model file, and whole?") from None
-        if not isinstance(data, dict) or data.get("kind") != KIND:
-            raise DataError(f'model: not an {KIND} (its "kind" says otherwise); give a model file')
-        if data.get("version") != VERSION:
-            raise DataError(f"model: version {data.get('version')!r} is not known here (only {VERSION})")
-        expected = {"kind", "version", "digest", *(field.name for field in fields(cls))}
-        for name in sorted(expected ^ set(data)):
-            raise DataError(f'model: field "{name}" is {"absent" if name in expected else "unknown"}')
-        stated = data.pop("digest")
-        if stated != hashlib.sha256(_canonical(data).encode()).hexdigest():
-            raise DataError("model: its digest is not that of its content; export it again")
-        return cls(**_from_plain(data))
+    def from_plain(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The constructor's arguments. Raises DataError."""
+        values = super().from_plain(data)
+        classes = data["classes"]
+        if not isinstance(classes, list) or any(type(v) not in (str, int, float, bool) for v in classes):
+            raise DataError("model: classes must be a list of texts, numbers or booleans")
+        arrays = _arrays(values["partition"].n_nodes, len(classes))
+        return values | {"classes": tuple(classes)} | numbers_of(data, arrays)
 
 
 def _arrays(n_nodes: int, n_classes: int) -> dict[str, tuple[type, tuple[int, ...]]]:
@@ -272,53 +148,3 @@ def _arrays(n_nodes: int, n_classes: int) -> dict[str, tuple[type, tuple[int, ..
         "public_total": (np.int64, (n_nodes, n_classes)),
         "decided_at": (np.int32, (n_nodes,)),
     }
-
-
-_PLAIN: dict[str, tuple[type, ...]] = {
-    "target": (str,),
-    "outside": (str,),
-    "prune": (str,),
-    "lam": (str, int, float),
-    "lam_used": (str, int, float, type(None)),
-    "epsilon": (int, float),
-    "mechanism": (str,),
-    "n_private": (int,),
-    "n_public": (int,),
-    "protocol_digest": (str,),
-}
-
-
-def _from_plain(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The constructor's arguments from plain values whose names are already known to be complete."""
-    values: dict[str, Any] = {
-        "encoding": Encoding.from_json(data["encoding"]),
-        "partition": Partition.from_json(data["partition"]),
-    }
-    for name, kinds in _PLAIN.items():
-        if type(data[name]) not in kinds:
-            raise DataError(f'model: field "{name}" has the wrong type ({type(data[name]).__name__})')
-        values[name] = math.inf if name.startswith("lam") and data[name] == "inf" else data[name]
-    classes = data["classes"]
-    if not isinstance(classes, list) or any(type(v) not in (str, int, float, bool) for v in classes):
-        raise DataError("model: classes must be a list of texts, numbers or booleans")
-    values["classes"] = tuple(classes)
-    for name, (kind, _) in _arrays(values["partition"].n_nodes, len(classes)).items():
-        try:
-            values[name] = np.array(data[name], dtype=kind)
-        except (TypeError, ValueError, OverflowError):
-            raise DataError(f'model: field "{name}" is not an array of numbers') from None
-    return values
-
-
-def _with_words(array: Floats) -> list[Any]:
-    return [
-        _with_words(v) if isinstance(v, np.ndarray) else "inf" if math.isinf(v) else float(v) for v in array
-    ]
-
-
-def _canonical(plain: Mapping[str, Any]) -> str:
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")

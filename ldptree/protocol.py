@@ -18,7 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.encoding import Encoding, Level, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
-from ldptree.mechanisms import MECHANISMS, Joint, Mechanism, report_values
+from ldptree.mechanisms import MECHANISMS, Joint, Mechanism, named, report_values
+from ldptree.mechanisms.number_label import NumberLabel
+from ldptree.number_range import levels, rounded
+from ldptree.oracles import Words
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 
@@ -43,6 +46,8 @@ class Protocol:
         rounds: numbers of the rounds a holder answers in.
         campaign: the campaign this protocol was published for, None where there is none.
         simulation: holders are only simulated; a mechanism that leaks may then stand in for theirs, and no client answers.
+        numeric: the label is a number; the classes are equally spaced levels of its range, or only the range's two ends
+            where the mechanism has levels of its own (`mechanisms.number_label`).
         version: of this format.
 
     Raises:
@@ -61,6 +66,7 @@ class Protocol:
     rounds: tuple[int, ...] = (1,)
     campaign: str | None = None
     simulation: bool = False
+    numeric: bool = False
     version: int = VERSION
 
     def __post_init__(self) -> None:
@@ -78,6 +84,10 @@ class Protocol:
             faults.append(f"{len(self.classes)} classes; at least 2 are needed, each once")
         elif self.positive is not None and self.positive not in self.classes:
             faults.append("the positive class is not among the classes")
+        if self.numeric:
+            faults += self._label_faults()
+        elif isinstance(self.mechanism, NumberLabel):
+            faults.append(f"{self.mechanism.name} is for a label that is a number")
         if self.partition.feature.max() >= self.encoding.n_encoded:
             faults.append(
                 f"the partition tests column {self.partition.feature.max()} of {self.encoding.n_encoded}"
@@ -108,6 +118,21 @@ class Protocol:
         if self.target in self.encoding.columns:
             faults.append(f'the target "{self.target}" is among the features')
         return faults
+
+    def _label_faults(self) -> list[str]:
+        if any(type(level) is not float for level in self.classes) or self.positive is not None:
+            return ["the levels of a number must be numbers, none of them positive as a class is"]
+        try:
+            expected = levels(*self.label_range, len(self.classes))
+        except ConfigError as error:
+            return [str(error)]
+        is_even = np.allclose(self.classes, expected, rtol=0, atol=1e-9 * (expected[-1] - expected[0]))
+        return [] if is_even else ["the levels of a number must be equally spaced, the lowest first"]
+
+    @property
+    def label_range(self) -> tuple[float, float]:
+        """Ends of the range of a label that is a number."""
+        return float(self.classes[0]), float(self.classes[-1])
 
     @property
     def n_cells(self) -> int:
@@ -147,14 +172,21 @@ class Protocol:
         return tuple(column for column in self.encoding.columns if column in used)
 
     def values(
-        self, raw: NDArray[np.float64], labels: ArrayLike, columns: Sequence[str] | None = None
+        self,
+        raw: NDArray[np.float64],
+        labels: ArrayLike,
+        columns: Sequence[str] | None = None,
+        *,
+        words: Words | None = None,
     ) -> NDArray[np.int64]:
-        """The value each holder must randomise, int64 [n] in 0 .. k - 1; still private.
+        """The value each holder must randomise, int64 [n] in 0 .. n_values - 1 of the mechanism; still private.
 
         Args:
             raw: raw matrix, float64 [n, columns] (see `ldptree.encoding`).
-            labels: int [n], index into `classes`; -1 for a label that is not declared.
+            labels: int [n], index into `classes`; -1 for a label that is not declared. Where the label is a number, float
+                [n], rounded here at random to one of the mechanism's levels; NaN for a missing one.
             columns: names of raw's columns, where they are not all of the encoding's; `columns_needed` suffice.
+            words: coins for rounding, needed where the label is a number.
 
         Raises:
             DataError: a column is absent, or lengths differ.
@@ -168,7 +200,9 @@ class Protocol:
         if self.outside == "drop":
             is_outside |= self.encoding.is_outside(raw, names)
         cells[is_outside] = -1
-        return report_values(cells, labels, n_cells=self.n_cells, n_classes=self.n_classes)
+        if self.numeric:
+            labels = rounded(labels, *self.label_range, self.mechanism.n_levels, words or Words.system())
+        return report_values(cells, labels, n_cells=self.n_cells, n_classes=self.mechanism.n_levels)
 
     @cached_property
     def digest(self) -> str:
@@ -181,7 +215,8 @@ class Protocol:
 
     def _fields(self) -> dict[str, Any]:
         oracle = self.mechanism.oracle.name if isinstance(self.mechanism, Joint) else None
-        return ({"simulation": True} if self.simulation else {}) | {
+        only_if = {"simulation": self.simulation, "numeric": self.numeric}
+        return {name: True for name, holds in only_if.items() if holds} | {
             "version": self.version,
             "rounds": list(self.rounds),
             "encoding": self.encoding.to_json(),
@@ -220,6 +255,7 @@ class Protocol:
                 f"protocol: version {data.get('version')!r} is not known here (only {VERSION})"
             )
         data.setdefault("simulation", False)
+        data.setdefault("numeric", False)
         for name in sorted(set(_TYPES) ^ set(data)):
             raise ProtocolMismatch(f'protocol: field "{name}" is {"absent" if name in _TYPES else "unknown"}')
         for name, kinds in _TYPES.items():
@@ -245,6 +281,7 @@ class Protocol:
                 holder=data["holder"],
                 campaign=data["campaign"],
                 simulation=data["simulation"],
+                numeric=data["numeric"],
             )
         except (ConfigError, DataError) as error:
             raise ProtocolMismatch(f"protocol refused: {error}") from None
@@ -282,6 +319,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "holder": (str,),
     "campaign": (str, type(None)),
     "simulation": (bool,),
+    "numeric": (bool,),
     "digest": (str,),
 }
 
@@ -296,7 +334,8 @@ def _no_constant(name: str) -> float:
 
 def _mechanism(data: Mapping[str, Any], n_cells: int) -> Mechanism:
     name, oracle, n_classes = data["mechanism"], data["oracle"], len(data["classes"])
-    if name not in MECHANISMS:
+    kind = named(name)
+    if kind is None:
         raise ConfigError(f'mechanism "{name}" is not known; known are {", ".join(MECHANISMS)}')
     if any(
         not isinstance(v, str) or not v.isascii() or not v.isdigit() or len(v) > 20
@@ -312,4 +351,4 @@ def _mechanism(data: Mapping[str, Any], n_cells: int) -> Mechanism:
         return Joint.from_thresholds(n_cells, n_classes, thresholds, oracle)
     if oracle is not None:
         raise ConfigError(f'mechanism "{name}" has no oracle, found "{oracle}"')
-    return MECHANISMS[name].from_thresholds(n_cells, n_classes, thresholds)
+    return kind.from_thresholds(n_cells, n_classes, thresholds)

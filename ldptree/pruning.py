@@ -1,7 +1,7 @@
 """How a cell draws strength from its neighbours on the tree, and so how deep a tree may be.
 
 What lives here: from a margin per node (`weighting`) to the margin that decides each node, by soft pruning
-("smooth"), by walking towards the root until the evidence suffices ("variance"), or not at all ("none").
+("smooth"), by walking towards the root until the evidence suffices ("variance", "fallback"), or not at all ("none").
 What does not: growing a tree, and the choice of a class.
 
 A rule is one function and one line in `PRUNINGS`. All are post-processing of private totals.
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 BOUND = 2.0
 """The constant c of the rule "variance"; why this value, see `variance`."""
+
+STRONG = 3.0
+"""How many standard deviations of its noise a count must be for `fallback` to divide by it."""
 
 ROOT_VARIANCE = 0.05
 START_VARIANCE = 0.02
@@ -154,6 +157,23 @@ def variance(evidence: Evidence, weighted: Weighted, bound: float = BOUND) -> Pr
     return Pruned(theta=theta[decided_at], variance=theta_variance[decided_at], decided_at=decided_at)
 
 
+def fallback(evidence: Evidence, weighted: Weighted) -> Pruned:
+    """For a label that is a number: a cell whose evidence is weaker than one honest label falls back along its ancestors.
+
+    A node is strong enough where the variance of its theta is at most that of one person's label, and, with a fixed lam, where
+    the people it divides by are `STRONG` standard deviations of their noise: so it never divides by noise, as the papers'
+    ratio does. If no ancestor is, the one with the smallest variance decides.
+    """
+    is_strong = weighted.variance <= evidence.label_variance
+    if weighted.lam is not None and not math.isinf(weighted.lam):
+        people = evidence.private_count + weighted.lam * evidence.public_mass
+        is_strong &= people >= STRONG * np.sqrt(evidence.count_noise)
+    decided_at = walk(evidence.levels, -weighted.variance, is_strong)
+    return Pruned(
+        theta=weighted.theta[decided_at], variance=weighted.variance[decided_at], decided_at=decided_at
+    )
+
+
 def walk(levels: Levels, statistic: Floats, stops: NDArray[np.bool_]) -> NDArray[np.int64]:
     """[nodes] the first node towards the root that `stops`, or else the one with the largest statistic."""
     decided = np.empty(levels.n_nodes, dtype=np.int64)
@@ -175,3 +195,9 @@ PRUNINGS: dict[str, Callable[[Evidence, Weighted], Pruned]] = {
     "variance": variance,
     "none": none,
 }
+NUMBER_PRUNINGS: dict[str, Callable[[Evidence, Weighted], Pruned]] = {
+    "smooth": smooth,
+    "fallback": fallback,
+    "none": none,
+}
+"""Those for a label that is a number: the statistics of "variance" are about a sign."""

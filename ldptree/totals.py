@@ -5,6 +5,7 @@ Reports become raw sums in the mechanisms; what is concluded from totals is in w
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -96,6 +97,13 @@ class Totals:
     def n_classes(self) -> int:
         """Columns of counts."""
         return int(self.counts.shape[1])
+
+    @cached_property
+    def n_inside(self) -> float:
+        """Holders whose value was not "outside", as far as the reports show any (three standard deviations)."""
+        seen = max(self.outside, 0.0)
+        is_shown = seen > 3.0 * math.sqrt(max(self.outside_variance, 0.0))
+        return max(self.n_private - seen, 1.0) if is_shown else float(self.n_private)
 
     @cached_property
     def cell_counts(self) -> NDArray[np.float64]:

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ldptree.errors import ConfigError
-from ldptree.mechanisms import mechanism_for
+from ldptree.mechanisms import NUMBER_MECHANISMS, mechanism_for, number_mechanism_for
+from ldptree.number_range import expected_shares, levels
+from ldptree.oracles import ORACLES
 
 # 65,536 cells: a deeper tree fits in no report and no picture
 MAX_DEPTH = 16
+
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+NUMBER_LEVELS = (2, 3, 4, 5, 7, 9, 13, 17)
+"""Of how many levels a label that is a number may be sent as one."""
+DEPTH_OF_PUBLIC_ROWS = 6
+"""How deep public rows alone may carry a regression tree: with smoothing, deeper gains nothing more (six real sets)."""
 
 
 def paper_depth(d: int, n_private: int, n_public: int, epsilon: float) -> int:
@@ -55,3 +69,71 @@ def automatic_depth(d: int, n_private: int, epsilon: float, n_classes: int, mech
         if depth <= d / (2 + 2 * d) * math.log2(n_private / max(noise, 2.0**-64)):
             best = depth
     return best
+
+
+def number_depth(
+    d: int,
+    n_private: int,
+    epsilon: float,
+    *,
+    mechanism: str = "auto",
+    n_public: int = 0,
+    min_samples_leaf: int = 1,
+    label_sd: float = 0.5,
+) -> int:
+    """The depth of a regression tree: what private rows carry, as `automatic_depth`, or what public rows do if that is deeper.
+
+    The noise of a cell's sum of labels is taken in units in which the public standard deviation is 1/2, as that of two even
+    classes. Public rows carry floor(log2(n_public / min_samples_leaf)), at most `DEPTH_OF_PUBLIC_ROWS`.
+
+    Args:
+        d, n_private, epsilon, mechanism: as `automatic_depth`.
+        n_public: public rows.
+        min_samples_leaf: fewest of them in a cell.
+        label_sd: their labels' standard deviation over the label's range, in (0, 1/2]; 1/2 without public rows.
+
+    Raises:
+        ConfigError: d, n_private or epsilon is out of range.
+    """
+    if d < 1 or n_private < 1:
+        raise ConfigError(f"depth: d = {d}, n_private = {n_private}; they must be at least 1")
+    best = 1
+    for depth in range(1, MAX_DEPTH + 1):
+        found = number_mechanism_for(mechanism, epsilon, 2**depth)
+        noise = found.margin_variance_per_holder() / (4 * label_sd**2)
+        if depth <= d / (2 + 2 * d) * math.log2(n_private / max(noise, 2.0**-64)):
+            best = depth
+    of_public = math.floor(math.log2(max(n_public // max(min_samples_leaf, 1), 1)))
+    return max(best, min(of_public, DEPTH_OF_PUBLIC_ROWS))
+
+
+def number_levels(
+    mechanism: str, epsilon: float, n_cells: int, labels: ArrayLike, label_range: tuple[float, float]
+) -> int:
+    """Of `NUMBER_LEVELS`, the one with the least variance of a cell's sum of labels, noise and rounding together.
+
+    Few levels round coarsely, many make the alphabet large. Of public labels alone; without any, as if they were spread evenly.
+    Mechanisms that send the label apart keep the two ends: 2.
+
+    Args:
+        mechanism: one of `ldptree.mechanisms.CHOICES`.
+        epsilon: the budget.
+        n_cells: L.
+        labels: public labels [n], n may be 0.
+        label_range: its ends.
+    """
+    if mechanism in NUMBER_MECHANISMS or not (mechanism == "auto" or mechanism in ORACLES):
+        return 2
+    y = np.asarray(labels, dtype=np.float64)
+    y = y if y.size else np.linspace(*label_range, 101)
+    centre = float(y.mean())
+
+    def variance(n_levels: int) -> float:
+        found = number_mechanism_for(mechanism, epsilon, n_cells, n_levels)
+        weights = np.array(levels(*label_range, n_levels)) - centre
+        shares = expected_shares(y, *label_range, n_levels) / n_cells
+        everybody = np.append(np.tile(shares, n_cells), 0.0)
+        noise = found.cell_variance(weights, [1], shares[None], everybody * 1e6)[0] / 1e6
+        return float(noise + shares @ weights**2)
+
+    return min(NUMBER_LEVELS, key=variance)

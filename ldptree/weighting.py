@@ -6,7 +6,9 @@ drawing of strength from neighbouring cells (`pruning`) and the choice of a clas
 
 The margin of a class in a cell is (its people) - (all people) / C for C classes, and theta is the margin
 per person: the class's share less 1/C, in [-1/C, 1 - 1/C]. For C = 2 that is LPCT's eta - 1/2. Margins of
-different cells have uncorrelated noise under every oracle, since their weights add up to 0 within a cell.
+different cells have uncorrelated noise under every oracle, since their weights add up to 0 within a cell. Where
+the label is a number, the margin is the sum of labels about their public mean, in units in which theta is of the
+same size (`fit_numbers`).
 
 Everything here is post-processing of private totals and costs no privacy.
 """
@@ -69,38 +71,37 @@ ALIKE = DiscrepancyPrior(root=0.0, step=0.0, decay=1.0)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evidence:
-    """What the reports and the public rows say about one class, at every node.
+    """What the reports and the public rows say about one class or number, at every node.
 
     Attributes:
         private_margin: [nodes] unbiased sum of the private margins below the node.
         private_noise: [nodes] the mechanism's variance of `private_margin`.
         private_count: [nodes] unbiased noisy count of private people below the node, which may be negative.
+        count_noise: [nodes] the mechanism's variance of `private_count`, cells taken apart.
         private_mass: [nodes] estimated private people below the node, at least 1 a cell (see `cell_masses`).
         public_margin: [nodes] the same sum over public rows.
         public_mass: [nodes] public rows below the node.
         levels: the tree.
         cell_nodes: [L] the node of each cell.
         below: (cells, nodes), every pair of a cell and one of its ancestors or itself.
-        n_classes: C.
         n_private: holders who have a cell (noisy, so not always a whole number).
+        label_variance: sampling variance of one person's margin.
+        theta_of_nobody: theta that a share or label of 0 has: the papers' 0/0 = 0.
     """
 
     private_margin: Floats
     private_noise: Floats
     private_count: Floats
+    count_noise: Floats
     private_mass: Floats
     public_margin: Floats
     public_mass: Floats
     levels: Levels
     cell_nodes: NDArray[np.integer]
     below: tuple[NDArray[np.integer], NDArray[np.integer]]
-    n_classes: int
     n_private: float
-
-    @property
-    def label_variance(self) -> float:
-        """Sampling variance of one person's margin where classes are even: (1/C) (1 - 1/C), 1/4 for two."""
-        return (1.0 - 1.0 / self.n_classes) / self.n_classes
+    label_variance: float
+    theta_of_nobody: float
 
     def rolled_up(self, per_cell: Floats) -> Floats:
         """[nodes] sums over the cells below each node of `per_cell` [L]."""
@@ -199,6 +200,52 @@ def _log_dirichlet_multinomial(counts: Floats, rows: float) -> float:
 def gather(
     partition: Partition,
     *,
+    private_margin: Floats,
+    private_count: Floats,
+    margin_noise: Floats,
+    mass_noise: Floats,
+    public_margin: Floats,
+    public_count: Floats,
+    n_private: float,
+    label_variance: float,
+    theta_of_nobody: float,
+) -> Evidence:
+    """Put the totals of one class or number together, rolled up to every node.
+
+    Args:
+        partition: the tree, L leaves.
+        private_margin, private_count: [L] unbiased private totals.
+        margin_noise, mass_noise: [L] noise variances of the two.
+        public_margin, public_count: [L] the same of public rows.
+        n_private: holders who have a cell.
+        label_variance: sampling variance of one person's margin.
+        theta_of_nobody: see `Evidence`.
+    """
+    below = partition.paths()
+
+    def rolled(per_cell: Floats) -> Floats:
+        return roll_up(below, per_cell, partition.n_nodes)
+
+    return Evidence(
+        private_margin=rolled(private_margin),
+        private_noise=rolled(margin_noise),
+        private_count=rolled(private_count),
+        count_noise=rolled(mass_noise),
+        private_mass=rolled(cell_masses(private_count, mass_noise, public_count, n_private)),
+        public_margin=rolled(public_margin),
+        public_mass=rolled(public_count),
+        levels=Levels.of(partition.parent),
+        cell_nodes=partition.leaves,
+        below=below,
+        n_private=n_private,
+        label_variance=label_variance,
+        theta_of_nobody=theta_of_nobody,
+    )
+
+
+def gather_class(
+    partition: Partition,
+    *,
     private: Floats,
     margin_noise: Floats,
     mass_noise: Floats,
@@ -206,7 +253,7 @@ def gather(
     n_private: float,
     class_index: int,
 ) -> Evidence:
-    """Put the totals of one class together, rolled up to every node.
+    """The evidence of one class of C.
 
     Args:
         partition: the tree, L leaves.
@@ -218,39 +265,34 @@ def gather(
         class_index: the class whose margin is wanted.
     """
     n_classes = private.shape[1]
-    below = partition.paths()
-    n_nodes = partition.n_nodes
-
-    def rolled(per_cell: Floats) -> Floats:
-        return roll_up(below, per_cell, n_nodes)
-
     private_count, public_count = private.sum(axis=1), public.sum(axis=1).astype(np.float64)
-    return Evidence(
-        private_margin=rolled(private[:, class_index] - private_count / n_classes),
-        private_noise=rolled(margin_noise),
-        private_count=rolled(private_count),
-        private_mass=rolled(cell_masses(private_count, mass_noise, public_count, n_private)),
-        public_margin=rolled(public[:, class_index] - public_count / n_classes),
-        public_mass=rolled(public_count),
-        levels=Levels.of(partition.parent),
-        cell_nodes=partition.leaves,
-        below=below,
-        n_classes=n_classes,
+    return gather(
+        partition,
+        private_margin=private[:, class_index] - private_count / n_classes,
+        private_count=private_count,
+        margin_noise=margin_noise,
+        mass_noise=mass_noise,
+        public_margin=public[:, class_index] - public_count / n_classes,
+        public_count=public_count,
         n_private=n_private,
+        # where classes are even: 1/4 for two
+        label_variance=(1.0 - 1.0 / n_classes) / n_classes,
+        theta_of_nobody=-1.0 / n_classes,
     )
 
 
-def automatic_lam(n_cells: int, margin_variance: float) -> float:
-    """The inverse-variance lam, 1 + 4 L v_A: right where public and private people are alike.
+def automatic_lam(n_cells: int, margin_variance: float, label_variance: float = 0.25) -> float:
+    """The inverse-variance lam, 1 + 4 L v_A for two classes: right where public and private people are alike.
 
-    A cell of n_P / L people has private margin variance n_P v_A + n_P / (4 L), which is 4 L v_A + 1 times
-    that of as many public rows. No private row is looked at.
+    A cell of n_P / L people has private margin variance n_P v_A + n_P s / L, s = 1/4 for two classes, which is L v_A / s + 1
+    times that of as many public rows. No private row is looked at.
 
     Args:
         n_cells: L.
         margin_variance: v_A, the mechanism's variance of a cell's margin per holder.
+        label_variance: s, the sampling variance of one person's margin.
     """
-    return 1.0 + 4.0 * n_cells * margin_variance
+    return 1.0 + n_cells * margin_variance / label_variance
 
 
 def weigh(evidence: Evidence, lam: float | str, rule: str = "margin") -> Weighted:
@@ -267,7 +309,8 @@ def weigh(evidence: Evidence, lam: float | str, rule: str = "margin") -> Weighte
     if lam == "auto":
         # Averaged over all cells, the noise depends on the mechanism and n, not on where the holders are.
         per_holder = float(np.mean(evidence.private_noise[evidence.cell_nodes])) / evidence.n_private
-        return fixed(evidence, automatic_lam(evidence.cell_nodes.size, per_holder), rule)
+        lam = automatic_lam(evidence.cell_nodes.size, per_holder, evidence.label_variance)
+        return fixed(evidence, lam, rule)
     return fixed(evidence, float(lam), rule)
 
 
@@ -304,7 +347,7 @@ def fixed(evidence: Evidence, lam: float, rule: str = "margin") -> Weighted:
     if rule == "ratio":
         printed = private_weight * evidence.private_count + public_weight * evidence.public_mass
         theta = np.divide(
-            numerator, printed, out=np.full_like(numerator, -1.0 / evidence.n_classes), where=printed != 0
+            numerator, printed, out=np.full_like(numerator, evidence.theta_of_nobody), where=printed != 0
         )
     return Weighted(
         lam=lam,

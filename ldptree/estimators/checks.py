@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldptree.errors import ConfigError, DataError
+from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -25,6 +26,33 @@ def is_number(value: Any, *, whole: bool = False) -> bool:
     """Whether this is a finite number (True and False are none)."""
     kind: Any = numbers.Integral if whole else numbers.Real
     return type(value) is not bool and isinstance(value, kind) and math.isfinite(value)
+
+
+def checked_budget(epsilon: Any) -> float:
+    """The budget of each private row. Raises ConfigError."""
+    if not is_number(epsilon) or not 0 < epsilon <= MAX_EPSILON:
+        raise ConfigError(f"epsilon must be a number above 0 and at most {MAX_EPSILON:g}, got {epsilon!r}")
+    if epsilon < MIN_EPSILON:
+        raise ConfigError(
+            f"epsilon must be at least {MIN_EPSILON:g}: below that, reports tell nothing; got {epsilon!r}"
+        )
+    return float(epsilon)
+
+
+def check_depth(depth: Any) -> None:
+    """Raises ConfigError where it is neither "auto" nor a depth."""
+    if depth != "auto" and not (is_number(depth, whole=True) and 0 <= depth <= MAX_DEPTH):
+        raise ConfigError(f'depth must be "auto" or a whole number from 0 to {MAX_DEPTH}, got {depth!r}')
+
+
+def check_lam(lam: Any) -> None:
+    """Raises ConfigError where it is neither "learned", "auto" nor a weight."""
+    if isinstance(lam, str):
+        one_of("lam", lam, ("learned", "auto"), "or a number from 0 to infinity")
+    elif not ((is_number(lam) or lam == math.inf) and lam >= 0):
+        raise ConfigError(
+            f'lam must be "learned", "auto", or a number from 0 (private alone) to infinity (public alone), got {lam!r}'
+        )
 
 
 def one_of(parameter: str, value: object, known: Any, more: str = "") -> None:
@@ -106,3 +134,35 @@ def check_one_kind(labels: Any) -> None:
                 f"y: labels are of several types ({', '.join(kinds)}); make them all texts or all numbers, and drop rows "
                 "without one"
             )
+
+
+def checked_label_range(label_range: Any, public: Floats) -> tuple[float, float]:
+    """The range that private labels are moved into: the one given, or that of the public labels, or (-1, 1).
+
+    Raises:
+        ConfigError: the given range is none, or does not hold the public labels.
+        DataError: the public labels are all equal, and no range is given.
+    """
+    if label_range is None:
+        if not public.size:
+            return -1.0, 1.0
+        low, high = float(public.min()), float(public.max())
+        if low == high:
+            raise DataError(
+                f"y: the public rows have one label only, {low:g}, so they give no range; set label_range, or mark other rows"
+            )
+        return low, high
+    try:
+        low, high = label_range
+    except (TypeError, ValueError):
+        raise ConfigError(f"label_range must be (low, high), two numbers, got {label_range!r}") from None
+    if not (is_number(low) and is_number(high)):
+        raise ConfigError(f"label_range must be (low, high), two finite numbers, got {label_range!r}")
+    if low >= high:
+        raise ConfigError(f"label_range: low must be below high, got ({low:g}, {high:g}); swap them?")
+    if public.size and (public.min() < low or public.max() > high):
+        raise ConfigError(
+            f"label_range ({low:g}, {high:g}) does not cover the public labels, which lie from {public.min():g} to "
+            f"{public.max():g}; widen it, or leave it out to take theirs"
+        )
+    return float(low), float(high)

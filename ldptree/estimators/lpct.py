@@ -7,7 +7,6 @@ comes out.
 
 from __future__ import annotations
 
-import math
 import os
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,23 +16,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ldptree.encoding import Encoding, Level, NumericFeature
-from ldptree.errors import ConfigError, DataError
+from ldptree.encoding import Encoding, Level
+from ldptree.errors import DataError
 from ldptree.estimators.checks import (
+    check_depth,
+    check_lam,
     check_memory,
     check_one_kind,
+    checked_budget,
     checked_mask,
-    checked_range,
     classes_of,
-    is_number,
     one_of,
 )
+from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
 from ldptree.fit import asks_again, check_settings, fit_model
 from ldptree.grow import grow
-from ldptree.ledger import Charge, Ledger, Rows
-from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON
-from ldptree.mechanisms import CHOICES, Mechanism, describe, mechanism_for
-from ldptree.oracles import Words
+from ldptree.ledger import Ledger
+from ldptree.mechanisms import CHOICES, Mechanism, mechanism_for
 from ldptree.paper_pruning import PaperOptions
 from ldptree.partition import PARTITIONS, Partition
 from ldptree.protocol import Protocol
@@ -46,10 +45,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
-
-MAX_REPORT_BYTES = 2**30
-# reports that are in memory at once
-_BLOCK_BYTES = 2**26
 
 
 class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -145,7 +140,8 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels[is_public] if is_public.any() else labels, are_public=bool(is_public.any())
         )
         check_settings(lam=self.lam, prune=prune, rule=self.rule, n_classes=self.classes_.size)
-        encoding = self._encoding(rows[is_public])
+        names = getattr(self, "feature_names_in_", None)
+        encoding = encoding_of(rows[is_public], names, self.feature_range)
         X_public = encoding.encode(rows[is_public])
         codes = np.searchsorted(self.classes_, labels[is_public])
         X_private, y_private = rows[~is_public], labels[~is_public]
@@ -204,47 +200,16 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> tuple[float, str | PaperOptions]:
         """Everything that can be wrong before a row is looked at; epsilon, and what to prune by."""
-        epsilon = self.epsilon
-        if not is_number(epsilon) or not 0 < epsilon <= MAX_EPSILON:
-            raise ConfigError(
-                f"epsilon must be a number above 0 and at most {MAX_EPSILON:g}, got {epsilon!r}"
-            )
-        if epsilon < MIN_EPSILON:
-            raise ConfigError(
-                f"epsilon must be at least {MIN_EPSILON:g}: below that, reports tell nothing; got {epsilon!r}"
-            )
+        epsilon = checked_budget(self.epsilon)
         one_of("mechanism", self.mechanism, CHOICES)
         one_of("partition", self.partition, PARTITIONS)
         one_of("rule", self.rule, RULES)
         one_of("outside", self.outside, ("clip", "drop"))
         if not isinstance(self.prune, PaperOptions):
             one_of("prune", self.prune, (*PRUNINGS, "paper"))
-        if self.depth != "auto" and not (is_number(self.depth, whole=True) and 0 <= self.depth <= MAX_DEPTH):
-            raise ConfigError(
-                f'depth must be "auto" or a whole number from 0 to {MAX_DEPTH}, got {self.depth!r}'
-            )
-        if isinstance(self.lam, str):
-            one_of("lam", self.lam, ("learned", "auto"), "or a number from 0 to infinity")
-        elif not ((is_number(self.lam) or self.lam == math.inf) and self.lam >= 0):
-            raise ConfigError(
-                f'lam must be "learned", "auto", or a number from 0 (private alone) to infinity (public alone), got {self.lam!r}'
-            )
-        return float(epsilon), PaperOptions() if self.prune == "paper" else self.prune
-
-    def _encoding(self, raw: Floats) -> Encoding:
-        """Each column by its public range, or the one that was given."""
-        d = self.n_features_in_
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])
-        if self.feature_range is None and len(raw):
-            low, high = raw.min(axis=0), raw.max(axis=0)
-        else:
-            low, high = checked_range((0.0, 1.0) if self.feature_range is None else self.feature_range, d)
-        return Encoding(
-            tuple(
-                NumericFeature(str(name), float(a), float(b))
-                for name, a, b in zip(names, low, high, strict=True)
-            )
-        )
+        check_depth(self.depth)
+        check_lam(self.lam)
+        return epsilon, PaperOptions() if self.prune == "paper" else self.prune
 
     def _grow(
         self,
@@ -302,16 +267,12 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_cells, n_classes = partition.n_leaves, self.classes_.size
         check_memory(n_cells, n_classes)
         mechanism = mechanism_for(self.mechanism, epsilon, n_cells, n_classes)
-        if mechanism.report_bytes > MAX_REPORT_BYTES:
-            raise ConfigError(
-                f"one {self.mechanism} report of {n_cells:,} cells x {n_classes} classes takes "
-                f"{mechanism.report_bytes / 2**30:.1f} GiB, at most 1 is kept; choose a smaller depth"
-            )
+        check_report(mechanism)
         labels = tuple(_plain(label) for label in self.classes_)
         protocol = Protocol(
             encoding=encoding,
             partition=partition,
-            target=_target_name(encoding.columns),
+            target=target_name(encoding.columns),
             classes=labels,
             positive=labels[1] if len(labels) == 2 else None,
             mechanism=mechanism,
@@ -320,29 +281,12 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rounds=(round_number,),
             simulation=mechanism.is_simulation_device,
         )
-        words = (
-            Words.system()
-            if seeds is None
-            else Words.seeded(
-                np.random.SeedSequence([*seeds[:3].tolist(), round_number, int(protocol.digest, 16)])
-            )
-        )
-        self.ledger_.spend(
-            Charge(
-                question=f"{protocol.digest} {round_number}",
-                epsilon=epsilon,
-                who=Rows(source="private rows", start=0, stop=len(y)),
-                about=f"round {round_number}: {describe(mechanism)} on {n_cells:,} cells",
-            )
-        )
-        raw = mechanism.no_reports()
-        step = max(1, _BLOCK_BYTES // mechanism.report_bytes)
-        for start in range(0, len(y), step):
-            rows = slice(start, start + step)
-            values = protocol.values(X[rows], _codes(y[rows], self.classes_))
-            raw += mechanism.aggregate(mechanism.randomize(values, words))
-        totals = Totals.from_raw(
-            raw, mechanism=mechanism, n_private=len(y), depth=partition.max_depth, round=round_number
+        totals = answered(
+            protocol,
+            X,
+            lambda rows: _codes(y[rows], self.classes_),
+            ledger=self.ledger_,
+            words=words_of(protocol, seeds),
         )
         return protocol, totals
 
@@ -364,10 +308,3 @@ def _plain(label: Any) -> Level:
             f"y: a label is of type {type(value).__name__}; labels are texts, numbers or booleans"
         )
     return value
-
-
-def _target_name(columns: tuple[str, ...]) -> str:
-    name = "label"
-    while name in columns:
-        name += "_"
-    return name

@@ -1,10 +1,16 @@
-"""Mechanisms: what a holder sends about a cell and a label. One mechanism, one file; one line here."""
+"""Mechanisms: what a holder sends about a cell and a label. One mechanism, one file; one line here.
+
+A label is one of some classes, or a number. A number is rounded at random between levels of its range, which then are the
+classes; or it has a mechanism of its own (`number_label`), where the two ends of the range stand for the classes.
+"""
 
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.discrete_laplace import DiscreteLaplace
 from ldptree.mechanisms.joint import Joint
 from ldptree.mechanisms.laplace import Laplace
 from ldptree.mechanisms.mechanism import Mechanism, report_values
+from ldptree.mechanisms.number_laplace import NumberLaplace
+from ldptree.mechanisms.number_response import NumberResponse
 from ldptree.mechanisms.randomized_response import RandomizedResponse
 from ldptree.oracles import ORACLES
 
@@ -14,6 +20,12 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "randomized_response": RandomizedResponse,
     "laplace": Laplace,
 }
+
+NUMBER_MECHANISMS: dict[str, type[NumberLaplace | NumberResponse]] = {
+    "randomized_response": NumberResponse,
+    "laplace": NumberLaplace,
+}
+"""Where the label is a number, these take the place of the mechanisms of the same choice."""
 
 CHOICES = ("auto", *ORACLES, *(name for name in MECHANISMS if name != "joint"))
 """What a run may name: an oracle stands for the joint report over it, "auto" for the joint report over the quieter of
@@ -33,9 +45,43 @@ def mechanism_for(choice: str, epsilon: float, n_cells: int, n_classes: int) -> 
     return MECHANISMS[choice].for_budget(epsilon, n_cells, n_classes)
 
 
+def number_mechanism_for(
+    choice: str, epsilon: float, n_cells: int, n_levels: int = 2, *, rho: float = 0.5
+) -> Mechanism:
+    """The same where the label is a number.
+
+    Args:
+        choice, epsilon, n_cells: as `mechanism_for`.
+        n_levels: levels that the label is rounded to, for a joint report; other mechanisms keep the two ends.
+        rho: share of epsilon that the cell gets, where it is sent apart from the label.
+
+    Raises:
+        ConfigError: as `mechanism_for`, or rho is not between 0 and 1.
+    """
+    if choice in NUMBER_MECHANISMS:
+        return NUMBER_MECHANISMS[choice].for_budget(epsilon, n_cells, rho=rho)
+    return mechanism_for(choice, epsilon, n_cells, n_levels if choice == "auto" or choice in ORACLES else 2)
+
+
+def named(name: str) -> type[Mechanism] | None:
+    """The mechanism that calls itself so in a protocol."""
+    return next((m for m in (*MECHANISMS.values(), *NUMBER_MECHANISMS.values()) if m.name == name), None)
+
+
 def describe(mechanism: Mechanism) -> str:
     """A mechanism in one or two words, such as "joint oue"."""
     return f"{mechanism.name} {mechanism.oracle.name}" if isinstance(mechanism, Joint) else mechanism.name
 
 
-__all__ = ["CHOICES", "MECHANISMS", "Joint", "Mechanism", "describe", "mechanism_for", "report_values"]
+__all__ = [
+    "CHOICES",
+    "MECHANISMS",
+    "NUMBER_MECHANISMS",
+    "Joint",
+    "Mechanism",
+    "describe",
+    "mechanism_for",
+    "named",
+    "number_mechanism_for",
+    "report_values",
+]

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -24,14 +23,11 @@ from numpy.typing import NDArray
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.additive import Additive
+from ldptree.oracles import integer_laplace
 from ldptree.oracles.coins import checked_epsilon, rounded_up
+from ldptree.oracles.integer_laplace import SMALLEST_RATE, UNIT
 from ldptree.oracles.oracle import Influence, checked_thresholds
 from ldptree.oracles.words import Words
-
-UNIT = 2**32
-"""r is a whole number of these parts of 1."""
-_SMALLEST_RATE = 90
-"""Below, noise would not fit into 32 bits: 64 ln 2 2^32 / 89 is over 2^31."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +48,9 @@ class DiscreteLaplace(Additive):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not _SMALLEST_RATE <= self.rate <= 2**40:
+        if not SMALLEST_RATE <= self.rate <= 2**40:
             raise ConfigError(
-                f"discrete_laplace: the rate must be in {_SMALLEST_RATE} .. 2^40, found {self.rate} "
+                f"discrete_laplace: the rate must be in {SMALLEST_RATE} .. 2^40, found {self.rate} "
                 "(epsilon too small or too large?)"
             )
 
@@ -81,13 +77,12 @@ class DiscreteLaplace(Additive):
     @property
     def bound(self) -> int:
         """B: noise is cut off there."""
-        return math.ceil(Decimal(64) * Decimal(2).ln() * UNIT / self.rate)
+        return integer_laplace.furthest(self.rate)
 
     @property
     def noise_variance(self) -> float:
         """2 a / (1 - a)^2 with a = e^-r."""
-        r = self.rate / UNIT
-        return 2 * math.exp(-r) / math.expm1(-r) ** 2
+        return integer_laplace.variance(self.rate)
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.int32]:
         """Indicators and noise, cut off at the bound: int32 [n, L C]."""
@@ -99,34 +94,8 @@ class DiscreteLaplace(Additive):
         return np.asarray(np.clip(noisy, -self.bound, self.bound + 1), dtype=dtype)
 
     def draw_noise(self, n: int, words: Words) -> NDArray[np.int64]:
-        """Exact discrete Laplace variables, int64 [n] (Canonne, Kamath, Steinke 2020, algorithm 2)."""
-        noise = np.empty(n, dtype=np.int64)
-        open_places = np.arange(n)
-        while open_places.size:
-            size = open_places.size
-            magnitude = self._geometric(size, words) // self.rate
-            is_negative = (words.block(size) >> np.uint64(63)).astype(bool)
-            drawn = np.where(is_negative, -magnitude, magnitude)
-            is_kept = ~(is_negative & (magnitude == 0))  # zero has one sign only
-            noise[open_places[is_kept]] = drawn[is_kept]
-            open_places = open_places[~is_kept]
-        return noise
-
-    def _geometric(self, n: int, words: Words) -> NDArray[np.int64]:
-        """P(x) ~ e^(-x / 2^32), int64 [n]: a fraction kept with probability e^-fraction, and whole units after it."""
-        fraction = np.empty(n, dtype=np.int64)
-        open_places = np.arange(n)
-        while open_places.size:
-            drawn = (words.block(open_places.size) >> np.uint64(32)).astype(np.int64)
-            is_kept = _exponential_coin(drawn, words)
-            fraction[open_places[is_kept]] = drawn[is_kept]
-            open_places = open_places[~is_kept]
-        whole = np.zeros(n, dtype=np.int64)
-        going_on = np.arange(n)
-        while going_on.size:
-            going_on = going_on[_exponential_coin(np.full(going_on.size, UNIT, dtype=np.int64), words)]
-            whole[going_on] += 1
-        return fraction + UNIT * whole
+        """Exact discrete Laplace variables, int64 [n]."""
+        return integer_laplace.draw(self.rate, n, words)
 
     def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         """Every number is in -B .. B + 1."""
@@ -169,18 +138,3 @@ class DiscreteLaplace(Additive):
         """
         one = float(self.n_classes * (2 * self.bound + 1))
         return Influence(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k - 1)
-
-
-def _exponential_coin(x: NDArray[np.int64], words: Words) -> NDArray[np.bool_]:
-    """True with probability e^(-x / 2^32), for 0 <= x <= 2^32 (Canonne, Kamath, Steinke 2020, algorithm 1).
-
-    The first round k at which a coin of probability (x / 2^32) / k shows tails is odd with that probability.
-    """
-    is_odd = np.zeros(x.size, dtype=bool)
-    open_places, k = np.arange(x.size), 1
-    while open_places.size:
-        heads = words.below(k * UNIT, open_places.size) < x[open_places].astype(np.uint64)
-        if k % 2:
-            is_odd[open_places[~heads]] = True
-        open_places, k = open_places[heads], k + 1
-    return is_odd

@@ -45,15 +45,25 @@ class Mechanism(ABC):
             raise ConfigError(
                 f"{self.name}: {self.n_cells} cells x {self.n_classes} classes; at least 1 and 2 are needed"
             )
-        if self.k > MAX_VALUES:
+        if self.n_values > MAX_VALUES:
             raise ConfigError(
-                f"{self.name}: {self.n_cells:,} cells x {self.n_classes} classes are over 2^31 values"
+                f"{self.name}: {self.n_cells:,} cells x {self.n_levels} labels are over 2^31 values"
             )
 
     @property
     def k(self) -> int:
-        """How many values a holder can have: L C + 1, "outside" last."""
+        """How many totals there are: L C + 1, "outside" last."""
         return self.n_cells * self.n_classes + 1
+
+    @property
+    def n_levels(self) -> int:
+        """How many labels a holder can have: C, or more where a label is a number (`number_label`)."""
+        return self.n_classes
+
+    @property
+    def n_values(self) -> int:
+        """How many values a holder can have: one a cell and level, and "outside" last."""
+        return self.n_cells * self.n_levels + 1
 
     @classmethod
     @abstractmethod
@@ -98,7 +108,7 @@ class Mechanism(ABC):
         """One report a holder: the holder's side.
 
         Args:
-            values: int64 [n], each in 0 .. k - 1.
+            values: int64 [n], each in 0 .. n_values - 1.
             words: the coins.
 
         Returns:
@@ -138,7 +148,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[Any]:
-        """Draw what `aggregate(randomize(...))` would give for holders whose values have these counts, int64 [k].
+        """Draw what `aggregate(randomize(...))` would give for holders whose values have these counts, int64 [n_values].
 
         The distribution is the same up to numpy's floating-point samplers. A simulation device: whoever calls it
         has seen the true counts.
@@ -204,8 +214,8 @@ class Mechanism(ABC):
             DataError: they are of another shape, or one is out of range.
         """
         values = np.ascontiguousarray(values, dtype=np.int64)
-        if values.ndim != 1 or (values.size and (values.min() < 0 or values.max() >= self.k)):
-            raise DataError(f"{self.name}: values must be one-dimensional and in 0 .. {self.k - 1}")
+        if values.ndim != 1 or (values.size and (values.min() < 0 or values.max() >= self.n_values)):
+            raise DataError(f"{self.name}: values must be one-dimensional and in 0 .. {self.n_values - 1}")
         return values
 
 

@@ -15,7 +15,7 @@ from ldptree.partition import max_edge
 from ldptree.partition.tree import Partition
 from ldptree.pruning import PRUNINGS, variance
 from ldptree.tuning import automatic_depth
-from ldptree.weighting import gather, weigh
+from ldptree.weighting import gather_class, weigh
 
 SQUARE = Encoding((NumericFeature("x1", 0.0, 1.0), NumericFeature("x2", 0.0, 1.0)))
 
@@ -89,7 +89,7 @@ def balanced_evidence(rng: np.random.Generator, depth: int = 4):
         np.where(inner, 2 * nodes + 2, -1),
     )
     cells = 2**depth
-    return gather(
+    return gather_class(
         tree,
         private=rng.normal(300, 60, (cells, 2)),
         margin_noise=np.full(cells, 1_800.0),

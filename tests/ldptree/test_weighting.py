@@ -18,7 +18,7 @@ from ldptree.weighting import (
     Evidence,
     automatic_lam,
     cell_masses,
-    gather,
+    gather_class,
     public_shares,
     weigh,
 )
@@ -51,7 +51,7 @@ def evidence(
     private = rng.multinomial(n_private, np.stack([1 - private_share, private_share], 1).ravel() / cells)
     public = rng.multinomial(n_public, np.stack([1 - public_share, public_share], 1).ravel() / cells)
     noisy = private + rng.normal(0.0, math.sqrt(2 * noise), 2 * cells)
-    return gather(
+    return gather_class(
         balanced(int(math.log2(cells))),
         private=noisy.reshape(cells, 2),
         margin_noise=np.full(cells, noise),
@@ -188,7 +188,7 @@ def test_more_classes_are_weighed_around_even_shares() -> None:
     rng = np.random.default_rng(0)
     private = rng.multinomial(9_000, [0.5, 0.3, 0.2], 4).astype(float)
     for k, share in enumerate((0.5, 0.3, 0.2)):
-        found = gather(
+        found = gather_class(
             balanced(2),
             private=private,
             margin_noise=np.full(4, 10.0),

@@ -1,0 +1,115 @@
+"""The holders, played on this machine: their rows go in, and only what their reports say comes out.
+
+What lives here: what the estimators of one tree share on either side of a report. What does not: parameters and their checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldptree.encoding import Encoding, NumericFeature
+from ldptree.errors import ConfigError
+from ldptree.estimators.checks import checked_range
+from ldptree.ledger import Charge, Ledger, Rows
+from ldptree.mechanisms import Mechanism, describe
+from ldptree.oracles import Words
+from ldptree.protocol import Protocol
+from ldptree.totals import Totals
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+MAX_REPORT_BYTES = 2**30
+# reports that are in memory at once
+_BLOCK_BYTES = 2**26
+
+
+def encoding_of(
+    public: Floats, names: Iterable[Any] | None, feature_range: tuple[ArrayLike, ArrayLike] | None
+) -> Encoding:
+    """Each column by the range of the public rows [n, d], or by the one that was given; (0, 1) where there is neither.
+
+    Raises:
+        ConfigError: the range is none.
+    """
+    d = public.shape[1]
+    if feature_range is None and len(public):
+        low, high = public.min(axis=0), public.max(axis=0)
+    else:
+        low, high = checked_range((0.0, 1.0) if feature_range is None else feature_range, d)
+    columns = [f"x{j}" for j in range(d)] if names is None else [str(name) for name in names]
+    return Encoding(
+        tuple(NumericFeature(name, float(a), float(b)) for name, a, b in zip(columns, low, high, strict=True))
+    )
+
+
+def check_report(mechanism: Mechanism) -> None:
+    """Raises ConfigError where one report would take over a GiB."""
+    if mechanism.report_bytes > MAX_REPORT_BYTES:
+        raise ConfigError(
+            f"one {describe(mechanism)} report of {mechanism.n_cells:,} cells x {mechanism.n_classes} classes takes "
+            f"{mechanism.report_bytes / 2**30:.1f} GiB, at most 1 is kept; choose a smaller depth"
+        )
+
+
+def target_name(columns: tuple[str, ...]) -> str:
+    """A name for the label that no feature has."""
+    name = "label"
+    while name in columns:
+        name += "_"
+    return name
+
+
+def words_of(protocol: Protocol, seeds: NDArray[np.int64] | None) -> Words:
+    """The operating system's coins, or those of a simulation: never the same for two protocols or rounds."""
+    if seeds is None:
+        return Words.system()
+    (round_number,) = protocol.rounds
+    entropy = [*seeds[:3].tolist(), round_number, int(protocol.digest, 16)]
+    return Words.seeded(np.random.SeedSequence(entropy))
+
+
+def answered(
+    protocol: Protocol,
+    X: Floats,
+    labels_of: Callable[[slice], NDArray[Any]],
+    *,
+    ledger: Ledger,
+    words: Words,
+) -> Totals:
+    """Charge the ledger, have every private row [n, d] answer once, and add the answers up.
+
+    Args:
+        protocol: the question.
+        X: private rows.
+        labels_of: the labels of a slice of them, as `Protocol.values` wants them.
+        ledger: charged before a report is drawn.
+        words: the coins.
+    """
+    mechanism, (round_number,) = protocol.mechanism, protocol.rounds
+    ledger.spend(
+        Charge(
+            question=f"{protocol.digest} {round_number}",
+            epsilon=protocol.epsilon,
+            who=Rows(source="private rows", start=0, stop=len(X)),
+            about=f"round {round_number}: {describe(mechanism)} on {protocol.n_cells:,} cells",
+        )
+    )
+    raw = mechanism.no_reports()
+    step = max(1, _BLOCK_BYTES // mechanism.report_bytes)
+    for start in range(0, len(X), step):
+        rows = slice(start, start + step)
+        values = protocol.values(X[rows], labels_of(rows), words=words)
+        raw += mechanism.aggregate(mechanism.randomize(values, words))
+    return Totals.from_raw(
+        raw,
+        mechanism=mechanism,
+        n_private=len(X),
+        depth=protocol.partition.max_depth,
+        round=round_number,
+    )

@@ -1,0 +1,240 @@
+"""LPDT as a scikit-learn regressor: a small public sample, and one randomised report of everybody else.
+
+What lives here: the parameters, their checks, and the order of the parts. What does not: any arithmetic; the pipeline's
+tasks call the same parts. `fit` plays the holders on this machine (`holders`).
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ldptree.errors import ConfigError, DataError
+from ldptree.estimators.checks import (
+    check_depth,
+    check_lam,
+    check_memory,
+    checked_budget,
+    checked_label_range,
+    checked_mask,
+    is_number,
+    one_of,
+)
+from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
+from ldptree.fit_numbers import PublicLabels, check_settings, fit_regression
+from ldptree.grow import grow
+from ldptree.ledger import Ledger
+from ldptree.mechanisms import CHOICES, number_mechanism_for
+from ldptree.mechanisms.number_label import checked_rho
+from ldptree.number_range import levels
+from ldptree.partition import PARTITIONS
+from ldptree.protocol import Protocol
+from ldptree.pruning import NUMBER_PRUNINGS
+from ldptree.tuning import number_depth, number_levels
+from ldptree.weighting import RULES
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ldptree.partition import Partition
+
+    Floats = NDArray[np.float64]
+
+
+class LPDTRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Locally private regression tree with public data (LPDT, NeurIPS 2023), and what goes beyond it.
+
+    A tree is grown on public rows; every private row sends one epsilon-LDP report of its cell and label; public and private
+    means are weighed against each other, cell by cell, and smoothed over the tree. By default the whole epsilon goes on one
+    joint report, the label rounded at random between levels of its range, and nothing is to be tuned.
+
+    The paper's estimator is mechanism = "randomized_response", partition = "max-edge" (LPDT-M) or "cart" (LPDT-V), lam = 0,
+    prune = "none", rule = "ratio", with a depth, min_samples_leaf and rho of one's own.
+
+    Args:
+        epsilon: the budget of each private row, above 0 and at most 64.
+        mechanism: one of `ldptree.mechanisms.CHOICES`: an oracle's name for the joint report over it ("auto": the quieter
+            of grr and oue), "randomized_response" for the paper's (eqs 3 and 4), "discrete_laplace", or "laplace" to compare
+            with (a simulation device).
+        partition: "cart", "max-edge" or "random-edge"; without public rows always one of the edges.
+        depth: "auto", or the deepest a cell may lie, at most 62.
+        min_samples_leaf: fewest public rows in a cell; without public rows of no matter.
+        lam: "learned", "auto", or the weight of a public row in private people: 0 for private alone, infinity for public.
+        prune: "smooth", "fallback" (a cell whose evidence is too weak takes an ancestor's), or "none".
+        rule: "margin", or "ratio" as printed in LPDT eq. 5, 0/0 = 0 (with a fixed lam).
+        rho: share of epsilon that the cell gets where it is sent apart from the label (LPDT D.1).
+        label_range: (low, high) that private labels are moved into; None: that of the public labels, or (-1, 1) without any.
+        outside: private values out of range are moved to the border ("clip"), or their row reports "outside" ("drop").
+        feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
+        random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
+            repeated, and protects nobody.
+
+    Attributes:
+        label_range_: the range in use.
+        partition_, mechanism_, totals_, model_, protocol_, ledger_: as of `LPCTClassifier`.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        *,
+        mechanism: str = "auto",
+        partition: str = "cart",
+        depth: str | int = "auto",
+        min_samples_leaf: int = 5,
+        lam: str | float = "learned",
+        prune: str = "smooth",
+        rule: str = "margin",
+        rho: float = 0.5,
+        label_range: tuple[float, float] | None = None,
+        outside: str = "clip",
+        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon: Any = epsilon
+        self.mechanism: Any = mechanism
+        self.partition: Any = partition
+        self.depth: Any = depth
+        self.min_samples_leaf: Any = min_samples_leaf
+        self.lam: Any = lam
+        self.prune: Any = prune
+        self.rule: Any = rule
+        self.rho: Any = rho
+        self.label_range: Any = label_range
+        self.outside: Any = outside
+        self.feature_range: Any = feature_range
+        self.random_state: Any = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Reports are noisy: scores are poor on few rows, and never the same twice without a seed."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
+        """Grow the tree on public rows, ask every private row once, and fit the model.
+
+        Args:
+            X: numbers [n, d], a numpy array or a pandas or polars frame.
+            y: numbers [n].
+            public: bool [n], which rows are public; None: all are private.
+
+        Raises:
+            ConfigError: a parameter is wrong (a ValueError).
+            DataError: the rows are (a ValueError).
+        """
+        epsilon = self._check_parameters()
+        rows: Floats
+        labels: Floats
+        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        labels = labels.astype(np.float64)
+        is_public = checked_mask(public, len(labels))
+        if is_public.all():
+            raise DataError(
+                "public: every row is public, so nobody is left to report; leave out LPDT, or mark fewer rows"
+            )
+        seeds = (
+            None
+            if self.random_state is None
+            else check_random_state(self.random_state).randint(2**31, size=4)
+        )
+        self.label_range_ = checked_label_range(self.label_range, labels[is_public])
+        encoding = encoding_of(rows[is_public], getattr(self, "feature_names_in_", None), self.feature_range)
+        X_public, y_public = encoding.encode(rows[is_public]), labels[is_public]
+        X_private, y_private = rows[~is_public], labels[~is_public]
+        low, high = self.label_range_
+        depth = self.depth
+        if depth == "auto":
+            depth = number_depth(
+                encoding.n_encoded,
+                len(y_private),
+                epsilon,
+                mechanism=self.mechanism,
+                n_public=len(y_public),
+                min_samples_leaf=self.min_samples_leaf,
+                label_sd=min((float(y_public.std()) if y_public.size else 0.0) / (high - low) or 0.5, 0.5),
+            )
+        regrow = partial(
+            grow,
+            kind=self.partition,
+            depth=int(depth),
+            n_classes=2,
+            mechanism=self.mechanism,
+            criterion="variance",
+            min_samples_leaf=self.min_samples_leaf if y_public.size else 1,
+            seed=int.from_bytes(os.urandom(7), "little") if seeds is None else int(seeds[3]),
+        )
+        self.partition_: Partition = regrow(X_public, y_public)
+        n_cells = self.partition_.n_leaves
+        n_levels = number_levels(self.mechanism, epsilon, n_cells, y_public, self.label_range_)
+        check_memory(n_cells, n_levels)
+        self.mechanism_ = number_mechanism_for(self.mechanism, epsilon, n_cells, n_levels, rho=self.rho)
+        check_report(self.mechanism_)
+        self.protocol_ = Protocol(
+            encoding=encoding,
+            partition=self.partition_,
+            target=target_name(encoding.columns),
+            classes=levels(low, high, self.mechanism_.n_classes),
+            positive=None,
+            mechanism=self.mechanism_,
+            epsilon=epsilon,
+            outside=self.outside,
+            simulation=self.mechanism_.is_simulation_device,
+            numeric=True,
+        )
+        self.ledger_ = Ledger(cap=epsilon)
+        self.totals_ = answered(
+            self.protocol_,
+            X_private,
+            lambda part: y_private[part],
+            ledger=self.ledger_,
+            words=words_of(self.protocol_, seeds),
+        )
+        known = PublicLabels.of(self.partition_, X_public, y_public, self.label_range_, regrow)
+        self.model_ = fit_regression(
+            self.protocol_, self.totals_, known, lam=self.lam, prune=self.prune, rule=self.rule
+        )
+        return self
+
+    def predict(self, X: ArrayLike) -> Floats:
+        """Expected labels, float64 [n], of rows [n, d]."""
+        nodes = self._nodes(X)
+        return self.model_.value[nodes]
+
+    def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
+        """Ends of what is believed of the mean label in each row's cell with probability `level`, each float64 [n]."""
+        nodes = self._nodes(X)
+        low, high = self.model_.value_interval(level)
+        return low[nodes], high[nodes]
+
+    def _nodes(self, X: ArrayLike) -> NDArray[np.int32]:
+        check_is_fitted(self)
+        return self.model_.nodes(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _check_parameters(self) -> float:
+        """Everything that can be wrong before a row is looked at; epsilon."""
+        epsilon = checked_budget(self.epsilon)
+        one_of("mechanism", self.mechanism, CHOICES)
+        one_of("partition", self.partition, PARTITIONS)
+        one_of("rule", self.rule, RULES)
+        one_of("outside", self.outside, ("clip", "drop"))
+        one_of("prune", self.prune, NUMBER_PRUNINGS)
+        check_depth(self.depth)
+        check_lam(self.lam)
+        if not (is_number(self.min_samples_leaf, whole=True) and self.min_samples_leaf >= 1):
+            raise ConfigError(
+                f"min_samples_leaf must be a whole number from 1, got {self.min_samples_leaf!r}"
+            )
+        if not is_number(self.rho):
+            raise ConfigError(f"rho must be a number between 0 and 1, got {self.rho!r}")
+        checked_rho(self.rho)
+        check_settings(lam=self.lam, prune=self.prune, rule=self.rule)
+        return epsilon

@@ -1,0 +1,64 @@
+"""The range of a label that is a number, and its levels: rounded at random to a neighbour, its mean stays exact.
+
+What lives here: what happens to a label before a mechanism sees it. It is no part of the privacy, which holds for whatever
+the label is rounded to; so its coins need not be exact.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ldptree.errors import ConfigError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ldptree.oracles import Words
+
+
+def levels(low: float, high: float, n_levels: int) -> tuple[float, ...]:
+    """n_levels >= 2 equally spaced numbers from low to high.
+
+    Raises:
+        ConfigError: low is not below high, or one of them is not finite.
+    """
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ConfigError(
+            f"label range ({low:g}, {high:g}): the low end must be below the high end, both finite"
+        )
+    return (float(low), *np.linspace(low, high, n_levels)[1:-1].tolist(), float(high))
+
+
+def rounded(labels: ArrayLike, low: float, high: float, n_levels: int, words: Words) -> NDArray[np.int64]:
+    """The level of each label, int64 [n]: of its two neighbours the upper one as often as it is near; -1 for NaN.
+
+    A label out of range is moved to its end.
+
+    Args:
+        labels: float [n], in the label's own unit.
+        low, high: ends of the range.
+        n_levels: levels from one to the other.
+        words: coins, one word a label.
+    """
+    y = np.asarray(labels, dtype=np.float64)
+    is_missing = np.isnan(y)
+    place = (np.clip(np.where(is_missing, low, y), low, high) - low) / (high - low) * (n_levels - 1)
+    below = np.minimum(np.floor(place), n_levels - 2)
+    uniform = (words.block(y.size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    found = (below + (uniform < place - below)).astype(np.int64)
+    return np.where(is_missing, -1, found)
+
+
+def expected_shares(labels: ArrayLike, low: float, high: float, n_levels: int) -> NDArray[np.float64]:
+    """What share of labels is rounded to each level, on average over the coins: float64 [n_levels]."""
+    y = np.clip(np.asarray(labels, dtype=np.float64), low, high)
+    place = (y - low) / (high - low) * (n_levels - 1)
+    below = np.minimum(np.floor(place), n_levels - 2).astype(np.int64)
+    above = np.bincount(below + 1, weights=place - below, minlength=n_levels)
+    shares: NDArray[np.float64] = (
+        above + np.bincount(below, weights=1 - place + below, minlength=n_levels)
+    ) / y.size
+    return shares
