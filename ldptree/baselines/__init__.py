@@ -1,11 +1,17 @@
-"""What the model is held against: one file a baseline with `fit_predict_proba`, and a line in `BASELINES`."""
+"""What the model is held against: one file a baseline, and a line in a registry.
+
+What lives here: `BASELINES` and `REGRESSION_BASELINES`, functions that a run's page scores beside a model of classes
+or of numbers; and `REGRESSORS`, the rivals of the regression papers as scikit-learn estimators, for benchmarks.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from ldptree.baselines import majority, non_private, public_forest, public_tree
+from ldptree.baselines import constant, majority, non_private, public_forest, public_tree
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,3 +78,90 @@ BASELINES: dict[str, Baseline] = {
         fit_predict_proba=non_private.fit_predict_proba,
     ),
 }
+
+
+class FitPredict(Protocol):
+    """Learn from encoded rows X [n, d] with labels y [n]; return the predictions for test_X, float64 [n_test]."""
+
+    def __call__(
+        self,
+        X: NDArray[np.float32],
+        y: NDArray[np.float64],
+        test_X: NDArray[np.float32],
+        *,
+        max_rows: int,
+        seed: int,
+    ) -> NDArray[np.float64]:
+        """See the class."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionBaseline:
+    """A rival of a model of numbers; as `Baseline`."""
+
+    title: str
+    reads: Literal["public", "private"]
+    max_rows: int
+    fit_predict: FitPredict
+
+
+REGRESSION_BASELINES: dict[str, RegressionBaseline] = {
+    "constant": RegressionBaseline(
+        title="mean of the public rows",
+        reads="public",
+        max_rows=20_000,
+        fit_predict=constant.fit_predict,
+    ),
+    "public_tree": RegressionBaseline(
+        title="plain tree on public rows",
+        reads="public",
+        max_rows=20_000,
+        fit_predict=public_tree.fit_predict,
+    ),
+    "public_forest": RegressionBaseline(
+        title="forest on public rows",
+        reads="public",
+        max_rows=20_000,
+        fit_predict=public_forest.fit_predict,
+    ),
+    "non_private": RegressionBaseline(
+        title="plain tree on private rows, no privacy",
+        reads="private",
+        max_rows=100_000,
+        fit_predict=non_private.fit_predict,
+    ),
+}
+
+
+class _Classes(Mapping[str, type]):
+    """Classes by name, each imported when it is first asked for: they need scikit-learn, which is slow to load."""
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._places = places
+
+    def __getitem__(self, name: str) -> type:
+        module, _, kind = self._places[name].partition(":")
+        found: type = getattr(import_module(f"ldptree.baselines.{module}"), kind)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+REGRESSORS: Mapping[str, type] = _Classes(
+    {
+        "phist": "phist:PHISTRegressor",
+        "aphist": "aphist:APHISTRegressor",
+        "deconv": "deconv:DeconvolutionRegressor",
+        "hist": "hist:HistRegressor",
+        "krr": "krr:KaryResponseRegressor",
+        "par_dt": "par_dt:PublicPartTreeRegressor",
+        "label_dt": "label_dt:LabelTreeRegressor",
+        "dt": "dt:PlainTreeRegressor",
+        "dt_pub": "dt_pub:PublicTreeRegressor",
+    }
+)
+"""The rivals of LPDT and HistOfTree. Each module says what it guarantees, and what its paper's description violates."""

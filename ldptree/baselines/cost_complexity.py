@@ -1,7 +1,7 @@
 """A plain CART, pruned by cost complexity with the price of a leaf chosen by cross-validation, or on rows held back.
 
-What lives here: the tree that two baselines share (`public_tree`, `non_private`). Not a baseline by itself,
-and not how the product grows its partitions (`ldptree.partition`).
+What lives here: the tree that two baselines share (`public_tree`, `non_private`), for classes and for numbers. Not a baseline
+by itself, and not how the product grows its partitions (`ldptree.partition`).
 
 Breiman, Friedman, Olshen, Stone 1984, chapter 3: for a price alpha, the best pruned tree minimises (weighted
 impurity of its leaves) + alpha (number of leaves). For a fixed alpha it is found exactly by one pass from
@@ -11,6 +11,7 @@ there) and costs one tree in place of many.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -36,15 +37,17 @@ class GrownTree:
 
     Attributes:
         left, right: [nodes] child ids, -1 at a leaf; children have larger ids than their parent.
-        cost: [nodes] Gini impurity times the node's share of the rows.
-        shares: [nodes, C] class shares.
+        cost: [nodes] impurity times the node's share of the rows: Gini's, or the variance.
+        values: [nodes, C] class shares, or [nodes, 1] the mean label.
+        unit: of a cost: 1, or the variance of all labels.
         fitted: the scikit-learn tree.
     """
 
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     cost: Floats
-    shares: Floats
+    values: Floats
+    unit: float
     fitted: Any
 
     @classmethod
@@ -58,18 +61,33 @@ class GrownTree:
         tree = model.tree_
         shares = np.zeros((tree.node_count, n_classes))
         shares[:, model.classes_] = tree.value[:, 0, :]
+        return cls._of(tree, shares / shares.sum(axis=1, keepdims=True), unit=1.0)
+
+    @classmethod
+    def grow_on_numbers(cls, X: NDArray[np.float32], y: Floats, seed: int) -> GrownTree:
+        """The same for labels y [n] and squared error."""
+        from sklearn.tree import DecisionTreeRegressor
+
+        tree = DecisionTreeRegressor(min_samples_leaf=MIN_SAMPLES_LEAF, random_state=seed).fit(X, y).tree_
+        # prices depend on the labels' unit; labels that are all equal have none
+        return cls._of(tree, tree.value[:, 0, :], unit=float(tree.impurity[0]) or 1.0)
+
+    @classmethod
+    def _of(cls, tree: Any, values: Floats, *, unit: float) -> GrownTree:
         return cls(
             left=np.asarray(tree.children_left),
             right=np.asarray(tree.children_right),
             cost=tree.impurity * tree.weighted_n_node_samples / tree.weighted_n_node_samples[0],
-            shares=shares / shares.sum(axis=1, keepdims=True),
+            values=values,
+            unit=unit,
             fitted=tree,
         )
 
     def prices(self) -> Floats:
         """[N_PRICES] prices of a leaf: 0, then logarithmically to one at which the root alone is left."""
         gain = self.cost[0] - self.cost[self.left < 0].sum()
-        largest, smallest = 2.0 * max(gain, 1e-12), 0.1 / self.fitted.weighted_n_node_samples[0]
+        largest = 2.0 * max(gain, 1e-12 * self.unit)
+        smallest = 0.1 * self.unit / self.fitted.weighted_n_node_samples[0]
         return np.concatenate([[0.0], np.geomspace(min(smallest, largest), largest, N_PRICES - 1)])
 
     def prune(self, prices: Floats) -> NDArray[np.int64]:
@@ -92,8 +110,8 @@ class GrownTree:
         return stands
 
     def predict(self, X: NDArray[np.float32], stands: NDArray[np.int64]) -> Floats:
-        """[n, C] class shares of the rows, the nodes replaced by those that stand for them."""
-        found: Floats = self.shares[stands[self.fitted.apply(np.ascontiguousarray(X, dtype=np.float32))]]
+        """[n, C] values of the rows' nodes, the nodes replaced by those that stand for them."""
+        found: Floats = self.values[stands[self.fitted.apply(np.ascontiguousarray(X, dtype=np.float32))]]
         return found
 
 
@@ -106,24 +124,45 @@ def fit_predict_proba(
     seed: int,
 ) -> Floats:
     """[n_test, C] class shares by the tree of best accuracy on rows it was not grown on; of equals, the smallest."""
+    return _fit_predict(
+        X, labels, test_X, lambda X, labels: GrownTree.grow(X, labels, n_classes, seed), _n_right, seed
+    )
+
+
+def fit_predict(X: NDArray[np.float32], y: Floats, test_X: NDArray[np.float32], *, seed: int) -> Floats:
+    """[n_test] mean labels by the tree of least squared error on rows it was not grown on; of equals, the smallest."""
+    return _fit_predict(
+        X, y, test_X, lambda X, y: GrownTree.grow_on_numbers(X, y, seed), _minus_squared_error, seed
+    )[:, 0]
+
+
+def _fit_predict(
+    X: NDArray[np.float32],
+    labels: NDArray[Any],
+    test_X: NDArray[np.float32],
+    grow: Callable[[NDArray[np.float32], NDArray[Any]], GrownTree],
+    score: Callable[[GrownTree, Floats, NDArray[np.float32], NDArray[Any]], NDArray[Any]],
+    seed: int,
+) -> Floats:
+    """Values of the tree whose price has the largest score (larger is better) over the rows held out."""
     fold = np.random.default_rng(seed).permutation(labels.size) % N_FOLDS
     if labels.size > MANY_ROWS:
-        tree = GrownTree.grow(X[fold != 0], labels[fold != 0], n_classes, seed)
+        tree = grow(X[fold != 0], labels[fold != 0])
         prices = tree.prices()
-        right = _n_right(tree, prices, X[fold == 0], labels[fold == 0])
+        scores = score(tree, prices, X[fold == 0], labels[fold == 0])
     else:
-        tree = GrownTree.grow(X, labels, n_classes, seed)
+        tree = grow(X, labels)
         prices = tree.prices()
 
-        def n_right(k: int) -> NDArray[np.int64]:
-            grown = GrownTree.grow(X[fold != k], labels[fold != k], n_classes, seed)
-            return _n_right(grown, prices, X[fold == k], labels[fold == k])
+        def held_out(k: int) -> NDArray[Any]:
+            grown = grow(X[fold != k], labels[fold != k])
+            return score(grown, prices, X[fold == k], labels[fold == k])
 
         # One row alone leaves nothing to grow on where it is held out.
         folds = range(N_FOLDS) if labels.size >= N_FOLDS else []
         with ThreadPoolExecutor(N_THREADS) as threads:
-            right = sum(threads.map(n_right, folds), start=np.zeros(prices.size, dtype=np.int64))
-    chosen = prices.size - 1 - int(right[::-1].argmax())
+            scores = sum(threads.map(held_out, folds), start=np.zeros(prices.size, dtype=np.int64))
+    chosen = prices.size - 1 - int(scores[::-1].argmax())
     return tree.predict(test_X, tree.prune(prices[chosen : chosen + 1])[0])
 
 
@@ -132,6 +171,14 @@ def _n_right(
 ) -> NDArray[np.int64]:
     """[prices] how many rows the tree decides rightly once it is pruned best for each price."""
     leaf = grown.fitted.apply(np.ascontiguousarray(X, dtype=np.float32))
-    decision = grown.shares.argmax(axis=1)[grown.prune(prices)]
+    decision = grown.values.argmax(axis=1)[grown.prune(prices)]
     found: NDArray[np.int64] = (decision[:, leaf] == labels).sum(axis=1)
+    return found
+
+
+def _minus_squared_error(grown: GrownTree, prices: Floats, X: NDArray[np.float32], y: Floats) -> Floats:
+    """[prices] less the sum of squared errors of the tree once it is pruned best for each price."""
+    leaf = grown.fitted.apply(np.ascontiguousarray(X, dtype=np.float32))
+    mean = grown.values[:, 0][grown.prune(prices)]
+    found: Floats = -((mean[:, leaf] - y) ** 2).sum(axis=1)
     return found

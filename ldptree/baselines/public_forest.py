@@ -1,4 +1,4 @@
-"""Baseline: a random forest of 100 trees on public rows (Breiman 2001)."""
+"""Baseline: a random forest of 100 trees on public rows (Breiman 2001), for classes or numbers."""
 
 from __future__ import annotations
 
@@ -36,3 +36,18 @@ def fit_predict_proba(
     shares = np.zeros((test_X.shape[0], n_classes))
     shares[:, forest.classes_] = forest.predict_proba(test_X)
     return shares
+
+
+def fit_predict(
+    X: NDArray[np.float32], y: NDArray[np.float64], test_X: NDArray[np.float32], *, max_rows: int, seed: int
+) -> NDArray[np.float64]:
+    """[n_test] mean prediction of the trees; arguments as in `RegressionBaseline`."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    X, y = at_most(max_rows, X, y, seed=seed)
+    forest = RandomForestRegressor(
+        n_estimators=N_TREES, min_samples_leaf=MIN_SAMPLES_LEAF, n_jobs=2, random_state=seed
+    ).fit(X, y)
+    forest.n_jobs = 1  # as above
+    predicted: NDArray[np.float64] = forest.predict(test_X)
+    return predicted

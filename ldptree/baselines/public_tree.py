@@ -24,3 +24,11 @@ def fit_predict_proba(
     """[n_test, C] class shares of the pruned tree's leaves; arguments as in `Baseline`."""
     X, labels = at_most(max_rows, X, labels, seed=seed)
     return cost_complexity.fit_predict_proba(X, labels, test_X, n_classes=n_classes, seed=seed)
+
+
+def fit_predict(
+    X: NDArray[np.float32], y: NDArray[np.float64], test_X: NDArray[np.float32], *, max_rows: int, seed: int
+) -> NDArray[np.float64]:
+    """[n_test] mean labels of the pruned tree's leaves; arguments as in `RegressionBaseline`."""
+    X, y = at_most(max_rows, X, y, seed=seed)
+    return cost_complexity.fit_predict(X, y, test_X, seed=seed)

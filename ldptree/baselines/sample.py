@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+Label = TypeVar("Label", bound=np.generic)
+
 
 def at_most(
-    max_rows: int, X: NDArray[np.float32], labels: NDArray[np.integer], *, seed: int
-) -> tuple[NDArray[np.float32], NDArray[np.integer]]:
+    max_rows: int, X: NDArray[np.float32], labels: NDArray[Label], *, seed: int
+) -> tuple[NDArray[np.float32], NDArray[Label]]:
     """All rows, or `max_rows` of them drawn without replacement, in their old order."""
     if labels.size <= max_rows:
         return X, labels

@@ -1,0 +1,151 @@
+"""KRR: protected features by k-ary randomised response, labels by Laplace noise, then a plain tree (HistOfTree 5 (iv), C.1).
+
+Not kernel ridge regression: the paper's KRR is k-generalised randomised response. A protected value is the number of
+its bin, of k equal ones, answered by `ldptree.oracles.grr` (integer coins); the curator reads it as the bin's middle.
+Values that are shown stay as they are. The label gets Laplace noise on its range: floating point, so the whole is A
+SIMULATION DEVICE.
+
+The paper says neither how eps is shared between the protected values nor what is done to the label. `share =
+"equal"`: a holder who protects s values spends eps / (s + 1) on each and on the label, and the report is
+eps-semi-feature-LDP (in real arithmetic). `share = "each"` is the text taken literally, eps on every value: IT IS NOT
+PRIVATE AT EPS, a holder spends (s + 1) eps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ldptree.baselines.regression_checks import (
+    NoisyRegressor,
+    checked_count,
+    checked_epsilon,
+    checked_label_range,
+    checked_protects,
+    scaled,
+    seed_of,
+)
+from ldptree.estimators.checks import one_of
+from ldptree.limits import MAX_DEPTH
+from ldptree.oracles import Words
+from ldptree.oracles.grr import Grr
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+
+MAX_BINS = 254
+
+
+class KaryResponseRegressor(NoisyRegressor):
+    """A tree on rows whose protected values went through randomised response.
+
+    Args:
+        epsilon: the budget of each holder, above 0 and at most 64.
+        bins: k, 2 to 254.
+        max_depth, min_samples_leaf: of the tree.
+        share: "equal", or "each" (not private at epsilon, see the module).
+        private_features: the columns that everybody protects; None with no mask given: all.
+        label_range: (low, high); labels are clipped to it.
+        feature_range: (low, high), numbers or one for each feature; rows are clipped to it.
+        random_state: None draws the coins from the operating system, a number makes a simulation that can be repeated.
+
+    Attributes:
+        reports_: what the curator holds, float64 [n, d + 1]: shown values, middles of reported bins, and the label last.
+        epsilon_spent_: what the holder who protects most spent.
+        tree_: the fitted tree, on scaled features.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        bins: int = 2,
+        max_depth: int = 4,
+        min_samples_leaf: int = 1,
+        share: str = "equal",
+        private_features: ArrayLike | None = None,
+        label_range: tuple[float, float] = (-1.0, 1.0),
+        feature_range: tuple[ArrayLike, ArrayLike] = (0.0, 1.0),
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon: Any = epsilon
+        self.bins: Any = bins
+        self.max_depth: Any = max_depth
+        self.min_samples_leaf: Any = min_samples_leaf
+        self.share: Any = share
+        self.private_features: Any = private_features
+        self.label_range: Any = label_range
+        self.feature_range: Any = feature_range
+        self.random_state: Any = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike, protects: ArrayLike | None = None) -> Self:
+        """Every row reports once, and a tree is fitted to the reports.
+
+        Args:
+            X: numbers [n, d].
+            y: labels [n].
+            protects: bool [n, d], the mask W of values that a holder protects.
+
+        Raises:
+            ConfigError: a parameter is wrong (a ValueError).
+            DataError: the mask is (a ValueError).
+        """
+        from sklearn.tree import DecisionTreeRegressor
+
+        self._check_parameters()
+        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        mask = checked_protects(protects, self.private_features, rows.shape)
+        seed = seed_of(self.random_state)
+        self.reports_: Floats = self.randomize(rows, labels, mask, seed)
+        self.epsilon_spent_ = float(((mask.sum(axis=1) + 1) * self.epsilon_each(mask)).max())
+        self.tree_ = DecisionTreeRegressor(
+            max_depth=int(self.max_depth),
+            min_samples_leaf=int(self.min_samples_leaf),
+            random_state=int(seed.generate_state(1)[0]),
+        ).fit(self.reports_[:, :-1], self.reports_[:, -1])
+        return self
+
+    def predict(self, X: ArrayLike) -> Floats:
+        """The tree's value at each row, float64 [n]."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(self.tree_.predict(scaled(rows, self.feature_range)))
+
+    def epsilon_each(self, protects: Mask) -> Floats:
+        """What each holder spends on the label, and on each value that they protect: float64 [n]."""
+        parts = protects.sum(axis=1) + 1 if self.share == "equal" else np.ones(len(protects))
+        return np.asarray(float(self.epsilon) / parts)
+
+    def label_scales(self, protects: Mask) -> Floats:
+        """Laplace scale of each holder's label, float64 [n]."""
+        low, high = checked_label_range(self.label_range)
+        return np.asarray((high - low) / self.epsilon_each(protects))
+
+    def randomize(self, X: Floats, y: Floats, protects: Mask, seed: np.random.SeedSequence) -> Floats:
+        """One report a holder as the curator reads it, float64 [n, d + 1]."""
+        k = int(self.bins)
+        words = Words.system() if self.random_state is None else Words.seeded(seed)
+        told = scaled(X, self.feature_range)
+        bins = np.minimum((told * k).astype(np.int64), k - 1)
+        epsilons = self.epsilon_each(protects)
+        for epsilon in np.unique(epsilons[protects.any(axis=1)]):
+            oracle = Grr.for_budget(float(epsilon), k)
+            holder, feature = np.nonzero(protects & (epsilons == epsilon)[:, None])
+            answers = oracle.randomize(bins[holder, feature], words)
+            told[holder, feature] = (answers + 0.5) / k
+        noise = words.generator().laplace(size=len(y)) * self.label_scales(protects)
+        return np.column_stack([told, np.clip(y, *checked_label_range(self.label_range)) + noise])
+
+    def _check_parameters(self) -> None:
+        checked_epsilon(self.epsilon)
+        checked_count("bins", self.bins, low=2, high=MAX_BINS)
+        checked_count("max_depth", self.max_depth, low=1, high=MAX_DEPTH)
+        checked_count("min_samples_leaf", self.min_samples_leaf, low=1, high=2**31)
+        one_of("share", self.share, ("equal", "each"))
+        checked_label_range(self.label_range)
