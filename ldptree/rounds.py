@@ -22,6 +22,8 @@ import numpy as np
 from ldptree.errors import DataError
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from numpy.typing import NDArray
 
     from ldptree.oracles import Words
@@ -117,6 +119,26 @@ class Question(ABC):
     @abstractmethod
     def is_valid(self, reports: NDArray[Any]) -> Mask:
         """bool [m]: which reports a holder who follows the question can have sent; DataError for another shape."""
+
+    def law(self, row: Floats, label: float, protects: Mask) -> list[tuple[NDArray[Any], Fraction]]:
+        """Every report of one such holder with its exact chance, from the integers in use: for exact audits.
+
+        `ldptree.semi_feature_audit` enumerates transcripts by it, and holds `randomize` against it. A question with
+        finitely many outputs has one; which outputs there are may depend on what is shown, never on anything else.
+
+        Args:
+            row: float64 [d], the complete scaled row.
+            label: in the label's own unit.
+            protects: bool [d].
+
+        Returns:
+            (report, chance) pairs: a report as `randomize` gives it for one holder, reports[0], so that `np.stack` of
+            several is what a round publishes; chances are positive and add up to 1, each output stands once.
+
+        Raises:
+            NotImplementedError: outputs are not finite.
+        """
+        raise NotImplementedError(f"{self.kind}: its outputs cannot be enumerated")
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:

@@ -1,0 +1,123 @@
+"""LabelDT: a noisy label, and a plain tree on all features as they are (HistOfTree section 5 (vi), C.1).
+
+PROTECTS THE LABEL ALONE: every feature is public. Privacy: eps-LDP of the label, the whole of eps on it; with "laplace",
+scale (label range) / eps, in real arithmetic (a simulation device), with "optimal_label" exactly. It is what HistOfTree
+is where no feature is private.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ldptree.baselines.regression_checks import (
+    NoisyRegressor,
+    checked_count,
+    checked_epsilon,
+    checked_label_range,
+    scaled,
+    seed_of,
+)
+from ldptree.estimators.checks import one_of
+from ldptree.histoftree.questions import LabelQuestion
+from ldptree.limits import MAX_DEPTH
+from ldptree.mechanisms.numbers import NUMBERS
+from ldptree.oracles import Words
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+
+# which of equally good splits is taken; the same as `ldptree.partition.cart`
+_TIES = 0
+
+
+class LabelTreeRegressor(NoisyRegressor):
+    """scikit-learn's tree on noisy labels and on all features (see the module for what is protected).
+
+    Args:
+        epsilon: the budget of each label, at most 64.
+        max_depth: 0 to 62 (C.1 tries 1, 2, 4, 6, 8); 0 is a single leaf.
+        min_samples_leaf: at least 1 (C.1 tries 1, 10, 100).
+        label: how it is sent, one of `ldptree.mechanisms.numbers.NUMBERS`.
+        label_range: (low, high); labels are clipped to it.
+        feature_range: (low, high), numbers or one for each feature.
+        random_state: None draws the coins from the operating system, a number makes a simulation that can be repeated.
+
+    Attributes:
+        noisy_labels_: float64 [n], what the curator has of the labels.
+        tree_: the fitted tree, on scaled features.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        max_depth: int = 4,
+        min_samples_leaf: int = 10,
+        label: str = "laplace",
+        label_range: tuple[float, float] = (-1.0, 1.0),
+        feature_range: tuple[ArrayLike, ArrayLike] = (0.0, 1.0),
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon: Any = epsilon
+        self.max_depth: Any = max_depth
+        self.min_samples_leaf: Any = min_samples_leaf
+        self.label: Any = label
+        self.label_range: Any = label_range
+        self.feature_range: Any = feature_range
+        self.random_state: Any = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Every row [n, d] reports its label [n] once; a tree is fitted to the reports.
+
+        Raises:
+            ConfigError: a parameter is wrong (a ValueError).
+        """
+        self._check_parameters()
+        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        return self._grow(scaled(rows, self.feature_range), self._report(labels))
+
+    def predict(self, X: ArrayLike) -> Floats:
+        """The mean noisy label of each row's leaf, float64 [n]."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        return self._predict(scaled(rows, self.feature_range))
+
+    def _report(self, labels: Floats) -> Floats:
+        """What the curator reads in the labels' reports, float64 [n]."""
+        low, high = checked_label_range(self.label_range)
+        question = LabelQuestion(NUMBERS[self.label].for_budget(float(self.epsilon)), low, high)
+        words = Words.system() if self.random_state is None else Words.seeded(seed_of(self.random_state))
+        nothing = np.empty((labels.size, 0))
+        return question.decode(question.randomize(nothing, labels, nothing.astype(bool), words))
+
+    def _grow(self, X: Floats, noisy: Floats) -> Self:
+        """Fit the tree; X may have missing values."""
+        from sklearn.tree import DecisionTreeRegressor
+
+        self.noisy_labels_: Floats = noisy
+        depth = int(self.max_depth)
+        # scikit-learn has no depth of 0: a single leaf is a tree on a constant
+        X = X if depth else np.zeros((len(X), 1))
+        self.tree_ = DecisionTreeRegressor(
+            max_depth=max(depth, 1), min_samples_leaf=int(self.min_samples_leaf), random_state=_TIES
+        ).fit(X, noisy)
+        return self
+
+    def _predict(self, X: Floats) -> Floats:
+        return np.asarray(
+            self.tree_.predict(X if self.tree_.n_features_in_ == X.shape[1] else np.zeros((len(X), 1)))
+        )
+
+    def _check_parameters(self) -> None:
+        checked_epsilon(self.epsilon)
+        checked_count("max_depth", self.max_depth, low=0, high=MAX_DEPTH)
+        checked_count("min_samples_leaf", self.min_samples_leaf, low=1, high=2**31)
+        one_of("label", self.label, NUMBERS)
+        checked_label_range(self.label_range)
