@@ -1,0 +1,150 @@
+"""What round 0 tells of the label: a normal law by likelihood, and the interval that later reports are clipped to.
+
+A report of round 0 is a set of the bins of the label's range (subset selection). What is asked later is a number in
+[c - R, c + R], so R weighs what is cut off against noise, which grows with R.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ldptree.mechanisms.numbers import NumberMechanism
+
+    Floats = NDArray[np.float64]
+
+BINS = 16
+# expected before any report, in parts of the range: a standard deviation, how unsure of it (a factor), and how far the mean
+# is from the middle; a range that is stated without looking is generous
+_SPREAD, _FACTOR, _OFF_MIDDLE = 1 / 8, 2.0, 1 / 4
+# the grid of laws, how often it is drawn again around what is not ruled out, and by how many nats that is
+_GRID, _ZOOMS, _RULED_OUT = 41, 4, 12.0
+# R is at least so many standard deviations: below, what is learned shrinks faster than noise
+_LEAST_REACH = 1.5
+# laws of less than this weight, relative to the likeliest, are of no matter to R
+_LIKELY = 1e-2
+# leaves over which the noise is expected to be spread
+_LEAVES = 8.0
+WIDTH = 0.35
+"""Numbers to report are expected about N(0, WIDTH^2), as `optimal_label` is made for."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelLaw:
+    """What is believed of the label's normal law: a grid of laws and their posterior weights, float64 [laws] each.
+
+    Attributes:
+        means, sds: in the label's unit.
+        weights: they add up to 1.
+        at_ends: the expected share of labels in the first and the last bin together.
+    """
+
+    means: Floats
+    sds: Floats
+    weights: Floats
+    at_ends: float
+
+    @classmethod
+    def known(cls, mean: float, sd: float) -> Self:
+        """One law, surely."""
+        return cls(np.array([mean]), np.array([sd]), np.ones(1), 0.0)
+
+    @property
+    def mean(self) -> float:
+        """The expected mean."""
+        return float(self.weights @ self.means)
+
+    @property
+    def sd(self) -> float:
+        """The expected standard deviation."""
+        return float(self.weights @ self.sds)
+
+
+def bin_of(labels: Floats, low: float, high: float) -> NDArray[np.int64]:
+    """The bin of each label, 0 .. BINS - 1; what is outside the range is in the nearest."""
+    places = np.floor((labels - low) / (high - low) * BINS)
+    return np.clip(places, 0, BINS - 1).astype(np.int64)
+
+
+def normal_law(supports: NDArray[np.bool_], ratio: float, low: float, high: float) -> LabelLaw:
+    """What is to be believed of the normal law of labels whose reports support these bins.
+
+    The chance of a set S is proportional to 1 + (ratio - 1) P(the label is in S); the two end bins go on without end. A
+    prior around the range's middle decides where reports do not.
+
+    Args:
+        supports: bool [n, BINS].
+        ratio: how much likelier a set with the holder's bin is than one without.
+        low, high: the label's range.
+    """
+    sets, counts = np.unique(supports, axis=0, return_counts=True)
+    width = high - low
+    mean_ends, sd_ends = (low, high), (_SPREAD * width / 32, _SPREAD * width * 8)
+    for _ in range(_ZOOMS):
+        means, sds = np.linspace(*mean_ends, _GRID), np.geomspace(*sd_ends, _GRID)
+        m, s = (grid.ravel() for grid in np.meshgrid(means, sds, indexing="ij"))
+        chances = _bin_chances(m, s, low, high)
+        prior = np.log(s / (_SPREAD * width)) ** 2 / (2 * math.log(_FACTOR) ** 2)
+        prior += ((m - (low + high) / 2) / (_OFF_MIDDLE * width)) ** 2 / 2
+        believed = counts @ np.log1p((ratio - 1) * np.clip(sets @ chances.T, 0.0, 1.0)) - prior
+        # the next grid covers what is not ruled out, and a step more
+        kept = believed > believed.max() - _RULED_OUT
+        step, factor = means[1] - means[0], sds[1] / sds[0]
+        mean_ends = (m[kept].min() - step, m[kept].max() + step)
+        sd_ends = (s[kept].min() / factor, s[kept].max() * factor)
+    weights = np.exp(believed - believed.max())
+    weights /= weights.sum()
+    return LabelLaw(m, s, weights, float(weights @ chances[:, [0, -1]].sum(axis=1)))
+
+
+def _bin_chances(means: Floats, sds: Floats, low: float, high: float) -> Floats:
+    """Of each bin under each law, float64 [laws, BINS]."""
+    from scipy.special import ndtr
+
+    edges = np.linspace(low, high, BINS + 1)[1:-1]
+    below = ndtr((edges - means[:, None]) / sds[:, None])
+    return np.diff(below, axis=1, prepend=0.0, append=1.0)
+
+
+def half_width(law: LabelLaw, mechanism: NumberMechanism, n: int, most: float) -> float:
+    """R: what is least, as expected, of the mean square, over the two ends, of what is cut off there on average, and
+    of 8 v R^2 / n.
+
+    Args:
+        law: of the label; the interval is around its expected mean.
+        mechanism: v is its usual variance.
+        n: holders who will report.
+        most: the largest R there is.
+    """
+    likely = law.weights > _LIKELY * law.weights.max()
+    means, sds, weights = law.means[likely], law.sds[likely], law.weights[likely]
+    best = (math.inf, most)
+    for half in np.geomspace(min(_LEAST_REACH * law.sd, most), most, 43):
+        cut = _cut(half - (means - law.mean), sds) ** 2 + _cut(half + (means - law.mean), sds) ** 2
+        noise = _LEAVES * usual_variance(mechanism) * half**2 / max(n, 1)
+        best = min(best, (float(weights @ cut / weights.sum()) / 2 + noise, float(half)))
+    return best[1]
+
+
+def _cut(distance: Floats, sds: Floats) -> Floats:
+    """E max(0, z - distance), z ~ N(0, sd^2)."""
+    from scipy.special import ndtr
+
+    t = distance / sds
+    cut: Floats = sds * (np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi) - t * ndtr(-t))
+    return cut
+
+
+@lru_cache(maxsize=64)
+def usual_variance(mechanism: NumberMechanism) -> float:
+    """A mechanism's variance over N(0, WIDTH^2)."""
+    u = np.linspace(-1, 1, 201)
+    weight = np.exp(-((u / WIDTH) ** 2) / 2)
+    return float(weight @ mechanism.variance(u) / weight.sum())

@@ -1,0 +1,190 @@
+"""PublicFeatureRegressor and PublicFeatureClassifier: scikit-learn estimators, one report a row, and one clear error each."""
+
+import pickle
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+from ldptree.errors import ConfigError, DataError
+from ldptree.estimators.public_features import PublicFeatureClassifier, PublicFeatureRegressor
+from ldptree.public_features import PublicFeatureModel
+
+RANGE = (-3.0, 5.0)
+
+
+def people(n=6000, seed=0):
+    """Five features; the label rises with the first, which is private, and the last."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 5))
+    return X, 2 * X[:, 0] + 2 * (X[:, 4] > 0.5) + 0.3 * rng.standard_normal(n)
+
+
+def fitted(epsilon=4.0, seed=1, **kwargs):
+    X, y = people()
+    return PublicFeatureRegressor(
+        epsilon, private_features=[0], label_range=RANGE, random_state=seed, **kwargs
+    ).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [PublicFeatureRegressor, PublicFeatureClassifier])
+def test_it_is_a_scikit_learn_estimator(kind):
+    """Every check passes; scikit-learn itself skips the one of array API inputs."""
+    for result in check_estimator(kind(8.0, private_features=[], random_state=0), on_fail=None, on_skip=None):
+        assert result["status"] == "passed" or result["check_name"] == "check_array_api_input", result
+
+
+def test_it_learns_from_public_and_private_features():
+    T, t = people(2000, 9)
+    found = fitted()
+    assert found.score(T, t) > 0.75
+    assert "Private features that help: x0" in found.model_.says
+    # without its private feature a row is predicted from what is public
+    T[:, 0] = np.nan
+    assert 0.45 < found.score(T, t) < 0.75
+
+
+def test_with_a_mask_of_its_own_for_every_row_it_learns_as_well():
+    X, y = people()
+    protects = np.random.default_rng(3).random(X.shape) < [0.8, 0.1, 0.1, 0.1, 0.2]
+    found = PublicFeatureRegressor(4.0, label_range=RANGE, random_state=1).fit(X, y, protects=protects)
+    T, t = people(2000, 9)
+    assert found.score(T, t) > 0.7
+
+
+def test_a_mask_of_whole_columns_is_the_same_as_the_columns():
+    X, y = people(500)
+    mask = np.zeros(X.shape, dtype=bool)
+    mask[:, 0] = True
+    by_mask = PublicFeatureRegressor(2.0, label_range=RANGE, random_state=1).fit(X, y, protects=mask)
+    by_columns = PublicFeatureRegressor(2.0, private_features=[0], label_range=RANGE, random_state=1).fit(
+        X, y
+    )
+    assert by_mask.model_.digest == by_columns.model_.digest
+
+
+def test_columns_have_names():
+    X, y = people(500)
+    frame = pl.DataFrame(X, schema=["age", "b", "c", "d", "e"]).to_pandas()
+    found = PublicFeatureRegressor(2.0, private_features=["age"], label_range=RANGE, random_state=1).fit(
+        frame, y
+    )
+    assert found.model_.columns == ("age", "b", "c", "d", "e")
+    assert found.model_.private == (0,)
+    with pytest.raises(ConfigError, match="did you mean 'age'"):
+        clone(found).set_params(private_features=["aje"]).fit(frame, y)
+
+
+def test_every_row_spends_epsilon_once_at_most_and_the_ledger_says_on_what():
+    found = fitted()
+    holders = np.concatenate([entry.who.hashes for entry in found.ledger_.entries])
+    assert np.unique(holders).size == holders.size == 6000
+    assert found.ledger_.largest_spend().epsilon <= 4.0
+    assert [len(a.holders) for a in found.rounds_] == [len(e.who) for e in found.ledger_.entries]
+    assert found.ledger_.entries[0].about == "the label's bin of 16"
+
+
+def test_only_what_is_shown_and_reported_reaches_the_model():
+    """Protected values and labels that draw the same reports give the same model: here, labels beyond the range."""
+    X, y = people(800)
+    y[:] = 100.0
+    first = PublicFeatureRegressor(1.0, private_features=[0], label_range=RANGE, random_state=5).fit(X, y)
+    second = PublicFeatureRegressor(1.0, private_features=[0], label_range=RANGE, random_state=5).fit(
+        X, y * 7
+    )
+    assert first.model_.digest == second.model_.digest
+    assert "label_range" in first.model_.says
+
+
+def test_a_seed_repeats_and_none_does_not():
+    X, y = people(300)
+    make = PublicFeatureRegressor(2.0, private_features=[0], label_range=RANGE, random_state=4)
+    assert make.fit(X, y).model_.digest == clone(make).fit(X, y).model_.digest
+    make = PublicFeatureRegressor(2.0, private_features=[0], label_range=RANGE)
+    assert make.fit(X, y).model_.digest != clone(make).fit(X, y).model_.digest
+
+
+def test_the_model_comes_back_from_its_text_and_predicts_the_same():
+    found = fitted()
+    text = found.model_.to_json()
+    again = PublicFeatureModel.from_json(text)
+    T, _ = people(200, 2)
+    assert again.to_json() == text
+    assert np.array_equal(again.predict(T), found.predict(T))
+    assert np.array_equal(pickle.loads(pickle.dumps(found)).predict(T), found.predict(T))
+    for broken, message in [
+        (text[:-5], "not JSON"),
+        (text.replace('"says"', '"sayz"'), "absent|unknown"),
+        (text.replace('"n_holders":6000', '"n_holders":6001'), "digest"),
+        ("{}", "kind"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            PublicFeatureModel.from_json(broken)
+
+
+def test_the_report_says_where_private_features_do_not_help():
+    X, y = people(150)
+    found = PublicFeatureRegressor(0.5, private_features=[0], label_range=RANGE, random_state=0).fit(X, y)
+    assert "Private features do not help here" in found.model_.says
+    assert found.model_.effects == ()
+    nothing = PublicFeatureRegressor(2.0, private_features=[], label_range=RANGE, random_state=0).fit(X, y)
+    assert "No feature is protected" in nothing.model_.says
+
+
+def test_a_classifier_learns_declared_classes():
+    X, _ = people()
+    y = np.where((X[:, 0] > 0.5) ^ (np.random.default_rng(1).random(6000) < 0.1), "yes", "no")
+    found = PublicFeatureClassifier(4.0, private_features=[0], classes=["no", "yes"], random_state=2).fit(
+        X, y
+    )
+    T, _ = people(1000, 6)
+    assert (found.predict(T) == np.where(T[:, 0] > 0.5, "yes", "no")).mean() > 0.9
+    share = found.predict_proba(T)
+    assert share.min() >= 0
+    np.testing.assert_allclose(share.sum(axis=1), 1)
+    assert found.rounds_[0].question.kind != "public_features_label_bins"
+    with pytest.raises(DataError, match="none of the declared"):
+        clone(found).set_params(classes=["no", "maybe"]).fit(X, y)
+
+
+X0, Y0 = people(60)
+MASK = np.zeros(X0.shape, dtype=bool)
+
+
+@pytest.mark.parametrize(
+    ("settings", "fit", "error", "message"),
+    [
+        ({"label_range": (5.0, -3.0)}, {}, ConfigError, "low must be below high"),
+        ({"label_range": (0.0, np.inf)}, {}, ConfigError, "two finite numbers"),
+        ({"label_range": 3}, {}, ConfigError, "label_range must be"),
+        ({"epsilon": 0}, {}, ConfigError, "epsilon must be"),
+        ({"epsilon": 65}, {}, ConfigError, "epsilon must be"),
+        ({"epsilon": "2"}, {}, ConfigError, "epsilon must be"),
+        ({"private_features": None}, {}, ConfigError, "neither"),
+        ({}, {"protects": MASK}, ConfigError, "both"),
+        ({"private_features": "x0"}, {}, ConfigError, r"write \['x0'\]"),
+        ({"private_features": ["age"]}, {}, ConfigError, "no column names"),
+        ({"private_features": [5]}, {}, ConfigError, "is no column"),
+        ({"private_features": [True]}, {}, ConfigError, "is no column"),
+        ({"private_features": None}, {"protects": MASK[:5]}, DataError, r"shape \(5, 5\)"),
+        ({"private_features": None}, {"protects": MASK.astype(int)}, DataError, "int64"),
+        ({"feature_range": (1.0, 0.0)}, {}, ConfigError, "low must be below high"),
+        ({}, {"X": np.where(X0 > 0.99, np.nan, X0)}, ValueError, "NaN"),
+        ({}, {"y": np.full(60, np.nan)}, ValueError, "NaN"),
+        ({}, {"X": X0[:1], "y": Y0[:1]}, DataError, "nobody is left for a role"),
+    ],
+)
+def test_bad_input_is_one_clear_error(settings, fit, error, message):
+    chosen = {"epsilon": 2.0, "private_features": [0], "label_range": RANGE, "random_state": 0} | settings
+    with pytest.raises(error, match=message):
+        PublicFeatureRegressor(**chosen).fit(**({"X": X0, "y": Y0} | fit))
+
+
+def test_only_features_that_somebody_protected_may_be_missing():
+    found = fitted()
+    T, _ = people(5)
+    T[2, 3] = np.nan
+    with pytest.raises(DataError, match='column "x3": NaN'):
+        found.predict(T)
