@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import partial
@@ -24,15 +24,25 @@ from ldptree.audit import CONFIDENCE, Audit, audit, reports_for
 from ldptree.audit_law import LAW_ALARM, MOST_VALUES, enumerated
 from ldptree.errors import ConfigError
 from ldptree.limits import MAX_EPSILON, MIN_EPSILON
-from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for
+from ldptree.mechanisms import (
+    CHOICES,
+    MECHANISMS,
+    NUMBER_MECHANISMS,
+    Mechanism,
+    mechanism_for,
+    number_mechanism_for,
+)
 from ldptree.oracles import Words
 
-EVERY = tuple(
-    name
-    for name in CHOICES
-    if name != "auto" and not (name in MECHANISMS and MECHANISMS[name].is_simulation_device)
+LABELS = ("class", "number")
+OF_NUMBERS = {kind.name: choice for choice, kind in NUMBER_MECHANISMS.items()}
+"""What they are called here, to be told from the mechanisms of classes that the same choice stands for."""
+EVERY = (
+    *(name for name in CHOICES if name != "auto" and name not in MECHANISMS),
+    *(name for name, kind in MECHANISMS.items() if name in CHOICES and not kind.is_simulation_device),
+    *(kind.name for kind in NUMBER_MECHANISMS.values() if not kind.is_simulation_device),
 )
-"""What "all" stands for: every mechanism that a real holder may use."""
+"""What "all" stands for: every mechanism that a real holder may use, of either kind of label."""
 _BAR = 16
 _MOST_ASKED = 10**7
 
@@ -40,6 +50,7 @@ _MOST_ASKED = 10**7
 def run_audit(
     mechanism: str,
     *,
+    label: str,
     epsilon: float,
     cells: int,
     classes: int,
@@ -54,14 +65,12 @@ def run_audit(
     Raises:
         ConfigError: no such mechanism, a parameter is wrong, or the picture cannot be written.
     """
-    names = named(mechanism)
+    names = named(mechanism, label)
     _check(epsilon, cells, classes, reports, picture)
-    subjects = {name: mechanism_for(name, epsilon, cells, classes) for name in names}
+    makers = {name: _maker(name, label, epsilon, classes) for name in names}
+    subjects = {name: make(cells) for name, make in makers.items()}
     words = Words.system() if seed is None else Words.seeded(np.random.SeedSequence(seed))
-    exact = {
-        name: enumerated(partial(mechanism_for, name, epsilon, n_classes=classes), cells, words)
-        for name in names
-    }
+    exact = {name: enumerated(make, cells, words) for name, make in makers.items()}
     n_reports = reports_for(epsilon) if reports is None else reports
     audits = audit(subjects, words, n_reports=n_reports, claim=epsilon, exact=exact, n_holders=holders)
     if picture is not None:
@@ -75,6 +84,7 @@ def run_audit(
             "epsilon": epsilon,
             "cells": cells,
             "classes": classes,
+            "label": label,
             "reports": n_reports,
             "confidence": CONFIDENCE,
             "law_alarm": LAW_ALARM,
@@ -115,19 +125,32 @@ def _check(epsilon: float, cells: int, classes: int, reports: int | None, pictur
         raise ConfigError(f"--picture {picture}: no file can be written there")
 
 
-def named(mechanism: str) -> tuple[str, ...]:
-    """The mechanisms that a word stands for.
+def named(mechanism: str, label: str) -> tuple[str, ...]:
+    """The mechanisms that a word stands for, where the label is a "class" or a "number".
 
     Raises:
         ConfigError: none.
     """
+    if label not in LABELS:
+        raise ConfigError(f"--label {label}: must be {' or '.join(LABELS)}")
     if mechanism == "all":
         return EVERY
-    if mechanism in CHOICES:
+    if label == "number" and mechanism in NUMBER_MECHANISMS:
+        return (NUMBER_MECHANISMS[mechanism].name,)
+    if mechanism in CHOICES or mechanism in OF_NUMBERS:
         return (mechanism,)
-    near = get_close_matches(mechanism, [*CHOICES, "all"], n=1)
+    near = get_close_matches(mechanism, [*CHOICES, *OF_NUMBERS, "all"], n=1)
     hint = f'did you mean "{near[0]}"? ' if near else ""
-    raise ConfigError(f'no mechanism is called "{mechanism}": {hint}Known are {", ".join(CHOICES)}, and all')
+    raise ConfigError(
+        f'no mechanism is called "{mechanism}": {hint}Known are {", ".join([*CHOICES, *OF_NUMBERS])}, and all'
+    )
+
+
+def _maker(name: str, label: str, epsilon: float, classes: int) -> Callable[[int], Mechanism]:
+    """The mechanism of each number of cells."""
+    if name in OF_NUMBERS or (label == "number" and name in CHOICES):
+        return partial(number_mechanism_for, OF_NUMBERS.get(name, name), epsilon, n_levels=classes)
+    return partial(mechanism_for, name, epsilon, n_classes=classes)
 
 
 def show(audits: Sequence[Audit], *, holders: int) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ldptree.audit_law import Audited, Exact, inner_of
+from ldptree.audit_law import Audited, Exact, inner_of, inputs_of
 from ldptree.errors import ConfigError
 from ldptree.oracles import Influence, Words
 
@@ -159,7 +159,7 @@ def audit(
         audits.append(
             Audit(
                 name,
-                subject.k,
+                inputs_of(subject),
                 subject.epsilon if claim is None else claim,
                 subject.epsilon,
                 sizes[name],
@@ -246,7 +246,7 @@ _Seen = tuple[str, str, tuple[int, int], tuple[int, int], int]
 def _affordable(subject: Audited, words: Words, n_reports: int) -> int:
     """How many reports of one input are drawn: fewer where they are wide."""
     one = np.asarray(subject.randomize(np.zeros(1, dtype=np.int64), words))
-    most = min(_SAMPLE_BYTES // max(one.nbytes, 8), _SAMPLE_SUPPORTS // subject.k)
+    most = min(_SAMPLE_BYTES // max(one.nbytes, 8), _SAMPLE_SUPPORTS // inputs_of(subject))
     return min(n_reports, max(most, LEAST_REPORTS))
 
 
@@ -266,7 +266,7 @@ def _seen(subject: Audited, words: Words, n_reports: int) -> Iterator[_Seen]:
 
     Further inputs are compared with input 0 and with the one before.
     """
-    main, further = _inputs(subject.k, words)
+    main, further = _inputs(inputs_of(subject), words)
     inputs = [*main, *further]
     samples = {value: _sample(subject, value, inputs, words, n_reports) for value in main}
     for pair in permutations(main, 2):

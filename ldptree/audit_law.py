@@ -17,10 +17,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.mechanisms.discrete_laplace import UNIT, DiscreteLaplace
+from ldptree import audit_numbers
+from ldptree.mechanisms.discrete_laplace import DiscreteLaplace
 from ldptree.mechanisms.joint import Joint
+from ldptree.mechanisms.number_response import NumberResponse
 from ldptree.oracles import Words
 from ldptree.oracles.coins import log_up, rounded_up
+from ldptree.oracles.integer_laplace import UNIT
 from ldptree.oracles.local_hash import PRIME, Olh
 
 MOST_PROBABILITIES = 2**16
@@ -37,7 +40,9 @@ _EXPECTED = 50
 
 
 class Audited(Protocol):
-    """What can be audited. A `law` and `law_size` (`Oracle`) add the exact part, `influence` the dishonest holders."""
+    """What can be audited. A `law` and `law_size` (`Oracle`) add the exact part, `influence` the dishonest holders, and
+    `n_values` says how many inputs there are where they are not k.
+    """
 
     @property
     def k(self) -> int:
@@ -73,7 +78,7 @@ class Exact:
         claim: what the mechanism of this size states.
         n_cells: the size that was gone through.
         most_cells: the largest size that can be.
-        how: "every output" or "sensitivity".
+        how: "every output", "sensitivity", or "every output, and sensitivity" where a label is sent apart from the cell.
         misfit: the value whose reports follow the law worst, if any does not.
     """
 
@@ -108,15 +113,26 @@ def enumerated(make: Callable[[int], Audited], n_cells: int, words: Words | None
     if isinstance(inner, DiscreteLaplace):
         misfit = _worst_misfit(inner, (), words) if words else None
         return Exact(_by_sensitivity(inner), subject.epsilon, size, fits, "sensitivity", misfit)
-    laws = [inner.law(value) for value in range(inner.k)]
+    is_number = isinstance(inner, NumberResponse)
+    gone_through = inner.bits if is_number else inner
+    laws = [gone_through.law(value) for value in range(gone_through.k)]
     misfit = _worst_misfit(inner, laws, words) if words else None
-    return Exact(_by_enumeration(laws), subject.epsilon, size, fits, "every output", misfit)
+    epsilon = _by_enumeration(laws)
+    if is_number:
+        worst = audit_numbers.worst_ratio(inner, epsilon)
+        return Exact(worst, subject.epsilon, size, fits, "every output, and sensitivity", misfit)
+    return Exact(epsilon, subject.epsilon, size, fits, "every output", misfit)
 
 
 def _fits(subject: Audited) -> bool:
     """Whether its probabilities can be gone through."""
     effort = _effort(subject)
     return effort is not None and effort <= MOST_PROBABILITIES and subject.k <= MOST_VALUES + 1
+
+
+def inputs_of(subject: Audited) -> int:
+    """How many inputs there are."""
+    return int(getattr(subject, "n_values", subject.k))
 
 
 def inner_of(subject: Audited) -> Any:
@@ -129,6 +145,8 @@ def _effort(subject: Audited) -> int | None:
     match inner_of(subject):
         case DiscreteLaplace() as noise:
             return int(noise.k**2)
+        case NumberResponse(bits=bits):
+            return int(bits.law_size * bits.k)
         case inner:
             return int(inner.law_size * inner.k) if hasattr(inner, "law") else None
 
@@ -164,15 +182,18 @@ def _by_sensitivity(noise: DiscreteLaplace) -> float:
 def _worst_misfit(inner: Any, laws: Sequence[dict[bytes, Fraction]], words: Words) -> Misfit | None:
     """Reports of every value against its law: a misfit that honest reports have with chance `LAW_ALARM` at most."""
     width = inner.raw_size if isinstance(inner, DiscreteLaplace) else 1
-    n = max(10, min(_LAW_NUMBERS, _ALL_LAW_NUMBERS // inner.k) // width)
+    values = audit_numbers.values_of(inner) if isinstance(inner, NumberResponse) else range(inner.k)
+    n = max(10, min(_LAW_NUMBERS, _ALL_LAW_NUMBERS // len(values)) // width)
     worst = Misfit(0, 1.0)
-    for value in range(inner.k):
+    for value in values:
         reports = inner.randomize(np.full(n, value, dtype=np.int64), words)
         if not inner.is_valid(reports).all():
             return Misfit(value, 0.0)
         match inner:
             case DiscreteLaplace():
                 seen, chances = _noise_against_law(inner, value, reports)
+            case NumberResponse():
+                seen, chances = audit_numbers.against_law(inner, value, reports, laws)
             case Olh():
                 seen, chances = _hashes_against_law(inner, value, reports, list(laws[value].values()))
             case _:
@@ -186,7 +207,7 @@ def _worst_misfit(inner: Any, laws: Sequence[dict[bytes, Fraction]], words: Word
         chance = fit_of(seen, chances)
         if chance < worst.chance:
             worst = Misfit(value, chance)
-    return worst if worst.chance < LAW_ALARM / inner.k else None
+    return worst if worst.chance < LAW_ALARM / len(values) else None
 
 
 def fit_of(seen: NDArray[np.int64], chances: NDArray[np.float64]) -> float:

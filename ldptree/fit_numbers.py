@@ -19,100 +19,19 @@ import numpy as np
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms import describe
 from ldptree.pruning import NUMBER_PRUNINGS
+from ldptree.public_labels import PublicLabels
 from ldptree.regression import RegressionModel
 from ldptree.weighting import Evidence, check_weighting, gather, weigh
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from ldptree.partition.tree import Partition
     from ldptree.protocol import Protocol
     from ldptree.totals import Totals
 
     Floats = NDArray[np.float64]
 
-FOLDS = 5
-SMALLEST = 1e-6
-"""Of the variance of all labels: what one within a cell has at least."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PublicLabels:
-    """What the public rows say of their labels.
-
-    Attributes:
-        count: float64 [L], rows of each cell.
-        total: float64 [L], sum of their labels.
-        mean: of all of them; the middle of the range where there are none.
-        sd: standard deviation of all of them; half the range where there are none, or all are equal.
-        residual_variance: of one label within a cell.
-    """
-
-    count: Floats
-    total: Floats
-    mean: float
-    sd: float
-    residual_variance: float
-
-    @classmethod
-    def of(
-        cls,
-        partition: Partition,
-        X: NDArray[np.float32],
-        y: ArrayLike,
-        label_range: tuple[float, float],
-        grow: Callable[[NDArray[np.float32], Floats], Partition],
-    ) -> PublicLabels:
-        """Summaries of scaled public rows X [n, d] with labels y [n]; n may be 0.
-
-        `grow` makes the partition of other rows: a tree fits its own rows too well, so what is left within cells is measured
-        on rows held out (`_held_out_variance`).
-        """
-        labels = np.asarray(y, dtype=np.float64)
-        low, high = label_range
-        n_cells = partition.n_leaves
-        if labels.size == 0:
-            nothing, half = np.zeros(n_cells), (high - low) / 2
-            return cls(
-                count=nothing, total=nothing, mean=(low + high) / 2, sd=half, residual_variance=half**2
-            )
-        cells = partition.apply(X)
-        count = np.bincount(cells, minlength=n_cells).astype(np.float64)
-        total = np.bincount(cells, weights=labels, minlength=n_cells).astype(np.float64)
-        variance = float(labels.var()) or (high - low) ** 2 / 4
-        return cls(
-            count=count,
-            total=total,
-            mean=float(labels.mean()),
-            sd=variance**0.5,
-            residual_variance=float(
-                np.clip(_held_out_variance(X, labels, grow), SMALLEST * variance, variance)
-            ),
-        )
-
-
-def _held_out_variance(
-    X: NDArray[np.float32], y: Floats, grow: Callable[[NDArray[np.float32], Floats], Partition]
-) -> float:
-    """Variance of one label within a cell, by `FOLDS`-fold cross-validation; of all labels where rows are fewer.
-
-    A label held out differs from the mean of its cell's n rows by variance (1 + 1/n), and by what the tree has wrong there,
-    which counts as well. It is what lets a tree be too deep: measured by the tree's own rows, its cells look sure of
-    themselves (abalone at depth 8, 417 public rows: MSE 7.9, and 6.1 so).
-    """
-    if y.size < 2 * FOLDS:
-        return float(y.var())
-    fold, squares = np.arange(y.size) % FOLDS, 0.0
-    fold = np.random.default_rng(0).permutation(fold)
-    for k in range(FOLDS):
-        tree = grow(X[fold != k], y[fold != k])
-        cells, held_out = tree.apply(X[fold != k]), tree.apply(X[fold == k])
-        count = np.bincount(cells, minlength=tree.n_leaves)
-        total = np.bincount(cells, weights=y[fold != k], minlength=tree.n_leaves)
-        safe = np.maximum(count, 1)
-        mean = np.where(count > 0, total / safe, y[fold != k].mean())
-        squares += float((((y[fold == k] - mean[held_out]) ** 2) / (1 + 1 / safe[held_out])).sum())
-    return squares / y.size
+__all__ = ["PublicLabels", "check_settings", "fit_regression", "fit_without_noise"]
 
 
 def check_settings(*, lam: str | float, prune: str, rule: str) -> None:
@@ -157,20 +76,87 @@ def fit_regression(
         ConfigError: lam, prune or rule is not known, or they do not go together.
         DataError: totals or public labels do not fit the protocol, or nobody reported.
     """
+    levels = np.array(protocol.classes, dtype=np.float64)
+    if totals.counts.shape != (protocol.n_cells, protocol.n_classes):
+        raise DataError(
+            f"model: totals of shape {totals.counts.shape}, the protocol's tree and levels are "
+            f"{(protocol.n_cells, protocol.n_classes)}"
+        )
+    private = _Private(
+        total=totals.counts @ levels,
+        count=totals.cell_counts,
+        count_noise=totals.count_variance,
+        margin=lambda mean, scale: totals.counts @ ((levels - mean) / scale),
+        margin_noise=lambda mean, scale: totals.cell_variance((levels - mean) / scale),
+        n_inside=totals.n_inside,
+        n_reports=totals.n_private,
+    )
+    return _fit(protocol, private, public, lam=lam, prune=prune, rule=rule, epsilon=epsilon)
+
+
+def fit_without_noise(
+    protocol: Protocol,
+    count: ArrayLike,
+    total: ArrayLike,
+    public: PublicLabels,
+    *,
+    lam: str | float = "learned",
+    prune: str = "smooth",
+    rule: str = "margin",
+) -> RegressionModel:
+    """The same model from the true number of people of each cell and the true sum of their labels, each [L].
+
+    A simulation device, to show what the noise costs: it gives no privacy at all and must never leave a simulation. Other
+    arguments and errors as `fit_regression`.
+    """
+    people, sums = np.asarray(count, dtype=np.float64), np.asarray(total, dtype=np.float64)
+    nothing, n = np.zeros(protocol.n_cells), int(people.sum())
+    if people.shape != nothing.shape or sums.shape != nothing.shape:
+        raise DataError(f"model: people {people.shape} and sums {sums.shape} of {protocol.n_cells} cells")
+    private = _Private(
+        total=sums,
+        count=people,
+        count_noise=nothing,
+        margin=lambda mean, scale: (sums - mean * people) / scale,
+        margin_noise=lambda mean, scale: nothing,
+        n_inside=n,
+        n_reports=n,
+    )
+    return _fit(protocol, private, public, lam=lam, prune=prune, rule=rule, epsilon=None)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Private:
+    """Private people of each cell and the sum of their labels, [L]; margins in units of `scale` about `mean`, and their noise."""
+
+    total: Floats
+    count: Floats
+    count_noise: Floats
+    margin: Callable[[float, float], Floats]
+    margin_noise: Callable[[float, float], Floats]
+    n_inside: float
+    n_reports: int
+
+
+def _fit(
+    protocol: Protocol,
+    private: _Private,
+    public: PublicLabels,
+    *,
+    lam: str | float,
+    prune: str,
+    rule: str,
+    epsilon: float | None,
+) -> RegressionModel:
     check_settings(lam=lam, prune=prune, rule=rule)
     if not protocol.numeric:
         raise DataError("model: the protocol's label is a class, not a number")
-    shape = (protocol.n_cells, protocol.n_classes)
-    if totals.counts.shape != shape or public.count.shape != shape[:1]:
-        raise DataError(
-            f"model: totals of shape {totals.counts.shape} and public labels of {public.count.size} cells, "
-            f"the protocol's tree and levels are {shape}"
-        )
-    if totals.n_private < 1:
+    if public.count.shape != (protocol.n_cells,):
+        raise DataError(f"model: public labels of {public.count.size} cells, the tree has {protocol.n_cells}")
+    if private.n_reports < 1:
         raise DataError("model: nobody reported; collect reports first, or fit with lam = inf on public rows")
     scale = 2.0 * public.sd
-    levels = np.array(protocol.classes, dtype=np.float64)
-    evidence = _gather(protocol, totals, public, levels, scale)
+    evidence = _gather(protocol, private, public, scale)
     weighted = weigh(evidence, lam, rule)
     pruned = NUMBER_PRUNINGS[prune](evidence, weighted)
     low, high = protocol.label_range
@@ -190,7 +176,7 @@ def fit_regression(
         mean_discrepancy_sd=scale * float(weighted.mean_discrepancy_variance) ** 0.5,
         private_share=weighted.private_share,
         private_count=evidence.private_count,
-        private_sum=evidence.rolled_up(totals.counts @ levels),
+        private_sum=evidence.rolled_up(private.total),
         public_count=np.rint(evidence.public_mass).astype(np.int64),
         public_sum=evidence.rolled_up(public.total),
         decided_at=pruned.decided_at.astype(np.int32),
@@ -199,25 +185,22 @@ def fit_regression(
         lam_used=weighted.lam,
         epsilon=float(protocol.epsilon if epsilon is None else epsilon),
         mechanism=describe(protocol.mechanism),
-        n_private=totals.n_private,
+        n_private=private.n_reports,
         n_public=int(public.count.sum()),
         protocol_digest=protocol.digest,
     )
 
 
-def _gather(
-    protocol: Protocol, totals: Totals, public: PublicLabels, levels: Floats, scale: float
-) -> Evidence:
-    weights = (levels - public.mean) / scale
+def _gather(protocol: Protocol, private: _Private, public: PublicLabels, scale: float) -> Evidence:
     return gather(
         protocol.partition,
-        private_margin=totals.counts @ weights,
-        private_count=totals.cell_counts,
-        margin_noise=totals.cell_variance(weights),
-        mass_noise=totals.count_variance,
+        private_margin=private.margin(public.mean, scale),
+        private_count=private.count,
+        margin_noise=private.margin_noise(public.mean, scale),
+        mass_noise=private.count_noise,
         public_margin=(public.total - public.mean * public.count) / scale,
         public_count=public.count,
-        n_private=totals.n_inside,
-        label_variance=public.residual_variance / scale**2,
+        n_private=private.n_inside,
+        label_variance=public.inflation * public.residual_variance / scale**2,
         theta_of_nobody=-public.mean / scale,
     )

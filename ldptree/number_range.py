@@ -23,11 +23,12 @@ def levels(low: float, high: float, n_levels: int) -> tuple[float, ...]:
     """n_levels >= 2 equally spaced numbers from low to high.
 
     Raises:
-        ConfigError: low is not below high, or one of them is not finite.
+        ConfigError: low is not below high, or one of them or their distance is not finite.
     """
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    if not (math.isfinite(high - low) and low < high):
         raise ConfigError(
-            f"label range ({low:g}, {high:g}): the low end must be below the high end, both finite"
+            f"label range ({low:g}, {high:g}): the low end must be below the high end, both finite, and not so far apart "
+            "that their distance is not"
         )
     return (float(low), *np.linspace(low, high, n_levels)[1:-1].tolist(), float(high))
 

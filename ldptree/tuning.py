@@ -90,7 +90,7 @@ def number_depth(
         d, n_private, epsilon, mechanism: as `automatic_depth`.
         n_public: public rows.
         min_samples_leaf: fewest of them in a cell.
-        label_sd: their labels' standard deviation over the label's range, in (0, 1/2]; 1/2 without public rows.
+        label_sd: their labels' `relative_sd`.
 
     Raises:
         ConfigError: d, n_private or epsilon is out of range.
@@ -105,6 +105,12 @@ def number_depth(
             best = depth
     of_public = math.floor(math.log2(max(n_public // max(min_samples_leaf, 1), 1)))
     return max(best, min(of_public, DEPTH_OF_PUBLIC_ROWS))
+
+
+def relative_sd(labels: ArrayLike, label_range: tuple[float, float]) -> float:
+    """Standard deviation of public labels [n] over the width of their range, at most 1/2; 1/2 where they show none."""
+    y, (low, high) = np.asarray(labels, dtype=np.float64), label_range
+    return min((float(y.std()) if y.size else 0.0) / (high - low) or 0.5, 0.5)
 
 
 def number_levels(
@@ -133,7 +139,7 @@ def number_levels(
         weights = np.array(levels(*label_range, n_levels)) - centre
         shares = expected_shares(y, *label_range, n_levels) / n_cells
         everybody = np.append(np.tile(shares, n_cells), 0.0)
-        noise = found.cell_variance(weights, [1], shares[None], everybody * 1e6)[0] / 1e6
+        noise = found.cell_variance(weights, [1], shares[None], everybody)[0]
         return float(noise + shares @ weights**2)
 
     return min(NUMBER_LEVELS, key=variance)

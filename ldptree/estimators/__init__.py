@@ -1,7 +1,16 @@
 """scikit-learn estimators: thin classes over the parts that the pipeline uses too."""
 
+from ldptree.estimators.histoftree import HistOfTreeRegressor
 from ldptree.estimators.lpct import LPCTClassifier
 from ldptree.estimators.lpdt import LPDTRegressor
+from ldptree.estimators.public_features import PublicFeatureClassifier, PublicFeatureRegressor
 from ldptree.estimators.ranges import PublicRangeScaler
 
-__all__ = ["LPCTClassifier", "LPDTRegressor", "PublicRangeScaler"]
+__all__ = [
+    "HistOfTreeRegressor",
+    "LPCTClassifier",
+    "LPDTRegressor",
+    "PublicFeatureClassifier",
+    "PublicFeatureRegressor",
+    "PublicRangeScaler",
+]

@@ -81,6 +81,7 @@ def answered(
     *,
     ledger: Ledger,
     words: Words,
+    start: int = 0,
 ) -> Totals:
     """Charge the ledger, have every private row [n, d] answer once, and add the answers up.
 
@@ -90,20 +91,21 @@ def answered(
         labels_of: the labels of a slice of them, as `Protocol.values` wants them.
         ledger: charged before a report is drawn.
         words: the coins.
+        start: the first row's place among the ledger's rows, where only some of them are asked.
     """
     mechanism, (round_number,) = protocol.mechanism, protocol.rounds
     ledger.spend(
         Charge(
             question=f"{protocol.digest} {round_number}",
             epsilon=protocol.epsilon,
-            who=Rows(source="private rows", start=0, stop=len(X)),
+            who=Rows(source="private rows", start=start, stop=start + len(X)),
             about=f"round {round_number}: {describe(mechanism)} on {protocol.n_cells:,} cells",
         )
     )
     raw = mechanism.no_reports()
     step = max(1, _BLOCK_BYTES // mechanism.report_bytes)
-    for start in range(0, len(X), step):
-        rows = slice(start, start + step)
+    for first in range(0, len(X), step):
+        rows = slice(first, first + step)
         values = protocol.values(X[rows], labels_of(rows), words=words)
         raw += mechanism.aggregate(mechanism.randomize(values, words))
     return Totals.from_raw(

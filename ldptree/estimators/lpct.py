@@ -8,6 +8,8 @@ comes out.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -29,12 +31,15 @@ from ldptree.estimators.checks import (
     one_of,
 )
 from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
+from ldptree.estimators.tuned import Asked, Parts, check_tuning, tuned
 from ldptree.fit import asks_again, check_settings, fit_model
 from ldptree.grow import grow
 from ldptree.ledger import Ledger
 from ldptree.mechanisms import CHOICES, Mechanism, mechanism_for
+from ldptree.model import Model
 from ldptree.paper_pruning import PaperOptions
 from ldptree.partition import PARTITIONS, Partition
+from ldptree.private_tuning import Tuning
 from ldptree.protocol import Protocol
 from ldptree.pruning import PRUNINGS
 from ldptree.totals import Totals
@@ -66,6 +71,12 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rule: "margin", or "ratio" as printed in LPCT eq. 8 (with a fixed lam).
         outside: private values out of range are moved to the border ("clip"), or their row reports "outside" ("drop").
         feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
+        tune: None, or "private": a share of the private rows never reports for training and chooses among candidates by one
+            privatised report each of their errors (docs/tuning.md).
+        candidates: dicts of lam, prune, rule, depth, mechanism, partition, the first of which stays unless
+            another is surely better; None: a grid around these parameters that shares its training reports.
+        validation_share: of the private rows, where there is tuning.
+        tune_mechanism: what validation rows report, one of `ldptree.validation.choice.CHOICES`.
         random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
             repeated, and protects nobody.
 
@@ -77,6 +88,7 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model_: what is released.
         protocol_: what a holder needs to answer.
         ledger_: what every private row spent, on what.
+        tuning_: what tuning found, a `Tuning`; None without. Its rows are private rows in the order drawn.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """
 
@@ -92,6 +104,10 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rule: str = "margin",
         outside: str = "clip",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
+        tune: str | None = None,
+        candidates: Sequence[Mapping[str, Any]] | None = None,
+        validation_share: float = 0.2,
+        tune_mechanism: str = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon: Any = epsilon
@@ -103,6 +119,10 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.rule: Any = rule
         self.outside: Any = outside
         self.feature_range: Any = feature_range
+        self.tune: Any = tune
+        self.candidates: Any = candidates
+        self.validation_share: Any = validation_share
+        self.tune_mechanism: Any = tune_mechanism
         self.random_state: Any = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -145,29 +165,69 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X_public = encoding.encode(rows[is_public])
         codes = np.searchsorted(self.classes_, labels[is_public])
         X_private, y_private = rows[~is_public], labels[~is_public]
-        n_classes, n_private = self.classes_.size, len(y_private)
-
-        self.partition_ = self._grow(X_public, codes, n_classes, n_private, epsilon, prune, seeds)
-        self.ledger_ = Ledger(cap=epsilon)
-        first = self._ask(
-            encoding, self.partition_, epsilon * _first_share(prune), 1, X_private, y_private, seeds
-        )
-        self.protocol_, self.totals_ = first
-        counts = self.partition_.class_counts(X_public, codes, n_classes)
-        if isinstance(prune, PaperOptions) and asks_again(*first, counts, prune):
-            # Algorithm 2 terminates: the other half of epsilon on a tree of the depth that private rows can carry.
-            depth = termination_depth(encoding.n_encoded, n_private, epsilon)
-            self.partition_ = self._tree(X_public, codes, n_classes, depth, prune, seeds)
-            self.protocol_, self.totals_ = self._ask(
-                encoding, self.partition_, epsilon / 2, 2, X_private, y_private, seeds
+        if is_public.all():
+            raise DataError(
+                "public: every row is public, so nobody is left to report; leave out LPCT, or mark fewer rows"
             )
-            counts = self.partition_.class_counts(X_public, codes, n_classes)
-            settings: dict[str, Any] = {"is_second_query": True, "epsilon": epsilon}
+        self.ledger_ = Ledger(cap=epsilon)
+
+        def ask(
+            one: LPCTClassifier,
+            at: NDArray[np.int64] | slice,
+            coins: NDArray[np.int64] | None,
+            start: int = 0,
+        ) -> Asked:
+            return one._trained(encoding, X_public, codes, X_private[at], y_private[at], coins, start)
+
+        self.tuning_: Tuning | None = None
+        if self.tune is None:
+            asked = ask(self, slice(None), seeds)
+            model: Any = asked.read(lam=self.lam, prune=prune, rule=self.rule)
         else:
-            settings = {"lam": self.lam, "prune": prune, "rule": self.rule}
-        self.model_ = fit_model(self.protocol_, self.totals_, counts, **settings)
+            parts = Parts(
+                ask=ask,
+                depth=lambda one, n: one._depth(encoding.n_encoded, n, len(codes), epsilon, one.prune),
+                public_losses=lambda m: _is_wrong(m, rows[is_public], codes),
+                private_losses=lambda m, at: _is_wrong(
+                    m, X_private[at], _codes(y_private[at], self.classes_)
+                ),
+                n_public=len(codes),
+                loss_bound=1.0,
+                difference_bound=lambda first, other: 1.0,
+            )
+            asked, model, self.tuning_ = tuned(
+                self, parts, n_private=len(y_private), seeds=seeds, ledger=self.ledger_
+            )
+        self.protocol_, self.totals_ = asked.protocol, asked.totals
+        self.model_: Model = model
+        self.partition_ = self.protocol_.partition
         self.mechanism_: Mechanism = self.protocol_.mechanism
         return self
+
+    def _trained(
+        self,
+        encoding: Encoding,
+        X_public: NDArray[np.float32],
+        codes: NDArray[np.int64],
+        X: Floats,
+        y: NDArray[Any],
+        seeds: NDArray[np.int64] | None,
+        start: int,
+    ) -> Asked:
+        """Grow the tree, have each of these private rows answer once (Algorithm 2: perhaps twice), and add the answers up."""
+        epsilon, prune = self._check_parameters()
+        n_classes, n_private = self.classes_.size, len(y)
+        partition = self._grow(X_public, codes, n_classes, n_private, epsilon, prune, seeds)
+        first = self._ask(encoding, partition, epsilon * _first_share(prune), 1, X, y, seeds, start)
+        counts = partition.class_counts(X_public, codes, n_classes)
+        if not (isinstance(prune, PaperOptions) and asks_again(*first, counts, prune)):
+            return Asked(*first, partial(fit_model, *first, counts))
+        # Algorithm 2 terminates: the other half of epsilon on a tree of the depth that private rows can carry.
+        depth = termination_depth(encoding.n_encoded, n_private, epsilon)
+        partition = self._tree(X_public, codes, n_classes, depth, prune, seeds)
+        second = self._ask(encoding, partition, epsilon / 2, 2, X, y, seeds, start)
+        counts = partition.class_counts(X_public, codes, n_classes)
+        return Asked(*second, partial(fit_model, *second, counts, is_second_query=True, epsilon=epsilon))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Classes [n] of rows [n, d]."""
@@ -209,7 +269,13 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             one_of("prune", self.prune, (*PRUNINGS, "paper"))
         check_depth(self.depth)
         check_lam(self.lam)
+        check_tuning(self, LPCTClassifier._check_candidate)
         return epsilon, PaperOptions() if self.prune == "paper" else self.prune
+
+    def _check_candidate(self) -> None:
+        """As alone; "paper", the only one that cares for the number of classes, is no candidate."""
+        _, prune = self._check_parameters()
+        check_settings(lam=self.lam, prune=prune, rule=self.rule, n_classes=2)
 
     def _grow(
         self,
@@ -221,17 +287,17 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         prune: str | PaperOptions,
         seeds: NDArray[np.int64] | None,
     ) -> Partition:
-        if n_private == 0:
-            raise DataError(
-                "public: every row is public, so nobody is left to report; leave out LPCT, or mark fewer rows"
-            )
-        if self.depth != "auto":
-            depth = int(self.depth)
-        elif isinstance(prune, PaperOptions):
-            depth = paper_depth(X.shape[1], n_private, len(X), epsilon)
-        else:
-            depth = automatic_depth(X.shape[1], n_private, epsilon, n_classes, self.mechanism)
+        depth = self._depth(X.shape[1], n_private, len(X), epsilon, prune)
         return self._tree(X, y, n_classes, depth, prune, seeds)
+
+    def _depth(
+        self, n_encoded: int, n_private: int, n_public: int, epsilon: float, prune: str | PaperOptions
+    ) -> int:
+        if self.depth != "auto":
+            return int(self.depth)
+        if isinstance(prune, PaperOptions):
+            return paper_depth(n_encoded, n_private, n_public, epsilon)
+        return automatic_depth(n_encoded, n_private, epsilon, self.classes_.size, self.mechanism)
 
     def _tree(
         self,
@@ -262,6 +328,7 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X: Floats,
         y: NDArray[Any],
         seeds: NDArray[np.int64] | None,
+        start: int,
     ) -> tuple[Protocol, Totals]:
         """Publish the question, have every private row answer once, and add the answers up."""
         n_cells, n_classes = partition.n_leaves, self.classes_.size
@@ -287,12 +354,18 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             lambda rows: _codes(y[rows], self.classes_),
             ledger=self.ledger_,
             words=words_of(protocol, seeds),
+            start=start,
         )
         return protocol, totals
 
 
 def _first_share(prune: str | PaperOptions) -> float:
     return prune.share_of_first_query if isinstance(prune, PaperOptions) else 1.0
+
+
+def _is_wrong(model: Model, X: Floats, codes: NDArray[np.int64]) -> Floats:
+    """0/1 loss, float64 [n]; a label that is not declared (-1) is never met."""
+    return np.asarray(model.predict(X) != codes, dtype=np.float64)
 
 
 def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

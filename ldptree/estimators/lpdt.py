@@ -7,6 +7,7 @@ tasks call the same parts. `fit` plays the holders on this machine (`holders`).
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -27,6 +28,7 @@ from ldptree.estimators.checks import (
     one_of,
 )
 from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
+from ldptree.estimators.tuned import Asked, Parts, answers, check_tuning, is_on_same_tree, tuned
 from ldptree.fit_numbers import PublicLabels, check_settings, fit_regression
 from ldptree.grow import grow
 from ldptree.ledger import Ledger
@@ -34,15 +36,19 @@ from ldptree.mechanisms import CHOICES, number_mechanism_for
 from ldptree.mechanisms.number_label import checked_rho
 from ldptree.number_range import levels
 from ldptree.partition import PARTITIONS
+from ldptree.private_tuning import Tuning, squared_errors
 from ldptree.protocol import Protocol
 from ldptree.pruning import NUMBER_PRUNINGS
 from ldptree.tuning import number_depth, number_levels
+from ldptree.validation.choice import largest_difference
 from ldptree.weighting import RULES
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from ldptree.encoding import Encoding
     from ldptree.partition import Partition
+    from ldptree.regression import RegressionModel
 
     Floats = NDArray[np.float64]
 
@@ -72,12 +78,18 @@ class LPDTRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         label_range: (low, high) that private labels are moved into; None: that of the public labels, or (-1, 1) without any.
         outside: private values out of range are moved to the border ("clip"), or their row reports "outside" ("drop").
         feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
+        tune: None, or "private": a share of the private rows never reports for training and chooses among candidates by one
+            privatised report each of their errors (docs/tuning.md).
+        candidates: dicts of lam, prune, rule, depth, min_samples_leaf, mechanism, partition, rho, the first of which stays unless
+            another is surely better; None: a grid around these parameters that shares its training reports.
+        validation_share: of the private rows, where there is tuning.
+        tune_mechanism: what validation rows report, one of `ldptree.validation.choice.CHOICES`.
         random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
             repeated, and protects nobody.
 
     Attributes:
         label_range_: the range in use.
-        partition_, mechanism_, totals_, model_, protocol_, ledger_: as of `LPCTClassifier`.
+        partition_, mechanism_, totals_, model_, protocol_, ledger_, tuning_: as of `LPCTClassifier`.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """
 
@@ -96,6 +108,10 @@ class LPDTRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         label_range: tuple[float, float] | None = None,
         outside: str = "clip",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
+        tune: str | None = None,
+        candidates: Sequence[Mapping[str, Any]] | None = None,
+        validation_share: float = 0.2,
+        tune_mechanism: str = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon: Any = epsilon
@@ -110,6 +126,10 @@ class LPDTRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.label_range: Any = label_range
         self.outside: Any = outside
         self.feature_range: Any = feature_range
+        self.tune: Any = tune
+        self.candidates: Any = candidates
+        self.validation_share: Any = validation_share
+        self.tune_mechanism: Any = tune_mechanism
         self.random_state: Any = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -150,59 +170,109 @@ class LPDTRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         encoding = encoding_of(rows[is_public], getattr(self, "feature_names_in_", None), self.feature_range)
         X_public, y_public = encoding.encode(rows[is_public]), labels[is_public]
         X_private, y_private = rows[~is_public], labels[~is_public]
-        low, high = self.label_range_
-        depth = self.depth
-        if depth == "auto":
-            depth = number_depth(
-                encoding.n_encoded,
-                len(y_private),
-                epsilon,
-                mechanism=self.mechanism,
+        self.ledger_ = Ledger(cap=epsilon)
+
+        def ask(
+            one: LPDTRegressor, at: NDArray[np.int64] | slice, coins: NDArray[np.int64] | None, start: int = 0
+        ) -> Asked:
+            return one._ask(encoding, X_public, y_public, X_private[at], y_private[at], coins, start)
+
+        self.tuning_: Tuning | None = None
+        if self.tune is None:
+            asked = ask(self, slice(None), seeds)
+            model: Any = asked.read(lam=self.lam, prune=self.prune, rule=self.rule)
+        else:
+            parts = Parts(
+                ask=ask,
+                depth=lambda one, n: one._depth(encoding, y_public, n),
+                public_losses=lambda m: self._errors(m, rows[is_public], y_public),
+                private_losses=lambda m, at: self._errors(m, X_private[at], y_private[at]),
                 n_public=len(y_public),
-                min_samples_leaf=self.min_samples_leaf,
-                label_sd=min((float(y_public.std()) if y_public.size else 0.0) / (high - low) or 0.5, 0.5),
+                loss_bound=(self.label_range_[1] - self.label_range_[0]) ** 2,
+                difference_bound=self._difference_bound,
             )
+            asked, model, self.tuning_ = tuned(
+                self, parts, n_private=len(y_private), seeds=seeds, ledger=self.ledger_
+            )
+        self.protocol_, self.totals_ = asked.protocol, asked.totals
+        self.partition_: Partition = self.protocol_.partition
+        self.mechanism_ = self.protocol_.mechanism
+        self.model_: RegressionModel = model
+        return self
+
+    def _depth(self, encoding: Encoding, y_public: Floats, n_private: int) -> int:
+        if self.depth != "auto":
+            return int(self.depth)
+        low, high = self.label_range_
+        return number_depth(
+            encoding.n_encoded,
+            n_private,
+            float(self.epsilon),
+            mechanism=self.mechanism,
+            n_public=len(y_public),
+            min_samples_leaf=self.min_samples_leaf,
+            label_sd=min((float(y_public.std()) if y_public.size else 0.0) / (high - low) or 0.5, 0.5),
+        )
+
+    def _ask(
+        self,
+        encoding: Encoding,
+        X_public: NDArray[np.float32],
+        y_public: Floats,
+        X: Floats,
+        y: Floats,
+        seeds: NDArray[np.int64] | None,
+        start: int,
+    ) -> Asked:
+        """Publish the question, have each of these private rows answer once, and add the answers up."""
+        epsilon, (low, high) = float(self.epsilon), self.label_range_
         regrow = partial(
             grow,
             kind=self.partition,
-            depth=int(depth),
+            depth=self._depth(encoding, y_public, len(y)),
             n_classes=2,
             mechanism=self.mechanism,
             criterion="variance",
             min_samples_leaf=self.min_samples_leaf if y_public.size else 1,
             seed=int.from_bytes(os.urandom(7), "little") if seeds is None else int(seeds[3]),
         )
-        self.partition_: Partition = regrow(X_public, y_public)
-        n_cells = self.partition_.n_leaves
+        partition: Partition = regrow(X_public, y_public)
+        n_cells = partition.n_leaves
         n_levels = number_levels(self.mechanism, epsilon, n_cells, y_public, self.label_range_)
         check_memory(n_cells, n_levels)
-        self.mechanism_ = number_mechanism_for(self.mechanism, epsilon, n_cells, n_levels, rho=self.rho)
-        check_report(self.mechanism_)
-        self.protocol_ = Protocol(
+        mechanism = number_mechanism_for(self.mechanism, epsilon, n_cells, n_levels, rho=self.rho)
+        check_report(mechanism)
+        protocol = Protocol(
             encoding=encoding,
-            partition=self.partition_,
+            partition=partition,
             target=target_name(encoding.columns),
-            classes=levels(low, high, self.mechanism_.n_classes),
+            classes=levels(low, high, mechanism.n_classes),
             positive=None,
-            mechanism=self.mechanism_,
+            mechanism=mechanism,
             epsilon=epsilon,
             outside=self.outside,
-            simulation=self.mechanism_.is_simulation_device,
+            simulation=mechanism.is_simulation_device,
             numeric=True,
         )
-        self.ledger_ = Ledger(cap=epsilon)
-        self.totals_ = answered(
-            self.protocol_,
-            X_private,
-            lambda part: y_private[part],
+        totals = answered(
+            protocol,
+            X,
+            lambda part: y[part],
             ledger=self.ledger_,
-            words=words_of(self.protocol_, seeds),
+            words=words_of(protocol, seeds),
+            start=start,
         )
-        known = PublicLabels.of(self.partition_, X_public, y_public, self.label_range_, regrow)
-        self.model_ = fit_regression(
-            self.protocol_, self.totals_, known, lam=self.lam, prune=self.prune, rule=self.rule
-        )
-        return self
+        known = PublicLabels.of(partition, X_public, y_public, self.label_range_, regrow)
+        return Asked(protocol, totals, partial(fit_regression, protocol, totals, known))
+
+    def _errors(self, model: RegressionModel, X: Floats, y: Floats) -> Floats:
+        return squared_errors(model.predict(X)[:, None], y, *self.label_range_)[:, 0]
+
+    def _difference_bound(self, first: RegressionModel, other: RegressionModel) -> float:
+        low, high = self.label_range_
+        if not is_on_same_tree(first, other):
+            return (high - low) ** 2
+        return largest_difference(answers(first), answers(other), low, high)
 
     def predict(self, X: ArrayLike) -> Floats:
         """Expected labels, float64 [n], of rows [n, d]."""
@@ -237,4 +307,5 @@ class LPDTRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ConfigError(f"rho must be a number between 0 and 1, got {self.rho!r}")
         checked_rho(self.rho)
         check_settings(lam=self.lam, prune=self.prune, rule=self.rule)
+        check_tuning(self, LPDTRegressor._check_parameters)
         return epsilon

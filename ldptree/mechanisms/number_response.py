@@ -67,12 +67,16 @@ class NumberResponse(NumberLabel):
     def for_budget(
         cls, epsilon: float, n_cells: int, n_classes: int = 2, *, rho: float = 0.5, steps: int = STEPS
     ) -> Self:
-        """A share rho of epsilon for the bits, the rest for the label."""
+        """A share rho of epsilon for the bits, the rest for the label; fewer steps where epsilon is so small that as many would
+        not fit into 32 bits with their noise (below 1e-5 at 256 steps).
+        """
         checked_rho(rho)
         whole = Fraction(checked_epsilon(epsilon))
         bits = Sue.for_budget(float(whole * Fraction(rho)), n_cells + 1)
         left = whole - Fraction(bits.epsilon)
-        return cls(n_cells, n_classes, steps, bits, int(left * UNIT / steps))
+        most = max(1, int(left * UNIT / SMALLEST_RATE))
+        steps = min(steps, most) if steps > 0 else steps
+        return cls(n_cells, n_classes, steps, bits, int(left * UNIT / max(steps, 1)))
 
     @classmethod
     def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
@@ -232,9 +236,10 @@ class NumberResponse(NumberLabel):
         return self.bits.q * (1 - self.bits.q) / self.bits.gap**2
 
     def influence(self, n: int) -> Influence:
-        """A label at its bound with every bit set, against the opposite."""
-        furthest = (self.steps + self.bound) / self.steps
-        one = 2 * furthest * (1 - self.bits.q) / self.bits.gap
+        """A label at its bound with every bit set, against the opposite: the same bits and the other bound, or no bit."""
+        beyond = self.bound / self.steps
+        bit, no_bit = (1 - self.bits.q) / self.bits.gap, self.bits.q / self.bits.gap
+        one = (1 + beyond) * bit + max(beyond * bit, (1 + beyond) * no_bit)
         return Influence(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k - 1)
 
 

@@ -31,7 +31,29 @@ def test_every_mechanism_that_holders_may_use_is_audited_together(typed):
     assert found["stands"]
     assert [one["name"] for one in found["audits"]] == list(EVERY)
     assert {"grr", "sue", "oue", "ss", "olh", "discrete_laplace", "randomized_response"} <= set(EVERY)
-    assert "laplace" not in EVERY
+    assert "number_response" in EVERY
+    assert not {"laplace", "number_laplace"} & set(EVERY)
+
+
+def test_a_label_may_be_a_number(typed):
+    words = ("--epsilon", 1, "--reports", 2000, "--seed", 1, "--json")
+    for mechanism, label, name, k in (
+        ("randomized_response", "class", "randomized_response", 9),
+        ("randomized_response", "number", "number_response", 4 * 257 + 1),
+        ("number_response", "class", "number_response", 4 * 257 + 1),
+        ("oue", "number", "oue", 4 * 5 + 1),
+        ("discrete_laplace", "number", "discrete_laplace", 9),
+    ):
+        classes = 5 if mechanism == "oue" else 2
+        code, out, _ = typed(mechanism, "--label", label, "--classes", classes, *words)
+        (one,) = json.loads(out)["audits"]
+        assert (code, one["name"], one["k"]) == (0, name, k)
+    code, out, _ = typed("laplace", "--label", "number", "--epsilon", 1, "--reports", 20_000, "--seed", 1)
+    assert code == 4
+    assert "number_laplace: the claim is beaten" in out
+    code, _, err = typed("oue", "--label", "text", "--epsilon", 1)
+    assert code == 2
+    assert "--label text: must be class or number" in err
 
 
 def test_a_claim_that_is_beaten_has_an_exit_code_of_its_own(typed, tmp_path):

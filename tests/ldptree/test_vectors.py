@@ -14,7 +14,8 @@ import pytest
 
 from ldptree.client import Client
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
-from ldptree.mechanisms import CHOICES, mechanism_for
+from ldptree.mechanisms import CHOICES, mechanism_for, number_mechanism_for
+from ldptree.number_range import levels
 from ldptree.oracles import Words
 from ldptree.partition import Partition
 from ldptree.protocol import Protocol
@@ -29,6 +30,11 @@ ROWS = [
     ({"miles": 3.0, "company": None}, "cash"),
     ({"miles": 3.0, "company": "Sun"}, "cheque"),
 ]
+OF_NUMBERS = {"number, oue": "oue", "number_response": "randomized_response"}
+"""Where the label is a number: a joint report of five levels, and the mechanism of its own."""
+LABELS = [12.5, -40.0, 99.0, 70, 0.1, None]
+"""Instead of the labels of ROWS; the range is -10 to 70."""
+EVERY = [*NAMES, *OF_NUMBERS]
 
 
 def protocol_of(name: str) -> Protocol:
@@ -48,6 +54,22 @@ def protocol_of(name: str) -> Protocol:
         mechanism=mechanism_for(name, 1.0, 3, 2),
         epsilon=1.0,
         campaign="vectors",
+    )
+
+
+def number_protocol_of(name: str) -> Protocol:
+    mechanism = number_mechanism_for(OF_NUMBERS[name], 1.0, 3, 5)
+    classes = protocol_of("grr")
+    return Protocol(
+        encoding=classes.encoding,
+        partition=classes.partition,
+        target="fare",
+        classes=levels(-10.0, 70.0, mechanism.n_classes),
+        positive=None,
+        mechanism=mechanism,
+        epsilon=1.0,
+        campaign="vectors",
+        numeric=True,
     )
 
 
@@ -75,21 +97,32 @@ def played(taken: list[int]) -> Words:
     )
 
 
+def answers_to(name: str) -> tuple[Protocol, list]:
+    if name in NAMES:
+        return protocol_of(name), ROWS
+    return number_protocol_of(name), [(row, y) for (row, _), y in zip(ROWS, LABELS, strict=True)]
+
+
+def value_of(protocol: Protocol, row, label, taken: list[int]) -> int:
+    """What is randomised: a number is rounded with the first word of those taken."""
+    client = Client(protocol)
+    coded = (np.nan if label is None else float(label)) if protocol.numeric else client._label(label)
+    return int(protocol.values(client._row(row), [coded], words=played(taken))[0])
+
+
 def vectors():
     found = []
-    for number, name in enumerate(NAMES):
-        protocol = protocol_of(name)
+    for number, name in enumerate(EVERY):
+        protocol, rows = answers_to(name)
         answers = []
-        for row, (x, y) in enumerate(ROWS):
+        for row, (x, y) in enumerate(rows):
             coins = Recorded(number, row)
-            client = Client(protocol, words=coins.words)
-            value = int(protocol.values(client._row(x), [client._label(y)])[0])
-            report = client.report(x, y)
+            report = Client(protocol, words=coins.words).report(x, y)
             answers.append(
                 {
                     "row": x,
                     "label": y,
-                    "value": value,
+                    "value": value_of(protocol, x, y, coins.taken),
                     "words": [f"{word:016x}" for word in coins.taken],
                     "report": report.payload.hex(),
                     "id": report.id,
@@ -99,19 +132,17 @@ def vectors():
     return found
 
 
-@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+@pytest.mark.parametrize("number", range(len(EVERY)), ids=EVERY)
 def test_the_client_gives_the_known_answers(number):
     vector = json.loads(FILE.read_text())[number]
     protocol = Protocol.from_json(json.dumps(vector["protocol"]))
-    assert vector["mechanism"] == NAMES[number]
+    assert vector["mechanism"] == EVERY[number]
     assert len(vector["answers"]) == len(ROWS)
     for answer in vector["answers"]:
-        client = Client(protocol, words=played([int(word, 16) for word in answer["words"]]))
-        report = client.report(answer["row"], answer["label"])
+        words = [int(word, 16) for word in answer["words"]]
+        report = Client(protocol, words=played(words)).report(answer["row"], answer["label"])
         assert (report.payload.hex(), report.id) == (answer["report"], answer["id"])
-        assert (
-            protocol.values(client._row(answer["row"]), [client._label(answer["label"])]) == answer["value"]
-        )
+        assert value_of(protocol, answer["row"], answer["label"], words) == answer["value"]
 
 
 def test_the_file_is_what_is_written_anew():
