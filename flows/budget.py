@@ -40,14 +40,14 @@ def charge(
     store: Store, config: RunConfig, raw: Manifest, held: Record, protocol: Manifest, form: str
 ) -> Spent:
     """Charge every holder whom a run asks, or nobody. The same run again costs nothing more. Raises BudgetError."""
-    return _spent(_account(store, config).charge, store, config, raw, held, protocol, form)
+    return _spent(account_of(store, config).charge, store, config, raw, held, protocol, form)
 
 
 def foresee(
     store: Store, config: RunConfig, raw: Manifest, held: Record, protocol: Manifest | None, form: str
 ) -> Spent:
     """What `charge` would return. Writes nothing. Raises as it does. A protocol not known yet (None) is taken for a new one."""
-    return _spent(_account(store, config).foresee, store, config, raw, held, protocol, form)
+    return _spent(account_of(store, config).foresee, store, config, raw, held, protocol, form)
 
 
 def _spent(
@@ -61,7 +61,7 @@ def _spent(
 ) -> Spent:
     with kept_in_zone(store, "ledger", "holders"):
         asked = charges(store, config, raw, held, protocol, form)
-        return _told(spend(asked, config.privacy.lifetime_epsilon, _rest(config, asked)))
+        return spent_now(spend(asked, config.privacy.lifetime_epsilon, _rest(config, asked)))
 
 
 def charges(
@@ -73,12 +73,32 @@ def charges(
     first by rows and then by names is known again.
     """
     published = read_protocol(store, protocol) if protocol else None
-    digest = published.digest if published else UNKNOWN
-    rounds = published.rounds if published else (1,)
+    if published is None:
+        return charges_of(store, config, raw, held, UNKNOWN, (1,), config.privacy.epsilon, "", form)
+    told = f"protocol {published.digest[:8]}"
+    return charges_of(
+        store, config, raw, held, published.digest, published.rounds, published.epsilon, told, form
+    )
+
+
+def charges_of(
+    store: Store,
+    config: RunConfig,
+    raw: Manifest,
+    held: Record,
+    digest: str,
+    rounds: Sequence[int],
+    epsilon: float,
+    told: str,
+    form: str,
+) -> list[Charge]:
+    """The same of a question with this digest. `told`: what it is called, beside the run's own name; "" where it is not
+    published.
+    """
     title = config.campaign.name or config.name
     names = {entry.digest: entry.name for entry in reversed(raw.files)}
     found = []
-    for question in _questions(store, config, held, digest, rounds, form):
+    for question in questions_of(store, config, held, digest, rounds, form):
         start, stop = question.rows
         who: list[Rows | Names] = [Rows(source=question.source, start=start, stop=stop)]
         if config.dataset.holder != "row":
@@ -86,9 +106,9 @@ def charges(
         found += [
             Charge(
                 question=question.name,
-                epsilon=(published or config.privacy).epsilon / len(rounds),
+                epsilon=epsilon / len(rounds),
                 who=holders,
-                about=f"{title} (protocol {digest[:8]}, round {question.round})" if published else title,
+                about=f"{title} ({told}, round {question.round})" if told else title,
                 where=names.get(question.source, ""),
             )
             for holders in who
@@ -112,9 +132,9 @@ def keep_answers(
         return
     with kept_in_zone(store, "ledger", "holders"):
         published = read_protocol(store, protocol)
-        for question in _questions(store, config, held, published.digest, published.rounds, form):
+        for question in questions_of(store, config, held, published.digest, published.rounds, form):
             paths = [store.file(reports[shard], reports[shard].files[0].name) for shard in question.shards]
-            _account(store, config).keep_answer(question.name, paths)
+            account_of(store, config).keep_answer(question.name, paths)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,9 +148,10 @@ class _Question:
     shards: Sequence[str]
 
 
-def _questions(
+def questions_of(
     store: Store, config: RunConfig, held: Record, digest: str, rounds: Sequence[int], form: str
 ) -> list[_Question]:
+    """Each round's question to each raw file with somebody to ask."""
     shards = {entry.name: entry.digest for entry in held["train"].files}
     drawn = None if config.simulation.noise_seed is None else [config.simulation.noise_seed, form]
     asked = json.loads(store.file(held["answers"], "files.json").read_bytes())
@@ -163,10 +184,12 @@ def _rest(config: RunConfig, asked: Sequence[Charge]) -> list[Charge]:
     ]
 
 
-def _told(ledger: Ledger) -> Spent:
+def spent_now(ledger: Ledger) -> Spent:
+    """What the curator learns of it."""
     largest = ledger.largest_spend()
     return Spent(largest=largest.epsilon, questions=len(largest.on), cap=ledger.cap)
 
 
-def _account(store: Store, config: RunConfig) -> Account:
+def account_of(store: Store, config: RunConfig) -> Account:
+    """The account that a run is charged to."""
     return Account(store, config.simulation.noise_seed)

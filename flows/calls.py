@@ -54,7 +54,13 @@ def ingest(terms: Terms, raw: Manifest, public_raw: Manifest | None) -> Call:
         "public_raw": public_raw,
         "dataset": terms.dataset.without_words(),
         "seed": terms.config.seed,
+        **_label(terms),
     }
+
+
+def _label(terms: Terms) -> Call:
+    """That the label is a number, where it is."""
+    return {"numeric": True} if terms.config.model.is_numeric else {}
 
 
 def validate(terms: Terms, ingested: Record, suite: Manifest | None) -> Call:
@@ -85,11 +91,14 @@ def split(terms: Terms, raw: Manifest, ingested: Record) -> Call:
 
 def scale(terms: Terms, ingested: Record) -> Call:
     """Public rows."""
+    label_range = {"label_range": terms.config.model.label_range} if terms.config.model.is_numeric else {}
     return {
         "public": ingested["public"],
-        "features": ingested.facts["features"],
+        "features": [name for name in ingested.facts["features"] if name not in terms.config.features.masks],
         "dataset": terms.dataset.without_words(),
         "frozen": terms.protocol,
+        **_label(terms),
+        **label_range,
     }
 
 
@@ -108,11 +117,14 @@ def partition(terms: Terms, held: Record, scaled: Record) -> Call:
         "outside": config.privacy.outside,
         "holder": terms.dataset.holder,
         "target": terms.dataset.target,
-        "has_positive": terms.dataset.positive is not None,
         "campaign": config.campaign.name,
         "frozen": terms.protocol,
-        "paper": config.model.algorithm_2,
         "seed": config.seed,
+        **(
+            {"rho": config.model.rho}
+            if config.model.is_numeric
+            else {"has_positive": terms.dataset.positive is not None, "paper": config.model.algorithm_2}
+        ),
     }
 
 
@@ -163,29 +175,34 @@ def terminate(terms: Terms, protocol: Manifest, totals: Record, scaled: Record) 
 def fitting(terms: Terms, number: int) -> Call:
     """How totals become a model; after Algorithm 2's second query as it says: private totals alone, undivided."""
     model = terms.config.model
-    return {
-        "lam": model.lam,
-        "prune": model.prune,
-        "rule": model.rule,
-        "paper": model.algorithm_2,
-        "is_second_query": number > 1,
-    }
+    how = {"lam": model.lam, "prune": model.prune, "rule": model.rule}
+    return how if model.is_numeric else how | {"paper": model.algorithm_2, "is_second_query": number > 1}
 
 
-def prune(terms: Terms, protocol: Manifest, totals: Record, scaled: Record, number: int = 1) -> Call:
-    """Totals and public rows."""
+def prune(
+    terms: Terms, protocol: Manifest, totals: Record, scaled: Record, published: Record, number: int = 1
+) -> Call:
+    """Totals and public rows, or of numbers what those say."""
     share = 0.5 if terms.config.model.may_ask_again and number == 1 else 1.0
     return {
         "protocol": protocol,
         "totals": totals["totals"],
-        "scaled": scaled["scaled"],
+        **(
+            {"labels": published["labels"]} if terms.config.model.is_numeric else {"scaled": scaled["scaled"]}
+        ),
         "epsilon": share * terms.config.privacy.epsilon,
         **fitting(terms, number),
     }
 
 
 def evaluate(
-    terms: Terms, protocol: Manifest, model: Record, scaled: Record, held: Record, number: int = 1
+    terms: Terms,
+    protocol: Manifest,
+    model: Record,
+    scaled: Record,
+    held: Record,
+    published: Record,
+    number: int = 1,
 ) -> Call:
     """The model, and the private rows that only a simulation has."""
     config = terms.config
@@ -195,6 +212,7 @@ def evaluate(
         "scaled": scaled["scaled"],
         "train": held["train"],
         "test": held["test"],
+        **({"labels": published["labels"]} if config.model.is_numeric else {}),
         **fitting(terms, number),
         "evaluation": config.evaluation,
         "seed": config.seed,

@@ -24,6 +24,7 @@ NOT_TERMS = {
     "noun",
     "nouns",
     "names",
+    "unit",
     "on_bad_rows",
     "max_bad_fraction",
     "expect",
@@ -108,6 +109,17 @@ class Terms:
         return [manifest for _, manifest in sorted((earlier | own).items())]
 
 
+def _label_terms(config: RunConfig) -> dict[str, Any]:
+    """What the protocol says of a label that is a number."""
+    if not config.model.is_numeric:
+        return {}
+    label_range = config.model.label_range
+    return {
+        "model.rho": config.model.rho,
+        "model.label_range": None if label_range is None else list(label_range),
+    }
+
+
 def _terms(config: RunConfig, types: dict[str, Any]) -> dict[str, Any]:
     dataset = config.dataset.model_dump(mode="json", exclude=NOT_TERMS)
     # The ledger keeps the lifetime cap: it binds whoever is asked, whatever they are asked, and may be lowered.
@@ -116,6 +128,7 @@ def _terms(config: RunConfig, types: dict[str, Any]) -> dict[str, Any]:
         **{f"dataset.{key}": value for key, value in dataset.items()},
         **{f"privacy.{key}": value for key, value in privacy.items()},
         "model.estimator": config.model.estimator,
+        **_label_terms(config),
         "seed": config.seed,
         "evaluate": config.evaluate,
         "simulation.noise_seed": config.simulation.noise_seed,

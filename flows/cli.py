@@ -52,9 +52,11 @@ def _sets(incomplete: str) -> list[str]:
 
 
 def _mechanisms(incomplete: str) -> list[str]:
+    from flows.audit import EVERY
     from ldptree.mechanisms import CHOICES
 
-    return [name for name in (*CHOICES, "all") if name.startswith(incomplete)]
+    names = dict.fromkeys((*CHOICES, *EVERY, "all"))
+    return [name for name in names if name.startswith(incomplete)]
 
 
 @app.command()
@@ -102,7 +104,11 @@ def predict(
     model: Annotated[Path, typer.Argument(help="A model.json.")],
     data: Annotated[Path, typer.Argument(help="Parquet with the model's raw columns.")],
     out: Annotated[
-        Path, typer.Option("--out", help="Parquet to write: the class and its probabilities a row.")
+        Path,
+        typer.Option(
+            "--out",
+            help="Parquet to write, a row a row: the class and its probabilities, or the number and its interval.",
+        ),
     ],
 ) -> None:
     """Score a Parquet file with a model, streamed."""
@@ -142,22 +148,35 @@ def aggregate(
 @app.command()
 def export(
     model: Annotated[Path, typer.Argument(help="A model.json.")],
-    to: Annotated[str, typer.Option("--to", help="sql or json.")],
+    to: Annotated[str, typer.Option("--to", help="sql, json or dot.")],
     table: Annotated[str, typer.Option(help="The table the SQL scores.")] = "data",
 ) -> None:
-    """Print a model as a SELECT that scores a DuckDB table, or as JSON."""
+    """Print a model as a SELECT that scores a DuckDB table, as JSON, or as a tree for Graphviz."""
+    from ldptree.model import Model
+    from ldptree.regression import RegressionModel
+    from ldptree.tree_model import TreeModel
     from tasks.predict import load_model
 
     loaded = load_model(model)
+    if to in ("sql", "dot") and not isinstance(loaded, TreeModel):
+        raise ConfigError(
+            f"--to {to}: a {loaded.estimator} model is not one tree; write json, or use ldptree predict"
+        )
     match to:
         case "sql":
             from ldptree.sql import to_sql
 
+            assert isinstance(loaded, Model | RegressionModel)
             typer.echo(to_sql(loaded, table))
         case "json":
             typer.echo(loaded.to_json())
+        case "dot":
+            from ldptree.dot import to_dot
+
+            assert isinstance(loaded, TreeModel)
+            typer.echo(to_dot(loaded))
         case _:
-            raise ConfigError(f"--to {to}: write sql or json")
+            raise ConfigError(f"--to {to}: write sql, json or dot")
 
 
 @app.command()
@@ -167,7 +186,12 @@ def audit(
     ],
     epsilon: Annotated[float, typer.Option(help="The claim.")],
     cells: Annotated[int, typer.Option(min=1, help="Cells of the tree.")] = 4,
-    classes: Annotated[int, typer.Option(min=2, help="Classes of the label.")] = 2,
+    classes: Annotated[
+        int, typer.Option(min=2, help="Classes of the label, or levels of a joint report's number.")
+    ] = 2,
+    label: Annotated[
+        str, typer.Option(help="What is sent beside the cell: a class, or a number; all has both.")
+    ] = "class",
     reports: Annotated[
         int | None, typer.Option(help="Reports drawn for each input; by default enough for the claim.")
     ] = None,
@@ -185,6 +209,7 @@ def audit(
 
     stands = run_audit(
         mechanism,
+        label=label,
         epsilon=epsilon,
         cells=cells,
         classes=classes,

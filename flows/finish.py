@@ -18,7 +18,7 @@ from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.store import Store
 from storage.warehouse import RunTables, build
-from tasks.page.facts import Facts
+from tasks.page.facts import AnyFacts
 from tasks.page.render import render, summary_markdown
 from tasks.report import failed_facts, peak_rss_mb, read_facts
 from tasks.timeline import Timeline
@@ -32,19 +32,19 @@ def finish(
     by_step = {record.step: record for record in records}
     page, model = by_step["report"]["page"], by_step["prune"]["model"]
     facts = read_facts(store, page)
-    run = _run_folder(store)
+    run = run_folder(store)
     for manifest, name in ((page, "report.html"), (model, "model.json"), (protocol, "protocol.json")):
         store.replace(run / name, store.file(manifest, name).read_bytes())
-    _write(store, run / "tables.json", _tables(config, facts, by_step))
-    _write(store, run / "records.json", sorted({f"{r.home}/{r.step}/{r.key}.json" for r in records}))
+    write_json(store, run / "tables.json", _tables(config, facts, by_step))
+    write_json(store, run / "records.json", sorted({f"{r.home}/{r.step}/{r.key}.json" for r in records}))
     summary = summary_of(config, facts, timeline, by_step) | {
         "run": run.name,
         "report": str(run / "report.html"),
         "model": str(run / "model.json"),
     }
-    _write(store, run / "run.json", summary)
+    write_json(store, run / "run.json", summary)
     build(store, _all_runs(store))
-    _show_in_prefect(facts, summary)
+    show_in_prefect(summary_markdown(facts), facts.title, summary)
     return summary
 
 
@@ -56,9 +56,9 @@ def stop_where_failed(
     if not failed:
         return
     facts = failed_facts(store, config, ingested, checked, timeline, command)
-    run = _run_folder(store)
+    run = run_folder(store)
     store.replace(run / "report.html", render(facts).encode())
-    _write(store, run / "records.json", [f"{r.home}/{r.step}/{r.key}.json" for r in (ingested, checked)])
+    write_json(store, run / "records.json", [f"{r.home}/{r.step}/{r.key}.json" for r in (ingested, checked)])
     create_markdown_artifact(summary_markdown(facts), key="run-summary", description=facts.title)
     names = "\n  ".join(f"{check['zone']} rows: {check['name']}" for check in failed)
     raise DataError(
@@ -68,19 +68,9 @@ def stop_where_failed(
 
 
 def summary_of(
-    config: RunConfig, facts: Facts, timeline: Timeline, by_step: Mapping[str, Record]
+    config: RunConfig, facts: AnyFacts, timeline: Timeline, by_step: Mapping[str, Record]
 ) -> dict[str, Any]:
     """The run in one JSON object, without its paths."""
-    steps = [
-        {
-            "name": step.name,
-            "state": step.state,
-            "seconds": round(step.seconds, 2),
-            "artifact": next((part.path for part in by_step[step.name].parts.values()), ""),
-        }
-        for step in timeline.steps()
-        if step.name in by_step
-    ]
     return {
         "name": facts.name,
         "epsilon": facts.epsilon,
@@ -99,13 +89,27 @@ def summary_of(
         "lam": config.model.weighting,
         "metrics": facts.ours.metrics if facts.ours else {},
         "baselines": {score.key: score.metrics for score in facts.baselines},
-        "steps": steps,
+        "steps": steps_of(timeline, by_step),
         "seconds": round(timeline.elapsed, 2),
         "peak_rss_mb": peak_rss_mb(),
     }
 
 
-def _tables(config: RunConfig, facts: Facts, by_step: dict[str, Record]) -> dict[str, Any]:
+def steps_of(timeline: Timeline, by_step: Mapping[str, Record]) -> list[dict[str, Any]]:
+    """Every step of the run: whether it was computed, how long it took, what it left."""
+    return [
+        {
+            "name": step.name,
+            "state": step.state,
+            "seconds": round(step.seconds, 2),
+            "artifact": next((part.path for part in by_step[step.name].parts.values()), ""),
+        }
+        for step in timeline.steps()
+        if step.name in by_step
+    ]
+
+
+def _tables(config: RunConfig, facts: AnyFacts, by_step: dict[str, Record]) -> dict[str, Any]:
     """What the warehouse takes of this run."""
     return {
         "totals": by_step["aggregate"]["totals"].path,
@@ -138,19 +142,21 @@ def _all_runs(store: Store) -> list[RunTables]:
     return runs
 
 
-def _write(store: Store, path: Path, value: Any) -> None:
+def write_json(store: Store, path: Path, value: Any) -> None:
     """JSON, whole or not at all: a later run reads it."""
     store.replace(path, json.dumps(value, indent=1).encode())
 
 
-def _run_folder(store: Store) -> Path:
+def run_folder(store: Store) -> Path:
+    """The folder of this run, made."""
     folder = store.root / "runs" / (flow_run.name or f"run-{os.getpid()}")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _show_in_prefect(facts: Facts, summary: dict[str, Any]) -> None:
-    create_markdown_artifact(summary_markdown(facts), key="run-summary", description=facts.title)
+def show_in_prefect(markdown: str, title: str, summary: Mapping[str, Any]) -> None:
+    """The run's summary, its scores and its page, as artifacts."""
+    create_markdown_artifact(markdown, key="run-summary", description=title)
     if summary["metrics"]:
         rows = [{"model": "ldptree"} | summary["metrics"]]
         rows += [{"model": name} | metrics for name, metrics in summary["baselines"].items()]

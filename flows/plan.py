@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,37 +47,39 @@ class Plan:
         """The record of a step if it stands, else a stand-in that makes what needs it depend on it."""
         if self.store is None and not self.above:
             self._missing(name, "nothing is in the work folder yet")
-            return _Missing()
+            return Missing()
         try:
             arguments = call()
         except Later:
             self._say(name, "depends", f"on {self.above}")
-            return _Missing()
+            return Missing()
         assert self.store is not None
         step = REGISTERED[name].step
         place = step.place(self.store, arguments)
         record = self.store.find(place)
         if record is None:
             self._missing(name, self._why(step, arguments))
-            return _Missing()
+            return Missing()
         self._say(name, "cached", "")
         return record
 
-    def look_at_shards(self, call: Callable[[], tuple[calls.Call, list[Manifest]]]) -> Any:
-        """The records of a mapped step if all stand."""
+    def look_at_shards(
+        self, call: Callable[[], tuple[calls.Call, Sequence[calls.Call]]], name: str = "perturb"
+    ) -> Any:
+        """The records of a mapped step if all stand. `call`: what all shards have in common, and what is each one's own."""
         try:
             arguments, shards = call()
         except Later:
-            self._say("perturb", "depends", f"on {self.above}")
-            return _Missing()
+            self._say(name, "depends", f"on {self.above}")
+            return Missing()
         assert self.store is not None
-        step = REGISTERED["perturb"].step
-        found = [self.store.find(step.place(self.store, arguments | {"shard": shard})) for shard in shards]
+        step = REGISTERED[name].step
+        found = [self.store.find(step.place(self.store, arguments | shard)) for shard in shards]
         missing = sum(record is None for record in found)
         if missing:
-            self._missing("perturb", f"{missing} of {len(shards)} shards have not reported")
-            return _Missing()
-        self._say("perturb", "cached", f"{len(shards)} shards")
+            self._missing(name, f"{missing} of {len(shards)} shards have not reported")
+            return Missing()
+        self._say(name, "cached", f"{len(shards)} shards")
         return found
 
     def look_at_ledger(self, call: Callable[[], calls.Call], unknown: Callable[[], calls.Call]) -> Any:
@@ -90,14 +92,14 @@ class Plan:
         except Later:
             with contextlib.suppress(Later):
                 self._warn(asked, unknown())
-            return _Missing()
+            return Missing()
         assert self.store is not None
         try:
             return foresee(self.store, **arguments)
         except BudgetError as fault:
             asked |= {"state": "refused", "why": str(fault)}
             self.above = self.above or "perturb"
-            return _Missing()
+            return Missing()
 
     def _warn(self, asked: dict[str, str], arguments: calls.Call) -> None:
         assert self.store is not None
@@ -138,7 +140,7 @@ class Plan:
         )
 
 
-class _Missing:
+class Missing:
     """A record that is not there: whatever is asked of it is known later."""
 
     def __getitem__(self, part: str) -> Any:
@@ -155,7 +157,7 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     terms = Terms.of(store, config) if store else Terms(config, config.dataset, None, None)
     plan = Plan(store)
     data = terms.dataset
-    raw: Any = _Missing()
+    raw: Any = Missing()
     if not data.path:
         made = plan.look("source", lambda: calls.source(terms))
         raw = made["raw"] if isinstance(made, Record) else made
@@ -166,36 +168,40 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     if isinstance(raw, Manifest):
         terms = calls.settled(terms, raw, second)
         data = terms.dataset
-    ingested = plan.look("ingest", lambda: calls.ingest(terms, _known(raw), second))
+    ingested = plan.look("ingest", lambda: calls.ingest(terms, known(raw), second))
+    if config.model.in_rounds:
+        from flows.rounds_plan import rest_in_rounds
+
+        return rest_in_rounds(plan, terms, raw, ingested)
     checked = plan.look(
-        "validate", lambda: calls.validate(terms, ingested, source.suite_file(_needed(store), data))
+        "validate", lambda: calls.validate(terms, ingested, source.suite_file(needed(store), data))
     )
-    held = plan.look("split", lambda: calls.split(terms, _known(raw), ingested))
+    held = plan.look("split", lambda: calls.split(terms, known(raw), ingested))
     scaled = plan.look("scale", lambda: calls.scale(terms, ingested))
     published = plan.look("partition", lambda: calls.partition(terms, held, scaled))
 
     def protocol() -> Manifest:
-        return terms.protocol or _known(published["protocol"])
+        return terms.protocol or known(published["protocol"])
 
     def ask(published_as: Callable[[], Manifest], number: int) -> tuple[Any, Any]:
         reports = plan.look_at_shards(
             lambda: (
                 calls.perturb(terms, published_as(), held, published, number),
-                held["train"].one_by_one(),
+                [{"shard": shard} for shard in held["train"].one_by_one()],
             )
         )
         spent = plan.look_at_ledger(
-            lambda: calls.charge(terms, _known(raw), published_as(), _known(held), _known(published)),
+            lambda: calls.charge(terms, known(raw), published_as(), known(held), known(published)),
             lambda: {
                 "config": config,
-                "raw": _known(raw),
-                "held": _known(held),
+                "raw": known(raw),
+                "held": known(held),
                 "protocol": terms.protocol,
                 "form": "reports",
             },
         )
         return spent, plan.look(
-            "aggregate", lambda: calls.aggregate(terms, published_as(), _known(reports), number)
+            "aggregate", lambda: calls.aggregate(terms, published_as(), known(reports), number)
         )
 
     spent, totals = ask(protocol, 1)
@@ -203,10 +209,10 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     if config.model.may_ask_again:
         first_totals = totals
         decided = plan.look(
-            "terminate", lambda: calls.terminate(terms, protocol(), _known(first_totals), scaled)
+            "terminate", lambda: calls.terminate(terms, protocol(), known(first_totals), scaled)
         )
         if not isinstance(decided, Record):
-            totals = _Missing()  # whether a second round follows is not known before
+            totals = Missing()  # whether a second round follows is not known before
         elif decided.facts["is_terminated"]:
             n_lines, second = len(plan.lines), decided["protocol"]
             asked.append(lambda: second)
@@ -214,16 +220,18 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
             for line in plan.lines[n_lines:]:
                 line["why"] = f"second round{': ' + line['why'] if line['why'] else ''}"
     last, number = asked[-1], len(asked)
-    model = plan.look("prune", lambda: calls.prune(terms, last(), totals, scaled, number))
+    model = plan.look("prune", lambda: calls.prune(terms, last(), totals, scaled, published, number))
     scores = None
     if config.evaluate:
-        scores = plan.look("evaluate", lambda: calls.evaluate(terms, last(), model, scaled, held, number))
+        scores = plan.look(
+            "evaluate", lambda: calls.evaluate(terms, last(), model, scaled, held, published, number)
+        )
     plan.look(
         "report",
         lambda: calls.report(
             terms,
             tuple(published_as() for published_as in asked),
-            _known(spent),
+            known(spent),
             ingested=ingested,
             checked=checked,
             held=held,
@@ -240,12 +248,12 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
 def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
     """Print the plan. Raises LdptreeError."""
     lines = plan_of(config, work)
-    asked = [line["state"] for line in lines if line["name"] == "perturb"]
-    reached = next((state for state in asked if state != "cached"), "cached")
-    is_open = any(line["name"] == "terminate" and line["state"] != "cached" for line in lines)
-    epsilon = 0.0 if reached in ("cached", "refused") else config.privacy.epsilon / len(asked)
-    if reached == "cached" and is_open:
-        epsilon = config.privacy.epsilon / 2
+    if config.model.in_rounds:
+        from flows.rounds_plan import told_in_rounds
+
+        epsilon, said = told_in_rounds(config, lines)
+    else:
+        epsilon, said = _told(config, lines)
     if as_json:
         from flows.cli import print_json
 
@@ -256,27 +264,43 @@ def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
     for line in lines:
         table.add_row(line["name"], line["state"], line["why"])
     console.print(table)
+    console.print(said)
+
+
+REFUSED = "the budget is refused before any holder is asked: nothing would be spent"
+FREE = "no holder would be asked: nothing is spent"
+
+
+def _told(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
+    """The epsilon to spend, and what is said of it."""
+    asked = [line["state"] for line in lines if line["name"] == "perturb"]
+    reached = next((state for state in asked if state != "cached"), "cached")
+    is_open = any(line["name"] == "terminate" and line["state"] != "cached" for line in lines)
+    epsilon = 0.0 if reached in ("cached", "refused") else config.privacy.epsilon / len(asked)
     if reached == "refused":
-        console.print("the budget is refused before any holder is asked: nothing would be spent")
-    elif reached == "cached" and is_open:
-        console.print(f"each holder would spend epsilon {epsilon:g} more if Algorithm 2 asks again")
-    elif epsilon:
-        console.print(
-            f"each holder asked would spend epsilon {epsilon / 2:g}, and as much once more if Algorithm 2 asks again"
-            if is_open
-            else f"each holder asked would spend epsilon {epsilon:g}, once"
+        return epsilon, REFUSED
+    if reached == "cached" and is_open:
+        epsilon = config.privacy.epsilon / 2
+        return epsilon, f"each holder would spend epsilon {epsilon:g} more if Algorithm 2 asks again"
+    if not epsilon:
+        return epsilon, FREE
+    if is_open:
+        return (
+            epsilon,
+            f"each holder asked would spend epsilon {epsilon / 2:g}, and as much once more if Algorithm 2 asks again",
         )
-    else:
-        console.print("no holder would be asked: nothing is spent")
+    return epsilon, f"each holder asked would spend epsilon {epsilon:g}, once"
 
 
-def _known(value: Any) -> Any:
-    if isinstance(value, _Missing):
+def known(value: Any) -> Any:
+    """A record or manifest that stands. Raises Later."""
+    if isinstance(value, Missing):
         raise Later
     return value
 
 
-def _needed(store: Store | None) -> Store:
+def needed(store: Store | None) -> Store:
+    """The store, if there is one. Raises Later."""
     if store is None:
         raise Later
     return store

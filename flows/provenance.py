@@ -21,13 +21,20 @@ WORDS = {
     "validate": "the outcome of every expectation",
     "split": "shards of the holders who report, and the test rows held back",
     "scale": "the public range, the levels and the encoding",
+    "show": "what each holder shows, where some features are public",
+    "ask": "a published question, or that none is left",
+    "answer": "answers to a question, one of each holder who was asked",
+    "publish": "the transcript of a round: a question and all answers",
+    "learn": "the model, from what is shown and all rounds",
     "partition": "the published protocol: a tree grown on public rows, and what a holder sends",
     "perturb": "reports, one a holder",
     "aggregate": "unbiased totals of the reports",
     "terminate": "whether a second round was asked, and its protocol",
     "prune": "the model",
     "evaluate": "scores on held-back private rows",
+    "evaluate_shown": "scores on held-back private rows",
     "report": "the run's page",
+    "report_shown": "the run's page",
 }
 
 
@@ -95,12 +102,14 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
                 records |= set(json.loads((run / "records.json").read_bytes()))
         protected = _protected(store)
         everything = dict(store.records())
+        behind = _behind_answers(everything)
         standing = _with_sources(
             {path for path in everything if path.relative_to(store.root).as_posix() in records}, everything
         ) | {
             path
             for path, record in everything.items()
             if _is_release(record)
+            or path in behind
             or (record.parts and all(_unit(m) in protected for m in record.parts.values()))
         }
         protected |= {_unit(m) for path in standing for m in everything[path].parts.values()}
@@ -126,7 +135,29 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
 
 def _is_release(record: Record) -> bool:
     """Whether holders answered with noise that cannot be drawn again: without the record they would be asked once more."""
-    return record.step == "perturb" and not record.facts.get("seeded", False)
+    return record.step in ("perturb", "answer") and not record.facts.get("seeded", False)
+
+
+def _behind_answers(everything: Mapping[Path, Record]) -> set[Path]:
+    """Records without which nothing can be learned from a release's answers: questions, what was shown, earlier transcripts.
+
+    What these were made of at the holders', their rows, can be made again from the raw files.
+    """
+    makers = {m.digest: path for path, record in everything.items() for m in record.parts.values()}
+    released = [r for r in everything.values() if r.step == "answer" and _is_release(r)]
+    todo = [makers[d] for r in released for d in _inputs(r) if d in makers]
+    found: set[Path] = set()
+    while todo:
+        path = todo.pop()
+        if path not in found:
+            found.add(path)
+            if everything[path].step in ("ask", "publish"):
+                todo += [makers[d] for d in _inputs(everything[path]) if d in makers]
+    return found
+
+
+def _inputs(record: Record) -> list[str]:
+    return [digest for manifest in record.parts.values() for digest in manifest.made_by.inputs.values()]
 
 
 def _existing(work: Path) -> Store:
@@ -189,8 +220,12 @@ def _in_run(store: Store, path: Path) -> str | None:
         steps = json.loads((folder / "run.json").read_bytes())["steps"] if folder else []
     except (OSError, ValueError, KeyError):
         return None
-    made_by = {"report.html": "report", "protocol.json": "partition"}.get(path.name, "prune")
-    return next((str(step["artifact"]) for step in steps if step["name"] == made_by), None)
+    made_by = {
+        "report.html": ("report", "report_shown"),
+        "protocol.json": ("partition",),
+        "questions.json": ("publish",),
+    }.get(path.name, ("prune", "learn"))
+    return next((str(step["artifact"]) for step in steps if step["name"] in made_by), None)
 
 
 def _tell(

@@ -22,11 +22,13 @@ from schemas.config import RunConfig
 from storage.store import Store
 
 METRICS = (
-    ("accuracy", "accuracy"),
-    ("balanced_accuracy", "balanced"),
-    ("auc", "AUC"),
-    ("log_loss", "log loss"),
+    ("accuracy", "accuracy", ".3f"),
+    ("balanced_accuracy", "balanced", ".3f"),
+    ("auc", "AUC", ".3f"),
+    ("log_loss", "log loss", ".3f"),
 )
+NUMBER_METRICS = (("mse", "MSE", ".4g"), ("mae", "MAE", ".4g"), ("r2", "R²", ".3f"))
+"""Of a label that is a number."""
 
 
 def run_here(
@@ -66,15 +68,38 @@ def _run(
     from prefect.task_runners import ThreadPoolTaskRunner
 
     from flows.terminal import StepList
-    from flows.train_flow import train
 
     server.wait()
     runner: Any = ThreadPoolTaskRunner(max_workers=workers)
-    flow = train.with_options(task_runner=runner)
+    flow = _flow_of(config).with_options(task_runner=runner)
     end_politely()
     with StepList(quiet=quiet):
         summary: dict[str, Any] = flow(config=config, work=str(store.root), command=command)
     return summary
+
+
+def _flow_of(config: RunConfig) -> Any:
+    if config.model.in_rounds:
+        from flows.rounds_flow import train_in_rounds
+
+        return train_in_rounds
+    from flows.train_flow import train
+
+    return train
+
+
+def _asked(summary: dict[str, Any]) -> str:
+    """Who was asked what, in a line or a few."""
+    if "rounds" in summary:
+        lines = [
+            f"{r['n_asked']:,} holders, epsilon {r['epsilon']:.4g}: {r['about']}" for r in summary["rounds"]
+        ]
+        return "\n".join([*lines, f"no holder spent more than epsilon {summary['epsilon_spent']:.4g}"])
+    return (
+        f"{summary['n_private']:,} holders reported once, {summary['mechanism']} at epsilon {summary['epsilon']:g} "
+        f"({summary['form']}); {summary['n_public']:,} public rows; "
+        f"{summary['cells']:,} cell{'' if summary['cells'] == 1 else 's'}"
+    )
 
 
 def _send_last_logs() -> None:
@@ -89,18 +114,18 @@ def _show(summary: dict[str, Any], *, temporary: bool) -> None:
     table = Table(title=None, box=None, pad_edge=False, padding=(0, 2))
     table.add_column("held-back private rows" if summary["metrics"] else "no row was held back", style="bold")
     if summary["metrics"]:
-        for _, title in METRICS:
+        shown = NUMBER_METRICS if "mse" in summary["metrics"] else METRICS
+        for _, title, _ in shown:
             table.add_column(title, justify="right")
         rows = {"ldptree": summary["metrics"]} | summary["baselines"]
         for name, metrics in rows.items():
-            cells = [f"{metrics[key]:.3f}" if metrics.get(key) is not None else "-" for key, _ in METRICS]
+            cells = [
+                format(metrics[key], digits) if metrics.get(key) is not None else "-"
+                for key, _, digits in shown
+            ]
             table.add_row(name.replace("_", " "), *cells, style="bold" if name == "ldptree" else "")
         console.print(table)
-    console.print(
-        f"{summary['n_private']:,} holders reported once, {summary['mechanism']} at epsilon {summary['epsilon']:g} "
-        f"({summary['form']}); {summary['n_public']:,} public rows; "
-        f"{summary['cells']:,} cell{'' if summary['cells'] == 1 else 's'}"
-    )
+    console.print(_asked(summary))
     console.print(f"model   {summary['model']}", soft_wrap=True)
     console.print(f"report  {summary['report']}", soft_wrap=True)
     if temporary:

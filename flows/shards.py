@@ -19,17 +19,17 @@ FEW = 3
 
 
 @contextlib.contextmanager
-def progress_shown(shards: int) -> Iterator[None]:
-    """Tell everyone who listens how many shards there are, and the UI how many are done."""
-    progress.expect("perturb", shards)
+def progress_shown(shards: int, mapped: str = "perturb") -> Iterator[None]:
+    """Tell everyone who listens how many shards the mapped step has, and the UI how many are done."""
+    progress.expect(mapped, shards)
     if shards < FEW:
         yield
         return
-    artifact: Any = create_progress_artifact(0.0, key="perturb", description=f"perturb: {shards} shards")
+    artifact: Any = create_progress_artifact(0.0, key=mapped, description=f"{mapped}: {shards} shards")
     done, stop = threading.Semaphore(0), threading.Event()
 
     def hear(step: str, event: Event, _: float) -> None:
-        if step == "perturb" and event in ("end", "found", "failed"):
+        if step == mapped and event in ("end", "found", "failed"):
             done.release()
 
     def tell() -> None:

@@ -62,9 +62,11 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
         protocol = terms.publish(raw, ingested, held, published)
         first = collect(store, terms, raw, held, published, protocol)
         last = ask_again(store, terms, raw, held, scaled, first)
-        model = prune(store, **calls.prune(terms, last.protocol, last.totals, scaled, last.number))
+        model = prune(store, **calls.prune(terms, last.protocol, last.totals, scaled, published, last.number))
         scores = (
-            evaluate(store, **calls.evaluate(terms, last.protocol, model, scaled, held, last.number))
+            evaluate(
+                store, **calls.evaluate(terms, last.protocol, model, scaled, held, published, last.number)
+            )
             if config.evaluate
             else None
         )

@@ -15,6 +15,7 @@ HEAVY = {
     "validate": ("great_expectations", "great_expectations.expectations", "pandas"),
     "partition": ("sklearn.tree",),
     "evaluate": ("sklearn.ensemble", "sklearn.tree"),
+    "evaluate_shown": ("sklearn.ensemble", "sklearn.tree"),
 }
 
 

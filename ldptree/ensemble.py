@@ -1,7 +1,7 @@
 """A public model made of trees, as plain arrays: what a protocol can carry and a device can run with numpy alone.
 
 What lives here: the value (a tree, a forest, boosting), its answer to encoded rows, its JSON, and how a fitted scikit-learn
-model becomes one. What does not: fitting (`public_model`), and what is done about its errors (`correction`).
+model becomes one. What does not: fitting (`public_fit`), and what is done about its errors (`correction`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The model as one SELECT that scores a table inside DuckDB, row for row as `Model.predict` does.
+"""The model as one SELECT that scores a table inside DuckDB, row for row as its `predict` does.
 
 What lives here: text. What does not: running it; nothing here connects to a database.
 
@@ -16,9 +16,11 @@ import numpy as np
 
 from ldptree.encoding import CategoricalFeature, Feature, Level, NumericFeature
 from ldptree.partition.raw import LEFT, STOP
+from ldptree.regression import RegressionModel
 
 if TYPE_CHECKING:
     from ldptree.model import Model
+    from ldptree.tree_model import TreeModel
 
 CELL = "ldptree cell"
 
@@ -43,12 +45,13 @@ def literal(value: Level) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-def to_sql(model: Model, table: str = "data", level: float = 0.9) -> str:
+def to_sql(model: Model | RegressionModel, table: str = "data", level: float = 0.9) -> str:
     """A SELECT over `table` that returns its columns and the model's answer to each row.
 
-    Added columns: `prediction` (a class), and for each class `probability_CLASS`, and `lower_CLASS` and
-    `upper_CLASS`, the ends of the interval that holds its share with probability `level`. A row without a cell
-    gets the answer of the root, as in `Model.predict`: a value missing that no rule fills, or with outside =
+    Added columns, of classes: `prediction` (a class), and for each class `probability_CLASS`, and `lower_CLASS` and
+    `upper_CLASS`, the ends of the interval that holds its share with probability `level`. Of numbers: `prediction`, and
+    `lower` and `upper`, those of the interval that holds the mean of its cell. A row without a cell
+    gets the answer of the root, as in `predict`: a value missing that no rule fills, or with outside =
     "drop" a number outside the public range. NULL and NaN are missing.
 
     Args:
@@ -94,7 +97,7 @@ def _as_type(level: Level, kind: str) -> str:
     return literal(str(level) if kind == "VARCHAR" else level)
 
 
-def _cell(model: Model, names: dict[str, str]) -> str:
+def _cell(model: TreeModel, names: dict[str, str]) -> str:
     """The cell of a row as an expression, NULL where it has none."""
     reasons = [f"{quote(names[c])} IS NULL" for c in model.encoding.columns_without_rule]
     if model.outside == "drop":
@@ -106,7 +109,7 @@ def _cell(model: Model, names: dict[str, str]) -> str:
     return f"CASE WHEN {' OR '.join(reasons)} THEN NULL ELSE {tree} END" if reasons else tree
 
 
-def _tree(model: Model, names: dict[str, str]) -> str:
+def _tree(model: TreeModel, names: dict[str, str]) -> str:
     """The walk down the tree as nested CASEs, written without recursion: no depth is too deep to write."""
     partition = model.partition
     text: list[str] = []
@@ -125,7 +128,7 @@ def _tree(model: Model, names: dict[str, str]) -> str:
     return "".join(text)
 
 
-def _tests(model: Model, node: int, names: dict[str, str]) -> tuple[str, str]:
+def _tests(model: TreeModel, node: int, names: dict[str, str]) -> tuple[str, str]:
     """When a row goes left, and, after that, when it goes right."""
     tree = model.raw_tree
     feature = model.encoding.features[tree.column[node]]
@@ -144,9 +147,14 @@ def _tests(model: Model, node: int, names: dict[str, str]) -> tuple[str, str]:
     return left, there if tree.missing[node] in (LEFT, STOP) else "TRUE"
 
 
-def _answers(model: Model, level: float) -> Iterable[tuple[str, list[str]]]:
+def _answers(model: Model | RegressionModel, level: float) -> Iterable[tuple[str, list[str]]]:
     """Each added column's name and its literal for each cell, and last for rows without one."""
     nodes = np.append(model.partition.leaves, 0)
+    if isinstance(model, RegressionModel):
+        low, high = model.value_interval(level)
+        for added, numbers in (("prediction", model.value), ("lower", low), ("upper", high)):
+            yield added, [literal(float(v)) for v in numbers[nodes]]
+        return
     as_text = len({type(c) for c in model.classes}) > 1
     labels = [literal(str(c) if as_text else c) for c in model.classes]
     yield "prediction", [labels[k] for k in model.decision[nodes]]

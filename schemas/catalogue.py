@@ -18,6 +18,8 @@ from schemas.rules import parse_public_rule
 
 FOLDER = Path(__file__).parent / "datasets"
 DATA = "data:"
+OF_THE_LABEL = ("positive", "classes")
+"""What an entry says of its own target, and of no other that a run may choose."""
 
 
 @cache
@@ -42,6 +44,8 @@ def with_catalogue(table: dict[str, Any], folder: Path | None) -> dict[str, Any]
         raise ConfigError(
             f"dataset.name: {name!r} is not in the catalogue ({hint}). For a file of your own give dataset.path."
         )
+    if table.get("target", entry.get("target")) != entry.get("target"):
+        entry = {key: value for key, value in entry.items() if key not in OF_THE_LABEL}
     return entry | (table if folder is None else with_paths_from(folder, table))
 
 

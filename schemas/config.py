@@ -14,9 +14,10 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
     ValidationError,
+    model_serializer,
     model_validator,
 )
 
@@ -24,15 +25,23 @@ from ldptree.errors import ConfigError
 from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON
 from schemas.catalogue import with_catalogue, with_paths_from
 from schemas.dataset import DatasetSpec
+from schemas.features import FeaturesConfig, HistOfTreeConfig
+from schemas.table import Share, Table
+from schemas.table import not_bool as _not_bool
 
 MAX_LIFETIME = 1000.0
+CLASSES, NUMBERS = "lpct", "lpdt"
+"""The estimators of one tree: what they predict."""
+IN_ROUNDS = ("histoftree", "public_features")
+"""The estimators that ask in rounds, where some features are public; they predict a number."""
+KEYS_IN_ROUNDS = {"estimator", "label_range"}
+"""What [model] has for them; HistOfTree has a table of its own."""
+PRUNINGS = {CLASSES: ("smooth", "variance", "none", "paper"), NUMBERS: ("smooth", "fallback", "none")}
+OWN_KEYS = {"paper": (CLASSES,), "rho": (NUMBERS,), "label_range": (NUMBERS, *IN_ROUNDS)}
+"""Keys of [model] that only some estimators have."""
+DEFAULTS = {NUMBERS: {"min_samples_leaf": 5}}
+"""Of an estimator, where they are not those of `ModelConfig`."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
-
-
-def _not_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("true and false are not numbers")
-    return value
 
 
 def _finite_epsilon(value: float) -> float:
@@ -61,6 +70,22 @@ def _lam(value: float | str) -> float | str:
     return "inf" if value == math.inf else value  # JSON has no infinite number
 
 
+def _as_pair(value: object) -> object:
+    ends = value if isinstance(value, list | tuple) else ()
+    if len(ends) != 2 or not all(type(end) in (int, float) for end in ends):
+        raise ValueError(f"write two numbers, [low, high], got {value!r}")
+    return tuple(ends)
+
+
+def _range(value: tuple[float, float]) -> tuple[float, float]:
+    low, high = value
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError(f"both ends must be finite, got [{low:g}, {high:g}]")
+    if low >= high:
+        raise ValueError(f"the low end must be below the high end, got [{low:g}, {high:g}]; swap them?")
+    return value
+
+
 Epsilon = Annotated[float, BeforeValidator(_not_bool), AfterValidator(_finite_epsilon)]
 LifetimeEpsilon = Annotated[float, BeforeValidator(_not_bool), AfterValidator(_lifetime)]
 Depth = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=MAX_DEPTH)]
@@ -68,11 +93,7 @@ Lam = Annotated[
     Literal["learned", "auto", "inf"] | Annotated[float, BeforeValidator(_not_bool)], AfterValidator(_lam)
 ]
 
-
-class Table(BaseModel):
-    """One table of the file: frozen, no key that nobody declared, no text taken for a number or a truth."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+LabelRange = Annotated[tuple[float, float], BeforeValidator(_as_pair), AfterValidator(_range)]
 
 
 class PaperConfig(Table):
@@ -84,24 +105,78 @@ class PaperConfig(Table):
 
 
 class ModelConfig(Table):
-    """Which tree, and what is believed of private against public evidence."""
+    """Which tree, and what is believed of private against public evidence.
 
-    estimator: Literal["lpct"] = "lpct"
+    `estimator`: "lpct" predicts a class, the others a number. `rho`: share of epsilon that the cell gets where a number is sent
+    apart from it. `label_range`: what private labels that are numbers are moved into; None: the range of the public ones.
+    """
+
+    estimator: Literal["lpct", "lpdt", "histoftree", "public_features"] = "lpct"
     partition: Literal["cart", "max-edge", "random-edge"] = "cart"
     depth: Literal["auto"] | Depth = "auto"
     min_samples_leaf: int = Field(default=1, ge=1)
     lam: Lam = "learned"
-    prune: Literal["smooth", "variance", "none", "paper"] = "smooth"
+    prune: Literal["smooth", "variance", "fallback", "none", "paper"] = "smooth"
     rule: Literal["margin", "ratio"] = "margin"
     paper: PaperConfig = PaperConfig()
+    rho: Share = 0.5
+    label_range: LabelRange | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_defaults_of_its_estimator(cls, raw: Any) -> Any:
+        own = DEFAULTS.get(str(raw.get("estimator")), {}) if isinstance(raw, dict) else {}
+        return own | raw if own else raw
+
+    @model_serializer(mode="wrap")
+    def _without_keys_of_other_estimators(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A new estimator's keys are no part of what an older one is known by."""
+        plain: dict[str, Any] = handler(self)
+        return {
+            key: value
+            for key, value in plain.items()
+            if self.estimator in OWN_KEYS.get(key, (self.estimator,))
+        }
+
+    @model_validator(mode="after")
+    def _fits_its_estimator(self) -> ModelConfig:
+        faults = [
+            f'{key}: is for estimator = "{of[0]}"; leave it out with "{self.estimator}"'
+            for key, of in OWN_KEYS.items()
+            if self.estimator not in of and getattr(self, key) != type(self).model_fields[key].default
+        ]
+        if self.in_rounds:
+            faults += [
+                f'{key}: is for estimators of one tree; leave it out with "{self.estimator}"'
+                for key in sorted(self.model_fields_set - KEYS_IN_ROUNDS - set(OWN_KEYS))
+            ]
+        known = PRUNINGS.get(self.estimator, ())
+        if known and self.prune not in known:
+            faults.append(
+                f'prune: "{self.prune}" is not for estimator = "{self.estimator}", which has {", ".join(known)}'
+            )
+        if faults:
+            raise ValueError("\n".join(faults))
+        return self
 
     @model_validator(mode="after")
     def _rule_fits(self) -> ModelConfig:
         if self.rule == "ratio" and (self.prune in ("smooth", "variance") or self.lam == "learned"):
+            other = "fallback" if self.is_numeric else "paper"
             raise ValueError(
-                'rule: "ratio" is the paper\'s, for a fixed lam; set lam = "auto" or a number, and prune = "none" or "paper"'
+                f'rule: "ratio" is the paper\'s, for a fixed lam; set lam = "auto" or a number, and prune = "none" or "{other}"'
             )
         return self
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the label is a number."""
+        return self.estimator != CLASSES
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether several questions are asked, where some features are public."""
+        return self.estimator in IN_ROUNDS
 
     @property
     def algorithm_2(self) -> PaperConfig | None:
@@ -173,6 +248,18 @@ class RunConfig(Table):
     simulation: SimulationConfig = SimulationConfig()
     evaluation: EvaluateConfig = EvaluateConfig()
     campaign: CampaignConfig = CampaignConfig()
+    features: FeaturesConfig = FeaturesConfig()
+    histoftree: HistOfTreeConfig = HistOfTreeConfig()
+
+    @model_serializer(mode="wrap")
+    def _without_tables_of_other_estimators(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A new estimator's tables are no part of what an older one is known by."""
+        plain: dict[str, Any] = handler(self)
+        if not self.model.in_rounds:
+            plain.pop("features", None)  # left out already where defaults are
+        if self.model.estimator != "histoftree":
+            plain.pop("histoftree", None)
+        return plain
 
     @model_validator(mode="after")
     def _something_is_scored(self) -> RunConfig:
@@ -180,6 +267,66 @@ class RunConfig(Table):
             raise ValueError(
                 "dataset.test_fraction: 0 holds no row back to score on; raise it, or set evaluate = false"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _the_label_fits_its_estimator(self) -> RunConfig:
+        if not self.model.is_numeric:
+            return self
+        data, who = self.dataset, f'model.estimator = "{self.model.estimator}" predicts a number'
+        kind = data.types.get(data.target, "number")
+        faults = [
+            f"dataset.{key}: is for a label of classes, and {who}. Leave it out, or choose another dataset.target"
+            for key in ("positive", "classes")
+            if getattr(data, key) is not None
+        ]
+        if data.target in data.levels:
+            faults.append(f'dataset.levels: "{data.target}" is the target, and {who}. Leave its levels out')
+        if kind not in ("number", "integer"):
+            faults.append(
+                f'dataset.types: "{data.target}", the target, is declared {kind}, and {who}. Declare it "number"'
+            )
+        if faults:
+            raise ValueError("\n".join(faults))
+        return self
+
+    @model_validator(mode="after")
+    def _rounds_fit_their_estimator(self) -> RunConfig:
+        name, faults = self.model.estimator, []
+        if not self.model.in_rounds:
+            faults += [
+                f'{table}: is for model.estimator = {who}; leave it out with "{name}"'
+                for table, who in (
+                    ("features", '"histoftree" or "public_features"'),
+                    ("histoftree", '"histoftree"'),
+                )
+                if table in self.model_fields_set
+            ]
+        else:
+            if self.campaign.name:
+                faults.append(
+                    f"campaign.name: a campaign asks each holder once, and {name} asks in rounds; leave it out"
+                )
+            if self.privacy.mechanism != "auto":
+                faults.append(
+                    f"privacy.mechanism: {name} has mechanisms of its own; leave it out"
+                    + (", or set histoftree.mechanism and histoftree.label" if name == "histoftree" else "")
+                )
+            if self.privacy.outside != "clip":
+                faults.append(
+                    f"privacy.outside: with {name}, values out of range are moved to the border; leave it out"
+                )
+            if name != "histoftree" and "histoftree" in self.model_fields_set:
+                faults.append(
+                    f'histoftree: is for model.estimator = "histoftree"; leave it out with "{name}"'
+                )
+            if name == "histoftree" and self.histoftree.label == "laplace" and not self.is_seeded:
+                faults.append(
+                    "histoftree.label: laplace is a simulation device, its floating-point noise gives holders away; use "
+                    "optimal_label, or set simulation.noise_seed"
+                )
+        if faults:
+            raise ValueError("\n".join(faults))
         return self
 
     @model_validator(mode="after")
@@ -198,6 +345,16 @@ class RunConfig(Table):
                 "use discrete_laplace, or set simulation.noise_seed"
             )
         return self
+
+    @property
+    def mask_release(self) -> str:
+        """What holders send of what they protect: all, or for HistOfTree less."""
+        return self.histoftree.mask_release if self.model.estimator == "histoftree" else "all"
+
+    @property
+    def round_settings(self) -> dict[str, Any]:
+        """The settings of an estimator that asks in rounds, as `ldptree.curators` takes them."""
+        return self.histoftree.settings if self.model.estimator == "histoftree" else {}
 
     @property
     def is_seeded(self) -> bool:
@@ -244,11 +401,12 @@ def parse(raw: dict[str, Any], *, source: str = "configuration", folder: Path | 
     except ValidationError as fault:
         # A data set that nobody knows lacks everything: its name is the fault.
         faults += [
-            _in_words(problem, raw)
+            told
             for problem in fault.errors(include_url=False)
             if is_named
             or problem["loc"][:1] != ("dataset",)
             or problem["type"] not in ("missing", "value_error")
+            for told in _in_words(problem, raw)
         ]
     if not faults:
         return config
@@ -297,8 +455,15 @@ def _assign(raw: dict[str, Any], assignment: str) -> None:
     table[keys[-1]] = parsed
 
 
-def _in_words(problem: Any, raw: dict[str, Any]) -> tuple[str, str]:
-    """Where a problem is, as a key's path, and what it is."""
+def _in_words(problem: Any, raw: dict[str, Any]) -> list[tuple[str, str]]:
+    """Where a problem is, as a key's path, and what it is; several where a table's keys do not go together."""
+    if problem["type"] != "value_error":
+        return [_one_in_words(problem, raw)]
+    lines = str(problem["ctx"]["error"]).split("\n")
+    return [_one_in_words(problem | {"ctx": {"error": line}}, raw) for line in lines]
+
+
+def _one_in_words(problem: Any, raw: dict[str, Any]) -> tuple[str, str]:
     location = [str(part) for part in problem["loc"]]
     path: list[str] = []
     known: dict[str, Any] = _fields(RunConfig)

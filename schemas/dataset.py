@@ -10,7 +10,16 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from ldptree.errors import ConfigError
 from schemas.rules import PublicRule, parse_public_rule
@@ -59,7 +68,8 @@ class TypedColumn(BaseModel):
 class DatasetSpec(BaseModel):
     """One data set, checked once here; what takes it trusts it.
 
-    `noun`, `nouns`: what the page calls one row, and several; `names`: of a column, what it calls its codes.
+    `noun`, `nouns`: what the page calls one row, and several; `names`: of a column, what it calls its codes; `unit`: what a
+    label that is a number is measured in.
     `columns`: names for files without a header.
     `delimiter`: None = told from the suffix and the first line.
     `nulls`: the strings that mean "missing". `classes`: the label values, declared (a label not among them, or in
@@ -76,6 +86,7 @@ class DatasetSpec(BaseModel):
     noun: str = "row"
     nouns: str = "rows"
     names: dict[str, dict[str, str]] = {}
+    unit: str = Field(default="", max_length=40)
     simulated: bool = False
     rows: int | None = Field(default=None, ge=1)
     path: Names = ()
@@ -102,8 +113,14 @@ class DatasetSpec(BaseModel):
 
     def without_words(self) -> DatasetSpec:
         """The data set as its rows know it: what only the page says of it, and where its files lie, is no part of a key."""
-        page = {"title": "", "noun": "row", "nouns": "rows", "names": {}}
+        page = {"title": "", "noun": "row", "nouns": "rows", "names": {}, "unit": ""}
         return self.model_copy(update=page | {"path": (), "rows": None, "expect": None})
+
+    @model_serializer(mode="wrap")
+    def _without_words_nobody_said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A key that came later is no part of what a data set without it is known by."""
+        plain: dict[str, Any] = handler(self)
+        return {key: value for key, value in plain.items() if key != "unit" or value}
 
     @property
     def rule(self) -> PublicRule:

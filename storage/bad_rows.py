@@ -31,6 +31,9 @@ Kinds = Counter[tuple[str, str]]
 Fault = tuple[bool, int, str, str, str]
 """Of a bad row: is it public, its number, and its first fault's column, kind and value."""
 
+_NO_NUMBER = (
+    'Correct it, or choose another dataset.target: a label of classes is for model.estimator = "lpct".'
+)
 _REMEDIES = {
     "not a number": 'Correct it, or declare the column a text (types = {{"{column}" = "text"}}).',
     "not an integer": 'Correct it, or declare the column a "number" or a "text" (types = {{"{column}" = "text"}}).',
@@ -100,7 +103,9 @@ class BadRows:
         if len(pairs) > COLUMNS_LISTED:
             said.append(f"and so on, {len(pairs)} columns in all")
         column, kind = pairs[0]
-        remedy = _REMEDIES[kind].format(column=column)
+        is_label = self.query.numeric and column == self.query.target
+        needs_number = is_label and kind in ("not a number", "not an integer")
+        remedy = _NO_NUMBER if needs_number else _REMEDIES[kind].format(column=column)
         return f'{self.file.name}, {"; ".join(said)}. {remedy} Or set on_bad_rows = "quarantine".'
 
     def quarantine(self, connection: Any, folders: Mapping[bool, Path]) -> Kinds:

@@ -1,6 +1,6 @@
 """The ledger on disk: `holders/ledger/<account>/`, a file for each charge, written aside, fsynced and linked under the next
-number; and a file for each question that was answered, with the names of the reports. Never rewritten, never collected by
-`gc`. What a charge means is in `ldptree.ledger`.
+number; a file for each question that was answered, with the names of the reports; and, of a conversation in rounds, one for
+each question put. Never rewritten, never collected by `gc`. What a charge means is in `ldptree.ledger`.
 
 A charge is there whole or not at all, whenever the process or the machine stops. Processes that charge at once take turns
 by a lock; were the lock of no use (some network drives), the number itself can be taken only once, and who comes second
@@ -86,15 +86,30 @@ class Account:
         told = {"question": question, "files": sorted(str(f.relative_to(self.store.root)) for f in files)}
         self.store.write_once(self._answer(question), lambda aside: aside.write_bytes(canonical(told)))
 
+    def is_answered(self, question: str) -> bool:
+        """Whether a question's answers were kept. Raises ArtifactCorrupt where they went missing since."""
+        path = self._answer(question)
+        if not path.exists():
+            return False
+        for name in json.loads(path.read_bytes())["files"]:
+            if not (self.store.root / name).exists():
+                raise ArtifactCorrupt(
+                    f"{name}: these reports were received, and are now missing. Asking their holders again would spend "
+                    "their epsilon twice. Restore the file from a copy, or begin anew in another work folder."
+                )
+        return True
+
+    def keep_asked(self, place: str, digest: str) -> bool:
+        """Keep which question is asked in a place that one charge has paid for; False where it was another one."""
+        path = self._answer(place).with_suffix(".asked")
+        told = {"question": place, "digest": digest}
+        with self._alone():
+            self.store.write_once(path, lambda aside: aside.write_bytes(canonical(told)))
+        return bool(json.loads(path.read_bytes()) == told)
+
     def _check_answers(self, charges: Sequence[Charge]) -> None:
         for question in dict.fromkeys(charge.question for charge in charges):
-            path = self._answer(question)
-            for name in json.loads(path.read_bytes())["files"] if path.exists() else ():
-                if not (self.store.root / name).exists():
-                    raise ArtifactCorrupt(
-                        f"{name}: these reports were received, and are now missing. Asking their holders again would spend "
-                        "their epsilon twice. Restore the file from a copy, or begin anew in another work folder."
-                    )
+            self.is_answered(question)
 
     def _answer(self, question: str) -> Path:
         return self._folder / f"{hashlib.sha256(question.encode()).hexdigest()[:40]}.answered"

@@ -70,6 +70,11 @@ def raw_matrix(
     return raw.T
 
 
+def label_numbers(column: Any) -> NDArray[np.float64]:
+    """Labels that are numbers, NaN where missing."""
+    return np.asarray(pc.cast(column, pa.float64()).to_numpy(), dtype=np.float64)
+
+
 def label_codes(column: Any, values: Sequence[Any]) -> NDArray[np.int64]:
     """Index of each label among `values`, -1 where it is missing or not listed."""
     known = pa.array(list(values)).cast(column.type)

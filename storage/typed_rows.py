@@ -57,6 +57,8 @@ class TypedQuery:
     holder: str | None
     public: str | None
     where: str | None
+    numeric: bool = False
+    """Whether the target must be a number."""
 
     def rows(self, file: RawFile, *, skip_bad_lines: bool = False) -> str:
         """Kept columns in their storage types, then PUBLIC and ASKED (true, false or NULL) and BAD (never NULL)."""

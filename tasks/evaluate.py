@@ -10,13 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES
@@ -26,26 +24,21 @@ from ldptree.intervals import accuracy_interval, paired_lead
 from ldptree.model import Model
 from ldptree.oracles import Words
 from ldptree.protocol import Protocol
+from ldptree.regression import RegressionModel
 from ldptree.scores import score
 from ldptree.totals import Totals
 from schemas.config import EvaluateConfig, PaperConfig
 from schemas.manifest import Manifest
-from storage import tables
 from storage.digests import Hasher
 from storage.store import Draft, Store
 from tasks import progress
 from tasks.checkpoint import step
+from tasks.held_back import Rows, at_most, duplicates, read_rows, some_private
+from tasks.partition import read_labels
 from tasks.perturb import values_of
 from tasks.prune import public_counts, read_model, settings
 from tasks.scale import read_protocol, read_scaled
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Private rows in memory: raw matrix [n, columns], class indices [n] (-1: none of the classes)."""
-
-    raw: NDArray[np.float64]
-    labels: NDArray[np.int64]
+from tasks.score_numbers import Question, scored
 
 
 @step("evaluate", version="3", home="simulation")
@@ -60,28 +53,81 @@ def evaluate(
     lam: float | str,
     prune: str,
     rule: str,
-    paper: PaperConfig | None,
-    is_second_query: bool,
     evaluation: EvaluateConfig,
     seed: int,
     noise_seed: int | None,
+    paper: PaperConfig | None = None,
+    is_second_query: bool = False,
+    labels: Manifest | None = None,
 ) -> None:
-    """Write `scores.json`: ours, every baseline, the redraws and the count of duplicates ("scores")."""
+    """Write `scores.json`: ours, every baseline, the redraws and the count of duplicates ("scores").
+
+    `labels`: what public rows say of a label that is a number.
+    """
     store = draft.store
-    published = read_protocol(store, protocol)
-    learned = read_model(store, model)
-    held_back = _at_most(evaluation.test_rows, read_rows(store.files(test), published), seed)
-    if not (held_back.labels >= 0).any():
+    published, learned = read_protocol(store, protocol), read_model(store, model)
+    held_back = at_most(evaluation.test_rows, read_rows(store.files(test), published), seed)
+    if not held_back.is_known.any():
         raise DataError(
             "no held-back row has a declared label: nothing can be scored. Raise dataset.test_fraction, or set evaluate = false."
         )
     # Shards are named under the holders' key: in the order of what they hold, every work folder draws the same rows.
     shards = sorted(store.files(train), key=Hasher().of_file)
+    if isinstance(learned, RegressionModel):
+        assert labels is not None
+        question = Question(
+            protocol=published,
+            learned=learned,
+            public=read_labels(store, labels),
+            public_rows=read_scaled(store, scaled),
+            shards=shards,
+            how=settings(lam, prune, rule, None),
+            evaluation=evaluation,
+            seed=seed,
+            words=partial(_words, noise_seed, published),
+        )
+        found = scored(question, held_back)
+    else:
+        how = SECOND_QUERY if is_second_query else settings(lam, prune, rule, paper)
+        rivals_prune = "none" if paper else prune
+        found = _scored(
+            store,
+            published,
+            learned,
+            held_back,
+            scaled,
+            shards,
+            how,
+            rivals_prune,
+            evaluation,
+            seed,
+            noise_seed,
+        )
+    content = found | {
+        "duplicates": duplicates(shards, store.files(test)),
+        "n_test": held_back.labels.size,
+        "n_test_all": test.rows,
+    }
+    (draft.folder("scores") / "scores.json").write_text(json.dumps(content, indent=1))
+
+
+def _scored(
+    store: Store,
+    published: Protocol,
+    learned: Model,
+    held_back: Rows,
+    scaled: Manifest,
+    shards: Sequence[Path],
+    how: dict[str, Any],
+    public_prune: str,
+    evaluation: EvaluateConfig,
+    seed: int,
+    noise_seed: int | None,
+) -> dict[str, Any]:
+    """Scores of ours and every rival on the held-back rows, and the redraws' accuracies."""
     public = public_counts(store, scaled, published)
     exact = _exact_counts(shards, published)
     progress.advance(0.2)
-
-    how = SECOND_QUERY if is_second_query else settings(lam, prune, rule, paper)
 
     def fitted(totals: Totals) -> Model:
         return fit_model(published, totals, public, **how)
@@ -93,7 +139,7 @@ def evaluate(
     found: dict[str, dict[str, Any]] = {"ours": score(held_back.labels, ours, positive=positive).to_json()}
     rivals = {
         "public_only": lambda: fit_without_noise(
-            published, counts, public, lam=np.inf, prune="none" if paper else prune, rule=rule
+            published, counts, public, lam=np.inf, prune=public_prune, rule=how["rule"]
         ).predict_proba(held_back.raw),
         "no_noise": lambda: fit_without_noise(published, counts, public, **how).predict_proba(held_back.raw),
         **_baselines(store, published, held_back, scaled, shards, evaluation, seed),
@@ -115,38 +161,7 @@ def evaluate(
         _redraw(fitted, published, exact, nodes, held_back.labels, _words(noise_seed, published, number))
         for number in range(evaluation.redraws)
     ]
-    content = {
-        "scores": found,
-        "redraws": spread,
-        "duplicates": duplicates(shards, store.files(test)),
-        "n_test": held_back.labels.size,
-        "n_test_all": test.rows,
-    }
-    (draft.folder("scores") / "scores.json").write_text(json.dumps(content, indent=1))
-
-
-def read_rows(paths: Sequence[Path], protocol: Protocol) -> Rows:
-    """Private rows of Parquet files."""
-    table = tables.read(paths, [*protocol.encoding.columns, protocol.target])
-    return Rows(
-        tables.raw_matrix(table, protocol.encoding),
-        tables.label_codes(table.column(protocol.target), protocol.classes),
-    )
-
-
-def duplicates(train: Sequence[Path], test: Sequence[Path]) -> int:
-    """How many test rows have an exact copy among the training rows."""
-    wanted = _hashes(test[0]) if test else np.empty(0, np.uint64)
-    is_copy = np.zeros(wanted.size, dtype=bool)
-    for path in train:
-        is_copy |= np.isin(wanted, _hashes(path))
-    return int(is_copy.sum())
-
-
-def _hashes(path: Path) -> NDArray[np.uint64]:
-    import polars as pl
-
-    return pl.read_parquet(path).hash_rows(seed=0).to_numpy()
+    return {"scores": found, "redraws": spread}
 
 
 def _exact_counts(shards: Sequence[Path], protocol: Protocol) -> NDArray[np.int64]:
@@ -202,37 +217,12 @@ def _baselines(
         baseline = BASELINES[key]
         X, y = public_X, public_y
         if baseline.reads == "private":
-            X, y = _some_private(shards, protocol, caps["private"], seed)
+            X, y = some_private(shards, protocol, caps["private"], seed)
         return baseline.fit_predict_proba(
             X, y, test_X, n_classes=len(protocol.classes), max_rows=caps[baseline.reads], seed=seed
         )
 
     return {key: partial(fit, key) for key in BASELINES}
-
-
-def _some_private(
-    shards: Sequence[Path], protocol: Protocol, at_most: int, seed: int
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """About `at_most` encoded private rows, an equal share of every shard."""
-    shares, labels = [], []
-    sizes = [rows.num_rows for path in shards for rows in tables.batches([path], [protocol.target])]
-    keep = min(1.0, at_most / max(sum(sizes), 1))
-    generator = np.random.default_rng(seed)
-    for table in tables.batches(shards, [*protocol.encoding.columns, protocol.target]):
-        drawn = table.filter(pa.array(generator.random(table.num_rows) < keep))
-        y = tables.label_codes(drawn.column(protocol.target), protocol.classes)
-        raw = tables.raw_matrix(drawn, protocol.encoding)
-        usable = (y >= 0) & protocol.encoding.encodable(raw)
-        shares.append(protocol.encoding.encode(raw[usable]))
-        labels.append(y[usable])
-    return np.concatenate(shares), np.concatenate(labels)
-
-
-def _at_most(n: int, rows: Rows, seed: int) -> Rows:
-    if rows.labels.size <= n:
-        return rows
-    drawn = np.sort(np.random.default_rng(seed).choice(rows.labels.size, n, replace=False))
-    return Rows(rows.raw[drawn], rows.labels[drawn])
 
 
 def _is_right(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -81,13 +81,15 @@ def ingest_files(
     seed: int,
     public_paths: Sequence[Path] = (),
     faults: Path | None = None,
+    numeric: bool = False,
 ) -> Ingested:
     """Read `paths` (and `public_paths`, where the public rule names a second file) into typed Parquet by zone.
 
     File i of both lists, taken together in order, becomes `part-{i:04d}.parquet` in each folder where it has rows:
     the kept columns and `_row`, the number of the row in its file. Row groups, and so the bytes, depend on the
     input alone. Quarantined rows go to `quarantine/` in their zone's folder; details of private faults go to
-    `faults` (default: faults.txt in `holders_dir`) and nowhere else. `seed` is public.
+    `faults` (default: faults.txt in `holders_dir`) and nowhere else. `seed` is public. `numeric`: the target is a number,
+    and kept as one.
 
     Raises ConfigError (a rule that is not one, or names no column) and DataError (what is wrong with the files);
     then neither folder has a Parquet file from this call.
@@ -100,7 +102,7 @@ def ingest_files(
         for path in [*paths, *public_paths]
     ]
     raw_files.same_columns(files)
-    plan = _Plan.of(spec, files, len(paths), seed)
+    plan = _Plan.of(spec, files, len(paths), seed, numeric=numeric)
     noted = FaultList(faults or holders_dir / "faults.txt")
     noted.path.unlink(missing_ok=True)
     try:
@@ -124,10 +126,12 @@ class _Plan:
     rule_columns: tuple[str, ...]
 
     @staticmethod
-    def of(spec: DatasetSpec, files: Sequence[RawFile], n_mixed: int, seed: int) -> _Plan:
+    def of(spec: DatasetSpec, files: Sequence[RawFile], n_mixed: int, seed: int, *, numeric: bool) -> _Plan:
         """Names and rules checked against the header, types declared or told from public rows."""
         columns = files[0].columns
         _check_columns(spec, files[0])
+        if numeric:
+            spec = _with_numeric_target(spec, files)
         rule = spec.rule
         rule_columns = check_predicate(rule.predicate, columns, "dataset.public") if rule.predicate else ()
         needed = dict.fromkeys(rule_columns)
@@ -168,6 +172,7 @@ class _Plan:
             holder=spec.holder_column,
             public=rule.predicate,
             where=spec.where,
+            numeric=numeric,
         )
         return _Plan(spec=spec, files=files, public=public, query=query, rule_columns=rule_columns)
 
@@ -182,6 +187,18 @@ class _Plan:
             faults=faults,
             skip_bad_lines=self.spec.on_bad_rows == "quarantine" and file.kind == "csv",
         )
+
+
+def _with_numeric_target(spec: DatasetSpec, files: Sequence[RawFile]) -> DatasetSpec:
+    """The specification with its target declared a number. Raises DataError where a file has its own, other type."""
+    for file in files:
+        # A text may hold numbers; true and false would be read as 1 and 0, which nobody asked for.
+        if spec.target in file.columns and file.family(spec.target) == "boolean":
+            raise DataError(
+                f'{file.name}, column "{spec.target}" (the target): true and false are not numbers. Choose another '
+                'dataset.target: a label of classes is for model.estimator = "lpct".'
+            )
+    return spec.model_copy(update={"types": {spec.target: "number"} | spec.types})
 
 
 def _check_no_leak(name: str, used: Sequence[str], rule_columns: Sequence[str], target: str) -> None:
@@ -408,9 +425,18 @@ def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], 
 
 @step("ingest", version="1", home="holders")
 def ingest(
-    draft: Draft, *, raw: Manifest, public_raw: Manifest | None, dataset: DatasetSpec, seed: int
+    draft: Draft,
+    *,
+    raw: Manifest,
+    public_raw: Manifest | None,
+    dataset: DatasetSpec,
+    seed: int,
+    numeric: bool = False,
 ) -> dict[str, Any]:
-    """Write the typed rows of each zone ("public", "private"); the private part says which raw file each came from."""
+    """Write the typed rows of each zone ("public", "private"); the private part says which raw file each came from.
+
+    `numeric`: the label is a number.
+    """
     store = draft.store
     paths = store.files(raw)
     public_dir, holders_dir = draft.folder("public", "public"), draft.folder("private", "holders")
@@ -422,6 +448,7 @@ def ingest(
         seed=seed,
         public_paths=store.files(public_raw) if public_raw else (),
         faults=store.zone("holders") / "faults" / f"ingest-{draft.place.key[:12]}.txt",
+        numeric=numeric,
     )
     for part, files in (("public", found.public), ("private", found.private)):
         for file in files:

@@ -1,20 +1,29 @@
 """partition: the tree grown on scaled public rows, and the protocol that the curator publishes with it. No private row
-is known here.
+is known here. What public rows say of a label that is a number is summed up here too, once, for whoever weighs it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.fit_numbers import PublicLabels
 from ldptree.grow import grow
-from ldptree.mechanisms import describe, mechanism_for
+from ldptree.mechanisms import describe, mechanism_for, number_mechanism_for
+from ldptree.number_range import levels
 from ldptree.paper_pruning import PaperOptions
+from ldptree.partition import Partition
 from ldptree.protocol import Protocol
-from ldptree.tuning import automatic_depth, paper_depth
+from ldptree.tuning import automatic_depth, number_depth, number_levels, paper_depth, relative_sd
 from schemas.config import PaperConfig
 from schemas.manifest import Manifest
-from storage.store import Draft
+from storage.store import Draft, Store
 from tasks.checkpoint import step
 from tasks.scale import read_encoding, read_protocol, read_scaled
 
@@ -34,18 +43,37 @@ def partition(
     outside: Literal["clip", "drop"],
     holder: str,
     target: str,
-    has_positive: bool,
     campaign: str | None,
     frozen: Manifest | None,
-    paper: PaperConfig | None,
     seed: int,
+    has_positive: bool = False,
+    paper: PaperConfig | None = None,
+    rho: float | None = None,
 ) -> Mapping[str, Any]:
-    """Write the protocol ("protocol").
+    """Write the protocol ("protocol"), and of a label that is a number what public rows say of it ("labels").
 
     `frozen`: a campaign's published one, taken as it is. `paper`: LPCT's Algorithm 2 is to prune, so depth and epsilon are
-    those of its first query. `seed`: of public coins, where the partition tosses any.
+    those of its first query. `seed`: of public coins, where the partition tosses any. `rho`: the label is a number, and this
+    share of epsilon the cell's where it is sent apart.
     """
     path = draft.folder("protocol") / "protocol.json"
+    if rho is not None:
+        protocol, labels = _of_numbers(
+            draft.store,
+            encoding,
+            scaled,
+            frozen,
+            n_private=n_private,
+            depth=depth,
+            epsilon=epsilon,
+            mechanism=mechanism,
+            rho=rho,
+            how={"kind": kind, "min_samples_leaf": min_samples_leaf, "seed": seed},
+            said={"outside": outside, "holder": holder, "target": target, "campaign": campaign},
+        )
+        path.write_text(protocol.to_json())
+        (draft.folder("labels") / "labels.json").write_text(json.dumps(_plain(labels)))
+        return described(protocol)
     if frozen is not None:
         protocol = read_protocol(draft.store, frozen)
         path.write_bytes(draft.store.file(frozen, "protocol.json").read_bytes())
@@ -85,6 +113,75 @@ def partition(
     )
     path.write_text(protocol.to_json())
     return described(protocol)
+
+
+def _of_numbers(
+    store: Store,
+    encoding: Manifest,
+    scaled: Manifest,
+    frozen: Manifest | None,
+    *,
+    n_private: int,
+    depth: int | Literal["auto"],
+    epsilon: float,
+    mechanism: str,
+    rho: float,
+    how: Mapping[str, Any],
+    said: Mapping[str, Any],
+) -> tuple[Protocol, PublicLabels]:
+    """The parts in the order of `LPDTRegressor`: depth, tree, levels, mechanism, protocol; and the public labels."""
+    from ldptree.parameters import check_memory  # with scikit-learn, which takes a second
+
+    features, ends = read_encoding(store, encoding)
+    X, y = read_scaled(store, scaled)
+    label_range = (float(ends[0]), float(ends[1]))
+    published = None if frozen is None else read_protocol(store, frozen)
+    if published is not None:
+        depth = published.partition.max_depth
+    elif depth == "auto":
+        depth = number_depth(
+            features.n_encoded,
+            n_private,
+            epsilon,
+            mechanism=mechanism,
+            n_public=len(y),
+            min_samples_leaf=how["min_samples_leaf"],
+            label_sd=relative_sd(y, label_range),
+        )
+    regrow: Callable[[NDArray[np.float32], NDArray[np.float64]], Partition] = partial(
+        grow, depth=depth, n_classes=2, mechanism=mechanism, criterion="variance", **how
+    )
+    if published is None:
+        tree = regrow(X, y)
+        n_levels = number_levels(mechanism, epsilon, tree.n_leaves, y, label_range)
+        check_memory(tree.n_leaves, n_levels)
+        found = number_mechanism_for(mechanism, epsilon, tree.n_leaves, n_levels, rho=rho)
+        published = Protocol(
+            encoding=features,
+            partition=tree,
+            classes=levels(*label_range, found.n_classes),
+            positive=None,
+            mechanism=found,
+            epsilon=epsilon,
+            simulation=found.is_simulation_device,
+            numeric=True,
+            **said,
+        )
+    return published, PublicLabels.of(published.partition, X, y, label_range, regrow)
+
+
+def _plain(labels: PublicLabels) -> dict[str, Any]:
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in asdict(labels).items()
+    }
+
+
+def read_labels(store: Store, labels: Manifest) -> PublicLabels:
+    """What public rows say of a label that is a number."""
+    content = json.loads(store.file(labels, "labels.json").read_bytes())
+    arrays = {name: np.array(content[name], dtype=np.float64) for name in ("count", "total")}
+    return PublicLabels(**(content | arrays))
 
 
 def described(protocol: Protocol) -> dict[str, Any]:

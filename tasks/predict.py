@@ -8,6 +8,7 @@ import contextlib
 import difflib
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ldptree.encoding import Encoding
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
 from ldptree.model import Model
+from ldptree.regression import RegressionModel
+from ldptree.released import read_any
+from ldptree.shown_model import ShownModel
+from ldptree.tree_model import TreeModel
 from storage import tables
 
+LEVEL = 0.9
+"""Of the interval that stands beside a number."""
 
-def load_model(path: Path) -> Model:
+
+def load_model(path: Path) -> Model | RegressionModel | ShownModel:
     """The model in a file. Raises DataError where there is none, ArtifactCorrupt where it is another file or changed."""
     try:
         text = path.read_text()
@@ -31,13 +40,13 @@ def load_model(path: Path) -> Model:
     except (OSError, UnicodeDecodeError):
         raise ArtifactCorrupt(f"{path}: not a model's JSON.") from None
     try:
-        return Model.from_json(text)
+        return read_any(text)
     except DataError as fault:
         raise ArtifactCorrupt(f"{path}: {fault}") from None
 
 
 def predict_file(model: Path, data: Path, out: Path) -> int:
-    """Write the predicted class and the probability of each class for every row; returns the rows.
+    """Write what the model answers to every row (see `_answerer`); returns the rows.
 
     Raises ArtifactCorrupt: not a whole model; DataError: the data cannot be read, a column is missing or of another
     type; ConfigError: `out` cannot be written, or is one of the two.
@@ -58,22 +67,16 @@ def predict_file(model: Path, data: Path, out: Path) -> int:
         near = difflib.get_close_matches(missing[0], source.schema_arrow.names, n=1)
         hint = f" (there is {near[0]!r})" if near else ""
         raise DataError(f"{data}: lacks the column {missing[0]!r}{hint}, which the model reads.")
-    classes = np.array([str(value) for value in loaded.classes], dtype=object)
-    names = [f"probability of {value}" for value in classes]
-    schema = pa.schema([("prediction", pa.string()), *((name, pa.float64()) for name in names)])
+    answer = _answerer(loaded)
     aside = out.with_name(f".{out.name}-{secrets.token_hex(4)}")
     rows = 0
     try:
-        with tables.writer(aside, schema) as sink:
+        empty = answer(np.empty((0, len(loaded.encoding.columns))))
+        with tables.writer(aside, empty.schema) as sink:
             for group in range(source.num_row_groups):
-                nodes = loaded.nodes(_read(source, group, loaded, data))
-                said, probability = classes[loaded.decision[nodes]], loaded.probability[nodes]
-                sink.write_table(
-                    pa.table(
-                        [pa.array(said, pa.string()), *(pa.array(p) for p in probability.T)], schema=schema
-                    )
-                )
-                rows += nodes.size
+                said = answer(_read(source, group, loaded.encoding, data))
+                sink.write_table(said)
+                rows += said.num_rows
         aside.replace(out)
     except OSError as fault:
         reason = os.strerror(fault.errno) if fault.errno else type(fault).__name__
@@ -82,6 +85,27 @@ def predict_file(model: Path, data: Path, out: Path) -> int:
         with contextlib.suppress(OSError):  # where it could not be made, it need not go
             aside.unlink(missing_ok=True)
     return rows
+
+
+def _answerer(model: Model | RegressionModel | ShownModel) -> Callable[[NDArray[np.float64]], pa.Table]:
+    """What the model says of raw rows [n, columns], a row each."""
+    if isinstance(model, TreeModel):
+        of_nodes = _answers(model)
+        return lambda raw: of_nodes.take(pa.array(model.nodes(raw)))
+    return lambda raw: pa.table({"prediction": model.predict(raw)})
+
+
+def _answers(model: Model | RegressionModel) -> pa.Table:
+    """What each node answers: the predicted class and the probability of each class, or the number and the ends of its
+    interval (`LEVEL`, of what is believed of the mean label in the row's cell).
+    """
+    if isinstance(model, RegressionModel):
+        low, high = model.value_interval(LEVEL)
+        return pa.table({"prediction": model.value, "lower": low, "upper": high})
+    classes = [str(value) for value in model.classes]
+    names = ["prediction", *(f"probability of {value}" for value in classes)]
+    said = pa.array([classes[k] for k in model.decision], pa.string())
+    return pa.table([said, *(pa.array(p) for p in model.probability.T)], names=names)
 
 
 def _open(data: Path) -> pq.ParquetFile:
@@ -93,25 +117,25 @@ def _open(data: Path) -> pq.ParquetFile:
         raise DataError(f"{data}: not a whole Parquet file.") from None
 
 
-def _read(source: pq.ParquetFile, group: int, model: Model, data: Path) -> NDArray[np.float64]:
+def _read(source: pq.ParquetFile, group: int, encoding: Encoding, data: Path) -> NDArray[np.float64]:
     """The raw matrix of a row group. Raises DataError."""
     try:
-        table = source.read_row_group(group, columns=list(model.encoding.columns))
+        table = source.read_row_group(group, columns=list(encoding.columns))
     except (OSError, pa.ArrowException):
         raise DataError(f"{data}: damaged in row group {group}.") from None
     try:
-        return tables.raw_matrix(table, model.encoding)
+        return tables.raw_matrix(table, encoding)
     except pa.ArrowException:
-        wrong = next(c for c in model.encoding.columns if not _fits(table, model, c))
+        wrong = next(c for c in encoding.columns if not _fits(table, encoding, c))
         raise DataError(
             f"{data}: column {wrong!r} is {table.schema.field(wrong).type}, "
             "another type than the model was learned on."
         ) from None
 
 
-def _fits(table: pa.Table, model: Model, column: str) -> bool:
+def _fits(table: pa.Table, encoding: Encoding, column: str) -> bool:
     try:
-        tables.raw_matrix(table, model.encoding, [column])
+        tables.raw_matrix(table, encoding, [column])
     except pa.ArrowException:
         return False
     return True

@@ -19,15 +19,20 @@ from typing import Any
 from ldptree.errors import DataError
 from ldptree.mechanisms import Joint, Mechanism
 from ldptree.mechanisms.additive import Additive
+from ldptree.mechanisms.number_laplace import NumberLaplace
+from ldptree.mechanisms.number_response import NumberResponse
 from ldptree.mechanisms.randomized_response import RandomizedResponse
-from ldptree.model import Model
 from ldptree.protocol import Protocol
+from ldptree.regression import RegressionModel
+from ldptree.tree_model import TreeModel
 from schemas.config import EvaluateConfig, RunConfig
 from schemas.manifest import Manifest, Record
 from storage.store import Draft, Store
 from tasks.aggregate import read_totals
 from tasks.checkpoint import Aside, step
+from tasks.number_report import number_facts, number_scores
 from tasks.page.facts import (
+    AnyFacts,
     CheckFacts,
     Facts,
     FailureFacts,
@@ -36,6 +41,7 @@ from tasks.page.facts import (
     ScoreFacts,
     Span,
     StepFacts,
+    facts_from,
 )
 from tasks.page.learned import cells_of, class_name, discrepancy_of, tree_of
 from tasks.page.render import render
@@ -87,52 +93,65 @@ def report(
     published, learned = protocols[-1], read_model(store, model)
     names = config.dataset.names
     received = read_totals(store, totals, published)
-    cells = cells_of(learned, received, public_counts(store, scaled, published), names)
-    facts = Facts(
-        **_identity(config, command.value),
+    common = dict(
+        **identity(config, command.value),
         **_privacy(protocols, received.n_private, form),
         largest_spend=spent["largest"],
         n_questions=spent["questions"],
         lifetime_epsilon=spent["cap"],
-        **_scored(store, scores, _caps(config.evaluation, fitted["n_public"], held["n_private"])),
         checks=read_checks(store, checks),
-        rows=_rows(config, ingested, held, fitted),
+        rows=rows_of(config, ingested, held, fitted),
         steps=steps_of(timeline.value),
         seconds=timeline.value.elapsed,
         partition=config.model.partition,
         lam=str(config.model.weighting),
         prune=config.model.prune,
-        classes=tuple(class_name(published.target, c, names) for c in published.classes),
-        positive=None
-        if published.positive is None
-        else class_name(published.target, published.positive, names),
         n_private=received.n_private,  # in a campaign more than this run asked
         n_public=fitted["n_public"],
         public_columns=tuple(ingested["rule_columns"]),
         n_test=held["n_test"],
         n_features=fitted["n_features"],
-        n_cells=len(cells),
+        n_cells=published.n_cells,
         depth=published.partition.max_depth,
-        cells=cells,
-        tree=tree_of(learned, names),
-        discrepancy=discrepancy_of(learned) if config.model.weighting == "learned" else None,
         digests={
             "protocol": published.digest,
             "totals": totals.digest,
             "model": learned.digest,
             "public rows, scaled": scaled.digest,
         },
-        warnings=_warnings(config, store, scores),
+        warnings=warnings_of(config, store, scores),
     )
+    content = None if scores is None else json.loads(store.file(scores, "scores.json").read_bytes())
+    caps = caps_of(config.evaluation, fitted["n_public"], held["n_private"])
+    facts: AnyFacts
+    if isinstance(learned, RegressionModel):
+        spread = spread_of(sorted(content["redraws"])) if content and content["redraws"] else None
+        scored = number_scores(content, caps, spread) if content else {}
+        facts = number_facts(
+            common, learned, published, received, scored, names=names, unit=config.dataset.unit
+        )
+    else:
+        cells = cells_of(learned, received, public_counts(store, scaled, published), names)
+        facts = Facts(
+            **common,
+            **_scored(content, caps),
+            classes=tuple(class_name(published.target, c, names) for c in published.classes),
+            positive=None
+            if published.positive is None
+            else class_name(published.target, published.positive, names),
+            cells=cells,
+            tree=tree_of(learned, names),
+            discrepancy=discrepancy_of(learned) if config.model.weighting == "learned" else None,
+        )
     folder = draft.folder("page")
     (folder / "report.html").write_text(render(facts), encoding="utf-8")
     (folder / "facts.json").write_text(json.dumps(facts.to_dict(), ensure_ascii=False), encoding="utf-8")
     return {"nodes": _nodes(learned)}
 
 
-def read_facts(store: Store, page: Manifest) -> Facts:
+def read_facts(store: Store, page: Manifest) -> AnyFacts:
     """The facts a page was made of."""
-    return Facts.from_dict(json.loads(store.file(page, "facts.json").read_text(encoding="utf-8")))
+    return facts_from(json.loads(store.file(page, "facts.json").read_text(encoding="utf-8")))
 
 
 def failed_facts(
@@ -142,7 +161,7 @@ def failed_facts(
     checks = read_checks(store, checked["checks"])
     broken = [check for check in checks if not check.ok and check.severity == "stop"]
     return Facts(
-        **_identity(config, command),
+        **identity(config, command),
         checks=checks,
         rows=(
             RowFacts(
@@ -184,7 +203,8 @@ def steps_of(timeline: Timeline) -> tuple[StepFacts, ...]:
     )
 
 
-def _identity(config: RunConfig, command: str) -> dict[str, Any]:
+def identity(config: RunConfig, command: str) -> dict[str, Any]:
+    """What every page says first: which run, of which data, with which versions."""
     data = config.dataset
     return {
         "name": config.name,
@@ -240,16 +260,19 @@ def _coins(mechanism: Mechanism) -> dict[str, Any]:
             return {"mechanism": "joint", "oracle": oracle.name, "p": oracle.p, "q": oracle.q}
         case RandomizedResponse(bits=bits, label=label):
             return {"mechanism": mechanism.name, "p": bits.p, "q": bits.q, "label_p": label.p}
+        case NumberResponse(bits=bits):
+            return {"mechanism": mechanism.name, "p": bits.p, "q": bits.q}
+        case NumberLaplace(scales=(of_cell, _)):
+            return {"mechanism": mechanism.name, "noise_sd": math.sqrt(2) * of_cell}
         case Additive():
             return {"mechanism": mechanism.name, "noise_sd": math.sqrt(mechanism.noise_variance)}
         case _:
             return {"mechanism": mechanism.name}
 
 
-def _scored(store: Store, scores: Manifest | None, caps: Mapping[str, str]) -> dict[str, Any]:
-    if scores is None:
+def _scored(content: Mapping[str, Any] | None, caps: Mapping[str, str]) -> dict[str, Any]:
+    if content is None:
         return {}
-    content = json.loads(store.file(scores, "scores.json").read_bytes())
     spread = sorted(content["redraws"])
     made = {key: _score(key, value, spread, caps.get(key, "")) for key, value in content["scores"].items()}
     return {
@@ -261,7 +284,7 @@ def _scored(store: Store, scores: Manifest | None, caps: Mapping[str, str]) -> d
     }
 
 
-def _caps(evaluation: EvaluateConfig, n_public: int, n_private: int) -> dict[str, str]:
+def caps_of(evaluation: EvaluateConfig, n_public: int, n_private: int) -> dict[str, str]:
     """Of each baseline that read fewer rows than there were, how many."""
     said: dict[str, str] = {}
     if n_public > evaluation.public_rows:
@@ -280,22 +303,23 @@ def _score(key: str, content: Mapping[str, Any], redraws: Sequence[float], note:
         key=key,
         metrics={name: content[name] for name in names if content[name] is not None},
         interval=Span(low=low, high=high),
-        spread=_spread(redraws) if key == "ours" and redraws else None,
+        spread=spread_of(redraws) if key == "ours" and redraws else None,
         lead=None if lead is None else Span(low=lead[0], high=lead[1]),
         note=note,
         confusion=tuple(tuple(row) for row in content["confusion"]),
     )
 
 
-def _spread(redraws: Sequence[float]) -> Span:
+def spread_of(redraws: Sequence[float]) -> Span:
     """5 % to 95 % of the redraws."""
     last = len(redraws) - 1
     return Span(low=redraws[round(0.05 * last)], high=redraws[round(0.95 * last)])
 
 
-def _rows(
+def rows_of(
     config: RunConfig, ingested: Mapping[str, Any], held: Mapping[str, Any], fitted: Mapping[str, Any]
 ) -> tuple[RowFacts, RowFacts]:
+    """Rows of both zones."""
     n_public = fitted["n_public"]
     return (
         RowFacts(
@@ -313,7 +337,8 @@ def _set_aside(ingested: Mapping[str, Any]) -> int:
     return int(ingested["bad_public"] + ingested["left_out_public"])
 
 
-def _warnings(config: RunConfig, store: Store, scores: Manifest | None) -> tuple[str, ...]:
+def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tuple[str, ...]:
+    """What to read before relying on scores."""
     said = []
     if scores is not None:
         content = json.loads(store.file(scores, "scores.json").read_bytes())
@@ -326,7 +351,7 @@ def _warnings(config: RunConfig, store: Store, scores: Manifest | None) -> tuple
     return tuple(said)
 
 
-def _nodes(model: Model) -> list[dict[str, Any]]:
+def _nodes(model: TreeModel) -> list[dict[str, Any]]:
     """Every node with its path, for the warehouse."""
     tree = model.partition
     if tree.n_nodes > NODES_IN_WAREHOUSE:

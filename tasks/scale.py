@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
@@ -82,31 +83,51 @@ def encoding_of(public: pa.Table, features: Sequence[str], spec: DatasetSpec) ->
 
 @step("scale", version="1", home="curator", retries=2)
 def scale(
-    draft: Draft, *, public: Manifest, features: Sequence[str], dataset: DatasetSpec, frozen: Manifest | None
+    draft: Draft,
+    *,
+    public: Manifest,
+    features: Sequence[str],
+    dataset: DatasetSpec,
+    frozen: Manifest | None,
+    numeric: bool = False,
+    label_range: tuple[float, float] | None = None,
 ) -> Mapping[str, Any]:
     """Write the encoding ("encoding") and the scaled public rows ("scaled", in the public zone).
 
-    `frozen`: the protocol of a campaign, whose range, levels and classes then hold.
+    `frozen`: the protocol of a campaign, whose ranges, levels and classes then hold. `numeric`: the label is a number, and
+    `label_range` its range where one was given.
     """
     rows = tables.read([p for p in draft.store.files(public) if p.suffix == ".parquet"])
     label = rows.column(dataset.target)
-    if frozen is not None:
-        protocol = read_protocol(draft.store, frozen)
-        encoding, classes = protocol.encoding, protocol.classes
-    else:
-        encoding, classes = encoding_of(rows, features, dataset), classes_of(label, dataset)
+    protocol = None if frozen is None else read_protocol(draft.store, frozen)
+    encoding = encoding_of(rows, features, dataset) if protocol is None else protocol.encoding
     raw = tables.raw_matrix(rows, encoding)
-    y = tables.label_codes(label, classes)
-    usable = encoding.encodable(raw) & (y >= 0)
+    classes: tuple[Any, ...] = ()
+    y: NDArray[Any]
+    if numeric:
+        y = numbers = tables.label_numbers(label)
+        usable = encoding.encodable(raw) & np.isfinite(y)
+    else:
+        classes = classes_of(label, dataset) if protocol is None else protocol.classes
+        y = tables.label_codes(label, classes)
+        usable = encoding.encodable(raw) & (y >= 0)
     if not usable.any():
         raise DataError("no public row has a label and all features it needs. See dataset.missing.")
-    if frozen is None and len(found := np.unique(y[usable])) == 1:
-        raise DataError(
-            f'target "{dataset.target}": all public rows that can be used say {classes[found[0]]!r}. '
-            "Nothing can be learned from them; correct dataset.classes, or choose another public rule."
+    content: dict[str, Any] = {"encoding": encoding.to_json()}
+    if numeric:
+        content["label_range"] = list(
+            label_range_of(label_range, numbers[usable], dataset.target)
+            if protocol is None
+            else protocol.label_range
         )
+    else:
+        content["classes"] = list(classes)
+        if protocol is None and len(found := np.unique(y[usable])) == 1:
+            raise DataError(
+                f'target "{dataset.target}": all public rows that can be used say {classes[found[0]]!r}. '
+                "Nothing can be learned from them; correct dataset.classes, or choose another public rule."
+            )
     X = encoding.encode(raw[usable])
-    content = {"encoding": encoding.to_json(), "classes": list(classes)}
     (draft.folder("encoding") / "encoding.json").write_text(json.dumps(content, indent=1, ensure_ascii=False))
     folder = draft.folder("scaled", "public")
     tables.write(
@@ -121,12 +142,29 @@ def scale(
         "n_unusable": int((~usable).sum()),
         "n_features": encoding.n_encoded,
         "n_columns": len(encoding.columns),
-        "classes": [str(c) for c in classes],
+        **({"label_range": content["label_range"]} if numeric else {"classes": [str(c) for c in classes]}),
     }
 
 
+def label_range_of(
+    given: tuple[float, float] | None, labels: NDArray[np.float64], target: str
+) -> tuple[float, float]:
+    """What private labels are moved into: the range given, or that of the public labels [n].
+
+    Raises DataError where those are all equal, ConfigError where the given range does not cover them.
+    """
+    from ldptree.parameters import checked_label_range  # with scikit-learn, which takes a second
+
+    try:
+        return checked_label_range(given, labels)
+    except ConfigError as fault:
+        raise ConfigError(f"model.{fault}.") from None
+    except DataError as fault:
+        raise DataError(f'target "{target}": {str(fault).removeprefix("y: ")}.') from None
+
+
 def read_scaled(store: Store, scaled: Manifest) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Scaled public rows float32 [n, d] and labels int64 [n]."""
+    """Scaled public rows float32 [n, d] and labels [n]: int64 classes, or float64 numbers."""
     table = tables.read(store.files(scaled))
     y = table.column("label").to_numpy()
     X = np.empty((table.num_rows, table.num_columns - 1), np.float32)
@@ -136,9 +174,10 @@ def read_scaled(store: Store, scaled: Manifest) -> tuple[np.ndarray[Any, Any], n
 
 
 def read_encoding(store: Store, encoding: Manifest) -> tuple[Encoding, tuple[Any, ...]]:
-    """The encoding and the label values."""
+    """The encoding, and the label values, or the two ends of the range of a label that is a number."""
     content = json.loads(store.file(encoding, "encoding.json").read_bytes())
-    return Encoding.from_json(content["encoding"]), tuple(content["classes"])
+    label = content["label_range"] if "label_range" in content else content["classes"]
+    return Encoding.from_json(content["encoding"]), tuple(label)
 
 
 def read_protocol(store: Store, protocol: Manifest) -> Protocol:

@@ -19,13 +19,20 @@ STEPS = (
     "validate",
     "split",
     "scale",
+    "show",
+    "ask",
+    "answer",
+    "publish",
+    "learn",
     "partition",
     "perturb",
     "aggregate",
     "terminate",
     "prune",
     "evaluate",
+    "evaluate_shown",
     "report",
+    "report_shown",
 )
 
 

@@ -106,11 +106,13 @@ class Chain:
 
     @cached_property
     def model(self) -> Record:
-        return prune.fn(self.store, **calls.prune(self.terms, self.protocol, self.totals, self.scaled))
+        return prune.fn(
+            self.store, **calls.prune(self.terms, self.protocol, self.totals, self.scaled, self.published)
+        )
 
     @cached_property
     def scores(self) -> Record:
-        call = calls.evaluate(self.terms, self.protocol, self.model, self.scaled, self.held)
+        call = calls.evaluate(self.terms, self.protocol, self.model, self.scaled, self.held, self.published)
         return evaluate.fn(self.store, **call)
 
     @cached_property
@@ -173,6 +175,22 @@ def rides_config(*paths: Path, **changes: Any) -> RunConfig:
     for key, value in changes.items():
         content[key] = content.get(key, {}) | dict(value) if isinstance(value, Mapping) else value
     return parse(content)
+
+
+def fares(path: Path, n: int, seed: int, **columns: Any) -> Path:
+    """`rides` with a fare in dollars: 4 and 2.5 a mile, more where the zone is closed, and noise; no label of classes."""
+    rng = np.random.default_rng(seed)
+    miles = rng.gamma(2.0, 3.0, n).round(2)
+    is_closed = np.arange(n) % 3 != 0
+    fare = (4 + 2.5 * miles + 3 * is_closed + rng.normal(0, 2, n)).clip(1, 60).round(2)
+    return rides(path, n, seed, **({"miles": miles, "paid": fare} | columns))
+
+
+def fares_config(*paths: Path, **changes: Any) -> RunConfig:
+    """`rides_config` for `fares`: estimator lpdt, the column "paid" a number."""
+    model = {"estimator": "lpdt", "depth": 3} | changes.pop("model", {})
+    dataset = {"positive": None, "unit": "$"} | changes.pop("dataset", {})
+    return rides_config(*paths, model=model, dataset=dataset, **changes)
 
 
 def example_protocol(mechanism: str = "grr", *, epsilon: float = 1.0, **changes: Any) -> Protocol:

@@ -23,12 +23,11 @@ from ldptree.baselines.regression_checks import (
     NoisyRegressor,
     checked_epsilon,
     checked_label_range,
-    checked_number,
     scaled,
     seed_of,
 )
 from ldptree.errors import ConfigError
-from ldptree.estimators.checks import is_number
+from ldptree.parameters import checked_number, is_number
 from ldptree.partition.histogram import MAX_BINS, Histogram
 
 if TYPE_CHECKING:

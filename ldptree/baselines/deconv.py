@@ -19,10 +19,10 @@ from ldptree.baselines.regression_checks import (
     NoisyRegressor,
     checked_epsilon,
     checked_label_range,
-    checked_number,
     scaled,
     seed_of,
 )
+from ldptree.parameters import checked_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ldptree.baselines.regression_checks import checked_count
 from ldptree.limits import MAX_DEPTH
+from ldptree.parameters import checked_count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

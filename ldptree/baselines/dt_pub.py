@@ -9,7 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from ldptree.baselines.dt import PlainTreeRegressor
 from ldptree.errors import DataError
-from ldptree.estimators.checks import checked_mask
+from ldptree.parameters import checked_mask
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

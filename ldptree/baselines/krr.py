@@ -20,17 +20,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ldptree.baselines.regression_checks import (
     NoisyRegressor,
-    checked_count,
     checked_epsilon,
     checked_label_range,
-    checked_protects,
     scaled,
     seed_of,
 )
-from ldptree.estimators.checks import one_of
 from ldptree.limits import MAX_DEPTH
 from ldptree.oracles import Words
 from ldptree.oracles.grr import Grr
+from ldptree.parameters import checked_count, checked_protects, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

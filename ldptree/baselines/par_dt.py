@@ -16,7 +16,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ldptree.baselines.label_dt import LabelTreeRegressor
-from ldptree.baselines.regression_checks import checked_protects, scaled
+from ldptree.baselines.regression_checks import scaled
+from ldptree.parameters import checked_protects
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -1,7 +1,7 @@
 """What a user of a rival regressor can get wrong, and how its rows, labels and coins are prepared.
 
 What lives here: the class they share, and checks shared by the rivals of the regression papers. What does not: any
-rival (one file each), and the checks they share with the estimators (`ldptree.estimators.checks`).
+rival (one file each), and the checks they share with the estimators (`ldptree.parameters`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from ldptree.errors import ConfigError, DataError
-from ldptree.estimators.checks import checked_range, is_number
+from ldptree.errors import ConfigError
 from ldptree.limits import MAX_EPSILON, MIN_EPSILON
+from ldptree.parameters import checked_range, is_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -44,21 +44,6 @@ def checked_epsilon(epsilon: Any) -> float:
     return float(epsilon)
 
 
-def checked_number(parameter: str, value: Any, *, low: float, high: float, is_open: bool = False) -> float:
-    """A number from low (or above it, where the range is open) to high. Raises ConfigError."""
-    if not is_number(value) or not low <= value <= high or (is_open and value == low):
-        start = f"above {low:g} and at most" if is_open else f"from {low:g} to"
-        raise ConfigError(f"{parameter} must be a number {start} {high:g}, got {value!r}")
-    return float(value)
-
-
-def checked_count(parameter: str, value: Any, *, low: int, high: int) -> int:
-    """A whole number in low .. high. Raises ConfigError."""
-    if not is_number(value, whole=True) or not low <= value <= high:
-        raise ConfigError(f"{parameter} must be a whole number from {low} to {high}, got {value!r}")
-    return int(value)
-
-
 def checked_label_range(label_range: Any) -> tuple[float, float]:
     """(low, high) of a label, low below high. Raises ConfigError."""
     ends = label_range if isinstance(label_range, tuple | list) else ()
@@ -75,30 +60,6 @@ def scaled(X: Floats, feature_range: tuple[ArrayLike, ArrayLike]) -> Floats:
     """
     low, high = checked_range(feature_range, X.shape[1])
     return np.clip((X - low) / (high - low), 0.0, 1.0)
-
-
-def checked_protects(protects: ArrayLike | None, private_features: Any, shape: tuple[int, int]) -> Mask:
-    """The mask W, bool [n, d], of the values each holder protects: given itself, or the same columns for everybody.
-
-    Raises:
-        ConfigError: both are given, or a column is not one.
-        DataError: the mask is of another shape, or not boolean.
-    """
-    n, d = shape
-    if protects is not None:
-        if private_features is not None:
-            raise ConfigError("private_features and protects: give one of them, columns or a mask")
-        mask = np.asarray(protects)
-        if mask.dtype != bool or mask.shape != (n, d):
-            raise DataError(
-                f"protects is {mask.dtype} of shape {mask.shape}; one True (protected) or False for each of {n} x {d} values"
-            )
-        return mask
-    columns = range(d) if private_features is None else private_features
-    mask = np.zeros((n, d), dtype=bool)
-    for column in columns:
-        mask[:, checked_count("private_features: a column", column, low=0, high=d - 1)] = True
-    return mask
 
 
 def seed_of(random_state: Any) -> np.random.SeedSequence:

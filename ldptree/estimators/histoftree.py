@@ -15,17 +15,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ldptree.baselines.regression_checks import (
-    NoisyRegressor,
-    checked_count,
-    checked_epsilon,
-    checked_label_range,
-    checked_number,
-    checked_protects,
-    seed_of,
-)
+from ldptree.baselines.regression_checks import NoisyRegressor, checked_epsilon, checked_label_range, seed_of
 from ldptree.errors import ConfigError
-from ldptree.estimators.checks import is_number, one_of
 from ldptree.estimators.holders import encoding_of
 from ldptree.histoftree import BIN_SHIFTS, RELEASES, HistOfTree
 from ldptree.ledger import Charge, Ledger, Rows
@@ -33,6 +24,7 @@ from ldptree.limits import MAX_DEPTH
 from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
+from ldptree.parameters import checked_count, checked_number, checked_protects, is_number, one_of
 from ldptree.partition.histogram import MAX_BINS
 from ldptree.partition.shown import CRITERIA, SPLITS
 from ldptree.rounds import Answers, Question, Shown, converse

@@ -12,10 +12,10 @@ import numpy as np
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError
-from ldptree.estimators.checks import checked_range
 from ldptree.ledger import Charge, Ledger, Rows
 from ldptree.mechanisms import Mechanism, describe
 from ldptree.oracles import Words
+from ldptree.parameters import checked_range
 from ldptree.protocol import Protocol
 from ldptree.totals import Totals
 

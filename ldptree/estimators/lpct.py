@@ -20,7 +20,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ldptree.encoding import Encoding, Level
 from ldptree.errors import DataError
-from ldptree.estimators.checks import (
+from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
+from ldptree.estimators.tuned import Asked, Parts, check_tuning, tuned
+from ldptree.fit import asks_again, check_settings, fit_model
+from ldptree.grow import grow
+from ldptree.ledger import Ledger
+from ldptree.mechanisms import CHOICES, Mechanism, mechanism_for
+from ldptree.model import Model
+from ldptree.paper_pruning import PaperOptions
+from ldptree.parameters import (
     check_depth,
     check_lam,
     check_memory,
@@ -30,14 +38,6 @@ from ldptree.estimators.checks import (
     classes_of,
     one_of,
 )
-from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
-from ldptree.estimators.tuned import Asked, Parts, check_tuning, tuned
-from ldptree.fit import asks_again, check_settings, fit_model
-from ldptree.grow import grow
-from ldptree.ledger import Ledger
-from ldptree.mechanisms import CHOICES, Mechanism, mechanism_for
-from ldptree.model import Model
-from ldptree.paper_pruning import PaperOptions
 from ldptree.partition import PARTITIONS, Partition
 from ldptree.private_tuning import Tuning
 from ldptree.protocol import Protocol

@@ -17,7 +17,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.estimators.checks import (
+from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
+from ldptree.estimators.tuned import Asked, Parts, answers, check_tuning, is_on_same_tree, tuned
+from ldptree.fit_numbers import PublicLabels, check_settings, fit_regression
+from ldptree.grow import grow
+from ldptree.ledger import Ledger
+from ldptree.mechanisms import CHOICES, number_mechanism_for
+from ldptree.mechanisms.number_label import checked_rho
+from ldptree.number_range import levels
+from ldptree.parameters import (
     check_depth,
     check_lam,
     check_memory,
@@ -27,19 +35,11 @@ from ldptree.estimators.checks import (
     is_number,
     one_of,
 )
-from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
-from ldptree.estimators.tuned import Asked, Parts, answers, check_tuning, is_on_same_tree, tuned
-from ldptree.fit_numbers import PublicLabels, check_settings, fit_regression
-from ldptree.grow import grow
-from ldptree.ledger import Ledger
-from ldptree.mechanisms import CHOICES, number_mechanism_for
-from ldptree.mechanisms.number_label import checked_rho
-from ldptree.number_range import levels
 from ldptree.partition import PARTITIONS
 from ldptree.private_tuning import Tuning, squared_errors
 from ldptree.protocol import Protocol
 from ldptree.pruning import NUMBER_PRUNINGS
-from ldptree.tuning import number_depth, number_levels
+from ldptree.tuning import number_depth, number_levels, relative_sd
 from ldptree.validation.choice import largest_difference
 from ldptree.weighting import RULES
 
@@ -203,7 +203,6 @@ class LPDTRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _depth(self, encoding: Encoding, y_public: Floats, n_private: int) -> int:
         if self.depth != "auto":
             return int(self.depth)
-        low, high = self.label_range_
         return number_depth(
             encoding.n_encoded,
             n_private,
@@ -211,7 +210,7 @@ class LPDTRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             mechanism=self.mechanism,
             n_public=len(y_public),
             min_samples_leaf=self.min_samples_leaf,
-            label_sd=min((float(y_public.std()) if y_public.size else 0.0) / (high - low) or 0.5, 0.5),
+            label_sd=relative_sd(y_public, self.label_range_),
         )
 
     def _ask(

@@ -18,10 +18,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.estimators.checks import checked_range, classes_of, is_number, one_of
 from ldptree.ledger import Charge, Ledger, Names
 from ldptree.limits import MAX_EPSILON, MIN_EPSILON
 from ldptree.oracles import Words
+from ldptree.parameters import checked_range, classes_of, is_number, one_of
 from ldptree.public_features import PublicFeatureModel, PublicFeatures
 from ldptree.public_features.model import scaled
 from ldptree.rounds import Answers, Question, Shown, converse

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ldptree.estimators.checks import checked_mask, checked_range
+from ldptree.parameters import checked_mask, checked_range
 from ldptree.ranges import scale
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ import numpy as np
 
 from ldptree.cut import cut
 from ldptree.errors import ConfigError, LdptreeError
-from ldptree.estimators.checks import is_number, one_of
 from ldptree.model import Model
 from ldptree.oracles import Words
 from ldptree.paper_pruning import PaperOptions
+from ldptree.parameters import is_number, one_of
 from ldptree.private_tuning import (
     MOST_CANDIDATES,
     Groups,

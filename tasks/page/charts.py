@@ -6,65 +6,40 @@ selected. A mark's shape says what its colour says: ours a disc, public a diamon
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 
 from markupsafe import Markup, escape
 
-from tasks.page.facts import CellFacts, Role, ScoreFacts, StepFacts
+from tasks.page.axes import Axis
+from tasks.page.facts import CellFacts, Role, StepFacts
+from tasks.page.model_facts import ModelScore
+from tasks.page.number_facts import NumberCell, NumberScore
 
-_EDGE = 2.0  # percent of the width kept free on either side, so that no mark is cut
-_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A stretch of the number line, `low` < `high`, with ticks at round numbers."""
-
-    low: float
-    high: float
-    step: float
-
-    @classmethod
-    def around(cls, values: Sequence[float], *, floor: float, ceiling: float, most_ticks: int = 6) -> Axis:
-        """The smallest axis with round ends in [floor, ceiling] that holds what lies there of `values`."""
-        inside = [min(max(value, floor), ceiling) for value in values if math.isfinite(value)] or [
-            floor,
-            ceiling,
-        ]
-        low, high = min(inside), max(inside)
-        if high - low < 0.04:
-            middle = (low + high) / 2
-            low, high = max(middle - 0.02, floor), min(middle + 0.02, ceiling)
-        step = next((s for s in _STEPS if (high - low) / s <= most_ticks - 1), _STEPS[-1])
-        low = max(math.floor(low / step + 1e-9) * step, floor)
-        high = min(math.ceil(high / step - 1e-9) * step, ceiling)
-        return cls(low, high, step)
-
-    def at(self, value: float) -> float:
-        """Where a value lies, in percent of the track's width; outside values at the border."""
-        inside = min(max(value, self.low), self.high)
-        return _EDGE + (100 - 2 * _EDGE) * (inside - self.low) / (self.high - self.low)
-
-    def holds(self, value: float) -> bool:
-        """Whether a value lies on the axis."""
-        return self.low <= value <= self.high
-
-    @property
-    def ticks(self) -> tuple[float, ...]:
-        """Round numbers from end to end."""
-        first = math.ceil(self.low / self.step - 1e-9)
-        last = math.floor(self.high / self.step + 1e-9)
-        return tuple(i * self.step for i in range(first, last + 1))
+FAR = 2.0
+"""Times the largest other mean squared error: what lies further out is an arrow."""
 
 
-def score_axis(scores: Sequence[ScoreFacts]) -> Axis:
+def score_axis(scores: Sequence[ModelScore]) -> Axis:
     """The axis that holds every accuracy, interval and spread."""
-    values = [score.accuracy for score in scores]
+    return Axis.around(_scored(scores), floor=0.0, ceiling=1.0)
+
+
+def error_axis(scores: Sequence[NumberScore]) -> Axis:
+    """The axis that holds every mean squared error, interval and spread; but not one answer for all where that is far off, as
+    all others would then look alike.
+    """
+    others = [score for score in scores if score.key != "constant"]
+    largest = max((score.figure for score in others), default=0.0)
+    is_far = any(score.figure > FAR * largest for score in scores)
+    return Axis.over([max(value, 0.0) for value in _scored(others if others and is_far else scores)])
+
+
+def _scored(scores: Iterable[ModelScore]) -> list[float]:
+    values = []
     for score in scores:
+        values.append(score.figure)
         values += [end for span in (score.interval, score.spread) if span for end in (span.low, span.high)]
-    return Axis.around(values, floor=0.0, ceiling=1.0)
+    return values
 
 
 def cell_axis(cells: Sequence[CellFacts]) -> Axis:
@@ -76,40 +51,78 @@ def cell_axis(cells: Sequence[CellFacts]) -> Axis:
     return Axis.around(values, floor=-0.5, ceiling=0.5)
 
 
+def number_axis(cells: Sequence[NumberCell]) -> Axis:
+    """The axis of labels: beliefs with their intervals, public means, and reports as far as these reach."""
+    values = []
+    for cell in cells:
+        values += [cell.value - 2 * cell.value_sd, cell.value + 2 * cell.value_sd]
+        values += [] if cell.public is None else [cell.public]
+    low, high = min(values), max(values)
+    reach = (high - low) / 2
+    alone = [cell.reports for cell in cells if cell.reports is not None]
+    return Axis.over([*values, *(value for value in alone if low - reach <= value <= high + reach)])
+
+
 def axis_row(axis: Axis, label: Callable[[float], str]) -> Markup:
     """The ticks' labels, to stand under tracks as wide; hidden from screen readers, as tracks speak."""
     marks = Markup("").join(
-        Markup('<text x="{}%" y="13">{}</text>').format(_p(axis.at(tick)), label(tick)) for tick in axis.ticks
+        Markup('<text x="{}%" y="13">{}</text>').format(p(axis.at(tick)), label(tick)) for tick in axis.ticks
     )
-    return _svg("axis", 18, marks)
+    return picture("axis", 18, marks)
 
 
-def score_track(axis: Axis, score: ScoreFacts, label: str) -> Markup:
-    """One model's accuracy with its test interval and, under it, its spread over redraws of the noise."""
+def score_track(axis: Axis, score: ModelScore, label: str) -> Markup:
+    """One model's chief figure with its test interval and, under it, its spread over redraws of the noise."""
+    if not axis.holds(score.figure):
+        return picture(f"track {score.role}", 34, _grid(axis) + _middle(_noise(axis, *_beyond(axis))), label)
     marks = Markup("")
     if score.interval is not None:
         marks += _bar(axis, score.interval.low, score.interval.high, 0, "interval")
     if score.spread is not None:
         marks += _bracket(axis, score.spread.low, score.spread.high, 11)
-    marks += _mark(axis.at(score.accuracy), 0, score.role)
-    return _svg(f"track {score.role}", 34, _grid(axis) + _middle(marks), label)
+    marks += mark(axis.at(score.figure), 0, score.role)
+    return picture(f"track {score.role}", 34, _grid(axis) + _middle(marks), label)
+
+
+def _beyond(axis: Axis) -> tuple[float, float, int]:
+    """A short arrow out of the picture."""
+    return axis.high - 0.06 * (axis.high - axis.low), axis.high + axis.step, 0
 
 
 def cell_track(axis: Axis, cell: CellFacts, label: str) -> Markup:
     """What a cell's reports alone say (ring), its public rows alone (diamond), what is believed (disc)."""
+    marks = _alone(axis, cell.raw_margin, cell.raw_sd)
+    marks += _told(axis, cell.public_margin, cell.margin, cell.margin_sd)
+    return picture("track", 42, _grid(axis) + line(axis, 0.0, "even") + _middle(marks), label)
+
+
+def number_track(axis: Axis, cell: NumberCell, label: str) -> Markup:
+    """The same of a cell whose label is a number."""
+    marks = _alone(axis, cell.reports, cell.reports_sd)
+    marks += _told(axis, cell.public, cell.value, cell.value_sd)
+    return picture("track", 42, _grid(axis) + _middle(marks), label)
+
+
+def value_track(axis: Axis, value: float, sd: float, public: float | None, label: str) -> Markup:
+    """What is believed of one value of a category, and what public rows say of it."""
+    return picture("track", 34, _grid(axis) + _middle(_told(axis, public, value, sd, y=6)), label)
+
+
+def _alone(axis: Axis, value: float | None, sd: float | None) -> Markup:
+    if value is None or sd is None:
+        return Markup("")
+    alone = _noise(axis, value - 2 * sd, value + 2 * sd, -10)
+    if axis.holds(value):
+        alone += mark(axis.at(value), -10, "reference", small=True)
+    return _group("reference", alone)
+
+
+def _told(axis: Axis, public: float | None, believed: float, sd: float, y: int = 10) -> Markup:
     marks = Markup("")
-    if cell.raw_margin is not None and cell.raw_sd is not None:
-        low, high = cell.raw_margin - 2 * cell.raw_sd, cell.raw_margin + 2 * cell.raw_sd
-        alone = _noise(axis, low, high, -10)
-        if axis.holds(cell.raw_margin):
-            alone += _mark(axis.at(cell.raw_margin), -10, "reference", small=True)
-        marks += _group("reference", alone)
-    if cell.public_margin is not None:
-        marks += _group("public", _mark(axis.at(cell.public_margin), 0, "public", small=True))
-    low, high = cell.margin - 2 * cell.margin_sd, cell.margin + 2 * cell.margin_sd
-    believed = _bar(axis, low, high, 10, "interval") + _mark(axis.at(cell.margin), 10, "ours")
-    marks += _group("ours", believed)
-    return _svg("track", 42, _grid(axis) + _line(axis, 0.0, "even") + _middle(marks), label)
+    if public is not None:
+        marks += _group("public", mark(axis.at(public), y - 10, "public", small=True))
+    interval = _bar(axis, believed - 2 * sd, believed + 2 * sd, y, "interval")
+    return marks + _group("ours", interval + mark(axis.at(believed), y, "ours"))
 
 
 def step_track(step: StepFacts, total: float, label: str) -> Markup:
@@ -117,8 +130,8 @@ def step_track(step: StepFacts, total: float, label: str) -> Markup:
     scale = 100 / max(total, step.start + step.seconds, 1e-9)
     left = min(step.start * scale, 99.0)
     width = max(min(step.seconds * scale, 100 - left), 0.6)
-    bar = Markup('<rect x="{}%" y="5" width="{}%" height="10" rx="2"/>').format(_p(left), _p(width))
-    return _svg(f"track step {step.state}", 20, bar, label)
+    bar = Markup('<rect x="{}%" y="5" width="{}%" height="10" rx="2"/>').format(p(left), p(width))
+    return picture(f"track step {step.state}", 20, bar, label)
 
 
 def meter(probability: float) -> Markup:
@@ -127,14 +140,16 @@ def meter(probability: float) -> Markup:
         '<rect class="rail" width="44" height="6" rx="3"/><rect class="fill" width="{}" height="6" rx="3"/>'
     )
     return Markup('<svg class="meter" width="44" height="6" aria-hidden="true">{}</svg>').format(
-        bar.format(_p(44 * min(max(probability, 0.0), 1.0)))
+        bar.format(p(44 * min(max(probability, 0.0), 1.0)))
     )
 
 
 def key(role: Role, *, small: bool = False) -> Markup:
     """A mark by itself, for a legend."""
-    mark = _mark(50.0, 8, role, small=small)
-    return Markup('<svg class="key {}" width="16" height="16" aria-hidden="true">{}</svg>').format(role, mark)
+    drawn = mark(50.0, 8, role, small=small)
+    return Markup('<svg class="key {}" width="16" height="16" aria-hidden="true">{}</svg>').format(
+        role, drawn
+    )
 
 
 def key_bar(kind: str) -> Markup:
@@ -151,7 +166,8 @@ def key_bar(kind: str) -> Markup:
     )
 
 
-def _svg(kind: str, height: int, marks: Markup, label: str = "") -> Markup:
+def picture(kind: str, height: int, marks: Markup, label: str = "") -> Markup:
+    """Marks as wide as their place; without a label hidden from screen readers."""
     said = Markup('role="img" aria-label="{}"').format(label) if label else Markup('aria-hidden="true"')
     return Markup('<svg class="{}" width="100%" height="{}" {}>{}</svg>').format(kind, height, said, marks)
 
@@ -166,26 +182,27 @@ def _group(role: Role, marks: Markup) -> Markup:
 
 
 def _grid(axis: Axis) -> Markup:
-    return Markup("").join(_line(axis, tick, "tick") for tick in axis.ticks)
+    return Markup("").join(line(axis, tick, "tick") for tick in axis.ticks)
 
 
-def _line(axis: Axis, value: float, kind: str) -> Markup:
+def line(axis: Axis, value: float, kind: str) -> Markup:
+    """An upright line; nothing where the axis does not hold the value."""
     if not axis.holds(value):
         return Markup("")
-    x = _p(axis.at(value))
+    x = p(axis.at(value))
     return Markup('<line class="{}" x1="{}%" x2="{}%" y1="0" y2="100%"/>').format(kind, x, x)
 
 
 def _bar(axis: Axis, low: float, high: float, y: int, kind: str) -> Markup:
     return Markup('<line class="{}" x1="{}%" x2="{}%" y1="{}" y2="{}"/>').format(
-        kind, _p(axis.at(low)), _p(axis.at(high)), y, y
+        kind, p(axis.at(low)), p(axis.at(high)), y, y
     )
 
 
 def _bracket(axis: Axis, low: float, high: float, y: int) -> Markup:
     ends = Markup("").join(
         Markup('<line class="spread" x1="{x}%" x2="{x}%" y1="{a}" y2="{b}"/>').format(
-            x=_p(axis.at(end)), a=y - 3, b=y + 3
+            x=p(axis.at(end)), a=y - 3, b=y + 3
         )
         for end in (low, high)
     )
@@ -201,20 +218,22 @@ def _noise(axis: Axis, low: float, high: float, y: int) -> Markup:
     ):
         if beyond:
             marks += Markup('<svg x="{}%" y="{}"><path class="noise" d="{}"/></svg>').format(
-                _p(axis.at(value)), y, head
+                p(axis.at(value)), y, head
             )
     return marks
 
 
-def _mark(x: float, y: int, role: Role, *, small: bool = False) -> Markup:
+def mark(x: float, y: float, role: Role, *, small: bool = False) -> Markup:
+    """A disc, a diamond or a ring, at x percent and y pixels."""
     r = 4.0 if small else 5.5
     if role == "public":
         d = r + 0.5
         return Markup(
             '<svg x="{}%" y="{}"><path class="mark" d="M0 -{d}L{d} 0L0 {d}L-{d} 0Z"/></svg>'
-        ).format(_p(x), y, d=d)
-    return Markup('<circle class="mark" cx="{}%" cy="{}" r="{}"/>').format(_p(x), y, r)
+        ).format(p(x), p(y), d=d)
+    return Markup('<circle class="mark" cx="{}%" cy="{}" r="{}"/>').format(p(x), p(y), r)
 
 
-def _p(value: float) -> str:
+def p(value: float) -> str:
+    """A place as SVG takes it."""
     return str(escape(f"{value:.2f}".rstrip("0").rstrip(".")))

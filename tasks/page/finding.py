@@ -1,4 +1,4 @@
-"""The finding: the page's heading, the paragraph and figures under it, each true of the run at hand.
+"""The finding on classes: the page's heading, and the paragraph under it, each true of the run at hand.
 
 A sentence that compares two models rests on the paired interval of their difference where the facts carry
 one, else on the intervals of each, which is more cautious. "Nothing gained" and "worse" are findings too.
@@ -6,41 +6,27 @@ one, else on the intervals of each, which is more cautious. "Nothing gained" and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 from tasks.page import numbers as n
 from tasks.page.facts import Facts, ScoreFacts
-from tasks.page.words import rows_of
-
-Verdict = Literal["better", "worse", "level"]
-
-LOUD = ("simulated data", "seeded noise: protects nobody", "sums drawn: no report written")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tile:
-    """One figure of the strip under the finding."""
-
-    figure: str
-    label: str
-
-
-def verdict(facts: Facts, other: ScoreFacts) -> Verdict:
-    """Whether ours is better or worse than `other` beyond what the choice of test rows explains."""
-    assert facts.ours is not None
-    ours, low, high = facts.ours, 0.0, 0.0
-    if other.lead is not None:
-        low, high = other.lead.low, other.lead.high
-    elif ours.interval is not None and other.interval is not None:
-        low, high = ours.interval.low - other.interval.high, ours.interval.high - other.interval.low
-    return "better" if low > 0 else "worse" if high < 0 else "level"
+from tasks.page.run_finding import (
+    LOUD,
+    Tile,
+    Verdict,
+    failed_headline,
+    failed_lead,
+    report_kind,
+    tags,
+    tiles,
+    told_apart,
+    verdict,
+)
+from tasks.page.run_words import rows_of
 
 
 def headline(facts: Facts) -> str:
     """The finding in one sentence with its figures."""
     if facts.failure is not None:
-        return _failed_headline(facts)
+        return failed_headline(facts)
     reports = n.plural(facts.n_private, "private report", "private reports")
     at = f"at {n.epsilon(facts.epsilon)}"
     public = facts.baseline("public_only")
@@ -51,7 +37,7 @@ def headline(facts: Facts) -> str:
     ours = n.percent(facts.ours.accuracy)
     if public is None:
         return f"{reports}{on} {at} give a tree that is right {ours} of the time."
-    before, ours = _told_apart(public.accuracy, facts.ours.accuracy)
+    before, ours = told_apart(public.accuracy, facts.ours.accuracy, n.percent)
     found = verdict(facts, public)
     if found == "better":
         lift = "lifts" if facts.n_private == 1 else "lift"
@@ -71,31 +57,10 @@ def headline(facts: Facts) -> str:
     )
 
 
-def _told_apart(one: float, other: float) -> tuple[str, str]:
-    """Two shares with as many decimals as it takes to see which is larger, three at most."""
-    for digits in (1, 2, 3):
-        if n.percent(one, digits) != n.percent(other, digits):
-            break
-    else:
-        digits = 1
-    return n.percent(one, digits), n.percent(other, digits)
-
-
-def _failed_headline(facts: Facts) -> str:
-    assert facts.failure is not None
-    broken = [check for check in facts.checks if not check.ok and check.severity == "stop"]
-    drawn = facts.epsilon_spent > 0
-    end = "no model was made" if drawn else "nothing was learned from anyone"
-    if facts.failure.step == "validate" and broken:
-        failed = "1 check failed" if len(broken) == 1 else f"{n.count(len(broken))} checks failed"
-        return f"Stopped at validation: {failed}, and {end}."
-    return f"Stopped at {facts.failure.step}: {end}."
-
-
 def lead(facts: Facts) -> list[str]:
     """The paragraph under the finding: who differs from whom, what is left to gain, what is against it."""
     if facts.failure is not None:
-        return _failed_lead(facts)
+        return failed_lead(facts)
     said = [_decisions(facts)] if facts.ours is None else []
     difference = discrepancy(facts)
     if difference:
@@ -107,16 +72,6 @@ def lead(facts: Facts) -> list[str]:
         )
         return said
     return said + _comparisons(facts, facts.ours)
-
-
-def _failed_lead(facts: Facts) -> list[str]:
-    assert facts.failure is not None
-    if facts.epsilon_spent > 0:
-        return [
-            f"Holders had already reported: each has spent {n.epsilon(facts.epsilon_spent)}. "
-            "Their reports are kept, and the same command goes on from them."
-        ]
-    return ["No report was drawn, so no holder's privacy was spent."]
 
 
 def _decisions(facts: Facts) -> str:
@@ -207,48 +162,15 @@ def discrepancy(facts: Facts) -> str:
     )
 
 
-def tags(facts: Facts) -> list[str]:
-    """Short labels above the finding."""
-    said = [facts.name, facts.title]
-    if facts.simulated_data:
-        said.append(LOUD[0])
-    if facts.seeded and facts.failure is None:
-        said.append(LOUD[1])
-    if facts.form == "totals" and facts.failure is None:
-        said.append(LOUD[2])
-    return [*said, n.date(facts.created)]
-
-
-def report_kind(facts: Facts) -> str:
-    """The oracle or the mechanism, and what a report is made of."""
-    k, L, C = facts.k, facts.n_cells, len(facts.classes)
-    match facts.oracle or facts.mechanism:
-        case "grr":
-            size = "1 number"
-        case "olh":
-            size = "a hash and 1 number"
-        case "laplace" | "discrete_laplace":
-            size = f"{n.count(L * C)} numbers"
-        case "randomized_response":
-            size = f"{n.count(L + 1)} bits and a label"
-        case _:
-            size = f"{n.count(k)} bits"
-    return f"{(facts.oracle or facts.mechanism).replace('_', ' ')}, {size}"
-
-
-def tiles(facts: Facts) -> list[Tile]:
-    """The strip of figures under the finding."""
-    private = f"private {rows_of(facts)}"
-    is_sum = facts.form == "totals"
-    sent = "the sum of their reports drawn" if is_sum else "one report each"
-    who = f"{private}, {sent}" if facts.holder == "row" else f"holders of {private}, {sent}"
-    return [
-        Tile(figure=n.count(facts.n_private), label=who),
-        Tile(figure=n.count(facts.n_public), label=f"public {rows_of(facts)}"),
-        Tile(
-            figure=n.epsilon(facts.epsilon_spent),
-            label=("claimed for each report, " if is_sum else "spent by each holder, ")
-            + n.times(facts.rounds),
-        ),
-        Tile(figure=f"1 of {n.count(facts.k)}", label=f"values in a report ({report_kind(facts)})"),
-    ]
+__all__ = [
+    "LOUD",
+    "Tile",
+    "Verdict",
+    "discrepancy",
+    "headline",
+    "lead",
+    "report_kind",
+    "tags",
+    "tiles",
+    "verdict",
+]

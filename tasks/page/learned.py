@@ -4,19 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.encoding import NumericFeature
 from ldptree.model import Model
 from ldptree.totals import Totals
 from tasks.page.facts import CellFacts, DiscrepancyFacts, NodeFacts
-
-Names = Mapping[str, Mapping[str, str]]
-"""Of a column, what its codes are called."""
+from tasks.page.places import Names, class_name, path_words, shares_below
 
 
 def cells_of(model: Model, totals: Totals, public: NDArray[np.int64], names: Names) -> tuple[CellFacts, ...]:
@@ -90,60 +86,9 @@ def discrepancy_of(model: Model) -> DiscrepancyFacts:
     )
 
 
-def class_name(column: str, value: object, names: Names) -> str:
-    """What a value of a column is called."""
-    return names.get(column, {}).get(str(value), str(value))
-
-
 def private_shares(model: Model) -> NDArray[np.float64]:
-    """Estimated share of private rows below each node: noisy totals made non-negative, [nodes], 1 at the root."""
-    tree = model.partition
-    counts = np.maximum(model.private_total[tree.leaves].sum(axis=1), 0.0)
-    total = counts.sum()
-    per_cell = counts / total if total > 0 else np.full(tree.n_leaves, 1 / tree.n_leaves)
-    cells, nodes = tree.paths()
-    return np.bincount(nodes, weights=per_cell[cells], minlength=tree.n_nodes).astype(np.float64)
-
-
-def path_words(model: Model, node: int, names: Names, *, only_last: bool = False) -> tuple[str, ...]:
-    """The conditions that lead to a node, one a column, in raw units: "trip miles above 2.5 to 7"."""
-    tree, raw = model.partition, model.raw_tree
-    numbers: dict[str, list[float]] = {}
-    is_level: dict[str, str] = {}
-    not_levels: dict[str, list[str]] = {}
-    other: dict[str, str] = {}
-    order: dict[str, None] = {}
-    while (above := int(tree.parent[node])) >= 0:
-        is_left = int(tree.left[above]) == node
-        feature = model.encoding.features[raw.column[above]]
-        name = feature.column.replace("_", " ")
-        order = {name: None} | order
-        threshold = float(raw.threshold[above])
-        if raw.level[above] >= 0 and not isinstance(feature, NumericFeature):
-            level = class_name(feature.column, feature.levels[raw.level[above]], names)
-            if not is_left:
-                is_level.setdefault(name, level)
-            else:
-                not_levels.setdefault(name, []).append(level)
-        elif np.isfinite(threshold):
-            low, high = numbers.setdefault(name, [-np.inf, np.inf])
-            numbers[name] = [low, min(high, threshold)] if is_left else [max(low, threshold), high]
-        else:
-            other.setdefault(name, "is missing" if np.isposinf(threshold) != is_left else "is known")
-        node = above
-        if only_last:
-            break
-    said = []
-    for name in order:
-        if name in numbers:
-            said.append(f"{name} {_between(*numbers[name])}")
-        if name in is_level:
-            said.append(f"{name} is {is_level[name]}")
-        elif name in not_levels:
-            said.append(f"{name} is not {_listed(not_levels[name])}")
-        if name in other:
-            said.append(f"{name} {other[name]}")
-    return tuple(said)
+    """Estimated share of private rows below each node, [nodes], 1 at the root."""
+    return shares_below(model.partition, model.private_total[model.partition.leaves].sum(axis=1))
 
 
 def _cell(
@@ -201,22 +146,4 @@ def _finite(sd: float) -> float:
     return sd if np.isfinite(sd) else 0.5
 
 
-def _between(low: float, high: float) -> str:
-    if np.isinf(low):
-        return f"up to {_number(high)}"
-    if np.isinf(high):
-        return f"above {_number(low)}"
-    return f"above {_number(low)} to {_number(high)}"
-
-
-def _number(value: float) -> str:
-    rounded = round(value)
-    if abs(value - rounded) < 1e-9 * max(1.0, abs(value)):
-        return f"{rounded:,}"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+__all__ = ["cells_of", "class_name", "discrepancy_of", "path_words", "private_shares", "tree_of"]

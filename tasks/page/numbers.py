@@ -1,8 +1,9 @@
-"""How the page writes a number: counts, shares, points, times, sizes, epsilon. No sentence is here."""
+"""How the page writes a number: counts, shares, points, labels, times, sizes, epsilon. No sentence is here."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
 
@@ -101,3 +102,75 @@ def listed(words: tuple[str, ...] | list[str]) -> str:
     if len(words) < 2:
         return "".join(words)
     return ", ".join(words[:-1]) + " and " + words[-1]
+
+
+MOST_DIGITS = 9
+
+
+def digits_of(size: float) -> int:
+    """Decimals that leave numbers of this size three figures, none where they have them before the point."""
+    if not 0 < size < math.inf:
+        return 2
+    return min(max(2 - math.floor(math.log10(size)), 0), MOST_DIGITS)
+
+
+def fixed(value: float, digits: int, *, signed: bool = False) -> str:
+    """A number with thousands marked and so many decimals; no sign before a zero."""
+    if not math.isfinite(value):
+        return decimal(value)
+    text = f"{value:{'+' if signed else ''},.{digits}f}"
+    if not any(figure in text for figure in "123456789"):
+        text = text.lstrip("+-")
+    return text.replace("-", MINUS)
+
+
+def tick(value: float, step: float) -> str:
+    """A tick of an axis with that step."""
+    return fixed(value, min(max(-math.floor(math.log10(step) + 1e-9), 0), MOST_DIGITS))
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How numbers of one unit are written: with as many decimals as their spread calls for.
+
+    Attributes:
+        spread: a typical difference between two of them.
+        unit: written behind; "" where not known.
+    """
+
+    spread: float
+    unit: str = ""
+
+    @property
+    def digits(self) -> int:
+        """Decimals."""
+        return digits_of(self.spread)
+
+    def value(self, number: float, *, signed: bool = False) -> str:
+        """A number with its unit: "12.40 $"."""
+        return self._with_unit(fixed(number, self.digits, signed=signed))
+
+    def span(self, low: float, high: float, *, signed: bool = False) -> str:
+        """A stretch with its unit: "3.25 to 76.20 $"."""
+        return f"{self.bare(low, signed=signed)} to {self.value(high, signed=signed)}"
+
+    def bare(self, number: float, *, signed: bool = False) -> str:
+        """The number alone, where the unit stands elsewhere."""
+        return fixed(number, self.digits, signed=signed)
+
+    def at_least(self, number: float) -> str:
+        """A positive number with its unit, in more decimals where it is small: never written as nothing."""
+        return self._with_unit(fixed(number, self._fine(number)))
+
+    def error(self, sd: float) -> str:
+        """Two standard deviations: "± 0.41", never written as nothing."""
+        return f"±{FIXED}{fixed(2 * sd, self._fine(2 * sd))}"
+
+    def _fine(self, number: float) -> int:
+        digits = self.digits
+        while 0 < number < 0.5 * 10.0**-digits and digits < MOST_DIGITS:
+            digits += 1
+        return digits
+
+    def _with_unit(self, text: str) -> str:
+        return f"{text}{FIXED}{self.unit}" if self.unit else text

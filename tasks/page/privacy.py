@@ -9,7 +9,10 @@ import math
 from dataclasses import dataclass
 
 from tasks.page import numbers as n
-from tasks.page.facts import Facts, InfluenceFacts
+from tasks.page.basic_facts import InfluenceFacts
+from tasks.page.number_facts import NumberFacts
+from tasks.page.run_facts import RunFacts
+from tasks.page.sent import sent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,10 +23,10 @@ class Answer:
     sentences: tuple[str, ...]
 
 
-def answers(facts: Facts) -> list[Answer]:
+def answers(facts: RunFacts) -> list[Answer]:
     """What a privacy officer can repeat, question by question."""
     said = [
-        Answer(question="What was sent", sentences=_sent(facts)),
+        Answer(question="What was sent", sentences=sent(facts)),
         Answer(question="What that promises", sentences=_promise(facts)),
         Answer(question="Who one holder is", sentences=_holder(facts)),
         *([Answer(question="What was spent", sentences=_spent(facts))] if facts.largest_spend else []),
@@ -34,78 +37,7 @@ def answers(facts: Facts) -> list[Answer]:
     return [*said, Answer(question="What is not protected", sentences=_open(facts))]
 
 
-def _sent(facts: Facts) -> tuple[str, ...]:
-    label = f"its {facts.target}" if facts.target else "its label"
-    kind = (
-        "" if facts.n_cells == 1 else f"which of {n.count(facts.n_cells)} kinds of {facts.noun} it is, and "
-    )
-    spare = (
-        ", one of which stands for anything else" if facts.k == facts.n_cells * len(facts.classes) + 1 else ""
-    )
-    first = (
-        "One report" if facts.rounds == 1 else "Two reports; the first was about a finer division. The second"
-    )
-    said = f"{first}: {kind}{label}. Together that is one value of {n.count(facts.k)}{spare}."
-    if facts.noise_sd is not None:
-        noise = "Laplace" if facts.mechanism == "laplace" else "discrete Laplace"
-        kind = "numbers" if facts.mechanism == "laplace" else "whole numbers"
-        cells = n.count(facts.n_cells * len(facts.classes))
-        said += (
-            f" It leaves as {cells} {kind}: a 0 or a 1 for each kind, and for each kind with a given label, each with {noise} "
-            f"noise of its own added (standard deviation {n.decimal(facts.noise_sd)})."
-        )
-        if facts.mechanism == "laplace":
-            said += (
-                " This noise is a simulation device: in floating-point numbers some outputs give their input away, so "
-                "no real holder may send such a report (discrete_laplace is the same without the leak)."
-            )
-    elif facts.p is not None and facts.q is not None:
-        kept, other = _chance(facts.p), _chance(facts.q)
-        if facts.label_p is not None:
-            said += (
-                f" It leaves as {n.count(facts.n_cells + 1)} bits, one for each kind and one for none, and a label apart: "
-                f"the true kind's bit is set with probability {kept}, every other one with probability {other}, and the label is "
-                f"the true one with probability {_chance(facts.label_p)}."
-            )
-        elif facts.oracle == "olh":
-            said += (
-                f" It leaves as a hash function drawn at random, and one of the values it can take: the true value's hash or "
-                f"another one, so that the true value is among those that fit with probability {kept}, every other one with "
-                f"probability {other}."
-            )
-        elif facts.oracle == "grr":
-            said += (
-                f" Before it leaves, the true value is kept with probability {kept}, "
-                f"and otherwise replaced by one of the others, each with probability {other}."
-            )
-        elif facts.oracle == "ss":
-            size = n.count(round(facts.p + (facts.k - 1) * facts.q))
-            said += (
-                f" It leaves as a set of {size} of these values, drawn at random: the true one is among them with "
-                f"probability {kept}, every other one with probability {other}."
-            )
-        else:
-            said += (
-                f" It leaves as {n.count(facts.k)} bits, each tossed at random: the true value's bit "
-                f"is set with probability {kept}, every other one with probability {other}."
-            )
-    if facts.form == "reports":
-        written = n.plural(facts.n_private, "such report was", "such reports were")
-        return (f"{said} Nothing else is sent. {written} written.",)
-    reports = n.plural(facts.n_private, "such report", "such reports")
-    return (
-        f"{said} Nothing else would be sent.",
-        f"No report was written in this run, and no coin was tossed. Whoever drew the sums had counted the true values, "
-        f"and drew from these counts, in floating-point numbers, what {reports} would add up to. "
-        "That is a simulation of a collection, not a collection.",
-    )
-
-
-def _chance(probability: float) -> str:
-    return n.decimal(probability, 3 if probability >= 0.01 else 5)
-
-
-def _promise(facts: Facts) -> tuple[str, ...]:
+def _promise(facts: RunFacts) -> tuple[str, ...]:
     factor = math.exp(facts.epsilon)
     shown = n.decimal(factor, 1) if factor < 1000 else n.count(factor)
     is_sum = facts.form == "totals"
@@ -116,7 +48,7 @@ def _promise(facts: Facts) -> tuple[str, ...]:
         f"at most by a factor of {shown}: that is what {n.epsilon(facts.epsilon)} claims. Recomputed from "
         f"the integers that {tossed}: {n.exact_epsilon(facts.epsilon_exact)}."
     )
-    if facts.mechanism == "laplace":
+    if facts.mechanism in ("laplace", "number_laplace"):
         said += " That holds for real numbers, and not for the floating-point numbers that were drawn."
     if is_sum:
         return (said, "That is said of reports. Of the sums drawn in this run it promises nothing.")
@@ -125,7 +57,7 @@ def _promise(facts: Facts) -> tuple[str, ...]:
     return (said,)
 
 
-def _holder(facts: Facts) -> tuple[str, ...]:
+def _holder(facts: RunFacts) -> tuple[str, ...]:
     if facts.holder == "row":
         return (
             f"One {facts.noun}: the configuration declares that each is a person's only one. Someone with "
@@ -137,7 +69,7 @@ def _holder(facts: Facts) -> tuple[str, ...]:
     )
 
 
-def _spent(facts: Facts) -> tuple[str, ...]:
+def _spent(facts: RunFacts) -> tuple[str, ...]:
     would = "would spend" if facts.form == "totals" else "spends"
     within = "with this noise seed in this work folder" if facts.seeded else "in this work folder"
     said = (
@@ -155,7 +87,7 @@ def _spent(facts: Facts) -> tuple[str, ...]:
     )
 
 
-def _noise(facts: Facts) -> tuple[str, ...]:
+def _noise(facts: RunFacts) -> tuple[str, ...]:
     if facts.seeded:
         return (
             "From a seed: this is a simulation whose noise anyone with the seed can take away again, "
@@ -165,23 +97,40 @@ def _noise(facts: Facts) -> tuple[str, ...]:
     return (f"From the operating system of whoever drew the {drawn}. It cannot be drawn again.",)
 
 
-def _influence(facts: Facts, force: InfluenceFacts) -> tuple[str, ...]:
+def _influence(facts: RunFacts, force: InfluenceFacts) -> tuple[str, ...]:
+    # "outside" is no cell
+    everywhere = facts.k - 1 if isinstance(facts, NumberFacts) else facts.k
     where = (
         "in every cell at once"
-        if force.at_once >= facts.k
+        if force.at_once >= everywhere
         else f"in up to {n.plural(force.at_once, 'cell', 'cells')} of their choice at once"
     )
     if math.isinf(force.one):
         return (f"One who sends what they like can move every total as far as they like, {where}.",)
     held = force.one_percent / max(facts.n_private, 1)
-    return (
+    said = (
         f"One who sends what they like counts for up to {n.decimal(force.one, 1)} honest holders, {where}. "
         f"1{n.NARROW}% of them together count for up to {n.count(force.one_percent)}, "
-        f"{n.percent(held)} of all who reported.",
+        f"{n.percent(held)} of all who reported."
+    )
+    return (said, _push(facts)) if isinstance(facts, NumberFacts) and facts.push is not None else (said,)
+
+
+def _push(facts: NumberFacts) -> str:
+    """The same in the label's unit."""
+    assert facts.push is not None
+    size = facts.n_private / max(facts.n_cells, 1)
+    many = math.ceil(facts.n_private / 100) * facts.push
+    where = f"a cell of average size ({n.count(size)} {facts.nouns})"
+    return (
+        f"In the label's unit: one moves the sum of “{facts.target}” over a cell by up to {facts.measure.value(facts.push)}, "
+        f"which is {facts.measure.at_least(facts.push / max(size, 1))} on the mean that the reports of {where} give; "
+        f"1{n.NARROW}% of them together by up to {facts.measure.at_least(many / max(size, 1))}, before cells lean on each other. "
+        "No prediction leaves the label's range."
     )
 
 
-def _open(facts: Facts) -> tuple[str, ...]:
+def _open(facts: RunFacts) -> tuple[str, ...]:
     said = [
         f"That someone took part. What is true of {facts.nouns} in general: that is what the model is for."
     ]
@@ -198,7 +147,7 @@ def _open(facts: Facts) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _compared(facts: Facts) -> tuple[str, str]:
+def _compared(facts: RunFacts) -> tuple[str, str]:
     """What the comparisons cost, and what of this run is a release nevertheless."""
     is_release = facts.form == "reports" and not facts.seeded
     return (
@@ -211,5 +160,5 @@ def _compared(facts: Facts) -> tuple[str, str]:
     )
 
 
-def _of(number: int, zone: str, facts: Facts) -> str:
+def _of(number: int, zone: str, facts: RunFacts) -> str:
     return f"{n.count(number)} {zone} {facts.noun if number == 1 else facts.nouns}"

@@ -23,7 +23,8 @@ from tasks.report import report
 from tasks.terminate import terminate
 from tasks.timeline import STEPS, Timeline
 
-ORDER = [name for name in STEPS if name not in ("source", "terminate")]
+IN_ROUNDS = ("show", "ask", "answer", "publish", "learn", "evaluate_shown", "report_shown")
+ORDER = [name for name in STEPS if name not in ("source", "terminate", *IN_ROUNDS)]
 """The steps of a run on files of one's own."""
 
 
@@ -172,8 +173,8 @@ def ask_again(chain, second):
 
 def finish(chain, second, spent, totals):
     store, terms, scaled, held = chain.store, chain.terms, chain.scaled, chain.held
-    model = prune.fn(store, **calls.prune(terms, second, totals, scaled, 2))
-    scores = evaluate.fn(store, **calls.evaluate(terms, second, model, scaled, held, 2))
+    model = prune.fn(store, **calls.prune(terms, second, totals, scaled, chain.published, 2))
+    scores = evaluate.fn(store, **calls.evaluate(terms, second, model, scaled, held, chain.published, 2))
     call = calls.report(
         terms,
         (chain.protocol, second),

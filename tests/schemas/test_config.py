@@ -106,7 +106,7 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(changes, key, near):
         ({"model": {"lam": -0.5}}, "model.lam", "from 0"),
         ({"model": {"lam": math.nan}}, "model.lam", "from 0"),
         ({"model": {"lam": "best"}}, "model.lam", "'learned', 'auto' or 'inf' or a valid number"),
-        ({"model": {"prune": "hard"}}, "model.prune", "'smooth', 'variance', 'none' or 'paper'"),
+        ({"model": {"prune": "hard"}}, "model.prune", "'smooth', 'variance', 'fallback', 'none' or 'paper'"),
         ({"model": {"min_samples_leaf": 0}}, "model.min_samples_leaf", "got 0"),
         (
             {"privacy": {"mechanism": "gauss"}},

@@ -243,3 +243,22 @@ def test_answers_that_went_missing_are_not_given_a_second_time(store, account):
         ):
             spend([asks("one")], cap=None)
     assert account.charge([asks("two")], cap=None)
+
+
+def test_a_place_that_was_paid_for_keeps_its_question(store, account):
+    assert account.keep_asked("talk round 2", "first")
+    assert Account(Store(store.root), None).keep_asked("talk round 2", "first")
+    assert not account.keep_asked("talk round 2", "other")
+    assert account.keep_asked("talk round 3", "other")
+    assert account.read().entries == ()
+
+
+def test_answers_are_known_until_they_go_missing(store, account):
+    reports = store.root / "reports.parquet"
+    assert not account.is_answered("one")
+    reports.write_bytes(b"reports")
+    account.keep_answer("one", [reports])
+    assert account.is_answered("one")
+    reports.unlink()
+    with pytest.raises(ArtifactCorrupt, match="now missing"):
+        account.is_answered("one")

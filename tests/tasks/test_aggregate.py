@@ -13,7 +13,8 @@ from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
 from ldptree.mechanisms import CHOICES
 from storage.store import Store
 from tasks.aggregate import aggregate, raw_counts, read_totals
-from tasks.perturb import manifest_of, perturb, values_of
+from tasks.once import manifest_of
+from tasks.perturb import perturb, values_of
 from tasks.scale import read_protocol
 
 N = (3000, 1, 2000)

@@ -6,54 +6,15 @@ import json
 import math
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import page_samples
 import pytest
+from page_reader import Page
 
-from tasks.page import charts, finding, numbers, privacy, render, words
+from tasks.page import charts, finding, numbers, privacy, render, run_words, words
 from tasks.page.facts import CheckFacts, DiscrepancyFacts, Facts, RowFacts, Span
 
 SAMPLES = page_samples.SAMPLES
-
-
-class _Page(HTMLParser):
-    """Tags, attributes and visible text of a page; void elements and nesting are checked on the way."""
-
-    VOID = ("meta", "link", "br", "hr", "img", "input")
-    SVG = ("line", "circle", "rect", "path")
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str, str]] = []
-        self.text: list[str] = []
-        self._open: list[str] = []
-        self.feed(html)
-        self.close()
-        assert not self._open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-        if tag not in self.VOID:
-            self._open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in self.SVG
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self._open:
-            self.text.append(data)
-
-    @property
-    def words(self) -> str:
-        return re.sub(r"\s+", " ", " ".join(self.text))
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +24,7 @@ def pages() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_page_is_well_formed_and_loads_and_runs_nothing(pages: dict[str, str], name: str) -> None:
-    page = _Page(pages[name])
+    page = Page(pages[name])
     assert not {"script", "iframe", "img", "object", "embed", "form", "base"} & set(page.tags)
     for tag, attribute, value in page.attributes:
         assert not attribute.startswith("on"), (tag, attribute)
@@ -84,7 +45,7 @@ def test_every_picture_can_be_said_or_is_left_out_of_what_is_said(pages: dict[st
 
 
 def test_what_comes_from_data_is_text_wherever_it_stands(pages: dict[str, str]) -> None:
-    page = _Page(pages["hostile"])
+    page = Page(pages["hostile"])
     assert "fetch('//evil.example')" in page.words
     assert "{{ 7*7 }}" in page.words
     assert "<script" not in pages["hostile"]
@@ -225,7 +186,7 @@ def test_no_difference_is_written_into_a_cell_where_none_was_found() -> None:
     ],
 )
 def test_the_weight_of_a_public_row_is_said_in_words_that_hold(lam: str, said: str) -> None:
-    assert said in words.weighing(replace(page_samples.sample(), lam=lam))
+    assert said in run_words.weighing(replace(page_samples.sample(), lam=lam))
 
 
 def test_caps_in_force_are_said_under_the_scores_and_no_others(pages: dict[str, str]) -> None:
@@ -236,7 +197,7 @@ def test_caps_in_force_are_said_under_the_scores_and_no_others(pages: dict[str, 
         "“Public rows alone, own tree” and “Public rows alone, forest”: fitted on 20,000 of 24,102 public rows."
         in said
     )
-    assert "fitted on about 100,000 of 220,014 private rows" in _Page(pages["sample"]).words
+    assert "fitted on about 100,000 of 220,014 private rows" in Page(pages["sample"]).words
     uncapped = replace(facts, baselines=tuple(replace(b, note="") for b in facts.baselines))
     assert "fitted on" not in words.score_caption(uncapped)
     assert words.score_caption(uncapped).startswith("Accuracy on 55,003 simulated trips")
@@ -264,14 +225,14 @@ def test_a_long_class_name_is_cut_in_pictures_and_whole_in_its_title() -> None:
 
 def test_a_later_run_of_a_campaign_says_which_rows_it_asked_itself() -> None:
     facts = page_samples.sample()
-    one = {line.title: line.private for line in words.data_table(facts)}
-    two = {line.title: line.private for line in words.data_table(replace(facts, n_private=400_000))}
+    one = {line.title: line.private for line in run_words.data_table(facts)}
+    two = {line.title: line.private for line in run_words.data_table(replace(facts, n_private=400_000))}
     assert "of these, asked in this run" not in one
     assert (two["learned from"], two["of these, asked in this run"]) == ("400,000", "220,014")
 
 
 def test_without_evaluation_the_page_claims_no_accuracy(pages: dict[str, str]) -> None:
-    page = _Page(pages["unevaluated"])
+    page = Page(pages["unevaluated"])
     assert "a tree with 32 cells now predicts payment_type" in page.words
     assert "there is no score here" in page.words
     assert "How good is it?" not in page.words
@@ -279,7 +240,7 @@ def test_without_evaluation_the_page_claims_no_accuracy(pages: dict[str, str]) -
 
 
 def test_a_failed_validation_says_so_first_and_names_the_checks(pages: dict[str, str]) -> None:
-    page = _Page(pages["failed"])
+    page = Page(pages["failed"])
     assert "Stopped at validation: 2 checks failed, and nothing was learned from anyone." in page.words
     assert "no holder's privacy was spent" in page.words
     assert "✗ failed fare is between 0 and 10,000 (public) 3 of 24,102 rows" in page.words
@@ -368,8 +329,8 @@ def test_the_recomputed_epsilon_is_never_shown_below_what_it_is() -> None:
 
 def test_simulated_data_are_called_simulated_and_real_ones_are_not(pages: dict[str, str]) -> None:
     real = replace(page_samples.sample(), simulated_data=False, title="Chicago taxi trips", seeded=False)
-    assert "simulated" not in _Page(render.render(real)).words
-    words_said = _Page(pages["sample"]).words
+    assert "simulated" not in Page(render.render(real)).words
+    words_said = Page(pages["sample"]).words
     assert "private simulated trips" in words_said
     assert "public simulated trips" in words_said
 
@@ -406,7 +367,7 @@ def test_an_axis_has_round_ends_and_holds_its_values() -> None:
 def test_an_all_cached_run_says_so() -> None:
     facts = page_samples.sample()
     cached = replace(facts, steps=tuple(replace(step, state="cached") for step in facts.steps))
-    assert "Every step was taken from an earlier run." in words.made(cached)
+    assert "Every step was taken from an earlier run." in run_words.made(cached)
 
 
 def test_the_summary_is_markdown_with_the_same_finding_and_no_markup_from_data() -> None:

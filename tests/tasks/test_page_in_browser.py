@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import number_samples
 import page_samples
 import pytest
 
@@ -31,7 +32,15 @@ QUIET = (
     "--disable-component-update",
     "--disable-sync",
 )
-SAMPLES = page_samples.SAMPLES
+MADE = {
+    name: getattr(module, name)
+    for module, names in (
+        (page_samples, page_samples.SAMPLES),
+        (number_samples, number_samples.NUMBER_SAMPLES),
+    )
+    for name in names
+}
+SAMPLES = tuple(MADE)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +56,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     paths = {name: folder / f"{name}.html" for name in SAMPLES}
     for name, path in paths.items():
-        path.write_text(render(getattr(page_samples, name)()), encoding="utf-8")
+        path.write_text(render(MADE[name]()), encoding="utf-8")
     return paths
 
 
@@ -114,10 +123,11 @@ def _contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_both_themes_are_readable_and_differ(browser: Any, pages: dict[str, Path]) -> None:
+@pytest.mark.parametrize("name", ["sample", "number_sample"])
+def test_both_themes_are_readable_and_differ(browser: Any, pages: dict[str, Path], name: str) -> None:
     seen = {}
     for theme in ("light", "dark"):
-        page = _open(browser, pages["sample"], theme=theme)
+        page = _open(browser, pages[name], theme=theme)
         seen[theme] = page.evaluate(
             """(() => {
               const style = (query, what) => getComputedStyle(document.querySelector(query))[what];
@@ -161,3 +171,32 @@ def test_the_sample_prints_on_two_sheets_in_light_colours(browser: Any, pages: d
     page.close()
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 2
     assert paper == "rgb(255, 255, 255)"
+
+
+def test_the_sample_of_numbers_prints_on_three_sheets(browser: Any, pages: dict[str, Path]) -> None:
+    page = _open(browser, pages["number_sample"])
+    printed = page.pdf(format="A4", print_background=True, prefer_css_page_size=True)
+    page.close()
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 3
+
+
+def test_labels_left_of_a_plot_stand_where_its_lines_are(browser: Any, pages: dict[str, Path]) -> None:
+    """At every width the tick's text is level with a line of the plot, and not under the plot."""
+    page = _open(browser, pages["number_sample"])
+    for width in (360, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        found = page.evaluate(
+            """() => [...document.querySelectorAll('.framed')].map(frame => {
+              const [labels, plot] = frame.querySelectorAll('svg.upward, svg.plot');
+              const box = e => e.getBoundingClientRect();
+              const lines = [...plot.querySelectorAll('line.tick')].map(l => box(l)).filter(b => b.height < 1).map(b => b.top);
+              return [...labels.querySelectorAll('text')].map(text => {
+                const b = box(text), middle = (b.top + b.bottom) / 2;
+                return {off: Math.min(...lines.map(y => Math.abs(y - middle))), over: b.right - box(plot).left, left: b.left};
+              });
+            })"""
+        )
+        ticks = [tick for frame in found for tick in frame]
+        assert len(ticks) > 6
+        assert all(tick["off"] < 4 and tick["over"] <= 0 and tick["left"] >= 0 for tick in ticks), width
+    page.close()

@@ -6,7 +6,7 @@ import pytest
 from chain import Chain, rides, rides_config
 
 from storage.store import Store
-from tasks.page import privacy, words
+from tasks.page import privacy, run_words, words
 from tasks.report import failed_facts, read_facts
 from tasks.timeline import Timeline
 
@@ -52,7 +52,7 @@ def test_a_stopped_run_knows_its_time_and_its_rows(run):
     timeline.began -= 5.0
     facts = failed_facts(chain.store, chain.config, chain.ingested, chain.checked, timeline, "")
     assert facts.seconds >= 5.0
-    lines = {line.title: (line.public, line.private) for line in words.data_table(facts)}
+    lines = {line.title: (line.public, line.private) for line in run_words.data_table(facts)}
     assert lines["rows read"] == ("300", "kept by the holders")
     assert lines["kept"] == ("300", "600")
     assert "learned from" not in lines

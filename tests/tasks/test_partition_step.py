@@ -99,7 +99,7 @@ def test_every_step_of_the_curators_needs_nothing_of_the_holders(base, tmp_path)
     scaled = scale.fn(store, **calls.scale(terms, base.ingested))
     published = partition.fn(store, **calls.partition(terms, base.held, scaled))
     totals = aggregate.fn(store, **calls.aggregate(terms, published["protocol"], base.reports))
-    model = prune.fn(store, **calls.prune(terms, published["protocol"], totals, scaled))
+    model = prune.fn(store, **calls.prune(terms, published["protocol"], totals, scaled, published))
     assert not (work / "holders").exists()
     pairs = ((scaled, base.scaled), (published, base.published), (totals, base.totals), (model, base.model))
     for again, before in pairs:

@@ -1,0 +1,85 @@
+"""The tree as Graphviz text: what every node tests, in raw units, and what every cell says. Drawing it is Graphviz's."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ldptree.encoding import CategoricalFeature
+from ldptree.model import Model
+from ldptree.partition.raw import LEFT
+from ldptree.regression import RegressionModel
+
+if TYPE_CHECKING:
+    from ldptree.tree_model import TreeModel
+
+
+def to_dot(model: TreeModel, level: float = 0.9) -> str:
+    """A directed graph, one node a node of the tree; left edges are those whose test holds.
+
+    Args:
+        model: the model.
+        level: of the interval that a cell shows.
+
+    Raises:
+        ConfigError: `level` is not between 0 and 1.
+    """
+    tree, answers = model.partition, _answers(model, level)
+    lines = [
+        f"// The model {model.digest[:12]} of ldptree.",
+        "digraph tree {",
+        '  node [shape=box, fontname="sans-serif"]; edge [fontname="sans-serif"];',
+    ]
+    for node in range(tree.n_nodes):
+        if tree.feature[node] < 0:
+            lines.append(f"  {node} [label={_text(answers[node])}, style=rounded];")
+            continue
+        lines.append(f"  {node} [label={_text(_test(model, node))}];")
+        lines.append(f'  {node} -> {tree.left[node]} [label="yes"];')
+        lines.append(f'  {node} -> {tree.right[node]} [label="no"];')
+    return "\n".join([*lines, "}"])
+
+
+def _test(model: TreeModel, node: int) -> str:
+    """What a row must meet to go left."""
+    raw = model.raw_tree
+    feature = model.encoding.features[raw.column[node]]
+    threshold, level = float(raw.threshold[node]), int(raw.level[node])
+    if math.isnan(threshold):
+        return f"{feature.column} is missing"
+    if level >= 0 and isinstance(feature, CategoricalFeature):
+        test = f"{feature.column} is not {feature.levels[level]}"
+    else:
+        test = (
+            f"{feature.column} is known" if threshold == math.inf else f"{feature.column} <= {threshold:.6g}"
+        )
+    return f"{test}, or missing" if raw.missing[node] == LEFT else test
+
+
+def _answers(model: TreeModel, level: float) -> list[str]:
+    """What each node says, in one or two lines."""
+    if isinstance(model, RegressionModel):
+        low, high = model.value_interval(level)
+        return [
+            f"{model.target} = {value:.5g}\n{a:.5g} to {b:.5g}"
+            for value, a, b in zip(model.value, low, high, strict=True)
+        ]
+    assert isinstance(model, Model)
+    low, high = model.share_interval(level)
+    rows = np.arange(model.partition.n_nodes)
+    said = zip(
+        model.decision,
+        model.probability[rows, model.decision],
+        low[rows, model.decision],
+        high[rows, model.decision],
+        strict=True,
+    )
+    return [f"{model.target} = {model.classes[k]}\n{p:.3f} ({a:.3f} to {b:.3f})" for k, p, a, b in said]
+
+
+def _text(text: str) -> str:
+    """A quoted string of the DOT language."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,230 @@
+"""Public models fitted on public rows, or taken over from scikit-learn, with honest errors and a size that is kept.
+
+What lives here: the bases, out-of-fold errors, the size in a protocol. What does not: what a public model is (`public_model`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldptree import public_tree
+from ldptree.encoding import Encoding, Feature, NumericFeature
+from ldptree.ensemble import Ensemble, from_sklearn
+from ldptree.errors import ConfigError, DataError
+from ldptree.public_model import PublicModel, constant, indicators, n_bytes, n_outputs
+from ldptree.ranges import scale
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Rows = NDArray[np.float32]
+
+BASES = ("tree", "forest", "boosting")
+MAX_BYTES = 2**22
+"""The size of a public model in a protocol, where nothing else is said: 4 MiB."""
+N_TREES = 200
+FEWEST_TREES = 100
+MIN_SAMPLES_LEAF = 2
+FOLDS = 5
+_SEED = 0
+_PROBE = 16
+
+
+def fit_public(
+    base: str, X: Rows, y: NDArray[Any], *, n_classes: int = 0, max_bytes: int = MAX_BYTES
+) -> PublicModel:
+    """Fit one of `BASES` on encoded public rows [n, d] with numbers or class indices [n], n >= 1; the same rows, the same model.
+
+    "tree" is the smoothed tree, "forest" 200 trees of scikit-learn (with its out-of-bag errors), "boosting" its histogram
+    boosting. A forest that is too large gets fewer trees, down to 100, then larger leaves.
+
+    Raises:
+        ConfigError: the base is unknown, or still too large: its size is named.
+    """
+    if base not in BASES:
+        raise ConfigError(f'base = "{base}": known are {", ".join(BASES)}, or a fitted scikit-learn model')
+    wanted = indicators(y, n_classes)
+    if base == "tree":
+        return _within(_smoothed(X, wanted, n_classes), max_bytes)
+    if len(X) < 2:
+        return constant(wanted[0], n_classes)
+    if base == "boosting":
+        return _within(_of_fitted(_boosting(n_classes).fit(X, y), X, y, n_classes), max_bytes)
+    n_trees, min_rows = _forest_size(X, y, n_classes, max_bytes)
+    while True:
+        model = _forest(X, y, n_classes, n_trees, min_rows)
+        size = n_bytes(model.ensemble)
+        if size <= max_bytes or n_trees == FEWEST_TREES:
+            return _within(model, max_bytes)
+        n_trees = max(FEWEST_TREES, int(0.95 * n_trees * max_bytes / size))
+
+
+def _forest_size(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> tuple[int, int]:
+    """Trees and rows a leaf of a forest that will fit, judged by a few trees."""
+    min_rows = MIN_SAMPLES_LEAF
+    while True:
+        per_tree = n_bytes(_forest(X, y, n_classes, _PROBE, min_rows).ensemble) / _PROBE
+        n_trees = min(N_TREES, int(0.9 * max_bytes / per_tree))
+        if n_trees >= FEWEST_TREES or min_rows > len(X):
+            return max(n_trees, FEWEST_TREES), min_rows
+        min_rows = max(min_rows + 1, int(min_rows * FEWEST_TREES * per_tree / max_bytes))
+
+
+def take_public(
+    fitted: Any,
+    encoding: Encoding,
+    X: Rows,
+    y: NDArray[Any],
+    *,
+    n_classes: int = 0,
+    max_bytes: int = MAX_BYTES,
+) -> PublicModel:
+    """A fitted scikit-learn tree, forest or histogram boosting on raw numeric columns, whose rows its owner declares public.
+
+    Its errors are those of clones, fitted on folds of the public rows here, which may be the ones it was fitted on.
+
+    Args:
+        fitted: the model; its classes are 0 .. n_classes - 1 in the order of `classes_`.
+        encoding: of the raw columns it was fitted on; its ranges hold every threshold (`with_thresholds`).
+        X, y: public rows here, encoded; there may be none.
+
+    Raises:
+        DataError: as `ensemble.from_sklearn`, or it was fitted on other columns or for another kind of label.
+        ConfigError: it is too large: its size is named.
+    """
+    raw = from_sklearn(fitted)
+    if raw.feature.max() >= encoding.n_encoded or getattr(fitted, "n_features_in_", 0) != encoding.n_encoded:
+        raise DataError(
+            f"base: fitted on {getattr(fitted, 'n_features_in_', 0)} columns, the rows have {encoding.n_encoded}"
+        )
+    if hasattr(fitted, "classes_") != (n_classes > 0):
+        raise DataError(
+            f"base: {type(fitted).__name__} is for another kind of label; take a "
+            f"{'classifier' if n_classes else 'regressor'}"
+        )
+    threshold = raw.threshold.copy()
+    for j, feature in enumerate(encoding.features):
+        at = raw.feature == j
+        if isinstance(feature, NumericFeature) and at.any():
+            threshold[at] = scale(threshold[at], feature.minimum, feature.maximum)
+    ensemble = _one_share(replace(raw, threshold=threshold), n_classes)
+    errors = np.empty((0, n_outputs(n_classes)))
+    if len(X) > 1:
+        from sklearn.base import clone
+
+        errors = _out_of_fold(lambda: clone(fitted), X, y, n_classes)
+    return _within(PublicModel(ensemble=ensemble, errors=errors, n_classes=n_classes), max_bytes)
+
+
+def with_thresholds(encoding: Encoding, fitted: Any) -> Encoding:
+    """The encoding with its ranges widened to hold every threshold of a fitted model, so that clipping changes no answer."""
+    raw = from_sklearn(fitted)
+    features: list[Feature] = []
+    for j, feature in enumerate(encoding.features):
+        tested = raw.threshold[raw.feature == j]
+        if isinstance(feature, NumericFeature) and tested.size:
+            low, high = feature.minimum, feature.maximum
+            pad = 0.05 * (max(high, tested.max()) - min(low, tested.min())) or 1.0
+            low = low if low <= tested.min() else float(tested.min() - pad)
+            high = high if tested.max() < high else float(tested.max() + pad)
+            features.append(replace(feature, minimum=low, maximum=high))
+        else:
+            features.append(feature)
+    return Encoding(tuple(features))
+
+
+def _within(model: PublicModel, max_bytes: int) -> PublicModel:
+    size = n_bytes(model.ensemble)
+    if size > max_bytes:
+        raise ConfigError(
+            f"base: {size:,} bytes in a protocol ({model.ensemble.roots.size} trees, {model.ensemble.n_nodes:,} nodes), at "
+            f"most {max_bytes:,} are allowed; take fewer or smaller trees, or raise max_protocol_bytes"
+        )
+    return model
+
+
+def _one_share(ensemble: Ensemble, n_classes: int) -> Ensemble:
+    """Of two shares that add up to 1, only the second: half the size."""
+    if n_classes != 2 or ensemble.link != "identity" or ensemble.n_outputs != 2:
+        return ensemble
+    return replace(ensemble, value=ensemble.value[:, 1:], offset=ensemble.offset[1:])
+
+
+def _smoothed(X: Rows, wanted: Floats, n_classes: int) -> PublicModel:
+    trees = tuple(public_tree.fit(X, column) for column in wanted.T)
+    arrays = []
+    for output, tree in enumerate(trees):
+        value = np.zeros((tree.partition.n_nodes, len(trees)))
+        value[:, output] = tree.value
+        part = tree.partition
+        arrays.append((part.feature, part.threshold, part.left, part.right, value))
+    return PublicModel(
+        ensemble=Ensemble.of_trees(arrays, np.zeros(len(trees))),
+        errors=np.stack([tree.residuals for tree in trees], axis=1)
+        if len(X) > 1
+        else np.empty((0, len(trees))),
+        smoothed=trees,
+        n_classes=n_classes,
+    )
+
+
+def _boosting(n_classes: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    kind = HistGradientBoostingClassifier if n_classes else HistGradientBoostingRegressor
+    return kind(random_state=_SEED)
+
+
+def _forest(X: Rows, y: NDArray[Any], n_classes: int, n_trees: int, min_rows: int) -> PublicModel:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    kind = RandomForestClassifier if n_classes else RandomForestRegressor
+    forest = kind(n_trees, min_samples_leaf=min_rows, oob_score=True, random_state=_SEED)
+    with warnings.catch_warnings():
+        # rows that are in every bag have no out-of-bag answer, and are left out below
+        warnings.simplefilter("ignore")
+        forest.fit(X, y)
+    held_out = forest.oob_decision_function_ if n_classes else _seen_out_of_bag(forest, X)
+    held_out = np.asarray(held_out, dtype=np.float64).reshape(len(X), -1)
+    errors = indicators(y, n_classes) - (held_out[:, 1:] if n_classes == 2 else held_out)
+    return PublicModel(
+        ensemble=_one_share(from_sklearn(forest), n_classes),
+        errors=errors[np.isfinite(errors).all(axis=1)],
+        n_classes=n_classes,
+    )
+
+
+def _seen_out_of_bag(forest: Any, X: Rows) -> Floats:
+    """Out-of-bag means, NaN where scikit-learn puts 0 for a row that is in every bag."""
+    is_out = np.zeros(len(X), dtype=bool)
+    for drawn in forest.estimators_samples_:
+        is_out |= np.bincount(drawn, minlength=len(X)) == 0
+    return np.where(is_out, forest.oob_prediction_, np.nan)
+
+
+def _of_fitted(fitted: Any, X: Rows, y: NDArray[Any], n_classes: int) -> PublicModel:
+    errors = _out_of_fold(lambda: _boosting(n_classes), X, y, n_classes)
+    return PublicModel(ensemble=from_sklearn(fitted), errors=errors, n_classes=n_classes)
+
+
+def _out_of_fold(make: Callable[[], Any], X: Rows, y: NDArray[Any], n_classes: int) -> Floats:
+    """Errors [n, M] on public rows of models fitted on the other folds; encoded rows serve, as trees only compare."""
+    fold = np.random.default_rng(_SEED).permutation(len(y)) % min(FOLDS, len(y))
+    answered = np.zeros((len(y), max(n_classes, 1)))
+    for k in range(fold.max() + 1):
+        is_in = fold != k
+        seen = np.unique(y[is_in])
+        if n_classes and seen.size == 1:
+            answered[~is_in, seen[0]] = 1.0
+        elif n_classes:
+            answered[np.ix_(~is_in, seen)] = make().fit(X[is_in], y[is_in]).predict_proba(X[~is_in])
+        else:
+            answered[~is_in, 0] = make().fit(X[is_in], y[is_in]).predict(X[~is_in])
+    errors: Floats = indicators(y, n_classes) - (answered[:, 1:] if n_classes == 2 else answered)
+    return errors

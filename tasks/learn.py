@@ -1,0 +1,54 @@
+"""learn: what is shown and what was answered, in all rounds, into a model. The curator's; post-processing, so it costs no
+privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ldptree.shown_model import ShownModel
+from schemas.manifest import Manifest
+from storage.store import Draft
+from tasks.ask import answers_of, curator_of
+from tasks.checkpoint import step
+from tasks.scale import read_encoding
+from tasks.show import read_shown
+
+
+@step("learn", version="1", home="curator", retries=2)
+def learn(
+    draft: Draft,
+    *,
+    encoding: Manifest,
+    shown: Manifest,
+    transcripts: Sequence[Manifest],
+    questions: Sequence[str],
+    estimator: str,
+    settings: Mapping[str, Any],
+    epsilon: float,
+    label_range: tuple[float, float],
+    target: str,
+    seed: int,
+) -> Mapping[str, Any]:
+    """Write the model ("model"). `questions`: their digests, first round first; the rest as `ask`."""
+    store = draft.store
+    curator = curator_of(store, encoding, estimator, settings, epsilon, label_range, seed)
+    everybody = read_shown(store, shown)
+    read, _ = read_encoding(store, encoding)
+    protected = np.flatnonzero(everybody.protects.any(axis=0))
+    columns = [feature.column for feature in read.features for _ in feature.names]
+    model = ShownModel(
+        encoding=read,
+        target=target,
+        private=tuple(dict.fromkeys(columns[j] for j in protected)),
+        estimator=estimator,
+        inner=curator.fit(everybody, answers_of(store, transcripts)),
+        epsilon=epsilon,
+        n_private=everybody.n,
+        questions=tuple(questions),
+    )
+    (draft.folder("model") / "model.json").write_text(model.to_json())
+    return {"digest": model.digest}

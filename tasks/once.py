@@ -1,0 +1,91 @@
+"""Reports that are written once: what perturb and answer share, who both run with the holders.
+
+A second report of one person is a second release: what was written is read back ever after, and never drawn again. Only a seeded
+simulation, which protects nobody, draws a lost file anew (and gets the same bytes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ldptree.errors import ArtifactCorrupt
+from schemas.manifest import FileEntry, MadeBy, Manifest
+from storage.store import Draft, Store
+
+
+def written_once(
+    draft: Draft,
+    *,
+    question: Manifest,
+    asked: str,
+    round_number: int,
+    drawn: Any,
+    identity: str,
+    metadata: Mapping[str, str],
+    table: Callable[[], pa.Table],
+) -> Manifest:
+    """The manifest of a shard's reports, drawn by `table` unless they stand.
+
+    Args:
+        draft: of the step that writes them.
+        question: what is answered.
+        asked: its digest, as reports state it.
+        round_number: of the round.
+        drawn: how a simulation draws them, None for a release.
+        identity: of the shard, known before anything is drawn.
+        metadata: what the file says of itself; "holders" is how many reported.
+        table: draws the reports.
+
+    Raises:
+        ArtifactCorrupt: a release's reports were received, and are missing or damaged.
+    """
+    store = draft.store
+    # The name tells nobody anything, and is known before anything is drawn: of two runs at once one report stands.
+    # The seed is in it, so that a release never takes up what a simulation drew. Of a release the form is not: who has
+    # reported in one is not asked again in the other.
+    name = store.hasher("holders").of_value([asked, round_number, drawn, identity])[:40]
+    target = store.zone("curator") / "reports" / asked[:16] / f"round-{round_number}" / f"{name}.parquet"
+    # Looked for once more: another run may have finished this shard since this one found nothing.
+    drawn_before = store.record_path(draft.place).exists()  # readable or not
+    is_lost = drawn_before and store.find(draft.place) is None
+    if is_lost and drawn is not None:
+        target.unlink(missing_ok=True)
+    elif is_lost:
+        raise ArtifactCorrupt(
+            f"{target.relative_to(store.root)}: these reports were received, and are now missing or damaged. "
+            "Asking their holders again would spend their epsilon twice. Restore the file from a copy, "
+            "or begin anew in another work folder."
+        )
+    if not target.exists():
+        reports = table()
+        told = {**(reports.schema.metadata or {}), **metadata}
+        reports = reports.replace_schema_metadata(told)
+        store.write_once(
+            target, lambda aside: pq.write_table(reports, aside, compression="zstd", compression_level=1)
+        )
+    return manifest_of(store, target, question, round_number, draft.place.step)
+
+
+def manifest_of(
+    store: Store, path: Path, question: Manifest, round_number: int, step: str = "perturb"
+) -> Manifest:
+    """The manifest of received reports: what the curator knows of them, which is nothing of where they came from."""
+    digest = store.hasher("curator").of_file(path)
+    holders = int(pq.read_schema(path).metadata[b"holders"])
+    return Manifest(
+        zone="curator",
+        path=path.parent.relative_to(store.root).as_posix(),
+        digest=digest,
+        files=(FileEntry(name=path.name, digest=digest, rows=holders),),
+        made_by=MadeBy(
+            step=step,
+            version="1",
+            parameters={"round": round_number},
+            inputs={"protocol" if step == "perturb" else "question": question.digest},
+        ),
+    )

@@ -1,0 +1,202 @@
+"""From a regression model to the facts of its page: every cell, the tree and the curves, in the label's own unit.
+
+How they are drawn is in `regression`; the arithmetic of the curves is in `ldptree.effects`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.effects import Piece, dependence, strengths
+from ldptree.number_range import levels
+from ldptree.oracles import Influence
+from ldptree.regression import RegressionModel
+from ldptree.totals import Totals
+from tasks.page.basic_facts import DiscrepancyFacts, Evidence
+from tasks.page.number_facts import CurveFacts, NumberCell, NumberNode, PieceFacts
+from tasks.page.places import Names, class_name, path_words, shares_below
+
+Floats = NDArray[np.float64]
+
+CURVES = 2
+
+
+def cells_of(model: RegressionModel, totals: Totals, names: Names) -> tuple[NumberCell, ...]:
+    """Every cell of the model; `totals` are those that it was fitted on."""
+    leaves, shares = model.partition.leaves, private_shares(model)
+    reports = _reports_alone(model, totals)
+    evidence = _evidence(model)
+    asked = model.lam == "learned" and model.n_public > 0
+    label_variance = model.label_sd**2
+    made = []
+    for cell, node in enumerate(leaves.tolist()):
+        n_public = int(model.public_count[node])
+        noise = float(model.noise_sd[node])
+        # Noise wider than the range: the reports of the cell alone say nothing at all.
+        is_heard = noise < model.label_range[1] - model.label_range[0]
+        made.append(
+            NumberCell(
+                path=path_words(model, node, names),
+                share_private=float(shares[node]),
+                share_public=n_public / max(model.n_public, 1),
+                evidence=evidence[node],
+                private_weight=float(model.private_share[node]),
+                people=float(shares[node]) * model.n_private,
+                reports=float(reports[cell]) if is_heard else None,
+                reports_sd=noise if is_heard else None,
+                public=float(model.public_sum[node]) / n_public if n_public else None,
+                public_sd=float(np.sqrt(label_variance / n_public)) if n_public else None,
+                value=float(model.value[node]),
+                value_sd=_bounded(model, float(model.value_sd[node])),
+                difference=float(model.discrepancy[node]) if asked else None,
+                difference_sd=float(model.discrepancy_sd[node]) if asked else None,
+            )
+        )
+    return tuple(made)
+
+
+def tree_of(model: RegressionModel, names: Names) -> NumberNode:
+    """The root of the model's tree. What is said of an inner node is the average over its cells, with no error of its own."""
+    tree, shares = model.partition, private_shares(model)
+    n_cells = np.bincount(tree.paths()[1], minlength=tree.n_nodes)
+    average, evidence = _averages(model, shares), _evidence(model)
+    made: dict[int, NumberNode] = {}
+    for node in np.argsort(-tree.depth, kind="stable").tolist():
+        is_leaf = tree.feature[node] < 0
+        children = () if is_leaf else (int(tree.left[node]), int(tree.right[node]))
+        made[node] = NumberNode(
+            condition="" if node == 0 else ", ".join(path_words(model, node, names, only_last=True)),
+            cells=int(n_cells[node]),
+            share_private=float(shares[node]),
+            people=float(shares[node]) * model.n_private,
+            value=float(average[node]),
+            value_sd=_bounded(model, float(model.value_sd[node])) if is_leaf else None,
+            evidence=evidence[node] if is_leaf else None,
+            children=tuple(made[child] for child in children),
+        )
+    return made[0]
+
+
+def discrepancy_of(model: RegressionModel) -> DiscrepancyFacts | None:
+    """How far private people were found to differ from the public rows; None where that was not asked."""
+    if model.lam != "learned" or model.n_public == 0:
+        return None
+    return DiscrepancyFacts(
+        is_found=bool((model.discrepancy_sd > 0).any()),
+        varies=bool(np.ptp(model.discrepancy[model.partition.leaves]) > 1e-9 * model.label_sd),
+        mean=float(model.mean_discrepancy),
+        sd=float(model.mean_discrepancy_sd),
+    )
+
+
+def curves_of(model: RegressionModel, names: Names, most: int = CURVES) -> tuple[CurveFacts, ...]:
+    """The fitted function along the strongest columns: those that its answers vary most along, over private people.
+
+    Other columns are taken as the public rows have them, or without any as the private people of the reports.
+    """
+    leaves, shares = model.partition.leaves, private_shares(model)
+    found = strengths(model.raw_tree, model.value[leaves], shares[leaves])
+    weights = model.public_count[leaves] if model.n_public else shares[leaves]
+    arrays = {
+        "value": model.value[leaves],
+        "sd": np.array([_bounded(model, float(sd)) for sd in model.value_sd[leaves]]),
+    }
+    if model.n_public:
+        arrays["public"] = _public_means(model)[leaves]
+    curves = []
+    for column in list(found)[:most]:
+        pieces, along = dependence(model.raw_tree, column, weights, arrays)
+        curves.append(
+            CurveFacts(
+                column=column.replace("_", " "),
+                strength=min(found[column], 1.0),
+                pieces=tuple(
+                    PieceFacts(
+                        name=_name(column, piece, names),
+                        low=piece.low,
+                        high=piece.high,
+                        **{name: float(array[i]) for name, array in along.items()},
+                    )
+                    for i, piece in enumerate(pieces)
+                ),
+            )
+        )
+    return tuple(curves)
+
+
+def push_of(force: Influence, model: RegressionModel, n_levels: int) -> float:
+    """The most that one dishonest holder can move the sum of one cell's labels about their public mean, in the label's unit.
+
+    An upper bound: as many of the cell's totals as one report can shift at once, each as far as any, those furthest from
+    the mean.
+    """
+    reach = np.sort(np.abs(np.array(levels(*model.label_range, n_levels)) - centre_of(model)))
+    return float(force.one * reach[::-1][: min(force.totals_at_once, n_levels)].sum())
+
+
+def centre_of(model: RegressionModel) -> float:
+    """The mean of the public labels; the middle of the range where there are none."""
+    if model.n_public == 0:
+        return sum(model.label_range) / 2
+    return float(model.public_sum[0]) / float(model.public_count[0])
+
+
+def private_shares(model: RegressionModel) -> Floats:
+    """Estimated share of private people below each node, [nodes], 1 at the root."""
+    return shares_below(model.partition, model.private_count[model.partition.leaves])
+
+
+def _reports_alone(model: RegressionModel, totals: Totals) -> Floats:
+    """Mean label of each cell by its reports alone, [cells], with the holders that the model gave the cell."""
+    leaves, centre = model.partition.leaves, centre_of(model)
+    about = np.array(levels(*model.label_range, totals.n_classes)) - centre
+    noise, of_mean = np.sqrt(totals.cell_variance(about)), model.noise_sd[leaves]
+    held = np.maximum(totals.cell_counts, 1.0)  # without noise they are known
+    masses = np.divide(noise, of_mean, out=held, where=of_mean > 0)
+    return np.asarray(centre + (totals.counts @ about) / masses)
+
+
+def _public_means(model: RegressionModel) -> Floats:
+    """Mean public label of each node, [nodes]; where no public row is, that of the nearest node above."""
+    tree = model.partition
+    means: Floats = np.divide(
+        model.public_sum, model.public_count, out=np.full(tree.n_nodes, np.nan), where=model.public_count > 0
+    )
+    for node in range(1, tree.n_nodes):  # parents come first
+        if np.isnan(means[node]):
+            means[node] = means[tree.parent[node]]
+    return means
+
+
+def _averages(model: RegressionModel, shares: Floats) -> Floats:
+    """Value of every node: the average over its cells, weighted by their share of private people, [nodes]."""
+    tree = model.partition
+    cells, nodes = tree.paths()
+    # A cell that the noise left with no share still counts a little: its parent needs an average.
+    weights = np.maximum(shares[tree.leaves], 1e-9)
+    weighted = (weights * model.value[tree.leaves])[cells]
+    total = np.bincount(nodes, weights=weights[cells], minlength=tree.n_nodes)
+    return np.asarray(np.bincount(nodes, weights=weighted, minlength=tree.n_nodes) / total)
+
+
+def _evidence(model: RegressionModel) -> list[Evidence]:
+    said: list[Evidence] = []
+    for node, rest in enumerate(model.evidence):
+        is_own = model.decided_at[node] == node and rest != "none"
+        said.append(rest if is_own else "neighbours")  # type: ignore[arg-type]
+    return said
+
+
+def _bounded(model: RegressionModel, sd: float) -> float:
+    """A mean can be no further off than its range: where nothing is known, half of it."""
+    low, high = model.label_range
+    return min(sd, (high - low) / 2)
+
+
+def _name(column: str, piece: Piece, names: Names) -> str:
+    if piece.is_missing:
+        return "missing"
+    if piece.is_other:
+        return "any other"
+    return "" if piece.level is None else class_name(column, piece.level, names)

@@ -1,0 +1,94 @@
+"""The plan of a run in rounds: what stands, what is next, what it would spend or why it is refused; and it leaves no trace."""
+
+from __future__ import annotations
+
+import pytest
+from rounds_chain import RoundsChain, shells, shells_config
+
+from flows.plan import plan_of, show_plan
+from storage.store import Store
+
+TWO_ROUNDS = {
+    "model": {"estimator": "histoftree"},
+    "histoftree": {"bins": 2, "depth": 1},
+    "evaluate": False,
+    "dataset": {"test_fraction": 0.0},
+}
+BEFORE = ["ingest", "validate", "split", "scale", "show"]
+ROUND = ["ask", "answer", "publish"]
+
+
+@pytest.fixture
+def chain(tmp_path):
+    rows = shells(tmp_path / "shells.parquet", 300, 1)
+    return RoundsChain(Store(tmp_path / "work"), shells_config(rows, **TWO_ROUNDS))
+
+
+def states(chain, config=None):
+    return [(line["name"], line["state"]) for line in plan_of(config or chain.config, chain.store.root)]
+
+
+def told(chain, capsys, config=None):
+    show_plan(config or chain.config, chain.store.root, as_json=False)
+    return " ".join(capsys.readouterr().out.split())
+
+
+def prepared(chain):
+    assert chain.checked
+    assert chain.shown
+    return chain
+
+
+def test_before_the_first_run_all_of_it_is_foreseen_as_far_as_the_first_round(chain, capsys, tmp_path):
+    new = plan_of(chain.config, tmp_path / "new")
+    assert [line["name"] for line in new] == [*BEFORE, *ROUND, "learn", "report_shown"]
+    assert new[0]["state"] == "compute"
+    assert {(line["state"]) for line in new[1:]} == {"depends"}
+    assert not (tmp_path / "new").exists()
+    assert "each holder would spend at most epsilon 2, over all rounds together" in told(chain, capsys)
+
+
+def test_a_run_between_two_rounds_goes_on_where_it_was_and_spends_no_more(chain, capsys):
+    prepared(chain)
+    question = chain.ask()
+    charged = chain.charged(question.key)
+    charged.charge()
+    chain.publish(question, chain.answer(question, 1), 1)
+    found = states(chain)
+    assert found[5:9] == [("ask", "cached"), ("answer", "cached"), ("publish", "cached"), ("ask", "compute")]
+    assert ("learn", "depends") in found
+    assert "was charged epsilon 2 before the first round" in told(chain, capsys)
+
+
+def test_a_finished_run_is_all_cached_and_spends_nothing(chain, capsys):
+    assert prepared(chain).converse().page
+    found = states(chain)
+    assert {state for _, state in found} == {"cached"}
+    assert [name for name, _ in found] == [*BEFORE, *ROUND, *ROUND, "ask", "learn", "report_shown"]
+    assert "no holder would be asked: nothing is spent" in told(chain, capsys)
+
+
+def test_a_plan_writes_nothing(chain):
+    prepared(chain).converse()
+    before = sorted(chain.store.root.rglob("*"))
+    plan_of(chain.config, chain.store.root)
+    assert sorted(chain.store.root.rglob("*")) == before
+
+
+def test_what_the_ledger_would_refuse_is_told_before_anybody_is_asked(chain, capsys):
+    prepared(chain).converse()
+    (path,) = chain.config.dataset.path
+    dearer = shells_config(path, **TWO_ROUNDS, privacy={"epsilon": 3.0, "lifetime_epsilon": 4.0})
+    found = dict(states(chain, dearer)[5:])
+    assert (found["ask"], found["answer"], found["publish"]) == ("compute", "refused", "depends")
+    assert "lifetime cap is 4" in told(chain, capsys, dearer)
+    assert "nothing would be spent" in told(chain, capsys, dearer)
+
+
+def test_a_setting_changed_says_so(chain):
+    prepared(chain).converse()
+    (path,) = chain.config.dataset.path
+    other = shells_config(path, **TWO_ROUNDS | {"histoftree": {"bins": 3, "depth": 1}})
+    lines = {line["name"]: line for line in plan_of(other, chain.store.root)}
+    assert lines["show"]["state"] == "cached"
+    assert lines["ask"]["why"] == "round 1: changed: settings.bins"

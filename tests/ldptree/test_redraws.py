@@ -1,0 +1,116 @@
+"""Holders that a simulation knows: their true sums, and reports drawn again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ldptree.encoding import Encoding, NumericFeature
+from ldptree.errors import DataError
+from ldptree.fit_numbers import PublicLabels, fit_regression, fit_without_noise
+from ldptree.mechanisms import CHOICES, number_mechanism_for
+from ldptree.number_range import levels
+from ldptree.oracles import Words
+from ldptree.partition.tree import Partition
+from ldptree.protocol import Protocol
+from ldptree.simulate.redraws import KnownHolders
+
+TREE = Partition.of([0, -1, -1], [0.5, 0.0, 0.0], [1, -1, -1], [2, -1, -1])
+LOW, HIGH = -1.0, 9.0
+
+
+def protocol_of(choice="oue", epsilon=2.0, n_levels=4):
+    mechanism = number_mechanism_for(choice, epsilon, 2, n_levels)
+    return Protocol(
+        encoding=Encoding((NumericFeature("x", 0.0, 1.0),)),
+        partition=TREE,
+        target="y",
+        classes=levels(LOW, HIGH, mechanism.n_classes),
+        positive=None,
+        mechanism=mechanism,
+        epsilon=epsilon,
+        simulation=mechanism.is_simulation_device,
+        numeric=True,
+    )
+
+
+def words(*key):
+    return Words.seeded(np.random.SeedSequence(key))
+
+
+def people(n, seed=3):
+    """A third on the right, labels beyond the range now and then, one in fifty without a place or a label."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.random(n) ** 2, rng.normal(5, 4, n)
+    x[::50], y[1::50] = np.nan, np.nan
+    return x[:, None], y
+
+
+def known(protocol, x, y):
+    halves = np.array_split(np.arange(len(y)), 2)
+    return KnownHolders.of(
+        protocol, [(protocol.values(x[at], y[at], words=words(1)), y[at]) for at in halves]
+    )
+
+
+def test_true_sums_are_of_labels_moved_into_the_range():
+    x, y = people(1000)
+    count, total = known(protocol_of(), x, y).sums()
+    there = ~np.isnan(x[:, 0]) & ~np.isnan(y)
+    right = x[there, 0] > 0.5
+    moved = np.clip(y[there], LOW, HIGH)
+    assert count.tolist() == [np.sum(~right), np.sum(right)]
+    assert total == pytest.approx([moved[~right].sum(), moved[right].sum()], rel=1e-6)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_reports_drawn_again_are_right_on_average(choice):
+    """The mean of 300 draws lies within 5 of its standard errors: missed with a chance below 1e-5 over all mechanisms."""
+    protocol, (x, y) = protocol_of(choice), people(2000)
+    holders = known(protocol, x, y)
+    count, total = holders.sums()
+    drawn = [holders.drawn_again(words(2, k)) for k in range(300)]
+    assert {t.n_private for t in drawn} == {2000}
+    ends = np.array(protocol.classes)
+    sums = np.array([[*t.cell_counts, *(t.counts @ ends)] for t in drawn])
+    error = (sums.mean(axis=0) - [*count, *total]) / (sums.std(axis=0) / np.sqrt(len(drawn)))
+    assert np.abs(error).max() < 5
+
+
+def test_another_number_is_another_draw_and_the_same_one_the_same():
+    holders = known(protocol_of(), *people(500))
+    one, again, other = (holders.drawn_again(words(4, k)).counts for k in (1, 1, 2))
+    assert (one == again).all()
+    assert (one != other).any()
+
+
+def public_labels():
+    return PublicLabels(
+        count=np.array([30.0, 20.0]), total=np.array([90.0, 120.0]), mean=4.2, sd=3.0, residual_variance=8.0
+    )
+
+
+def test_without_noise_the_model_is_what_huge_budgets_learn():
+    x, y = people(4000)
+    there = ~np.isnan(x[:, 0]) & ~np.isnan(y)
+    x, y = x[there], y[there]
+    exact = fit_without_noise(protocol_of(), *known(protocol_of(), x, y).sums(), public_labels())
+    rich = known(protocol_of("grr", epsilon=40.0, n_levels=1001), x, y)
+    learned = fit_regression(rich.protocol, rich.drawn_again(words(5)), public_labels())
+    np.testing.assert_allclose(exact.value, learned.value, atol=0.005)
+    assert exact.n_private == len(y)
+
+
+def test_with_public_rows_alone_private_people_are_of_no_matter():
+    args = {"lam": np.inf, "prune": "none"}
+    one = fit_without_noise(protocol_of(), [10, 90], [0, 90], public_labels(), **args)
+    other = fit_without_noise(protocol_of(), [70, 30], [500, -9], public_labels(), **args)
+    np.testing.assert_array_equal(one.value[TREE.leaves], [3.0, 6.0])
+    np.testing.assert_array_equal(one.value, other.value)
+
+
+def test_sums_of_another_tree_are_refused():
+    with pytest.raises(DataError, match="of 2 cells"):
+        fit_without_noise(protocol_of(), np.ones(3), np.ones(3), public_labels())
+    with pytest.raises(DataError, match="nobody reported"):
+        fit_without_noise(protocol_of(), np.zeros(2), np.zeros(2), public_labels())

@@ -1,0 +1,98 @@
+"""What a configuration of a run in rounds may say, and what it is told where it says something else."""
+
+from __future__ import annotations
+
+import pytest
+from rounds_chain import shells_config, shells_plain
+
+from ldptree.errors import ConfigError
+from schemas.config import load, parse
+
+LPCT = {"estimator": "lpct", "label_range": None}
+TREE = {"estimator": "histoftree"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"model": LPCT, "dataset": {"unit": ""}},
+            'features: is for model.estimator = "histoftree" or "public_features"; leave it out with "lpct"',
+        ),
+        (
+            {"model": LPCT, "features": None, "histoftree": {"bins": 2}},
+            'histoftree: is for model.estimator = "histoftree"; leave it out with "lpct"',
+        ),
+        (
+            {"histoftree": {"bins": 2}},
+            'histoftree: is for model.estimator = "histoftree"; leave it out with "public_features"',
+        ),
+        (
+            {"campaign": {"name": "spring"}},
+            "campaign.name: a campaign asks each holder once, and public_features asks in rounds",
+        ),
+        ({"privacy": {"mechanism": "oue"}}, "privacy.mechanism: public_features has mechanisms of its own; leave it out"),
+        (
+            {"model": TREE, "privacy": {"mechanism": "grr"}},
+            "leave it out, or set histoftree.mechanism and histoftree.label",
+        ),
+        ({"privacy": {"outside": "drop"}}, "privacy.outside: with public_features, values out of range are moved"),
+        (
+            {"model": TREE, "histoftree": {"label": "laplace"}, "simulation": None},
+            "histoftree.label: laplace is a simulation device",
+        ),
+        ({"model": {"depth": 3}}, 'model.depth: is for estimators of one tree; leave it out with "public_features"'),
+        ({"model": TREE | {"lam": "auto"}}, 'model.lam: is for estimators of one tree; leave it out with "histoftree"'),
+        ({"model": TREE | {"rho": 0.4}}, 'model.rho: is for estimator = "lpdt"'),
+        (
+            {"features": {"protects": {"weight": "hides"}}},
+            'features.protects: "weight" is protected by everybody already (private); say it once',
+        ),
+        (
+            {"features": {"protects": {"size": "weight"}}},
+            'features.protects: "weight" says what is protected, so it is no feature itself',
+        ),
+        ({"features": {"privat": ["weight"]}}, "features.privat: unknown key; did you mean private?"),
+        ({"model": TREE, "histoftree": {"bins": 0}}, "histoftree.bins: "),
+        ({"model": TREE, "histoftree": {"bins": True}}, "true and false are not numbers"),
+        ({"model": TREE, "histoftree": {"rho": 1.0}}, "the share of epsilon that the cell gets lies between 0 and 1"),
+        ({"model": TREE, "histoftree": {"mask_release": "some"}}, "histoftree.mask_release: "),
+        ({"model": {"label_range": [30, 0]}}, "model.label_range: the low end must be below the high end"),
+        ({"dataset": {"positive": "old"}}, 'dataset.positive: is for a label of classes, and model.estimator'),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_with_rounds_is_refused_with_a_remedy(changes, said):
+    plain = shells_plain("a.parquet", **changes)
+    with pytest.raises(ConfigError) as refused:
+        parse(plain)
+    assert said in " ".join(str(refused.value).split())
+
+
+def test_the_tables_of_rounds_are_no_part_of_what_other_runs_are_known_by():
+    plain = shells_plain("a.parquet", model={"estimator": "lpdt"}, features=None)
+    dumped = parse(plain).model_dump(mode="json")
+    assert "features" not in dumped
+    assert "histoftree" not in dumped
+    assert "histoftree" not in shells_config("a.parquet").model_dump(mode="json")
+
+
+def test_settings_are_those_of_the_estimator():
+    config = shells_config(
+        "a.parquet", model=TREE, histoftree={"bins": 3, "depth": "auto", "mask_release": "cells"}
+    )
+    assert config.mask_release == "cells"
+    assert (config.round_settings["bins"], config.round_settings["depth"]) == (3, None)
+    ours = shells_config("a.parquet")
+    assert (ours.mask_release, ours.round_settings) == ("all", {})
+
+
+def test_a_mask_column_is_no_feature():
+    config = shells_config("a.parquet", features={"private": [], "protects": {"weight": "hides"}})
+    assert config.features.masks == {"hides"}
+
+
+@pytest.mark.parametrize("estimator", ["public_features", "histoftree"])
+def test_the_packaged_configuration_is_valid(estimator):
+    config = load("configs/abalone.toml", [f"model.estimator={estimator}"])
+    assert config.features.private
+    assert config.model.in_rounds

@@ -1,0 +1,362 @@
+"""A run in rounds, step by step: what is shown, asked, answered, published and learned, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rounds_chain import RoundsChain, shells, shells_config
+
+from flows.provenance import collect_garbage, explain_artifact
+from ldptree.errors import ArtifactCorrupt, BudgetError, ConfigError, DataError, ProtocolMismatch
+from ldptree.rounds import Answers
+from storage.store import Store
+from tasks.ask import check_budget, read_question
+from tasks.publish import as_table, from_table
+from tasks.report import read_facts
+from tasks.show import read_rows, read_shown
+
+TWO_ROUNDS = {"model": {"estimator": "histoftree"}, "histoftree": {"bins": 2, "depth": 1}}
+OWN_CHOICE = {"dataset": {"drop": []}, "features": {"private": [], "protects": {"weight": "hides"}}}
+NO_SCORES = {"evaluate": False, "dataset": {"test_fraction": 0.0}}
+
+
+def release(*paths, **changes):
+    """A configuration whose holders' noise is the operating system's."""
+    return shells_config(*paths, **{"simulation": {"noise_seed": None}, **TWO_ROUNDS, **NO_SCORES, **changes})
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    return shells(tmp_path_factory.mktemp("rows") / "shells.parquet", 500, 1)
+
+
+@pytest.fixture(scope="module")
+def done(rows, tmp_path_factory):
+    """A release over, only to be read."""
+    chain = RoundsChain(Store(tmp_path_factory.mktemp("done")), release(rows)).converse()
+    assert chain.model
+    return chain
+
+
+@pytest.fixture
+def copied(done, tmp_path):
+    """The same release in a folder of its own, to be damaged; the holders' keys are as they were."""
+    root = shutil.copytree(done.store.root, tmp_path / "work")
+    return RoundsChain(Store(root), done.config)
+
+
+def models_of(chain):
+    return chain.store.file(chain.model["model"], "model.json").read_bytes()
+
+
+def reports_in(chain):
+    return sorted((chain.store.zone("curator") / "reports").rglob("*.parquet"))
+
+
+def test_of_a_protected_value_nothing_is_shown(tmp_path):
+    n, rng = 300, np.random.default_rng(2)
+    is_private = np.arange(n) % 5 != 0
+    weight = np.where(is_private, 0.123456789, rng.random(n))
+    rings = np.where(is_private, 9.87654321, rng.uniform(0, 30, n))
+    rows = shells(tmp_path / "a.parquet", n, 1, weight=weight, rings=rings)
+    for name, changes in {
+        "aligned": {},
+        "own": OWN_CHOICE | {"dataset": {"drop": []}},
+        "none": {"model": {"estimator": "histoftree"}, "histoftree": {"mask_release": "none"}},
+    }.items():
+        chain = RoundsChain(Store(tmp_path / name), shells_config(rows, **changes))
+        shown = read_shown(chain.store, chain.shown["shown"])
+        hidden = int(shown.protects[:, 1].sum())  # after size
+        assert (0 < hidden < shown.n) if name == "own" else (hidden == shown.n)
+        assert shown.protects.all() == (name == "none")
+        assert not shown.values[shown.protects].any()
+        (path,) = (path for path in chain.store.files(chain.shown["shown"]) if path.suffix == ".parquet")
+        written = np.stack([column.to_numpy() for column in pq.read_table(path).columns], axis=1).astype(
+            float
+        )
+        low, high = weight[~is_private].min(), weight[~is_private].max()
+        of_weight = np.isclose(written, (0.123456789 - low) / (high - low)).sum()
+        assert of_weight == shown.n - hidden
+        assert not np.isclose(written, 9.87654321).any()
+        assert not np.isclose(written, 9.87654321 / 30).any()
+
+
+def test_who_is_asked_and_what_is_shown_do_not_depend_on_private_values(tmp_path):
+    n = 400
+    rng = np.random.default_rng(5)
+    paths = [
+        shells(tmp_path / f"{i}" / "a.parquet", n, 1, weight=rng.random(n), rings=rng.uniform(0, 30, n))
+        for i in range(2)
+    ]
+    facts, asked = [], []
+    for path in paths:
+        # Public rows give the range of weight: it is the same by configuration.
+        config = shells_config(
+            path, dataset={"ranges": {"weight": [0, 1]}, "test_fraction": 0.0}, evaluate=False
+        )
+        chain = RoundsChain(Store(path.parent / "work"), config)
+        shown = read_shown(chain.store, chain.shown["shown"])
+        question = read_question(chain.store, chain.ask()["question"])
+        facts.append(shown.values.tobytes() + shown.protects.tobytes())
+        asked.append(question.asked(shown).tolist())
+    assert facts[0] == facts[1]
+    assert asked[0] == asked[1]
+
+
+def test_a_release_has_its_rounds_and_its_spend(done):
+    assert [record.facts["n_asked"] for record in done.asked] == [done.held.facts["n_private"]] * 2
+    assert sum(record.facts["epsilon"] for record in done.asked) <= 2.0
+    assert (done.spent.largest, done.spent.questions) == (2.0, 1)
+    for number, transcript in enumerate(done.transcripts, start=1):
+        told = json.loads(done.store.file(transcript, "round.json").read_bytes())
+        assert told == number
+    assert set(pq.read_table(done.store.file(done.transcripts[0], "answers.parquet")).column_names) == {
+        "holder",
+        "report",
+    }
+
+
+def test_the_same_run_again_finds_every_step_and_costs_nothing(copied, done):
+    before = {path: path.stat().st_mtime_ns for path in reports_in(copied)}
+    again = copied.converse()
+    assert {path: path.stat().st_mtime_ns for path in reports_in(again)} == before
+    assert again.spent == done.spent
+    assert models_of(again) == models_of(done)
+
+
+def test_other_settings_are_charged_anew_though_their_first_question_is_the_same(copied, done):
+    other = replace(copied, config=release(*done.config.dataset.path, histoftree={"bins": 3, "depth": 1}))
+    other.converse()
+    assert other.asked[0].facts["digest"] == done.asked[0].facts["digest"]
+    assert other.asked[1].facts["digest"] != done.asked[1].facts["digest"]
+    assert (other.spent.largest, other.spent.questions) == (4.0, 2)
+
+
+def test_a_lifetime_cap_refuses_before_anybody_answers(copied, done):
+    before = reports_in(copied)
+    capped = release(
+        *done.config.dataset.path,
+        histoftree={"bins": 3, "depth": 1},
+        privacy={"epsilon": 2.0, "lifetime_epsilon": 3.0},
+    )
+    with pytest.raises(BudgetError, match="lifetime cap is 3"):
+        replace(copied, config=capped).converse()
+    assert reports_in(copied) == before
+
+
+def test_another_question_in_a_round_that_was_paid_for_is_refused(copied):
+    key = copied.ask().key
+    charged = copied.charged(key)
+    charged.check_question(1, copied.ask()["question"].digest)
+    with pytest.raises(BudgetError, match=r"round 2.*another question"):
+        charged.check_question(2, "f" * 64)
+
+
+def test_a_question_that_would_overspend_is_not_asked(done):
+    shown = read_shown(done.store, done.shown["shown"])
+    question = read_question(done.store, done.asked[0]["question"])
+    answered = [Answers(question, question.asked(shown), np.zeros(shown.n))]
+    check_budget(question, shown, [], 1.0)
+    check_budget(question, shown, answered, 2.0)
+    with pytest.raises(BudgetError, match=r"spend 2 in all, of epsilon = 1\.5"):
+        check_budget(question, shown, answered, 1.5)
+
+
+def reworked(chain, change):
+    """The first round's reports with its table changed, as a record that publish takes."""
+    manifest = chain.answered[0][0]["reports"]
+    (path,) = chain.store.files(manifest)
+    holders, reports = from_table(pq.read_table(path))
+    table = as_table(*change(holders.copy(), reports.copy()))
+    pq.write_table(table, path)
+    entry = manifest.files[0].model_copy(update={"digest": chain.store.hasher("curator").of_file(path)})
+    forged = manifest.model_copy(update={"files": (entry,), "digest": entry.digest})
+    return chain.answered[0][0].model_copy(update={"parts": {"reports": forged}})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda holders, reports: (holders[1:], reports[1:]), "not one from each holder who was asked"),
+        (lambda holders, reports: (holders + 1, reports), "not one from each holder who was asked"),
+        (
+            lambda holders, reports: (
+                np.append(holders, holders[-1]),
+                np.append(reports, reports[-1:], axis=0),
+            ),
+            "not one from each",
+        ),
+        (lambda holders, reports: (holders, np.full_like(reports, 251)), "does not allow"),
+    ],
+)
+def test_answers_nobody_asked_for_or_that_no_question_allows_are_refused(copied, change, said):
+    copied.converse()
+    with pytest.raises(ProtocolMismatch, match=said):
+        copied.publish(copied.asked[0], [reworked(copied, change)], 1)
+
+
+def test_lost_answers_of_a_release_are_not_drawn_again(copied):
+    path = reports_in(copied)[0]
+    whole = path.read_bytes()
+    path.unlink()
+    with pytest.raises(ArtifactCorrupt, match="now missing"):
+        copied.converse()
+    assert not path.exists()
+    path.write_bytes(whole[:-1] + b"!")
+    with pytest.raises(ArtifactCorrupt, match="missing or damaged"):
+        replace(copied, asked=[], answered=[], transcripts=[]).converse()
+    # Neither are they where nothing but the ledger remembers them.
+    path.unlink()
+    shutil.rmtree(copied.store.zone("holders") / "answer")
+    with pytest.raises(ArtifactCorrupt, match="now missing"):
+        replace(copied, asked=[], answered=[], transcripts=[]).converse()
+
+
+def test_lost_answers_of_a_later_round_stop_the_run_before_its_first(copied):
+    late = next(path for path in reports_in(copied) if path.parent.name == "round-2")
+    late.unlink()
+    shutil.rmtree(copied.store.zone("holders") / "answer")
+    with pytest.raises(ArtifactCorrupt, match="round-2"):
+        copied.converse()
+    assert copied.asked == []
+
+
+def test_garbage_leaves_what_a_release_was_answered_and_shown(copied, done):
+    reports = reports_in(copied)
+    collect_garbage(copied.store.root, keep=0, dry_run=False)
+    assert reports_in(copied) == reports
+    for path in (done.shown["shown"].path, *(q["question"].path for q in done.asked)):
+        assert (copied.store.root / path).is_dir(), path
+    assert models_of(copied.converse()) == models_of(done)
+
+
+def test_the_curator_does_all_their_steps_again_without_the_holders(copied, done):
+    for name in ("raw", "ingested", "held", "shown", "scaled"):
+        copied.__dict__[name] = getattr(done, name)
+    shutil.move(copied.store.zone("holders"), copied.store.root / "elsewhere")
+    for step in ("ask", "publish", "learn"):
+        shutil.rmtree(copied.store.zone("curator") / step)
+    for number, (asked, answered, transcript) in enumerate(
+        zip(done.asked, done.answered, done.transcripts, strict=True), start=1
+    ):
+        question = copied.ask()
+        assert question["question"].digest == asked["question"].digest
+        found = copied.publish(question, answered, number)["transcript"]
+        assert found.digest == transcript.digest
+        copied.asked.append(question)
+        copied.transcripts.append(found)
+    assert not copied.ask().facts["is_left"]
+    assert models_of(copied) == models_of(done)
+    assert not copied.store.zone("holders").exists()
+
+
+def test_a_seeded_run_is_the_same_in_every_work_folder(tmp_path):
+    files = [shells(tmp_path / f"{i}.parquet", 200, i) for i in range(4)]
+    config = shells_config(*files, **TWO_ROUNDS, **NO_SCORES)
+    chains = [RoundsChain(Store(tmp_path / name), config).converse() for name in ("a", "b", "c")]
+    assert len(chains[0].held["train"].files) == 4
+    assert len({models_of(chain) for chain in chains}) == 1
+    assert len({chain.transcripts[-1].digest for chain in chains}) == 1
+    other = RoundsChain(
+        Store(tmp_path / "a"), shells_config(*files, **TWO_ROUNDS, **NO_SCORES, simulation={"noise_seed": 12})
+    )
+    assert models_of(other.converse()) != models_of(chains[0])
+
+
+def test_two_releases_never_get_the_same_noise(rows, tmp_path):
+    found = [RoundsChain(Store(tmp_path / name), release(rows)).converse() for name in ("a", "b")]
+    assert len({chain.transcripts[0].digest for chain in found}) == 2
+
+
+def test_a_mask_of_each_holders_own_is_obeyed_and_is_no_feature(rows, tmp_path):
+    config = shells_config(rows, **TWO_ROUNDS, **NO_SCORES | {"dataset": {"drop": [], "test_fraction": 0.0}},
+                           features=OWN_CHOICE["features"])  # fmt: skip
+    chain = RoundsChain(Store(tmp_path), config).converse()
+    shown = read_shown(chain.store, chain.shown["shown"])
+    assert 0.5 < shown.protects[:, 1].mean() < 0.9
+    assert not np.delete(shown.protects, 1, axis=1).any()
+    learned = json.loads(models_of(chain))
+    assert learned["private"] == ["weight"]
+    assert "hides" not in json.dumps(learned["encoding"])
+
+
+def test_a_mask_that_is_not_released_is_nowhere_but_with_the_holders(rows, tmp_path):
+    config = shells_config(
+        rows,
+        model={"estimator": "histoftree"},
+        histoftree={"mask_release": "none", "bins": 2, "binned": 1, "depth": 1},
+        features=OWN_CHOICE["features"],
+        dataset={"drop": [], "test_fraction": 0.0},
+        evaluate=False,
+    )
+    chain = RoundsChain(Store(tmp_path), config).converse()
+    shown = read_shown(chain.store, chain.shown["shown"])
+    assert shown.protects.all()
+    assert len(chain.asked) == 2
+    (shard,) = chain.store.files(chain.held["train"])
+    assert "hides" in pq.read_schema(shard).names
+    facts = read_facts(chain.store, chain.page["page"])
+    assert {feature.protects for feature in facts.features} == {None}
+    assert facts.mask_release == "none"
+
+
+def test_where_a_holders_own_value_is_missing_they_take_part_all_the_same(tmp_path):
+    n = 300
+    weight = np.where(np.arange(n) % 2 == 0, 0.3, np.nan)
+    weight[0] = 0.9  # a public row of each end
+    rows = shells(tmp_path / "a.parquet", n, 1, weight=pa.array(weight, from_pandas=True))
+    chain = RoundsChain(Store(tmp_path / "w"), shells_config(rows, **TWO_ROUNDS, **NO_SCORES))
+    shown = read_shown(chain.store, chain.shown["shown"])
+    assert shown.n == chain.held.facts["n_private"] == n - n // 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault", "said"),
+    [
+        ({"features": {"private": ["wieght"]}}, ConfigError, 'features.private: "wieght" is not a feature; features are size'),
+        ({"features": {"private": [], "protects": {"wieght": "kind"}}}, ConfigError, "features.protects: \"wieght\" is not"),
+        (
+            {"features": {"private": [], "protects": {"weight": "hides"}}},
+            ConfigError,
+            '"hides", which says who protects "weight", is not a column of the data, or dropped',
+        ),
+        (
+            {"features": {"private": [], "protects": {"weight": "size"}}},
+            DataError,
+            'column "size": the mask of features.protects must be true or false',
+        ),
+    ],
+)  # fmt: skip
+def test_a_mask_that_does_not_fit_the_data_is_refused_before_anybody_is_asked(
+    rows, tmp_path, changes, fault, said
+):
+    chain = RoundsChain(Store(tmp_path), shells_config(rows, **changes))
+    with pytest.raises(fault, match=said):
+        assert chain.shown
+    assert not chain.store.zone("curator").joinpath("reports").exists()
+
+
+def test_an_answer_is_explained_by_its_question(done):
+    told = explain_artifact(done.store.root, str(reports_in(done)[0]))
+    assert "made by answer" in told
+    assert "made by ask" in told
+    assert "made by show" in told
+
+
+def test_labels_are_moved_into_the_range_and_missing_ones_to_its_middle(done):
+    from flows import round_calls
+    from tasks.scale import read_encoding
+    from tasks.show import Label
+
+    (path,) = done.store.files(done.held["train"])
+    encoding, _ = read_encoding(done.store, done.scaled["encoding"])
+    label = replace(Label(**round_calls.label(done.terms, done.scaled)), low=10.0, high=12.0)
+    rows = read_rows(path, encoding, done.config.features, label)
+    assert rows.labels.min() == 10.0
+    assert rows.labels.max() == 12.0
