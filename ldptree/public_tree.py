@@ -1,7 +1,7 @@
 """The smoothed public tree: a CART on public rows, every cell drawn towards its ancestors as far as held-out rows say.
 
 What lives here: the public model that knows how unsure it is, cell by cell, which `correction` needs to weigh reports against
-it. What does not: private rows, and other public models (`public_model`).
+it. What does not: private rows, and other public models (`public_fit`).
 
 A leaf's mean over n rows has variance s^2 / n; a node's value is its parent's plus N(0, s^2 g dec^(k-1)) at depth k. The tree
 is not pruned (at least 2 rows a leaf): g and dec by 5-fold cross-validation do what pruning is for, and do it better (9 % lower
@@ -62,23 +62,24 @@ class SmoothedTree:
         """float64 [n] of encoded rows [n, d]."""
         return self.value[self.partition.leaves[self.partition.apply(X)]]
 
-    def variance_of_means(self, cells: NDArray[np.integer], n_cells: int) -> Floats:
-        """Posterior variance of the mean over each of n_cells groups of this tree's leaves, weighted by public rows.
+    def variance_of_means(
+        self, leaves: NDArray[np.integer], cells: NDArray[np.integer], n_cells: int
+    ) -> Floats:
+        """Posterior variance of the mean over the public rows of each of n_cells groups, float64 [n_cells]; NaN without rows.
 
         Args:
-            cells: int [leaves], the group of each leaf.
+            leaves: int [n], the leaf of this tree that each public row is in, as `partition.apply` gives it.
+            cells: int [n], the group of each.
+            n_cells: how many groups there are.
         """
         levels = Levels.of(self.partition.parent)
-        leaves = self.partition.leaves
         spread = np.where(self.count > 0, self.noise / np.maximum(self.count, 1.0), np.inf)
         innovation = self.noise * _innovation(self.step, self.decay, levels.max_depth)
-        found = np.empty(n_cells)
-        for cell in range(n_cells):
-            weights = np.zeros(levels.n_nodes)
-            inside = leaves[cells == cell]
-            weights[inside] = self.count[inside]
-            total = weights.sum()
-            found[cell] = variance_of_sum(levels, spread, innovation, weights / total) if total else np.nan
+        found = np.full(n_cells, np.nan)
+        nodes = self.partition.leaves[leaves]
+        for cell in np.unique(cells):
+            weights = np.bincount(nodes[cells == cell], minlength=levels.n_nodes).astype(np.float64)
+            found[cell] = variance_of_sum(levels, spread, innovation, weights / weights.sum())
         return found
 
 

@@ -26,6 +26,8 @@ from ldptree.errors import ConfigError
 from ldptree.tree_gaussian import Levels, log_likelihood, posterior, variance_of_sum
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from ldptree.partition.tree import Partition
@@ -418,13 +420,16 @@ def learned(evidence: Evidence) -> Weighted:
     )
 
 
-def choose_discrepancy(levels: Levels, observed: Floats, variance: Floats) -> DiscrepancyPrior:
+def choose_discrepancy(
+    levels: Levels, observed: Floats, variance: Floats, roots: Sequence[float] = ROOT_GRID
+) -> DiscrepancyPrior:
     """The process of the grid with the largest penalised likelihood of `observed`; of equals, the simplest.
 
     Args:
         levels: the tree.
         observed: [nodes] differences private - public theta, ignored where `variance` is infinite.
         variance: [nodes] their noise variances.
+        roots: what the root's variance may be, 0 first.
     """
 
     def score(prior: DiscrepancyPrior) -> float:
@@ -432,7 +437,7 @@ def choose_discrepancy(levels: Levels, observed: Floats, variance: Floats) -> Di
         return fit - NATS_PER_COMPONENT * prior.n_components
 
     steps = [(0.0, 1.0), *itertools.product(STEP_GRID[1:], DECAY_GRID)]
-    grid = (DiscrepancyPrior(root=r, step=s, decay=d) for r, (s, d) in itertools.product(ROOT_GRID, steps))
+    grid = (DiscrepancyPrior(root=r, step=s, decay=d) for r, (s, d) in itertools.product(roots, steps))
     return max(grid, key=score)
 
 

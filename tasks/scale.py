@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
+from ldptree.parameters import checked_label_range
 from ldptree.protocol import Protocol
 from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest
@@ -153,8 +154,6 @@ def label_range_of(
 
     Raises DataError where those are all equal, ConfigError where the given range does not cover them.
     """
-    from ldptree.parameters import checked_label_range  # with scikit-learn, which takes a second
-
     try:
         return checked_label_range(given, labels)
     except ConfigError as fault:

@@ -1,5 +1,6 @@
 """scikit-learn estimators: thin classes over the parts that the pipeline uses too."""
 
+from ldptree.estimators.correction import CorrectionClassifier, CorrectionRegressor
 from ldptree.estimators.histoftree import HistOfTreeRegressor
 from ldptree.estimators.lpct import LPCTClassifier
 from ldptree.estimators.lpdt import LPDTRegressor
@@ -7,6 +8,8 @@ from ldptree.estimators.public_features import PublicFeatureClassifier, PublicFe
 from ldptree.estimators.ranges import PublicRangeScaler
 
 __all__ = [
+    "CorrectionClassifier",
+    "CorrectionRegressor",
     "HistOfTreeRegressor",
     "LPCTClassifier",
     "LPDTRegressor",

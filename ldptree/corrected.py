@@ -1,0 +1,256 @@
+"""The released model: a public model and what is added to it, cell by cell; predictions, intervals, canonical JSON with a digest.
+
+What lives here: the value. What does not: how the parts come about (`public_model`, `correction`), files, and scoring.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ldptree.correction import Corrections
+from ldptree.encoding import Encoding, Level
+from ldptree.ensemble import Ensemble
+from ldptree.errors import DataError
+from ldptree.partition.raw import RawTree
+from ldptree.partition.tree import Partition
+from ldptree.public_model import answers, n_outputs
+from ldptree.shares import half_width
+from ldptree.weighting import DiscrepancyPrior
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+KIND = "ldptree corrected model"
+VERSION = 1
+_ARRAYS = ("share", "correction", "sd", "observed", "noise_sd", "discrepancy")
+_PLAIN: dict[str, tuple[type, ...]] = {
+    "target": (str,),
+    "epsilon": (int, float),
+    "mechanism": (str,),
+    "n_private": (int,),
+    "n_public": (int,),
+}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CorrectedModel:
+    """A public model mended by private reports; M outputs as in `PublicModel`.
+
+    Attributes:
+        encoding: how a raw row is read.
+        base: the public model, on encoded rows.
+        partition: the collection tree, on encoded rows.
+        corrections: what is added in its cells.
+        classes: the C labels, class 1 the positive one where there are two; none for a number.
+        default: float64 [M], the answer to a row that cannot be encoded.
+        target: the label's column.
+        epsilon: what each holder spent, as claimed.
+        mechanism: how reports were made, such as "joint oue".
+        n_private: holders who reported.
+        n_public: public rows.
+        protocol_digests: of the questions that were answered, one an output.
+
+    Raises:
+        DataError: the parts do not fit each other.
+    """
+
+    encoding: Encoding
+    base: Ensemble
+    partition: Partition
+    corrections: Corrections
+    classes: tuple[Level, ...]
+    default: Floats
+    target: str
+    epsilon: float
+    mechanism: str
+    n_private: int
+    n_public: int
+    protocol_digests: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        d, found = self.encoding.n_encoded, self.corrections
+        if max(self.base.feature.max(), self.partition.feature.max()) >= d:
+            raise DataError(f"corrected model: a tree tests a column that the encoding's {d} do not have")
+        if len(self.classes) == 1 or len(set(self.classes)) != len(self.classes):
+            raise DataError("corrected model: classes are at least 2, each once, or none for a number")
+        m = n_outputs(len(self.classes))
+        shapes = dict.fromkeys(_ARRAYS, (self.partition.n_leaves, m)) | {"share": (self.partition.n_leaves,)}
+        for name, shape in shapes.items():
+            array: Floats = getattr(found, name)
+            if array.shape != shape or np.isnan(array).any():
+                raise DataError(f"corrected model: {name} has shape {array.shape} or a NaN, expected {shape}")
+            if name != "noise_sd" and not np.isfinite(array).all():
+                raise DataError(f"corrected model: {name} is not finite")
+        if self.default.shape != (m,) or not np.isfinite(self.default).all():
+            raise DataError(f"corrected model: default has shape {self.default.shape}, expected ({m},)")
+        if len(found.priors) != m or len(self.protocol_digests) != m:
+            raise DataError(f"corrected model: expected {m} priors and protocol digests, one an output")
+        if self.base.n_outputs not in ({1, 2} if len(self.classes) == 2 else {m}):
+            raise DataError(f"corrected model: the public model has {self.base.n_outputs} outputs, not {m}")
+
+    @cached_property
+    def raw_tree(self) -> RawTree:
+        """The collection tree in raw units."""
+        return RawTree.of(self.partition, self.encoding)
+
+    def cells(self, raw: Floats) -> NDArray[np.int32]:
+        """int32 [n] the cell of each raw row [n, columns]; -1 where a value is missing that no rule fills."""
+        found: NDArray[np.int32] = self.raw_tree.apply(raw, self.encoding.columns)
+        return np.where(self.encoding.encodable(raw), found, np.int32(-1))
+
+    def public_answers(self, raw: Floats) -> Floats:
+        """float64 [n, M] what the public model alone says of raw rows."""
+        return self._with(raw, np.zeros_like(self.corrections.correction))
+
+    def answers(self, raw: Floats) -> Floats:
+        """float64 [n, M] the public model's answers, corrected; shares may lie a little outside [0, 1]."""
+        return self._with(raw, self.corrections.correction)
+
+    def _with(self, raw: Floats, added: Floats) -> Floats:
+        cells = self.cells(raw)
+        is_whole = cells >= 0
+        found = np.tile(self.default, (len(cells), 1))
+        encoded = self.encoding.encode(np.asarray(raw, dtype=np.float64)[is_whole])
+        found[is_whole] = answers(self.base, encoded, len(self.classes)) + added[cells[is_whole]]
+        return found
+
+    def predict(self, raw: Floats) -> Floats:
+        """float64 [n] the number expected of each raw row. Raises DataError where the label is a class."""
+        if self.classes:
+            raise DataError("corrected model: the label is a class; ask for predict_proba")
+        return self.answers(raw)[:, 0]
+
+    def predict_proba(self, raw: Floats) -> Floats:
+        """float64 [n, C] expected class shares. Raises DataError where the label is a number."""
+        if not self.classes:
+            raise DataError("corrected model: the label is a number; ask for predict")
+        return shares_of(self.answers(raw))
+
+    def interval(self, raw: Floats, level: float) -> tuple[Floats, Floats]:
+        """Ends of what is believed of the outputs, given the public model's shape in a cell, each float64 [n, M].
+
+        They speak of the mean of people like the row's, and of how sure the correction is; of shares, not beyond [0, 1].
+
+        Raises:
+            ConfigError: `level` is not between 0 and 1.
+        """
+        cells, middle = self.cells(raw), self.answers(raw)
+        spread = np.where((cells >= 0)[:, None], self.corrections.sd[cells], self.corrections.sd.max(axis=0))
+        low, high = middle - half_width(level) * spread, middle + half_width(level) * spread
+        return (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)) if self.classes else (low, high)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON without the digest itself."""
+        return hashlib.sha256(_canonical(self._plain()).encode()).hexdigest()
+
+    def to_json(self) -> str:
+        """The canonical text: sorted keys, no spaces, its own digest in it; an infinite number is the text "inf"."""
+        return _canonical(self._plain() | {"digest": self.digest})
+
+    def _plain(self) -> dict[str, Any]:
+        found = self.corrections
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "encoding": self.encoding.to_json(),
+            "base": self.base.to_json(),
+            "partition": self.partition.to_json(),
+            "classes": list(self.classes),
+            "default": self.default.tolist(),
+            "protocol_digests": list(self.protocol_digests),
+            "priors": [[float(p.root), float(p.step), float(p.decay)] for p in found.priors],
+            **{name: _words(getattr(found, name).tolist()) for name in _ARRAYS},
+            **{name: getattr(self, name) for name in _PLAIN},
+        }
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The model that `to_json` wrote, every part checked anew.
+
+        Raises:
+            DataError: not such a model, of an unknown version, a field absent, unknown or of a wrong type, parts that do not fit,
+                or a digest that is not that of the content.
+        """
+        try:
+            data = json.loads(text, parse_constant=_no_constant)
+        except (ValueError, RecursionError):
+            raise DataError("corrected model: not JSON; is it a model file, and whole?") from None
+        if not isinstance(data, dict) or data.get("kind") != KIND or data.get("version") != VERSION:
+            raise DataError(f"corrected model: not an {KIND} of version {VERSION}")
+        expected = {"kind", "version", "digest", "encoding", "base", "partition", "classes", "default"}
+        expected |= {"protocol_digests", "priors", *_ARRAYS, *_PLAIN}
+        for name in sorted(expected ^ set(data)):
+            raise DataError(
+                f'corrected model: field "{name}" is {"absent" if name in expected else "unknown"}'
+            )
+        stated = data.pop("digest")
+        if stated != hashlib.sha256(_canonical(data).encode()).hexdigest():
+            raise DataError("corrected model: its digest is not that of its content; export it again")
+        return cls(**_arguments(data))
+
+
+def shares_of(found: Floats) -> Floats:
+    """float64 [n, C] shares in [0, 1] that add up to 1, from outputs [n, M] that may lie outside."""
+    kept = np.clip(found, 0.0, 1.0)
+    if found.shape[1] == 1:
+        return np.hstack([1.0 - kept, kept])
+    total = kept.sum(axis=1, keepdims=True)
+    shares: Floats = np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0 / found.shape[1])
+    return shares
+
+
+def _arguments(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The constructor's arguments from plain values whose names are known to be complete. Raises DataError."""
+    for name, kinds in {**_PLAIN, "classes": (list,), "protocol_digests": (list,), "priors": (list,)}.items():
+        if type(data[name]) not in kinds:
+            raise DataError(
+                f'corrected model: field "{name}" has the wrong type ({type(data[name]).__name__})'
+            )
+    if any(type(v) not in (str, int, float, bool) for v in data["classes"]) or any(
+        type(v) is not str for v in data["protocol_digests"]
+    ):
+        raise DataError("corrected model: classes are texts, numbers or booleans, digests are texts")
+    try:
+        arrays = {name: np.array(data[name], dtype=np.float64) for name in (*_ARRAYS, "default")}
+        priors = tuple(
+            DiscrepancyPrior(root=float(r), step=float(s), decay=float(d)) for r, s, d in data["priors"]
+        )
+    except (TypeError, ValueError, OverflowError):
+        raise DataError("corrected model: a field is not an array of numbers") from None
+    default = arrays.pop("default")
+    return {
+        "encoding": Encoding.from_json(data["encoding"]),
+        "base": Ensemble.from_json(data["base"]),
+        "partition": Partition.from_json(data["partition"]),
+        "corrections": Corrections(**arrays, priors=priors),
+        "classes": tuple(data["classes"]),
+        "default": default,
+        "protocol_digests": tuple(data["protocol_digests"]),
+        **{name: data[name] for name in _PLAIN},
+    }
+
+
+def _words(values: Any) -> Any:
+    """The lists with "inf" in the place of infinities, which JSON has not."""
+    if isinstance(values, list):
+        return [_words(v) for v in values]
+    return "inf" if math.isinf(values) else values
+
+
+def _canonical(plain: Mapping[str, Any]) -> str:
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")

@@ -1,0 +1,215 @@
+"""Where, by how much and how surely a public model is wrong on people whose data nobody sees: the reports, read.
+
+What lives here: a holder's residual, the mean residual of each cell with its variance, and the corrections. What does not: what
+is asked (`correction_plan`), and the model that is released (`corrected`). All but the residual is post-processing of private
+totals and costs no privacy.
+
+In cell j the reports say d_j = mu_j + N(0, E_j) of the mean residual mu_j = D_j + N(0, V_j): V_j is the public model's own
+variance, D the discrepancy between public and private people, a Gaussian process on the tree that stays exactly 0 unless the
+totals speak against it (`weighting.choose_discrepancy`). The correction is D_j + V_j / (V_j + E_j) (d_j - D_j).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldptree.errors import DataError
+from ldptree.public_model import answers, indicators
+from ldptree.tree_gaussian import Levels, posterior
+from ldptree.weighting import ALIKE, DiscrepancyPrior, cell_masses, choose_discrepancy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ldptree.correction_plan import Plan
+    from ldptree.encoding import Encoding
+    from ldptree.ensemble import Ensemble
+    from ldptree.totals import Totals
+
+    Floats = NDArray[np.float64]
+
+ROOTS = (0.0, 0.0005, 0.002, 0.01, 0.05)
+"""What the variance of the discrepancy at the root may be, in squares of the label's scale."""
+SURELY = 0.05
+"""The chance that noise alone looks as strong, below which the reports say something."""
+
+
+def residuals(
+    ensemble: Ensemble, encoding: Encoding, raw: Floats, labels: NDArray[Any], n_classes: int
+) -> Floats:
+    """The holders' side: label less the published model's answer, float64 [n, M]; still private.
+
+    NaN (which is reported as "outside") where a row cannot be encoded, or a label is missing or not declared.
+
+    Args:
+        ensemble, encoding: the published model, and how it reads a row.
+        raw: raw matrix [n, columns].
+        labels: numbers [n], or class indices with -1 for a class that is not declared.
+        n_classes: C, 0 for numbers.
+    """
+    wanted = indicators(labels, n_classes)
+    is_whole = encoding.encodable(raw)
+    found = np.full(wanted.shape, np.nan)
+    found[is_whole] = wanted[is_whole] - answers(ensemble, encoding.encode(raw[is_whole]), n_classes)
+    return found
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Observed:
+    """What the reports say of one output, cell by cell, before anything is believed. All float64 [L].
+
+    Attributes:
+        mean: d, the mean residual.
+        variance: E, of the mean: the mechanism's noise, rounding and sampling.
+        mass: w, people.
+    """
+
+    mean: Floats
+    variance: Floats
+    mass: Floats
+
+    @classmethod
+    def of(cls, plan: Plan, totals: Totals) -> Observed:
+        """From the totals of the reports to a plan's question.
+
+        Raises:
+            DataError: totals of another shape, or nobody reported.
+        """
+        if totals.counts.shape != (plan.partition.n_leaves, len(plan.levels)) or totals.n_private < 1:
+            raise DataError(
+                f"correction: totals of shape {totals.counts.shape} from {totals.n_private} holders; the plan has "
+                f"{plan.partition.n_leaves} cells x {len(plan.levels)} levels, and somebody must report"
+            )
+        weights = np.array(plan.levels)
+        if plan.partition.n_leaves == 1:
+            mass = np.array([totals.n_inside])
+        else:
+            mass = cell_masses(totals.cell_counts, totals.count_variance, plan.public_count, totals.n_inside)
+        slope = plan.range.slope
+        noise = totals.cell_variance(weights) + mass * plan.mean_square
+        mean = (totals.counts @ weights / mass - plan.range.offset) / slope
+        return cls(mean=mean, variance=noise / (slope * mass) ** 2, mass=mass)
+
+    @classmethod
+    def exactly(cls, plan: Plan, cells: NDArray[np.integer], found: Floats) -> Observed:
+        """From the true cells [n] and residuals [n] of holders: a simulation device, to show what the noise costs.
+
+        It gives no privacy at all and must never leave a simulation.
+        """
+        n_cells = plan.partition.n_leaves
+        people = np.bincount(cells, minlength=n_cells).astype(np.float64)
+        mass = np.maximum(people, 1.0)
+        mean = np.bincount(cells, weights=found, minlength=n_cells) / mass
+        variance = np.where(people > 0, max(float(found.var()), 1e-300) / mass, np.inf)
+        return cls(mean=mean, variance=variance, mass=mass)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Corrections:
+    """What is added to the M outputs of the public model in each of L cells, in the label's unit.
+
+    Attributes:
+        share: float64 [L], share of private people.
+        correction: float64 [L, M].
+        sd: float64 [L, M], how unsure it is; 0 where nothing was found worth having and the model does not know its own.
+        observed: float64 [L, M], the reports' own mean residual.
+        noise_sd: float64 [L, M], its standard deviation: noise, rounding and sampling.
+        discrepancy: float64 [L, M], the part that says that private people differ from public ones; 0 where it was not found.
+        priors: the chosen discrepancy process of each output.
+    """
+
+    share: Floats
+    correction: Floats
+    sd: Floats
+    observed: Floats
+    noise_sd: Floats
+    discrepancy: Floats
+    priors: tuple[DiscrepancyPrior, ...]
+
+    @property
+    def evidence(self) -> Floats:
+        """float64 [L, M]: by how many standard deviations of their noise the reports differ from the public model."""
+        return np.divide(
+            self.observed,
+            self.noise_sd,
+            out=np.zeros_like(self.observed),
+            where=np.isfinite(self.noise_sd) & (self.noise_sd > 0),
+        )
+
+    @property
+    def mean(self) -> Floats:
+        """float64 [M]: the correction averaged over all private people."""
+        found: Floats = self.share @ self.correction
+        return found
+
+    @cached_property
+    def chance(self) -> float:
+        """How likely noise alone would make the reports differ so much from the public model (chi-square)."""
+        from scipy.stats import chi2
+
+        return float(chi2.sf(np.sum(self.evidence**2), self.evidence.size))
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the correction is within noise of nothing: no discrepancy found, and reports as noise alone makes them."""
+        return all(prior == ALIKE for prior in self.priors) and self.chance > SURELY
+
+    @property
+    def says(self) -> str:
+        """One line: whether something was found, and how large it is."""
+        largest = np.unravel_index(np.abs(self.correction).argmax(), self.correction.shape)
+        most, sd = float(self.correction[largest]), float(self.sd[largest])
+        cells = f"{len(self.share):,} {'cell' if len(self.share) == 1 else 'cells'}"
+        if self.is_nothing:
+            return (
+                f"Within noise of nothing: in {cells} the reports differ from the public model no more than noise makes them "
+                f"(chance {self.chance:.2f}); largest correction {most:+.3g}."
+            )
+        by = f"{float(self.mean[0]):+.3g} on average, " if self.correction.shape[1] == 1 else ""
+        return (
+            f"The public model is wrong on private people: corrected by {by}{most:+.3g} +- {sd:.2g} at most, in {cells} "
+            f"(chance that noise alone does this {self.chance:.2g})."
+        )
+
+
+def correct(plan: Plan, observed: Sequence[Observed]) -> Corrections:
+    """The corrections that these reports carry, one `Observed` an output.
+
+    The sd is that of the residual's mean given everything: V E / (V + E) of what is left once D is known, and D's own
+    posterior variance on the part (1 - V / (V + E)) that rests on it.
+    """
+    n_outputs = plan.own_variance.shape[1]
+    if len(observed) != n_outputs:
+        raise DataError(f"correction: reports on {len(observed)} outputs, the public model has {n_outputs}")
+    columns = [_one(plan, plan.own_variance[:, k], seen) for k, seen in enumerate(observed)]
+    mass = np.sum([seen.mass for seen in observed], axis=0)
+    return Corrections(
+        share=mass / mass.sum(),
+        correction=np.stack([c[0] for c in columns], axis=1),
+        sd=np.stack([c[1] for c in columns], axis=1),
+        observed=np.stack([seen.mean for seen in observed], axis=1),
+        noise_sd=np.stack([np.sqrt(seen.variance) for seen in observed], axis=1),
+        discrepancy=np.stack([c[2] for c in columns], axis=1),
+        priors=tuple(c[3] for c in columns),
+    )
+
+
+def _one(plan: Plan, own: Floats, seen: Observed) -> tuple[Floats, Floats, Floats, DiscrepancyPrior]:
+    """Correction, sd, discrepancy and prior of one output."""
+    tree, unit = Levels.of(plan.partition.parent), plan.scale
+    at = plan.partition.leaves
+    values, variance = np.full(tree.n_nodes, np.nan), np.full(tree.n_nodes, np.inf)
+    values[at], variance[at] = seen.mean / unit, (seen.variance + own) / unit**2
+    prior = choose_discrepancy(tree, values, variance, ROOTS)
+    believed = posterior(tree, values, variance, prior.innovation(tree.max_depth))
+    discrepancy = believed.mean[at] * unit
+    weight = np.where(np.isinf(seen.variance), 0.0, own / np.where(own > 0, own + seen.variance, 1.0))
+    found = discrepancy + weight * (seen.mean - discrepancy)
+    left = np.where(weight > 0, weight * np.minimum(seen.variance, 1e300), own)
+    spread = np.sqrt(left + (1.0 - weight) ** 2 * believed.variance[at] * unit**2)
+    return found, spread, discrepancy, prior

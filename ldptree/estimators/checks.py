@@ -1,1 +1,0 @@
-from ldptree.parameters import *  # noqa

@@ -1,0 +1,326 @@
+"""Correction as scikit-learn estimators: the best model that public rows give, mended by one randomised report of everybody else.
+
+What lives here: the parameters, their checks, and the order of the parts. What does not: any arithmetic (`public_model`,
+`correction_plan`, `correction`). `fit` plays the holders on this machine (`holders`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ldptree.corrected import CorrectedModel
+from ldptree.correction import Corrections
+from ldptree.correction_plan import CHOICES, Plan
+from ldptree.errors import ConfigError, DataError
+from ldptree.estimators.mending import Question, mended, published
+from ldptree.parameters import (
+    check_depth,
+    check_one_kind,
+    checked_budget,
+    checked_mask,
+    classes_of,
+    is_number,
+    one_of,
+)
+from ldptree.partition import PARTITIONS
+from ldptree.public_fit import BASES, MAX_BYTES
+from ldptree.public_model import PublicModel
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ldptree.ledger import Ledger
+    from ldptree.protocol import Protocol
+    from ldptree.totals import Totals
+
+    Floats = NDArray[np.float64]
+
+MOST_LEVELS = 1024
+
+
+class _Correction(BaseEstimator):  # type: ignore[misc]
+    """What classifier and regressor share."""
+
+    epsilon: Any
+    base: Any
+    partition: Any
+    depth: Any
+    mechanism: Any
+    label_levels: Any
+    feature_range: Any
+    max_protocol_bytes: Any
+    random_state: Any
+
+    base_: PublicModel
+    corrections_: Corrections
+    plan_: Plan
+    model_: CorrectedModel
+    protocols_: tuple[Protocol, ...]
+    totals_: tuple[Totals, ...]
+    ledger_: Ledger
+    says_: str
+
+    def _mend(
+        self,
+        rows: Floats,
+        labels: NDArray[Any],
+        is_public: NDArray[np.bool_],
+        classes: tuple[Any, ...],
+        residual_range: float | None,
+    ) -> None:
+        """Fit everything; labels are numbers, or class indices with -1 for one that is not declared."""
+        if is_public.all():
+            raise DataError("public: every row is public, so nobody is left to report; mark fewer rows")
+        seeds = (
+            None
+            if self.random_state is None
+            else check_random_state(self.random_state).randint(2**31, size=4)
+        )
+        question = Question(
+            epsilon=float(self.epsilon),
+            base=self._fitted_base if self._fitted_base is not None else str(self.base),
+            partition=str(self.partition),
+            depth=self.depth,
+            mechanism=str(self.mechanism),
+            n_levels=self.label_levels,
+            residual_range=residual_range,
+            feature_range=self.feature_range,
+            max_bytes=int(self.max_protocol_bytes),
+            coins=int.from_bytes(os.urandom(7), "little") if seeds is None else int(seeds[3]),
+        )
+        names = getattr(self, "feature_names_in_", None)
+        public = published(question, (rows[is_public], labels[is_public]), classes, names)
+        found = mended(question, public, (rows[~is_public], labels[~is_public]), seeds)
+        self.base_, self.plan_, self.corrections_ = found.base, found.plan, found.model.corrections
+        self.protocols_, self.totals_, self.ledger_ = found.protocols, found.totals, found.ledger
+        self.model_: CorrectedModel = found.model
+        self.says_ = self.corrections_.says
+
+    @property
+    def _fitted_base(self) -> Any:
+        """The fitted scikit-learn model that was given, None for one of `BASES`; a `FrozenEstimator` around it is taken off."""
+        if self.base is None or isinstance(self.base, str):
+            return None
+        return self.base.estimator if type(self.base).__name__ == "FrozenEstimator" else self.base
+
+    def _rows(self, X: ArrayLike) -> Floats:
+        check_is_fitted(self)
+        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        return rows
+
+    def _check_parameters(self) -> None:
+        """Everything that can be wrong before a row is looked at."""
+        checked_budget(self.epsilon)
+        if self._fitted_base is None:
+            one_of("base", self.base, BASES, "or a fitted scikit-learn tree, forest or histogram boosting")
+        one_of("partition", self.partition, PARTITIONS)
+        one_of("mechanism", self.mechanism, CHOICES)
+        check_depth(self.depth)
+        is_auto = isinstance(self.label_levels, str) and self.label_levels == "auto"
+        if not is_auto and not (
+            is_number(self.label_levels, whole=True) and 2 <= self.label_levels <= MOST_LEVELS
+        ):
+            raise ConfigError(
+                f'label_levels must be "auto" or a whole number from 2 to {MOST_LEVELS}, got {self.label_levels!r}'
+            )
+        if not (is_number(self.max_protocol_bytes, whole=True) and self.max_protocol_bytes > 0):
+            raise ConfigError(
+                f"max_protocol_bytes must be a whole number above 0, got {self.max_protocol_bytes!r}"
+            )
+
+
+class CorrectionClassifier(ClassifierMixin, _Correction):  # type: ignore[misc]
+    """A public classifier, mended where private people differ from it.
+
+    A model is fitted on public rows and published. Every private row computes its own residual, 0/1 of a class less the model's
+    share of it, and sends (cell, residual rounded at random) as one epsilon-LDP value. The model is corrected in each cell of a
+    small tree, by how much the reports say and as far as they are sure. With more than two classes, public coins draw for each
+    private row the one class whose residual it reports.
+
+    Args:
+        epsilon: the budget of each private row, above 0 and at most 64.
+        base: "forest", "tree" (smoothed, which knows how unsure it is), "boosting", or a fitted scikit-learn tree, forest or
+            histogram boosting whose training rows its owner declares public (inside searches in a `FrozenEstimator`, as
+            they clone it otherwise). Without public rows a constant.
+        partition: of the collection tree: "cart", "max-edge" or "random-edge"; without public rows one of the edges.
+        depth: of the collection tree: "auto", or the deepest a cell may lie, at most 62.
+        mechanism: an oracle's name, or "auto": grr or oue, whichever leaves less noise.
+        label_levels: levels of a residual: "auto", or a whole number from 2.
+        feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
+        max_protocol_bytes: the largest public model that is published; a forest is made smaller to fit, all else is refused.
+        random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
+            repeated, and protects nobody.
+
+    Attributes:
+        classes_: the labels of the public rows, or those of a fitted base; without either, of all rows.
+        base_: the public model (`PublicModel`).
+        corrections_: cell by cell: share of people, correction, sd, evidence (`Corrections`).
+        says_: one line: what was found, or that it is within noise of nothing.
+        plan_, protocols_, totals_: what was asked, and what came back; one protocol for each class where they are over 2.
+        model_: what is released.
+        ledger_: what every private row spent, on what. Its rows are private rows in the order drawn.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        *,
+        base: Any = "forest",
+        partition: str = "cart",
+        depth: str | int = "auto",
+        mechanism: str = "auto",
+        label_levels: str | int = "auto",
+        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
+        max_protocol_bytes: int = MAX_BYTES,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.base = base
+        self.partition = partition
+        self.depth = depth
+        self.mechanism = mechanism
+        self.label_levels = label_levels
+        self.feature_range = feature_range
+        self.max_protocol_bytes = max_protocol_bytes
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Reports are noisy: scores are poor on few rows, and never the same twice without a seed."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
+        """Fit the public model, ask every private row once, and mend the model.
+
+        Args:
+            X: numbers [n, d], a numpy array or a pandas or polars frame.
+            y: labels [n].
+            public: bool [n], which rows are public; None: all are private.
+
+        Raises:
+            ConfigError: a parameter is wrong (a ValueError).
+            DataError: the rows are (a ValueError).
+        """
+        self._check_parameters()
+        check_one_kind(y)
+        rows: Floats
+        labels: NDArray[Any]
+        rows, labels = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(labels)
+        is_public = checked_mask(public, len(labels))
+        has_public = bool(is_public.any())
+        declared = getattr(self._fitted_base, "classes_", None)
+        if declared is None:
+            declared = classes_of(labels[is_public] if has_public else labels, are_public=has_public)
+        self.classes_ = np.asarray(declared)
+        places = np.minimum(np.searchsorted(self.classes_, labels), self.classes_.size - 1)
+        codes = np.where(self.classes_[places] == labels, places, -1)
+        if (codes[is_public] < 0).any():
+            raise DataError("y: a public row has a label that the base does not know; leave such rows out")
+        names = tuple(v.item() if isinstance(v, np.generic) else v for v in self.classes_)
+        self._mend(rows, codes, is_public, names, None)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Classes [n] of rows [n, d]."""
+        shares = self.predict_proba(X)
+        return np.asarray(self.classes_[shares.argmax(axis=1)])
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Expected shares of the classes, float64 [n, C], each in [0, 1]."""
+        rows = self._rows(X)
+        return self.model_.predict_proba(rows)
+
+
+class CorrectionRegressor(RegressorMixin, _Correction):  # type: ignore[misc]
+    """A public regressor, mended where private people differ from it.
+
+    As `CorrectionClassifier`, with the residual label less prediction, clipped to a range that public out-of-fold errors give.
+
+    Args:
+        epsilon, base, partition, depth, mechanism, label_levels, feature_range, max_protocol_bytes, random_state: as of
+            `CorrectionClassifier`.
+        residual_range: residuals are clipped to +- this: "auto" (2 rms of public out-of-fold errors, at most the largest; without
+            public rows 1), or a number above 0.
+
+    Attributes:
+        base_, corrections_, says_, plan_, protocols_, totals_, model_, ledger_, n_features_in_, feature_names_in_: as of
+            `CorrectionClassifier`.
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        *,
+        base: Any = "forest",
+        partition: str = "cart",
+        depth: str | int = "auto",
+        mechanism: str = "auto",
+        label_levels: str | int = "auto",
+        residual_range: str | float = "auto",
+        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
+        max_protocol_bytes: int = MAX_BYTES,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.base = base
+        self.partition = partition
+        self.depth = depth
+        self.mechanism = mechanism
+        self.label_levels = label_levels
+        self.residual_range: Any = residual_range
+        self.feature_range = feature_range
+        self.max_protocol_bytes = max_protocol_bytes
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Reports are noisy: scores are poor on few rows, and never the same twice without a seed."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
+        """Fit the public model, ask every private row once, and mend the model; arguments and errors as the classifier's.
+
+        Args:
+            X: numbers [n, d], a numpy array or a pandas or polars frame.
+            y: numbers [n].
+            public: bool [n], which rows are public; None: all are private.
+        """
+        self._check_parameters()
+        rows: Floats
+        labels: Floats
+        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        half = None if self.residual_range == "auto" else float(self.residual_range)
+        self._mend(rows, labels.astype(np.float64), checked_mask(public, len(labels)), (), half)
+        return self
+
+    def predict(self, X: ArrayLike) -> Floats:
+        """Expected labels, float64 [n], of rows [n, d]."""
+        rows = self._rows(X)
+        return self.model_.predict(rows)
+
+    def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
+        """Ends of what is believed, with probability `level`, of the mean label of people like each row's, each float64 [n]."""
+        rows = self._rows(X)
+        low, high = self.model_.interval(rows, level)
+        return low[:, 0], high[:, 0]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        is_auto = isinstance(self.residual_range, str) and self.residual_range == "auto"
+        if not is_auto and not (is_number(self.residual_range) and self.residual_range > 0):
+            raise ConfigError(
+                f'residual_range must be "auto" or a number above 0, got {self.residual_range!r}'
+            )

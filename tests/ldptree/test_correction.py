@@ -1,0 +1,204 @@
+"""The correction's arithmetic: planned from public rows alone, unbiased, silent where public and private people are alike."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ldptree.correction import Corrections, Observed, correct, residuals
+from ldptree.correction_plan import Known, ResidualRange, expected_drop, make_plan
+from ldptree.encoding import Encoding, NumericFeature
+from ldptree.errors import ConfigError, DataError
+from ldptree.partition import cart
+from ldptree.public_fit import fit_public
+from ldptree.totals import Totals
+from ldptree.weighting import ALIKE
+
+ENCODING = Encoding(tuple(NumericFeature(f"x{j}", 0.0, 1.0) for j in range(2)))
+
+
+def rows(n, seed, shift=0.0):
+    """A step, and a shift where the second column is above one half."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2))
+    return X, (X[:, 0] > 0.3) + shift * (X[:, 1] > 0.5) + 0.5 * rng.normal(size=n)
+
+
+def known(base="tree", n=300):
+    X, y = rows(n, 0)
+    X = X.astype(np.float32)
+    model = fit_public(base, X, y)
+    return model, Known(
+        X=X,
+        errors=model.errors.ravel(),
+        range=ResidualRange.of(model.errors.ravel()),
+        scale=2 * float(y.std()),
+        grow=model.top or (lambda depth: cart.grow(X, y, depth=depth, n_classes=2, criterion="variance")),
+        own_variance=lambda tree: model.own_variance(tree, X),
+    )
+
+
+def asked(plan, model, n, seed, shift):
+    """Totals of n holders, and their true cells and residuals."""
+    X, y = rows(n, [seed, 5], shift)
+    found = residuals(model.ensemble, ENCODING, X, y, 0)[:, 0]
+    cells = plan.partition.apply(X.astype(np.float32))
+    rng = np.random.default_rng([seed, 6])
+    half, top = plan.range.half, len(plan.levels) - 1
+    place = (np.clip(found, -half, half) + half) / (2 * half) * top
+    level = np.floor(place + rng.random(n)).astype(int)
+    values = cells * (top + 1) + np.minimum(level, top)
+    raw = plan.mechanism.sample_totals(np.bincount(values, minlength=plan.mechanism.n_values), rng)
+    totals = Totals.from_raw(raw, mechanism=plan.mechanism, n_private=n, depth=plan.partition.max_depth)
+    return totals, cells, found
+
+
+@pytest.fixture(scope="module")
+def forest():
+    """A public model that does not know how unsure it is, as a forest does not."""
+    model, facts = known("tree")
+    return model, replace(facts, own_variance=lambda tree: np.zeros((tree.n_leaves, 1)))
+
+
+def test_a_planted_shift_is_recovered_where_it_is(forest):
+    """Cells of the upper half differ by .6 from those of the lower: every seed of 10 finds it within 4 standard deviations."""
+    model, facts = forest
+    X, _ = rows(300, 0)
+    sides = cart.grow(facts.X, X[:, 1] > 0.5, depth=1, n_classes=2, criterion="variance")
+    plan = make_plan(replace(facts, grow=lambda depth: sides), epsilon=2.0, n_holders=20_000, depth=1)
+    for seed in range(10):
+        totals, *_ = asked(plan, model, 20_000, seed, 0.6)
+        found = correct(plan, [Observed.of(plan, totals)])
+        low, high = found.correction[:, 0]
+        assert abs(high - low - 0.6) < 0.1
+        assert (found.sd > 0).all()
+        assert not found.is_nothing
+        assert found.chance < 1e-6
+        assert "wrong on private people" in found.says
+
+
+def test_the_discrepancy_is_exactly_0_where_people_are_alike(forest):
+    """At eps 1 and 2,000 holders; at most 3 of 30 seeds may find one (expected under 1: a component costs 3 nats)."""
+    model, facts = forest
+    plan = make_plan(facts, epsilon=1.0, n_holders=2000)
+    found = []
+    for seed in range(30):
+        totals, *_ = asked(plan, model, 2000, seed, 0.0)
+        found.append(correct(plan, [Observed.of(plan, totals)]))
+    silent = [c for c in found if c.priors == (ALIKE,)]
+    assert len(silent) >= 27
+    for one in silent:
+        assert not one.correction.any()
+        assert not one.discrepancy.any()
+    assert sum(c.is_nothing for c in found) >= 22
+    assert "Within noise of nothing" in next(c for c in found if c.is_nothing).says
+
+
+def test_the_observed_means_are_unbiased_with_the_stated_variance(forest):
+    """Each cell's z over 80 samples of people and noise: mean within 4.5 / sqrt(80), mean square within [.5, 1.7]."""
+    model, facts = forest
+    plan = make_plan(facts, epsilon=2.0, n_holders=4000, depth=2)
+    _, cells, found = asked(plan, model, 200_000, 999, 0.0)
+    mu = np.bincount(cells, found) / np.bincount(cells)
+    z = []
+    for seed in range(80):
+        seen = Observed.of(plan, asked(plan, model, 4000, seed, 0.0)[0])
+        z.append((seen.mean - mu) / np.sqrt(seen.variance))
+    z = np.array(z)
+    assert (np.abs(z.mean(axis=0)) < 0.5).all()
+    square = (z**2).mean(axis=0)
+    assert ((square > 0.5) & (square < 1.7)).all()
+
+
+def test_a_model_that_knows_its_doubt_is_drawn_to_the_reports_as_far_as_it_doubts():
+    model, facts = known("tree")
+    plan = make_plan(facts, epsilon=4.0, n_holders=5000)
+    totals, *_ = asked(plan, model, 5000, 0, 0.0)
+    seen = Observed.of(plan, totals)
+    found = correct(plan, [seen])
+    assert found.priors == (ALIKE,)
+    own = plan.own_variance[:, 0]
+    np.testing.assert_allclose(found.correction[:, 0], own / (own + seen.variance) * seen.mean)
+    np.testing.assert_allclose(found.sd[:, 0] ** 2, own * seen.variance / (own + seen.variance))
+
+
+def test_without_noise_the_correction_is_the_mean_residual(forest):
+    model, facts = forest
+    plan = make_plan(facts, epsilon=1.0, n_holders=20_000, depth=2)
+    _, cells, found = asked(plan, model, 20_000, 1, 0.6)
+    exact = correct(plan, [Observed.exactly(plan, cells, found)])
+    mean = np.bincount(cells, found) / np.bincount(cells)
+    np.testing.assert_allclose(exact.correction[:, 0], mean, atol=0.02)
+
+
+def test_more_budget_and_more_people_plan_finer():
+    _, facts = known("tree")
+    sizes = [make_plan(facts, epsilon=e, n_holders=3000).partition.n_leaves for e in (0.5, 2.0, 8.0)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
+    few, many = (make_plan(facts, epsilon=2.0, n_holders=n) for n in (100, 100_000))
+    assert few.partition.n_leaves < many.partition.n_leaves
+    assert expected_drop(few) < expected_drop(many)
+
+
+def test_levels_and_oracle_are_the_quietest_of_the_choices(forest):
+    _, facts = forest
+    best = make_plan(facts, epsilon=2.0, n_holders=3000, depth=2)
+    for mechanism in ("grr", "oue", "ss", "sue"):
+        for n_levels in (2, 5, 17):
+            other = make_plan(
+                facts, epsilon=2.0, n_holders=3000, depth=2, n_levels=n_levels, mechanism=mechanism
+            )
+            if mechanism in ("grr", "oue"):
+                assert best.expected_sd <= other.expected_sd
+            assert len(other.levels) == n_levels
+            assert other.mechanism.oracle.name == mechanism
+    with pytest.raises(ConfigError, match="known are"):
+        make_plan(facts, epsilon=2.0, n_holders=3000, mechanism="laplace")
+
+
+def test_a_clipped_range_is_undone_on_average():
+    rng = np.random.default_rng(0)
+    errors = rng.standard_t(3, 100_000)
+    found = ResidualRange.of(errors)
+    for shift in (-0.3, 0.2):
+        clipped = np.clip(errors + shift, -found.half, found.half).mean()
+        assert (clipped - found.offset) / found.slope == pytest.approx(errors.mean() + shift, abs=0.03)
+    assert ResidualRange.of(errors, 1e9).slope == 1.0
+    with pytest.raises(ConfigError, match="set it"):
+        ResidualRange.of(np.zeros(5))
+
+
+def test_totals_that_do_not_fit_are_refused(forest):
+    model, facts = forest
+    plan = make_plan(facts, epsilon=1.0, n_holders=500, depth=2)
+    other = make_plan(facts, epsilon=1.0, n_holders=500, depth=1)
+    totals, *_ = asked(other, model, 500, 0, 0.0)
+    with pytest.raises(DataError, match="correction: totals of shape"):
+        Observed.of(plan, totals)
+    with pytest.raises(DataError, match="0 outputs"):
+        correct(plan, [])
+
+
+def test_a_residual_that_cannot_be_told_is_not_a_number():
+    model, _ = known("tree")
+    found = residuals(
+        model.ensemble, ENCODING, np.array([[0.1, np.nan], [0.1, 0.2]]), np.array([1.0, np.nan]), 0
+    )
+    assert np.isnan(found).all()
+
+
+def test_evidence_counts_standard_deviations_of_the_reports_noise():
+    one = np.array([[2.0]])
+    found = Corrections(
+        share=np.ones(1),
+        correction=one,
+        sd=one,
+        observed=one,
+        noise_sd=one / 4,
+        discrepancy=one,
+        priors=(ALIKE,),
+    )
+    assert found.evidence.tolist() == [[4.0]]
+    assert found.chance == pytest.approx(6.3e-5, rel=0.01)
+    assert not found.is_nothing

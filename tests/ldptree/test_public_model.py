@@ -1,0 +1,124 @@
+"""The public model: out-of-fold errors are honest, fitted models are taken as they are, and sizes are kept."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
+
+from ldptree import public_tree
+from ldptree.encoding import Encoding, NumericFeature
+from ldptree.errors import ConfigError, DataError
+from ldptree.public_fit import BASES, fit_public, take_public, with_thresholds
+from ldptree.public_model import constant, indicators, n_bytes, top_of
+
+
+def rows(n=300, seed=0, n_classes=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 3)).astype(np.float32)
+    y = 3 * (X[:, 0] > 0.5) + X[:, 1] + (2.0 if n_classes else 0.5) * rng.normal(size=n)
+    return X, np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes)) if n_classes else y
+
+
+def unit(d=3, high=1.0):
+    return Encoding(tuple(NumericFeature(f"x{j}", 0.0, high) for j in range(d)))
+
+
+@pytest.mark.parametrize(
+    ("base", "n_classes"), [("tree", 0), ("tree", 3), ("forest", 0), ("forest", 2), ("boosting", 0)]
+)
+def test_out_of_fold_errors_are_those_of_fresh_rows(base, n_classes):
+    """Their mean square is near that on 3,000 fresh rows: within 25 %."""
+    X, y = rows(400, n_classes=n_classes)
+    model = fit_public(base, X, y, n_classes=n_classes)
+    fresh, labels = rows(3000, seed=1, n_classes=n_classes)
+    errors = indicators(labels, n_classes) - model.answers(fresh)
+    assert model.answers(fresh).shape == (3000, 3 if n_classes == 3 else 1)
+    assert np.mean(model.errors**2) == pytest.approx(np.mean(errors**2), rel=0.25)
+    in_sample = np.mean((indicators(y, n_classes) - model.answers(X)) ** 2)
+    assert in_sample < 0.95 * np.mean(model.errors**2)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+@pytest.mark.parametrize("base", BASES)
+def test_few_public_rows_are_enough(base, n):
+    X, y = rows(n)
+    model = fit_public(base, X, y)
+    assert np.isfinite(model.answers(rows(50)[0])).all()
+    assert np.isfinite(model.errors).all()
+
+
+def test_a_smoothed_tree_knows_how_unsure_its_cells_are():
+    """Means of 16 trees' predictions spread as the posterior variance says: ratio of the two within [.25, 2.2]."""
+    spread, stated = [], []
+    grid = rows(400, seed=99)[0]
+    side = (grid[:, 0] > 0.5).astype(int)
+    for seed in range(16):
+        X, y = rows(150, seed=seed)
+        tree = public_tree.fit(X, y)
+        spread.append(np.bincount(side, tree.predict(grid)) / np.bincount(side))
+        cells = (X[:, 0] > 0.5).astype(int)
+        stated.append(tree.variance_of_means(tree.partition.apply(X), cells, 2))
+    ratio = np.mean(stated, axis=0) / np.var(spread, axis=0)
+    assert ((ratio > 0.25) & (ratio < 2.2)).all(), ratio
+
+
+def test_a_forest_is_made_smaller_to_fit_and_what_does_not_fit_is_refused_with_its_size():
+    X, y = rows(400)
+    whole = fit_public("forest", X, y)
+    limit = n_bytes(whole.ensemble) // 4
+    less = fit_public("forest", X, y, max_bytes=limit)
+    assert n_bytes(less.ensemble) <= limit
+    assert 100 <= less.ensemble.roots.size < 200
+    with pytest.raises(ConfigError, match=r"bytes in a protocol .* at most 900"):
+        fit_public("forest", X, y, max_bytes=900)
+    with pytest.raises(ConfigError, match="at most 500"):
+        fit_public("boosting", X, y, max_bytes=500)
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_a_fitted_model_gives_the_same_answers_on_raw_rows_beyond_the_public_range_too(n_classes):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(0, 300, (500, 3)), 1)
+    score = X[:, 0] + X[:, 1]
+    if n_classes:
+        y = np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+        fitted = RandomForestClassifier(9, random_state=0).fit(X, y)
+        expected = fitted.predict_proba(X)[:, 1:] if n_classes == 2 else fitted.predict_proba(X)
+    else:
+        y = score
+        fitted = HistGradientBoostingRegressor(max_iter=20).fit(X, y)
+        expected = fitted.predict(X)[:, None]
+    # a narrow public sample: its range alone would clip most rows
+    encoding = with_thresholds(unit(), fitted)
+    near = (np.abs(X) < 150).all(axis=1)
+    model = take_public(fitted, encoding, encoding.encode(X[near]), y[near], n_classes=n_classes)
+    np.testing.assert_allclose(
+        model.answers(encoding.encode(X)), expected, atol=1e-5 * np.abs(expected).max()
+    )
+    assert model.errors.shape == (near.sum(), expected.shape[1])
+    with pytest.raises(ConfigError, match="bytes"):
+        take_public(fitted, encoding, encoding.encode(X[:0]), y[:0], n_classes=n_classes, max_bytes=100)
+
+
+def test_a_fitted_model_of_another_kind_is_refused():
+    X, y = rows(100, n_classes=2)
+    fitted = RandomForestClassifier(3).fit(X, y)
+    with pytest.raises(DataError, match="another kind of label"):
+        take_public(fitted, unit(), X, y, n_classes=0)
+    with pytest.raises(DataError, match="fitted on 3 columns, the rows have 2"):
+        take_public(fitted, unit(2), X[:, :2], y, n_classes=2)
+
+
+def test_a_constant_answers_the_same_everywhere():
+    model = constant(np.array([0.5]), 2)
+    np.testing.assert_array_equal(model.answers(rows(5)[0]), np.full((5, 1), 0.5))
+    assert not model.own_variance(top_of(public_tree.fit(*rows(20)).partition, 1), rows(5)[0]).any()
+
+
+def test_the_top_of_a_tree_agrees_with_it_above_the_cut():
+    X, y = rows(200)
+    tree = public_tree.fit(X, y).partition
+    for depth in (0, 1, 3, 40):
+        top = top_of(tree, depth)
+        assert top.max_depth == min(depth, tree.max_depth)
+        pairs = np.unique(np.stack([tree.apply(X), top.apply(X)]), axis=1)
+        assert pairs.shape[1] == np.unique(pairs[0]).size  # no leaf of the tree is in two cells of its top
