@@ -55,7 +55,15 @@ def ingest(terms: Terms, raw: Manifest, public_raw: Manifest | None) -> Call:
         "dataset": terms.dataset.without_words(),
         "seed": terms.config.seed,
         **_label(terms),
+        **_protected(terms),
     }
+
+
+def _protected(terms: Terms) -> Call:
+    """What holders protect, where some features are public: the label always."""
+    features = terms.config.features
+    protected = sorted({*features.private, *features.protects, terms.dataset.target})
+    return {"protected": protected} if terms.config.model.in_rounds else {}
 
 
 def _label(terms: Terms) -> Call:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.errors import DataError, ProtocolMismatch
+from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.histoftree import CellsQuestion, HistOfTree, HistOfTreeModel, LabelQuestion
 from ldptree.public_features import (
     FeatureBins,
@@ -49,6 +49,11 @@ class Task:
 def histoftree(task: Task, settings: Mapping[str, Any]) -> Curator[HistOfTreeModel]:
     """HistOfTree with the keyword arguments in `settings`."""
     low, high = task.label_range
+    if (settings.get("n_binned") or 0) > len(task.columns):
+        raise ConfigError(
+            f"histoftree.binned = {settings['n_binned']}: there are {len(task.columns)} encoded features to bin; choose at most "
+            "as many"
+        )
     encoding = Encoding(tuple(NumericFeature(name, 0.0, 1.0) for name in task.columns))
     return HistOfTree(epsilon=task.epsilon, encoding=encoding, low=low, high=high, seed=task.seed, **settings)
 
@@ -86,9 +91,9 @@ def question_from_json(text: str | bytes) -> Question:
     except (ValueError, RecursionError):
         raise ProtocolMismatch("question: not JSON; fetch it again from its publisher") from None
     kind = data.get("kind") if isinstance(data, dict) else None
-    if kind not in QUESTIONS:
+    if not isinstance(kind, str) or kind not in QUESTIONS:
         raise ProtocolMismatch(f"question: kind {kind!r} is not known here")
     try:
         return QUESTIONS[kind].from_json(data)
-    except DataError as error:
+    except (ConfigError, DataError, TypeError, KeyError, OverflowError, ValueError, RecursionError) as error:
         raise ProtocolMismatch(f"question refused: {error}") from None

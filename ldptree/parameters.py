@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON
+from ldptree.number_range import check_ends
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -26,7 +28,10 @@ BYTES_AN_ENTRY = 700
 def is_number(value: Any, *, whole: bool = False) -> bool:
     """Whether this is a finite number (True and False are none)."""
     kind: Any = numbers.Integral if whole else numbers.Real
-    return type(value) is not bool and isinstance(value, kind) and math.isfinite(value)
+    try:
+        return type(value) is not bool and isinstance(value, kind) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
 
 
 def checked_budget(epsilon: Any) -> float:
@@ -100,6 +105,8 @@ def classes_of(labels: NDArray[Any], *, are_public: bool) -> NDArray[Any]:
 def checked_range(feature_range: tuple[ArrayLike, ArrayLike], d: int) -> tuple[Floats, Floats]:
     """The ends of the range of each of d features. Raises ConfigError."""
     try:
+        if isinstance(feature_range, str | bytes):
+            raise TypeError  # its characters would be read as ends
         low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (d,)) for end in feature_range)
     except (TypeError, ValueError):
         raise ConfigError(
@@ -137,11 +144,21 @@ def check_one_kind(labels: Any) -> None:
             )
 
 
+def check_no_dates(labels: Any) -> None:
+    """Raises DataError where labels are points or lengths of time, whose unit as numbers nobody has stated."""
+    array = np.asarray(labels)
+    is_dated = array.dtype.kind in "mM" or (
+        array.dtype == object and any(isinstance(v, date | timedelta | np.datetime64) for v in array.ravel())
+    )
+    if is_dated:
+        raise DataError("y: labels are dates or times; turn them into numbers of a unit of your own, such as days")
+
+
 def checked_label_range(label_range: Any, public: Floats) -> tuple[float, float]:
     """The range that private labels are moved into: the one given, or that of the public labels, or (-1, 1).
 
     Raises:
-        ConfigError: the given range is none, or does not hold the public labels.
+        ConfigError: the given range is none, or does not hold the public labels; or as `number_range.check_ends`.
         DataError: the public labels are all equal, and no range is given.
     """
     if label_range is None:
@@ -152,6 +169,7 @@ def checked_label_range(label_range: Any, public: Floats) -> tuple[float, float]
             raise DataError(
                 f"y: the public rows have one label only, {low:g}, so they give no range; set label_range, or mark other rows"
             )
+        check_ends(low, high)
         return low, high
     try:
         low, high = label_range
@@ -161,6 +179,7 @@ def checked_label_range(label_range: Any, public: Floats) -> tuple[float, float]
         raise ConfigError(f"label_range must be (low, high), two finite numbers, got {label_range!r}")
     if low >= high:
         raise ConfigError(f"label_range: low must be below high, got ({low:g}, {high:g}); swap them?")
+    check_ends(float(low), float(high))
     if public.size and (public.min() < low or public.max() > high):
         raise ConfigError(
             f"label_range ({low:g}, {high:g}) does not cover the public labels, which lie from {public.min():g} to "
@@ -184,7 +203,30 @@ def checked_count(parameter: str, value: Any, *, low: int, high: int) -> int:
     return int(value)
 
 
-def checked_protects(protects: ArrayLike | None, private_features: Any, shape: tuple[int, int]) -> Mask:
+def named_mask(protects: ArrayLike, names: Any) -> NDArray[Any]:
+    """A mask as an array; the columns of a frame go by their names, where the rows' features have names too.
+
+    Args:
+        protects: an array, or a pandas or polars frame.
+        names: of the features, None where they have none.
+
+    Raises:
+        DataError: a frame's columns are not the features.
+    """
+    columns = getattr(protects, "columns", None)
+    if columns is None or names is None:
+        return np.asarray(protects)
+    told, features = [str(name) for name in columns], [str(name) for name in names]
+    if sorted(told) != sorted(features):
+        raise DataError(
+            f"protects: its columns are {', '.join(told)}, the features are {', '.join(features)}; one column for each feature"
+        )
+    return np.asarray(protects)[:, [told.index(name) for name in features]]
+
+
+def checked_protects(
+    protects: ArrayLike | None, private_features: Any, shape: tuple[int, int], names: Any = None
+) -> Mask:
     """The mask W, bool [n, d], of the values each holder protects: given itself, or the same columns for everybody.
 
     Raises:
@@ -195,7 +237,7 @@ def checked_protects(protects: ArrayLike | None, private_features: Any, shape: t
     if protects is not None:
         if private_features is not None:
             raise ConfigError("private_features and protects: give one of them, columns or a mask")
-        mask = np.asarray(protects)
+        mask = named_mask(protects, names)
         if mask.dtype != bool or mask.shape != (n, d):
             raise DataError(
                 f"protects is {mask.dtype} of shape {mask.shape}; one True (protected) or False for each of {n} x {d} values"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -81,6 +82,10 @@ def _range(value: tuple[float, float]) -> tuple[float, float]:
     low, high = value
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ValueError(f"both ends must be finite, got [{low:g}, {high:g}]")
+    if not math.isfinite(high - low) or 0 < high - low < sys.float_info.min:
+        raise ValueError(
+            f"the ends are too far apart or too near each other to compute with, got [{low:g}, {high:g}]"
+        )
     if low >= high:
         raise ValueError(f"the low end must be below the high end, got [{low:g}, {high:g}]; swap them?")
     return value
@@ -303,6 +308,10 @@ class RunConfig(Table):
                 if table in self.model_fields_set
             ]
         else:
+            if "features" not in self.model_fields_set:
+                faults.append(
+                    "features: say what the holders protect: private = [...], or [] where the label is all they protect"
+                )
             if self.campaign.name:
                 faults.append(
                     f"campaign.name: a campaign asks each holder once, and {name} asks in rounds; leave it out"

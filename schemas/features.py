@@ -11,6 +11,14 @@ from schemas.table import Share, Table, not_bool
 Count = Annotated[int, BeforeValidator(not_bool), Field(ge=0)]
 
 
+def _as_texts(value: object) -> object:
+    """One text is a list of one, as elsewhere in a configuration. Raises ValueError."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or any(not isinstance(text, str) for text in texts):
+        raise ValueError(f"write a list of column names, got {value!r}")
+    return tuple(texts)
+
+
 class FeaturesConfig(Table):
     """What the holders protect; every other feature is public.
 
@@ -18,7 +26,7 @@ class FeaturesConfig(Table):
     data that says so with true or false.
     """
 
-    private: tuple[str, ...] = Field(default=(), strict=False)
+    private: Annotated[tuple[str, ...], BeforeValidator(_as_texts)] = ()
     protects: dict[str, str] = Field(default={})
 
     @property

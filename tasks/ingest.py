@@ -82,6 +82,7 @@ def ingest_files(
     public_paths: Sequence[Path] = (),
     faults: Path | None = None,
     numeric: bool = False,
+    protected: Sequence[str] = (),
 ) -> Ingested:
     """Read `paths` (and `public_paths`, where the public rule names a second file) into typed Parquet by zone.
 
@@ -89,7 +90,8 @@ def ingest_files(
     the kept columns and `_row`, the number of the row in its file. Row groups, and so the bytes, depend on the
     input alone. Quarantined rows go to `quarantine/` in their zone's folder; details of private faults go to
     `faults` (default: faults.txt in `holders_dir`) and nowhere else. `seed` is public. `numeric`: the target is a number,
-    and kept as one.
+    and kept as one. `protected`: the label, and features that some holder keeps to
+    themselves, where others are public.
 
     Raises ConfigError (a rule that is not one, or names no column) and DataError (what is wrong with the files);
     then neither folder has a Parquet file from this call.
@@ -102,7 +104,7 @@ def ingest_files(
         for path in [*paths, *public_paths]
     ]
     raw_files.same_columns(files)
-    plan = _Plan.of(spec, files, len(paths), seed, numeric=numeric)
+    plan = _Plan.of(spec, files, len(paths), seed, numeric=numeric, protected=protected)
     noted = FaultList(faults or holders_dir / "faults.txt")
     noted.path.unlink(missing_ok=True)
     try:
@@ -126,7 +128,15 @@ class _Plan:
     rule_columns: tuple[str, ...]
 
     @staticmethod
-    def of(spec: DatasetSpec, files: Sequence[RawFile], n_mixed: int, seed: int, *, numeric: bool) -> _Plan:
+    def of(
+        spec: DatasetSpec,
+        files: Sequence[RawFile],
+        n_mixed: int,
+        seed: int,
+        *,
+        numeric: bool,
+        protected: Sequence[str] = (),
+    ) -> _Plan:
         """Names and rules checked against the header, types declared or told from public rows."""
         columns = files[0].columns
         _check_columns(spec, files[0])
@@ -135,13 +145,20 @@ class _Plan:
         rule = spec.rule
         rule_columns = check_predicate(rule.predicate, columns, "dataset.public") if rule.predicate else ()
         needed = dict.fromkeys(rule_columns)
+        _check_not_told("dataset.public", rule_columns, protected, "who is public")
         if spec.where is not None:
-            needed |= dict.fromkeys(check_predicate(spec.where, columns, "dataset.where"))
+            chosen_by = check_predicate(spec.where, columns, "dataset.where")
+            needed |= dict.fromkeys(chosen_by)
+            _check_not_told("dataset.where", chosen_by, protected, "who takes part")
         for name, text in spec.derive.items():
             used = check_predicate(text, columns, f"dataset.derive.{name}")
             needed |= dict.fromkeys(used)
             if name != spec.target and name not in spec.drop:
                 _check_no_leak(name, used, rule_columns, spec.target)
+                if name not in protected:
+                    _check_not_told(
+                        f"dataset.derive.{name}", used, protected, f'"{name}", which everybody sees,'
+                    )
         dropped = set(spec.drop)
         kept = [column for column in columns if column not in dropped]
         read = [column for column in columns if column in needed or column not in dropped]
@@ -208,6 +225,16 @@ def _check_no_leak(name: str, used: Sequence[str], rule_columns: Sequence[str], 
             what = "the target" if column == target else "a column of the rule dataset.public"
             raise ConfigError(
                 f'dataset.derive.{name}: uses "{column}", {what}: no feature may be made of it.'
+            )
+
+
+def _check_not_told(where: str, used: Sequence[str], protected: Sequence[str], what: str) -> None:
+    """Raises ConfigError where something that everybody sees would tell of a value that holders protect."""
+    for column in used:
+        if column in protected:
+            raise ConfigError(
+                f'{where}: uses "{column}", which holders protect (features), and {what} would tell of it. '
+                "Leave it out, or protect what is made of it too."
             )
 
 
@@ -432,10 +459,12 @@ def ingest(
     dataset: DatasetSpec,
     seed: int,
     numeric: bool = False,
+    protected: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write the typed rows of each zone ("public", "private"); the private part says which raw file each came from.
 
-    `numeric`: the label is a number.
+    `numeric`: the label is a number. `protected`: the label, and features that some holder keeps to
+    themselves, where others are public.
     """
     store = draft.store
     paths = store.files(raw)
@@ -447,6 +476,7 @@ def ingest(
         holders_dir=holders_dir,
         seed=seed,
         public_paths=store.files(public_raw) if public_raw else (),
+        protected=protected,
         faults=store.zone("holders") / "faults" / f"ingest-{draft.place.key[:12]}.txt",
         numeric=numeric,
     )

@@ -6,6 +6,7 @@ counts as the middle of its range.
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class Rows:
     protects: Mask
 
 
-@step("show", version="1", home="holders")
+@step("show", version="2", home="holders")
 def show(
     draft: Draft,
     *,
@@ -54,8 +55,9 @@ def show(
     release: str,
     is_seeded: bool,
 ) -> Mapping[str, Any]:
-    """Write what everybody can see of the holders ("shown", in the public zone): `shown.parquet`, a row a holder in the order of
-    `in_order`, and `mask.json`, what all of them protect, or null where each says so themselves.
+    """Write what everybody can see of the holders ("shown", in the public zone): `shown.parquet`, a row a holder in the order
+    of `in_order`, and `mask.json`: what all of them protect, or null where each says so themselves, and which features were
+    declared, so that answers under one declaration never stand for another.
 
     `release`: "all"; otherwise nothing of the mask leaves the holders, and so nothing that is shown.
 
@@ -83,7 +85,9 @@ def show(
     shown = pa.concat_tables(parts)
     tables.write(folder / "shown.parquet", shown)
     aligned = None if features.protects and release == "all" else _all_protect(read, features, release)
-    (folder / "mask.json").write_text(json.dumps({"protects": aligned}))
+    (folder / "mask.json").write_text(
+        json.dumps({"protects": aligned, "declared": features.model_dump(mode="json")}, sort_keys=True)
+    )
     draft.count("shown", "shown.parquet", shown.num_rows)
     return {"n_private": shown.num_rows, "n_features": d}
 
@@ -165,8 +169,10 @@ def check_features(columns: Sequence[str], features: FeaturesConfig) -> None:
     for key, names in (("private", features.private), ("protects", tuple(features.protects))):
         for name in names:
             if name not in columns:
+                near = difflib.get_close_matches(name, columns, n=1)
+                hint = f" Did you mean {near[0]}?" if near else ""
                 raise ConfigError(
-                    f'features.{key}: "{name}" is not a feature; features are {", ".join(columns)}'
+                    f'features.{key}: "{name}" is not a feature; features are {", ".join(columns)}.{hint}'
                 )
 
 

@@ -36,6 +36,9 @@ TREE = {"estimator": "histoftree"}
             {"model": TREE, "privacy": {"mechanism": "grr"}},
             "leave it out, or set histoftree.mechanism and histoftree.label",
         ),
+        ({"features": None}, "features: say what the holders protect: private = [...]"),
+        ({"features": {"private": {"size": True}}}, "features.private: write a list of column names"),
+        ({"model": {"label_range": [-1e308, 1e308]}}, "too far apart"),
         ({"privacy": {"outside": "drop"}}, "privacy.outside: with public_features, values out of range are moved"),
         (
             {"model": TREE, "histoftree": {"label": "laplace"}, "simulation": None},

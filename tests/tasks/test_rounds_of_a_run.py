@@ -59,6 +59,42 @@ def reports_in(chain):
     return sorted((chain.store.zone("curator") / "reports").rglob("*.parquet"))
 
 
+@pytest.mark.parametrize(
+    ("dataset", "where"),
+    [
+        ({"derive": {"heavy": "weight * 1.0"}}, "dataset.derive.heavy"),
+        ({"where": "weight > 0.2"}, "dataset.where"),
+        ({"where": "rings > 2"}, "dataset.where"),
+        ({"public": "weight > 0.9"}, "dataset.public"),
+    ],
+)
+def test_nothing_that_everybody_sees_is_made_of_what_holders_protect(rows, tmp_path, dataset, where):
+    chain = RoundsChain(Store(tmp_path / "work"), shells_config(rows, dataset=dataset))
+    with pytest.raises(ConfigError, match=f"{where}: uses .* which holders protect"):
+        assert chain.ingested
+
+
+def test_what_is_made_of_a_protected_value_may_be_protected_too(rows, tmp_path):
+    changes = {"dataset": {"derive": {"heavy": "weight * 1.0"}}, "features": {"private": ["weight", "heavy"]}}
+    chain = RoundsChain(Store(tmp_path / "work"), shells_config(rows, **changes))
+    shown = read_shown(chain.store, chain.shown["shown"])
+    assert shown.protects[0].sum() == 2
+
+
+def test_answers_under_one_declaration_never_stand_for_another(rows, tmp_path):
+    """With mask_release = "cells" nothing is shown either way, and what a holder could be in still differs."""
+    settings = {
+        "model": {"estimator": "histoftree"},
+        "histoftree": {"mask_release": "cells", "bins": 2, "depth": 1},
+    }
+    narrow, wide = (
+        RoundsChain(Store(tmp_path / "work"), shells_config(rows, **settings, features={"private": names}))
+        for names in (["weight"], ["weight", "size"])
+    )
+    digests = [chain.shown["shown"].digest for chain in (narrow, wide)]
+    assert digests[0] != digests[1]
+
+
 def test_of_a_protected_value_nothing_is_shown(tmp_path):
     n, rng = 300, np.random.default_rng(2)
     is_private = np.arange(n) % 5 != 0
