@@ -19,17 +19,27 @@ if TYPE_CHECKING:
     from ldptree.oracles import Words
 
 
+LARGEST, NARROWEST = 1e60, 1e-60
+"""Of a label's magnitude and of its range: fourth powers, of which variances of squared errors are made, stay floats."""
+
+
+def check_ends(low: float, high: float) -> None:
+    """Raises ConfigError unless low < high, within LARGEST of 0 and NARROWEST or more apart."""
+    _check_order(low, high)
+    if max(abs(low), abs(high)) > LARGEST or high - low < NARROWEST:
+        raise ConfigError(
+            f"label range ({low:g}, {high:g}): its ends must be within {LARGEST:g} of 0 and at least {NARROWEST:g} apart, "
+            "or squares of labels are no floats; choose another unit for the label"
+        )
+
+
 def levels(low: float, high: float, n_levels: int) -> tuple[float, ...]:
     """n_levels >= 2 equally spaced numbers from low to high.
 
     Raises:
         ConfigError: low is not below high, or one of them or their distance is not finite.
     """
-    if not (math.isfinite(high - low) and low < high):
-        raise ConfigError(
-            f"label range ({low:g}, {high:g}): the low end must be below the high end, both finite, and not so far apart "
-            "that their distance is not"
-        )
+    _check_order(low, high)
     return (float(low), *np.linspace(low, high, n_levels)[1:-1].tolist(), float(high))
 
 
@@ -63,3 +73,11 @@ def expected_shares(labels: ArrayLike, low: float, high: float, n_levels: int) -
         above + np.bincount(below, weights=1 - place + below, minlength=n_levels)
     ) / y.size
     return shares
+
+
+def _check_order(low: float, high: float) -> None:
+    if not (math.isfinite(high - low) and low < high):
+        raise ConfigError(
+            f"label range ({low:g}, {high:g}): the low end must be below the high end, both finite, and not so far apart "
+            "that their distance is not"
+        )

@@ -151,7 +151,9 @@ def check_no_dates(labels: Any) -> None:
         array.dtype == object and any(isinstance(v, date | timedelta | np.datetime64) for v in array.ravel())
     )
     if is_dated:
-        raise DataError("y: labels are dates or times; turn them into numbers of a unit of your own, such as days")
+        raise DataError(
+            "y: labels are dates or times; turn them into numbers of a unit of your own, such as days"
+        )
 
 
 def checked_label_range(label_range: Any, public: Floats) -> tuple[float, float]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import sys
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -24,6 +23,7 @@ from pydantic import (
 
 from ldptree.errors import ConfigError
 from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON
+from ldptree.number_range import check_ends
 from schemas.catalogue import with_catalogue, with_paths_from
 from schemas.dataset import DatasetSpec
 from schemas.features import FeaturesConfig, HistOfTreeConfig
@@ -82,12 +82,9 @@ def _range(value: tuple[float, float]) -> tuple[float, float]:
     low, high = value
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ValueError(f"both ends must be finite, got [{low:g}, {high:g}]")
-    if not math.isfinite(high - low) or 0 < high - low < sys.float_info.min:
-        raise ValueError(
-            f"the ends are too far apart or too near each other to compute with, got [{low:g}, {high:g}]"
-        )
     if low >= high:
         raise ValueError(f"the low end must be below the high end, got [{low:g}, {high:g}]; swap them?")
+    check_ends(low, high)
     return value
 
 

@@ -24,7 +24,14 @@ from ldptree.limits import MAX_DEPTH
 from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
-from ldptree.parameters import checked_count, checked_number, checked_protects, is_number, one_of
+from ldptree.parameters import (
+    check_no_dates,
+    checked_count,
+    checked_number,
+    checked_protects,
+    is_number,
+    one_of,
+)
 from ldptree.partition.histogram import MAX_BINS
 from ldptree.partition.shown import CRITERIA, SPLITS
 from ldptree.rounds import Answers, Question, Shown, converse
@@ -131,9 +138,11 @@ class HistOfTreeRegressor(NoisyRegressor):
             DataError: the rows or the mask are (a ValueError).
         """
         self._check_parameters()
+        check_no_dates(y)
         rows: Floats
         labels: Floats
         rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        labels = labels.astype(np.float64)
         n, d = rows.shape
         mask = self._mask(protects, (n, d))
         curator = self._curator(d)
@@ -170,7 +179,7 @@ class HistOfTreeRegressor(NoisyRegressor):
         private = self.private_features
         if private is not None:
             private = _columns(private, getattr(self, "feature_names_in_", None), shape[1])
-        return checked_protects(protects, private, shape)
+        return checked_protects(protects, private, shape, getattr(self, "feature_names_in_", None))
 
     def _curator(self, d: int) -> HistOfTree:
         names = getattr(self, "feature_names_in_", None)
@@ -230,10 +239,8 @@ class HistOfTreeRegressor(NoisyRegressor):
 
 def _columns(private: Any, names: NDArray[Any] | None, d: int) -> list[int]:
     """Column numbers of features given by number or name. Raises ConfigError."""
-    if isinstance(private, str):
-        raise ConfigError(
-            f"private_features must be a list of columns, got the text {private!r}; write [{private!r}]"
-        )
+    if isinstance(private, str) or not np.iterable(private):
+        raise ConfigError(f"private_features must be a list of columns, got {private!r}; write [{private!r}]")
     known = [] if names is None else [str(name) for name in names]
     found = []
     for feature in np.atleast_1d(np.asarray(private, dtype=object)).tolist():

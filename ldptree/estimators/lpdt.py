@@ -29,6 +29,7 @@ from ldptree.parameters import (
     check_depth,
     check_lam,
     check_memory,
+    check_no_dates,
     checked_budget,
     checked_label_range,
     checked_mask,
@@ -152,6 +153,7 @@ class LPDTRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             DataError: the rows are (a ValueError).
         """
         epsilon = self._check_parameters()
+        check_no_dates(y)
         rows: Floats
         labels: Floats
         rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)

@@ -20,8 +20,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ldptree.errors import ConfigError, DataError
 from ldptree.ledger import Charge, Ledger, Names
 from ldptree.limits import MAX_EPSILON, MIN_EPSILON
+from ldptree.number_range import check_ends
 from ldptree.oracles import Words
-from ldptree.parameters import checked_range, classes_of, is_number, one_of
+from ldptree.parameters import (
+    check_no_dates,
+    checked_range,
+    classes_of,
+    is_number,
+    named_mask,
+    one_of,
+)
 from ldptree.public_features import PublicFeatureModel, PublicFeatures
 from ldptree.public_features.model import scaled
 from ldptree.rounds import Answers, Question, Shown, converse
@@ -160,6 +168,7 @@ class PublicFeatureRegressor(RegressorMixin, _PublicFeatureEstimator):  # type: 
             DataError: the rows or the mask are (a ValueError).
         """
         label_range = _checked_label_range(self.label_range)
+        check_no_dates(y)
         rows: Floats
         labels: Floats
         rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -275,6 +284,7 @@ def _checked_label_range(label_range: Any) -> tuple[float, float]:
         raise ConfigError(f"label_range must be (low, high), two finite numbers, got {label_range!r}")
     if not ends[0] < ends[1]:
         raise ConfigError(f"label_range = {label_range!r}: low must be below high; swap them?")
+    check_ends(float(ends[0]), float(ends[1]))
     return float(ends[0]), float(ends[1])
 
 
@@ -287,7 +297,7 @@ def _mask(protects: ArrayLike | None, private: Any, names: Any, shape: tuple[int
             "(a mask, to fit) is given; give exactly one"
         )
     if protects is not None:
-        mask = np.asarray(protects)
+        mask = named_mask(protects, names)
         if mask.dtype != bool or mask.shape != shape:
             raise DataError(
                 f"protects is {mask.dtype} of shape {mask.shape}; one True (protected) or False (shown) for each of "

@@ -6,7 +6,6 @@ What lives here: what is asked, what is sent back, the exact law of it. What doe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +17,7 @@ from ldptree.errors import ConfigError, DataError, LdptreeError, ProtocolMismatc
 from ldptree.mechanisms.masked import MASKED, Masked
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.mechanisms.numbers.number import NumberMechanism
+from ldptree.number_range import check_ends
 from ldptree.partition.product import ANY, Candidates, Product
 from ldptree.rounds import Question, Shown
 
@@ -45,7 +45,7 @@ class LabelQuestion(Question):
         low, high: the range.
 
     Raises:
-        ConfigError: not low < high, or one is not finite.
+        ConfigError: as `number_range.check_ends`.
     """
 
     kind: ClassVar[str] = "histoftree_label"
@@ -55,10 +55,7 @@ class LabelQuestion(Question):
     high: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise ConfigError(
-                f"label_range = ({self.low:g}, {self.high:g}): low must be below high, both finite"
-            )
+        check_ends(self.low, self.high)
 
     @property
     def epsilon(self) -> float:
@@ -319,7 +316,16 @@ class _Mismatch:
         pass
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, LdptreeError | TypeError | ValueError):
+        if isinstance(
+            error,
+            LdptreeError
+            | TypeError
+            | KeyError
+            | AttributeError
+            | OverflowError
+            | ValueError
+            | RecursionError,
+        ):
             raise ProtocolMismatch(f"{self._kind}: {error}") from None
 
 
@@ -329,6 +335,7 @@ def _check_fields(kind: str, data: Mapping[str, Any], names: Sequence[str]) -> N
 
 
 def _named(kind: str, data: Any, field: str, registry: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(data, Mapping) or set(data) != {"name", field} or data["name"] not in registry:
+    named: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
+    if set(named) != {"name", field} or not isinstance(named["name"], str) or named["name"] not in registry:
         raise ProtocolMismatch(f"{kind}: mechanism must be a name of {', '.join(registry)} and its {field}")
-    return data
+    return named

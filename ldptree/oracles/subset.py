@@ -93,9 +93,14 @@ class SubsetSelection(PackedBits):
         return float((Fraction(self.own * self.k, WORD) - self.size) / (self.k - 1))
 
     @cached_property
+    def ratio(self) -> Fraction:
+        """How much likelier a set with the holder's value is than one without, from the integers: finite at any epsilon."""
+        return Fraction(self.own * (self.k - self.size), (WORD - self.own) * self.size)
+
+    @cached_property
     def epsilon(self) -> float:
         """The epsilon of the integers, rounded up."""
-        return log_up(Fraction(self.own * (self.k - self.size), (WORD - self.own) * self.size))
+        return log_up(self.ratio)
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint8]:
         """A coin a holder for the own value, the rest of the set uniform: packed bits, uint8 [n, ceil(k/8)]."""

@@ -170,7 +170,7 @@ class PublicFeatures(Curator[PublicFeatureModel]):
         question = answers[0].question
         assert isinstance(question, LabelBins)
         oracle, reports = question.oracle, answers[0].reports
-        ratio = oracle.p * (oracle.k - oracle.size) / ((1 - oracle.p) * oracle.size)
+        ratio = float(oracle.ratio)
 
         def learn() -> LabelLaw:
             return label_law.normal_law(oracle.supports(reports), ratio, self.label_low, self.label_high)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ldptree.errors import ConfigError, LdptreeError, ProtocolMismatch
 from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
+from ldptree.number_range import check_ends
 from ldptree.oracles.subset import SubsetSelection
 from ldptree.public_features import contrast, label_law
 from ldptree.public_features.contrast import Contrast
@@ -248,11 +249,12 @@ QUESTIONS: dict[str, type[Question]] = {q.kind: q for q in (LabelBins, FeatureBi
 
 
 def check_label_range(low: float, high: float) -> None:
-    """Raises ConfigError unless low < high, both finite."""
+    """Raises ConfigError unless low < high, both finite, and their squares and distance fit into floating point."""
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ConfigError(f"label_range = ({low:g}, {high:g}): both ends must be finite")
     if low >= high:
         raise ConfigError(f"label_range = ({low:g}, {high:g}): low must be below high; swap them?")
+    check_ends(low, high)
 
 
 def _check_bins(oracle: SubsetSelection, bins: int) -> None:
@@ -272,5 +274,14 @@ class _Reading:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, LdptreeError | TypeError | KeyError | ValueError):
+        if isinstance(
+            error,
+            LdptreeError
+            | TypeError
+            | KeyError
+            | AttributeError
+            | OverflowError
+            | ValueError
+            | RecursionError,
+        ):
             raise ProtocolMismatch(f"question {self._kind}: {error}") from None

@@ -232,7 +232,11 @@ def test_an_assignment_that_is_none_is_refused(desk, assignment, said):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("nothing.toml", None, "nothing.toml: no such file, and no packaged configuration (abalone, census, chicago"),
+        (
+            "nothing.toml",
+            None,
+            "nothing.toml: no such file, and no packaged configuration (abalone, census, chicago",
+        ),
         ("quickstrat", None, "Did you mean quickstart?"),
         (".", None, ".: is a folder"),
         ("word.toml", b"name = mine\n", "word.toml: not TOML: Invalid value (at line 1, column 8)"),

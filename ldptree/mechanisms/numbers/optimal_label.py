@@ -48,7 +48,8 @@ class OptimalLabel(NumberMechanism):
         counts: one row a level from u = -1 to u = 1, one integer an output; each row adds up to 2^64.
 
     Raises:
-        ConfigError: shapes that do not fit, a chance of 0, a row that does not add up, or a mean that is not the level's.
+        ConfigError: shapes that do not fit, a position far from 0, a chance of 0, a row that does not add up, or a mean that
+            is not the level's.
     """
 
     name: ClassVar[str] = "optimal_label"
@@ -62,6 +63,10 @@ class OptimalLabel(NumberMechanism):
         outputs, levels = len(self.positions), len(self.counts)
         if not (2 <= outputs <= _MOST_OUTPUTS and levels % 2 == 1 and levels >= 3 and self.steps >= 1):
             raise ConfigError(f"{self.name}: {outputs} outputs, {levels} levels and {self.steps} steps")
+        if max(map(abs, self.positions)) > _MOST_OUTPUTS or self.steps > WORD:
+            raise ConfigError(
+                f"{self.name}: positions are within {_MOST_OUTPUTS} of 0, and steps at most 2^64"
+            )
         if any(b <= a for a, b in zip(self.positions, self.positions[1:], strict=False)):
             raise ConfigError(f"{self.name}: positions must be in increasing order")
         for j, row in enumerate(self.counts):

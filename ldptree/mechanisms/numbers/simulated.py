@@ -46,7 +46,10 @@ class SimulatedNumber(NumberMechanism):
         """The mechanism with this epsilon."""
         if set(thresholds) != {"epsilon"} or type(thresholds["epsilon"]) not in (int, float):
             raise ConfigError(f'{cls.name}: thresholds must be exactly the number "epsilon"')
-        return cls(float(thresholds["epsilon"]))
+        try:
+            return cls(float(thresholds["epsilon"]))
+        except OverflowError:
+            raise ConfigError(f"{cls.name}: epsilon is too large for a float") from None
 
     @property
     def thresholds(self) -> dict[str, Any]:

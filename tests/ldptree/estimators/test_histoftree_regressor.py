@@ -326,3 +326,27 @@ def test_values_that_are_not_numbers_are_refused(value):
     fitted = HistOfTreeRegressor(1.0, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match=r"NaN|infinity"):
         fitted.predict(broken)
+
+
+def test_labels_in_texts_are_numbers_and_dates_are_not():
+    X, y = people(300)
+    labels = np.round(y, 3)
+    models = [
+        HistOfTreeRegressor(4.0, random_state=0).fit(X, label) for label in (labels, labels.astype(str))
+    ]
+    assert np.array_equal(*(model.predict(X) for model in models))
+    with pytest.raises(DataError, match="dates or times"):
+        HistOfTreeRegressor(4.0, random_state=0).fit(X, y.astype("datetime64[D]"))
+
+
+def test_one_private_feature_is_a_list_of_one():
+    X, y = people(100)
+    with pytest.raises(ConfigError, match=r"write \[0\]"):
+        HistOfTreeRegressor(4.0, private_features=0, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("ends", [(-1e308, 1e308), (0, 5e-324)])
+def test_a_label_range_that_floats_cannot_square_is_refused(ends):
+    X, y = people(100)
+    with pytest.raises(ConfigError, match="label range"):
+        HistOfTreeRegressor(4.0, label_range=ends, random_state=0).fit(X, y)

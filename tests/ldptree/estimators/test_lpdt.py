@@ -275,3 +275,42 @@ def test_a_single_public_row_gives_no_range_unless_one_is_given():
         LPDTRegressor(1.0).fit(X, y, public=public)
     fitted = LPDTRegressor(1.0, label_range=(0, 4), feature_range=(0, 1)).fit(X, y, public=public)
     assert np.isfinite(fitted.predict(X)).all()
+
+
+@pytest.mark.parametrize("power", [-50, -180, 180])
+def test_the_unit_of_the_label_does_not_matter(power):
+    """A power of two rounds nothing, so the tree is the same (scikit-learn's own stops at an absolute variance)."""
+    X, y, public = people(600)
+    trees = [
+        LPDTRegressor(4.0, random_state=0).fit(X, label, public=public).partition_
+        for label in (y, np.ldexp(y, power))
+    ]
+    assert trees[0].n_leaves > 1
+    assert trees[0].to_json() == trees[1].to_json()
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+@pytest.mark.parametrize("tune", [None, "private"])
+def test_labels_whose_squares_are_no_floats_are_refused(scale, tune):
+    X, y, public = people(400)
+    with pytest.raises(ConfigError, match="another unit"):
+        LPDTRegressor(4.0, tune=tune, random_state=0).fit(X, y * scale, public=public)
+    with pytest.raises(ConfigError, match="another unit"):
+        LPDTRegressor(4.0, label_range=(0, 5e-324), tune=tune, random_state=0).fit(X, y)
+
+
+def test_dates_are_no_labels():
+    X, y, public = people(400)
+    for dates in (
+        y.astype("datetime64[D]"),
+        y.astype("timedelta64[s]"),
+        y.astype("datetime64[D]").astype(object),
+    ):
+        with pytest.raises(DataError, match="dates or times"):
+            LPDTRegressor(4.0, random_state=0).fit(X, dates, public=public)
+
+
+def test_a_feature_range_in_a_text_is_refused():
+    X, y, _ = people(400)
+    with pytest.raises(ConfigError, match="feature_range must be"):
+        LPDTRegressor(4.0, feature_range="01", random_state=0).fit(X, y)

@@ -188,3 +188,24 @@ def test_only_features_that_somebody_protected_may_be_missing():
     T[2, 3] = np.nan
     with pytest.raises(DataError, match='column "x3": NaN'):
         found.predict(T)
+
+
+@pytest.mark.parametrize("epsilon", [43.0, 44.0, 64.0])
+def test_reports_that_are_nearly_certain_are_learned_from(epsilon):
+    """The chance of a lie is below what a float tells from none."""
+    X, y = people(600)
+    model = PublicFeatureRegressor(epsilon, private_features=[0], label_range=RANGE, random_state=0).fit(X, y)
+    assert np.corrcoef(model.predict(X), y)[0, 1] > 0.5
+
+
+@pytest.mark.parametrize("ends", [(-1e308, 1e308), (0, 5e-324), (0, 10**400)])
+def test_a_label_range_that_floats_cannot_square_is_refused(ends):
+    X, y = people(100)
+    with pytest.raises(ConfigError, match=r"label.range"):
+        PublicFeatureRegressor(4.0, private_features=[0], label_range=ends, random_state=0).fit(X, y)
+
+
+def test_dates_are_no_labels():
+    X, y = people(100)
+    with pytest.raises(DataError, match="dates or times"):
+        PublicFeatureRegressor(4.0, private_features=[0], random_state=0).fit(X, y.astype("datetime64[D]"))
