@@ -38,7 +38,7 @@ TREE = {"estimator": "histoftree"}
         ),
         ({"features": None}, "features: say what the holders protect: private = [...]"),
         ({"features": {"private": {"size": True}}}, "features.private: write a list of column names"),
-        ({"model": {"label_range": [-1e308, 1e308]}}, "its ends must be within"),
+        ({"model": {"label_range": [-1e308, 1e308]}}, "not so far apart"),
         ({"privacy": {"outside": "drop"}}, "privacy.outside: with public_features, values out of range are moved"),
         (
             {"model": TREE, "histoftree": {"label": "laplace"}, "simulation": None},
