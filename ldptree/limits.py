@@ -1,6 +1,33 @@
-"""What an epsilon and a depth may be, in a configuration, an estimator and an audit alike."""
+"""What an epsilon, a depth and a label's range may be, in a configuration, an estimator and an audit alike."""
+
+from __future__ import annotations
+
+import math
+
+from ldptree.errors import ConfigError
 
 MIN_EPSILON = 1e-6
 """Below, reports tell nothing."""
 MAX_EPSILON = 64.0
 MAX_DEPTH = 62
+LARGEST, NARROWEST = 1e60, 1e-60
+"""Of a label's magnitude and of its range: fourth powers, of which variances of squared errors are made, stay floats."""
+
+
+def check_ends(low: float, high: float) -> None:
+    """Raises ConfigError unless low < high, within LARGEST of 0 and NARROWEST or more apart."""
+    check_order(low, high)
+    if max(abs(low), abs(high)) > LARGEST or high - low < NARROWEST:
+        raise ConfigError(
+            f"label range ({low:g}, {high:g}): its ends must be within {LARGEST:g} of 0 and at least {NARROWEST:g} apart, "
+            "or squares of labels are no floats; choose another unit for the label"
+        )
+
+
+def check_order(low: float, high: float) -> None:
+    """Raises ConfigError unless low < high, both finite, and their distance too."""
+    if not (math.isfinite(high - low) and low < high):
+        raise ConfigError(
+            f"label range ({low:g}, {high:g}): the low end must be below the high end, both finite, and not so far apart "
+            "that their distance is not"
+        )

@@ -6,31 +6,16 @@ the label is rounded to; so its coins need not be exact.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.errors import ConfigError
+from ldptree.limits import check_order
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from ldptree.oracles import Words
-
-
-LARGEST, NARROWEST = 1e60, 1e-60
-"""Of a label's magnitude and of its range: fourth powers, of which variances of squared errors are made, stay floats."""
-
-
-def check_ends(low: float, high: float) -> None:
-    """Raises ConfigError unless low < high, within LARGEST of 0 and NARROWEST or more apart."""
-    _check_order(low, high)
-    if max(abs(low), abs(high)) > LARGEST or high - low < NARROWEST:
-        raise ConfigError(
-            f"label range ({low:g}, {high:g}): its ends must be within {LARGEST:g} of 0 and at least {NARROWEST:g} apart, "
-            "or squares of labels are no floats; choose another unit for the label"
-        )
 
 
 def levels(low: float, high: float, n_levels: int) -> tuple[float, ...]:
@@ -39,7 +24,7 @@ def levels(low: float, high: float, n_levels: int) -> tuple[float, ...]:
     Raises:
         ConfigError: low is not below high, or one of them or their distance is not finite.
     """
-    _check_order(low, high)
+    check_order(low, high)
     return (float(low), *np.linspace(low, high, n_levels)[1:-1].tolist(), float(high))
 
 
@@ -73,11 +58,3 @@ def expected_shares(labels: ArrayLike, low: float, high: float, n_levels: int) -
         above + np.bincount(below, weights=1 - place + below, minlength=n_levels)
     ) / y.size
     return shares
-
-
-def _check_order(low: float, high: float) -> None:
-    if not (math.isfinite(high - low) and low < high):
-        raise ConfigError(
-            f"label range ({low:g}, {high:g}): the low end must be below the high end, both finite, and not so far apart "
-            "that their distance is not"
-        )

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON
-from ldptree.number_range import check_ends
+from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON, check_ends
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -160,7 +159,7 @@ def checked_label_range(label_range: Any, public: Floats) -> tuple[float, float]
     """The range that private labels are moved into: the one given, or that of the public labels, or (-1, 1).
 
     Raises:
-        ConfigError: the given range is none, or does not hold the public labels; or as `number_range.check_ends`.
+        ConfigError: the given range is none, or does not hold the public labels; or as `limits.check_ends`.
         DataError: the public labels are all equal, and no range is given.
     """
     if label_range is None:

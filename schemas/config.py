@@ -22,8 +22,7 @@ from pydantic import (
 )
 
 from ldptree.errors import ConfigError
-from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON
-from ldptree.number_range import check_ends
+from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON, check_ends
 from schemas.catalogue import with_catalogue, with_paths_from
 from schemas.dataset import DatasetSpec
 from schemas.features import FeaturesConfig, HistOfTreeConfig

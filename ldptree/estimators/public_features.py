@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.ledger import Charge, Ledger, Names
-from ldptree.limits import MAX_EPSILON, MIN_EPSILON
-from ldptree.number_range import check_ends
+from ldptree.limits import MAX_EPSILON, MIN_EPSILON, check_ends
 from ldptree.oracles import Words
 from ldptree.parameters import (
     check_no_dates,

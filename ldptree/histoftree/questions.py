@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ldptree.errors import ConfigError, DataError, LdptreeError, ProtocolMismatch
+from ldptree.limits import check_ends
 from ldptree.mechanisms.masked import MASKED, Masked
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.mechanisms.numbers.number import NumberMechanism
-from ldptree.number_range import check_ends
 from ldptree.partition.product import ANY, Candidates, Product
 from ldptree.rounds import Question, Shown
 
@@ -45,7 +45,7 @@ class LabelQuestion(Question):
         low, high: the range.
 
     Raises:
-        ConfigError: as `number_range.check_ends`.
+        ConfigError: as `limits.check_ends`.
     """
 
     kind: ClassVar[str] = "histoftree_label"

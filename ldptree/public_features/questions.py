@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ldptree.errors import ConfigError, LdptreeError, ProtocolMismatch
+from ldptree.limits import check_ends
 from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
-from ldptree.number_range import check_ends
 from ldptree.oracles.subset import SubsetSelection
 from ldptree.public_features import contrast, label_law
 from ldptree.public_features.contrast import Contrast
