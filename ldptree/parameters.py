@@ -44,6 +44,15 @@ def checked_budget(epsilon: Any) -> float:
     return float(epsilon)
 
 
+def checked_epsilon(epsilon: Any) -> float:
+    """The budget of a private row. Raises ConfigError."""
+    if not is_number(epsilon) or not MIN_EPSILON <= epsilon <= MAX_EPSILON:
+        raise ConfigError(
+            f"epsilon must be a number from {MIN_EPSILON:g} to {MAX_EPSILON:g}, got {epsilon!r}"
+        )
+    return float(epsilon)
+
+
 def check_depth(depth: Any) -> None:
     """Raises ConfigError where it is neither "auto" nor a depth."""
     if depth != "auto" and not (is_number(depth, whole=True) and 0 <= depth <= MAX_DEPTH):

@@ -12,6 +12,8 @@ question that one's.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -143,6 +145,12 @@ class Question(ABC):
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """Plain values only, `kind` among them."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of its canonical JSON: what it is known by in a ledger."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @classmethod
     @abstractmethod

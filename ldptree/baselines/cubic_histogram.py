@@ -19,15 +19,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ldptree.baselines.regression_checks import (
-    NoisyRegressor,
-    checked_epsilon,
-    checked_label_range,
-    scaled,
-    seed_of,
-)
+from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, scaled, seed_of
 from ldptree.errors import ConfigError
-from ldptree.parameters import checked_number, is_number
+from ldptree.parameters import checked_epsilon, checked_number, is_number
 from ldptree.partition.histogram import MAX_BINS, Histogram
 
 if TYPE_CHECKING:

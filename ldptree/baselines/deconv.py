@@ -15,14 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ldptree.baselines.regression_checks import (
-    NoisyRegressor,
-    checked_epsilon,
-    checked_label_range,
-    scaled,
-    seed_of,
-)
-from ldptree.parameters import checked_number
+from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, scaled, seed_of
+from ldptree.parameters import checked_epsilon, checked_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -18,17 +18,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ldptree.baselines.regression_checks import (
-    NoisyRegressor,
-    checked_epsilon,
-    checked_label_range,
-    scaled,
-    seed_of,
-)
+from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, scaled, seed_of
 from ldptree.limits import MAX_DEPTH
 from ldptree.oracles import Words
 from ldptree.oracles.grr import Grr
-from ldptree.parameters import checked_count, checked_protects, one_of
+from ldptree.parameters import checked_count, checked_epsilon, checked_protects, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

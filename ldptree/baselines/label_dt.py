@@ -12,18 +12,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ldptree.baselines.regression_checks import (
-    NoisyRegressor,
-    checked_epsilon,
-    checked_label_range,
-    scaled,
-    seed_of,
-)
+from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, scaled, seed_of
 from ldptree.histoftree.questions import LabelQuestion
 from ldptree.limits import MAX_DEPTH
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
-from ldptree.parameters import checked_count, one_of
+from ldptree.parameters import checked_count, checked_epsilon, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from ldptree.errors import ConfigError
-from ldptree.limits import MAX_EPSILON, MIN_EPSILON
+from ldptree.noisy import Noisy
 from ldptree.parameters import checked_range, is_number
 
 if TYPE_CHECKING:
@@ -22,26 +22,8 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
-class NoisyRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class NoisyRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn regressor that learns from noisy reports."""
-
-    random_state: Any
-
-    def __sklearn_tags__(self) -> Any:
-        """Scores are poor on few rows, and never the same twice without a seed."""
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
-
-
-def checked_epsilon(epsilon: Any) -> float:
-    """The budget of a private row. Raises ConfigError."""
-    if not is_number(epsilon) or not MIN_EPSILON <= epsilon <= MAX_EPSILON:
-        raise ConfigError(
-            f"epsilon must be a number from {MIN_EPSILON:g} to {MAX_EPSILON:g}, got {epsilon!r}"
-        )
-    return float(epsilon)
 
 
 def checked_label_range(label_range: Any) -> tuple[float, float]:

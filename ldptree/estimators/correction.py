@@ -20,6 +20,7 @@ from ldptree.correction import Corrections
 from ldptree.correction_plan import CHOICES, Plan
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.mending import Question, mended, published
+from ldptree.noisy import Noisy
 from ldptree.parameters import (
     check_depth,
     check_one_kind,
@@ -136,7 +137,7 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
             )
 
 
-class CorrectionClassifier(ClassifierMixin, _Correction):  # type: ignore[misc]
+class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore[misc]
     """A public classifier, mended where private people differ from it.
 
     A model is fitted on public rows and published. Every private row computes its own residual, 0/1 of a class less the model's
@@ -192,13 +193,6 @@ class CorrectionClassifier(ClassifierMixin, _Correction):  # type: ignore[misc]
         self.max_protocol_bytes = max_protocol_bytes
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        """Reports are noisy: scores are poor on few rows, and never the same twice without a seed."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
-
     def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
         """Fit the public model, ask every private row once, and mend the model.
 
@@ -242,7 +236,7 @@ class CorrectionClassifier(ClassifierMixin, _Correction):  # type: ignore[misc]
         return self.model_.predict_proba(rows)
 
 
-class CorrectionRegressor(RegressorMixin, _Correction):  # type: ignore[misc]
+class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[misc]
     """A public regressor, mended where private people differ from it.
 
     As `CorrectionClassifier`, with the residual label less prediction, clipped to a range that public out-of-fold errors give.
@@ -282,13 +276,6 @@ class CorrectionRegressor(RegressorMixin, _Correction):  # type: ignore[misc]
         self.feature_range = feature_range
         self.max_protocol_bytes = max_protocol_bytes
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        """Reports are noisy: scores are poor on few rows, and never the same twice without a seed."""
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
         """Fit the public model, ask every private row once, and mend the model; arguments and errors as the classifier's.

@@ -6,8 +6,6 @@ What lives here: the parameters, their checks, and the holders played on this ma
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ldptree.baselines.regression_checks import NoisyRegressor, checked_epsilon, checked_label_range, seed_of
+from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, seed_of
 from ldptree.errors import ConfigError
 from ldptree.estimators.holders import encoding_of
 from ldptree.histoftree import BIN_SHIFTS, RELEASES, HistOfTree
@@ -27,6 +25,7 @@ from ldptree.oracles import Words
 from ldptree.parameters import (
     check_no_dates,
     checked_count,
+    checked_epsilon,
     checked_number,
     checked_protects,
     is_number,
@@ -257,9 +256,8 @@ def _columns(private: Any, names: NDArray[Any] | None, d: int) -> list[int]:
 
 
 def _charge(question: Question, n: int) -> Charge:
-    text = json.dumps(question.to_json(), sort_keys=True, separators=(",", ":"))
     return Charge(
-        question=hashlib.sha256(text.encode()).hexdigest(),
+        question=question.digest,
         epsilon=question.epsilon,
         who=Rows(source="holders", start=0, stop=n),
         about=question.about,

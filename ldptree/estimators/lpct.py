@@ -27,6 +27,7 @@ from ldptree.grow import grow
 from ldptree.ledger import Ledger
 from ldptree.mechanisms import CHOICES, Mechanism, mechanism_for
 from ldptree.model import Model
+from ldptree.noisy import Noisy
 from ldptree.paper_pruning import PaperOptions
 from ldptree.parameters import (
     check_depth,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Locally private classification tree with public data (LPCT, Ma and Yang, JMLR 2024), and what goes beyond it.
 
     A tree is grown on public rows; every private row sends one epsilon-LDP report of its cell and label; the two are
@@ -124,13 +125,6 @@ class LPCTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.validation_share: Any = validation_share
         self.tune_mechanism: Any = tune_mechanism
         self.random_state: Any = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        """Reports are noisy: scores are poor on few rows, and never the same twice without a seed."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
         """Grow the tree on public rows, ask every private row once, and fit the model.

@@ -24,6 +24,7 @@ from ldptree.grow import grow
 from ldptree.ledger import Ledger
 from ldptree.mechanisms import CHOICES, number_mechanism_for
 from ldptree.mechanisms.number_label import checked_rho
+from ldptree.noisy import Noisy
 from ldptree.number_range import levels
 from ldptree.parameters import (
     check_depth,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-class LPDTRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Locally private regression tree with public data (LPDT, NeurIPS 2023), and what goes beyond it.
 
     A tree is grown on public rows; every private row sends one epsilon-LDP report of its cell and label; public and private
@@ -132,13 +133,6 @@ class LPDTRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.validation_share: Any = validation_share
         self.tune_mechanism: Any = tune_mechanism
         self.random_state: Any = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        """Reports are noisy: scores are poor on few rows, and never the same twice without a seed."""
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
         """Grow the tree on public rows, ask every private row once, and fit the model.

@@ -6,8 +6,6 @@ What lives here: the parameters, their checks, and the holders played on this ma
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,10 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.ledger import Charge, Ledger, Names
-from ldptree.limits import MAX_EPSILON, MIN_EPSILON, check_ends
+from ldptree.limits import check_ends
+from ldptree.noisy import Noisy
 from ldptree.oracles import Words
 from ldptree.parameters import (
     check_no_dates,
+    checked_epsilon,
     checked_range,
     classes_of,
     is_number,
@@ -59,7 +59,7 @@ class _PublicFeatureEstimator(BaseEstimator):  # type: ignore[misc]
         label_range: tuple[float, float] | None,
     ) -> None:
         """Ask every row at most one question, and fit; label_range None: labels are -1 and 1."""
-        epsilon = _checked_epsilon(self.epsilon)
+        epsilon = checked_epsilon(self.epsilon)
         n, d = rows.shape
         names = getattr(self, "feature_names_in_", None)
         mask = _mask(protects, self.private_features, names, (n, d))
@@ -106,7 +106,7 @@ class _PublicFeatureEstimator(BaseEstimator):  # type: ignore[misc]
         return self.model_.predict(rows)
 
 
-class PublicFeatureRegressor(RegressorMixin, _PublicFeatureEstimator):  # type: ignore[misc]
+class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  # type: ignore[misc]
     """Locally private regression where some features are public: one report a row, with the whole epsilon (ours).
 
     Each row is a holder who shows some features, the same for everybody (`private_features`) or chosen by each (`protects`),
@@ -147,13 +147,6 @@ class PublicFeatureRegressor(RegressorMixin, _PublicFeatureEstimator):  # type: 
         self.feature_range: Any = feature_range
         self.random_state: Any = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        """Reports are noisy: scores are poor on few rows, and never the same twice without a seed."""
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
-
     def fit(self, X: ArrayLike, y: ArrayLike, protects: ArrayLike | None = None) -> Self:
         """Ask every row at most one question, and fit.
 
@@ -182,7 +175,7 @@ class PublicFeatureRegressor(RegressorMixin, _PublicFeatureEstimator):  # type: 
         return self._predicted(X)
 
 
-class PublicFeatureClassifier(ClassifierMixin, _PublicFeatureEstimator):  # type: ignore[misc]
+class PublicFeatureClassifier(Noisy, ClassifierMixin, _PublicFeatureEstimator):  # type: ignore[misc]
     """Locally private classification of two classes where some features are public: one report a row (ours).
 
     As `PublicFeatureRegressor` on labels -1 and 1; the label's question is then randomised response, and nobody is asked where
@@ -216,11 +209,9 @@ class PublicFeatureClassifier(ClassifierMixin, _PublicFeatureEstimator):  # type
         self.random_state: Any = random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Two classes; reports are noisy, and never the same twice without a seed."""
+        """Two classes."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
         tags.classifier_tags.multi_class = False
-        tags.non_deterministic = self.random_state is None
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, protects: ArrayLike | None = None) -> Self:
@@ -263,15 +254,6 @@ class PublicFeatureClassifier(ClassifierMixin, _PublicFeatureEstimator):  # type
         """The likelier class, [n]."""
         is_second = self._predicted(X) > 0
         return np.asarray(self.classes_[is_second.astype(int)])
-
-
-def _checked_epsilon(epsilon: Any) -> float:
-    """Raises ConfigError."""
-    if not is_number(epsilon) or not MIN_EPSILON <= epsilon <= MAX_EPSILON:
-        raise ConfigError(
-            f"epsilon must be a number from {MIN_EPSILON:g} to {MAX_EPSILON:g}, got {epsilon!r}"
-        )
-    return float(epsilon)
 
 
 def _checked_label_range(label_range: Any) -> tuple[float, float]:
@@ -342,9 +324,8 @@ def _range(rows: Floats, mask: Mask, given: Any) -> tuple[Floats, Floats]:
 
 
 def _charge(question: Question, holders: NDArray[np.int64]) -> Charge:
-    text = json.dumps(question.to_json(), sort_keys=True, separators=(",", ":"))
     return Charge(
-        question=hashlib.sha256(text.encode()).hexdigest(),
+        question=question.digest,
         epsilon=question.epsilon,
         who=Names(holders.astype(np.uint64)),
         about=question.about,
