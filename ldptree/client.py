@@ -29,6 +29,7 @@ import numpy as np
 
 from ldptree.encoding import CategoricalFeature, Feature
 from ldptree.errors import BudgetError, ConfigError, DataError, ProtocolMismatch
+from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.oracles.words import Words
 from ldptree.protocol import Protocol
 
@@ -91,11 +92,13 @@ class Client:
         memory: where reports are kept, by holder, campaign and round. The default forgets with the process: give a
             `FileMemory` where a process may end before the campaign does.
         words: coins for a simulation; None: the operating system's.
+        max_protocol_bytes: the longest text of a protocol that is read: one with a public model in it is long.
 
     Raises:
         BudgetError: the protocol spends more than `max_epsilon`.
-        ConfigError: the protocol is of a simulation, whose mechanism leaks; or max_epsilon is no positive number.
-        ProtocolMismatch: the text is not a protocol, or not a whole one.
+        ConfigError: the protocol is of a simulation, whose mechanism leaks; or max_epsilon or max_protocol_bytes is no
+            positive number.
+        ProtocolMismatch: the text is not a protocol, not a whole one, or too long.
     """
 
     def __init__(
@@ -105,7 +108,15 @@ class Client:
         max_epsilon: float | None = None,
         memory: MutableMapping[str, str] | None = None,
         words: Words | None = None,
+        max_protocol_bytes: int = MAX_PROTOCOL_BYTES,
     ) -> None:
+        if not _is_positive(max_protocol_bytes):
+            raise ConfigError(f"max_protocol_bytes = {max_protocol_bytes!r}: must be a positive number")
+        if isinstance(protocol, str | bytes) and len(protocol) > max_protocol_bytes:
+            raise ProtocolMismatch(
+                f"the protocol has {len(protocol):,} bytes, at most {max_protocol_bytes:,} are read here; raise "
+                "max_protocol_bytes if its publisher is right"
+            )
         if isinstance(protocol, bytes):
             protocol = protocol.decode(errors="replace")
         if isinstance(protocol, str):
@@ -135,8 +146,8 @@ class Client:
 
         Args:
             x: raw values by column, or in the order of the protocol's columns. None or NaN is missing.
-            y: the label. One that is not declared, or a missing number, is answered with "outside"; a number out of range
-                counts as the end of the range.
+            y: the label itself, also where the report is about a public model's error on it. One that is not declared, or a
+                missing number, is answered with "outside"; a number out of range counts as the end of the range.
             holder: who it is about, where several use this client. Stays here.
 
         Raises:
@@ -157,7 +168,7 @@ class Client:
                 )
             return report
         words = Words.system() if self._words is None else self._words
-        label = _number(y) if self.protocol.numeric else self._label(y)
+        label = self._label(y) if self.protocol.label_classes else _number(y)
         value = self.protocol.values(self._row(x), [label], words=words)
         mechanism = self.protocol.mechanism
         payload = mechanism.pack(mechanism.randomize(value, words)).tobytes()
@@ -187,7 +198,7 @@ class Client:
 
     def _label(self, y: Any) -> int:
         value = y.item() if isinstance(y, np.generic) else y
-        classes = self.protocol.classes
+        classes = self.protocol.label_classes
         return next((i for i, c in enumerate(classes) if _kind(c) is _kind(value) and c == value), -1)
 
 

@@ -10,10 +10,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import wraps
+from importlib.util import find_spec
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def has_numba() -> bool:
+    """Whether there is a numba to compile with; it is not imported."""
+    return find_spec("numba") is not None
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:

@@ -1,8 +1,8 @@
 """Where, by how much and how surely a public model is wrong on people whose data nobody sees: the reports, read.
 
-What lives here: a holder's residual, the mean residual of each cell with its variance, and the corrections. What does not: what
-is asked (`correction_plan`), and the model that is released (`corrected`). All but the residual is post-processing of private
-totals and costs no privacy.
+What lives here: the mean residual of each cell with its variance, and the corrections. What does not: a holder's residual
+(`published_base`), what is asked (`correction_plan`), and the model that is released (`corrected`). All of it is post-processing
+of private totals and costs no privacy.
 
 In cell j the reports say d_j = mu_j + N(0, E_j) of the mean residual mu_j = D_j + N(0, V_j): V_j is the public model's own
 variance, D the discrepancy between public and private people, a Gaussian process on the tree that stays exactly 0 unless the
@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ldptree.errors import DataError
-from ldptree.public_model import answers, indicators
 from ldptree.tree_gaussian import Levels, posterior
 from ldptree.weighting import ALIKE, DiscrepancyPrior, cell_masses, choose_discrepancy
 
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldptree.correction_plan import Plan
-    from ldptree.encoding import Encoding
-    from ldptree.ensemble import Ensemble
     from ldptree.totals import Totals
 
     Floats = NDArray[np.float64]
@@ -37,26 +34,6 @@ ROOTS = (0.0, 0.0005, 0.002, 0.01, 0.05)
 """What the variance of the discrepancy at the root may be, in squares of the label's scale."""
 SURELY = 0.05
 """The chance that noise alone looks as strong, below which the reports say something."""
-
-
-def residuals(
-    ensemble: Ensemble, encoding: Encoding, raw: Floats, labels: NDArray[Any], n_classes: int
-) -> Floats:
-    """The holders' side: label less the published model's answer, float64 [n, M]; still private.
-
-    NaN (which is reported as "outside") where a row cannot be encoded, or a label is missing or not declared.
-
-    Args:
-        ensemble, encoding: the published model, and how it reads a row.
-        raw: raw matrix [n, columns].
-        labels: numbers [n], or class indices with -1 for a class that is not declared.
-        n_classes: C, 0 for numbers.
-    """
-    wanted = indicators(labels, n_classes)
-    is_whole = encoding.encodable(raw)
-    found = np.full(wanted.shape, np.nan)
-    found[is_whole] = wanted[is_whole] - answers(ensemble, encoding.encode(raw[is_whole]), n_classes)
-    return found
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

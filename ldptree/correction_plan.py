@@ -215,10 +215,18 @@ def _on(
         for name in oracles
         for b in counts
     ]
-    variance, mean_square, chosen = min(choices, key=lambda choice: choice[0])
+    return _plan(known, tree, *min(choices, key=lambda choice: choice[0]))
+
+
+def plan_on(known: Known, tree: Partition, mechanism: Mechanism, n_holders: int) -> Plan:
+    """The plan of a question that was published before: its tree and mechanism, with what public rows of now say of it."""
+    return _plan(known, tree, *_noise(known, mechanism, max(n_holders, 1)))
+
+
+def _plan(known: Known, tree: Partition, variance: float, mean_square: float, mechanism: Mechanism) -> Plan:
     return Plan(
         partition=tree,
-        mechanism=chosen,
+        mechanism=mechanism,
         range=known.range,
         mean_square=mean_square,
         scale=known.scale,

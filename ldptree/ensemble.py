@@ -16,7 +16,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.compiled import compiled
+from ldptree import walk
+from ldptree.compiled import has_numba
 from ldptree.errors import DataError
 
 LEAF = -1
@@ -113,14 +114,19 @@ class Ensemble:
         Raises:
             DataError: the rows have too few columns, or a value is missing.
         """
-        X = np.ascontiguousarray(X, dtype=np.float32)
+        X = np.asarray(X)
         if X.ndim != 2 or X.shape[1] <= self.feature.max():
             raise DataError(f"ensemble: rows have shape {X.shape}, tests need column {self.feature.max()}")
-        if np.isnan(X).any():
-            raise DataError("ensemble: a value is missing in an encoded row")
-        sums = np.tile(self.offset, (X.shape[0], 1))
-        tested, limit, child, value, roots, depths = self._steps
-        _add_up(X, tested, limit, child, value, roots, depths, sums)
+        found = np.empty((X.shape[0], 2 if self.link == "logistic" else self.n_outputs))
+        size = self._rows_at_once
+        for start in range(0, X.shape[0], size):
+            block = X[start : start + size].astype(np.float32, copy=False)
+            if np.isnan(block).any():
+                raise DataError("ensemble: a value is missing in an encoded row")
+            found[start : start + size] = self._linked(self._sums(block))
+        return found
+
+    def _linked(self, sums: Floats) -> Floats:
         if self.link == "logistic":
             share = 1.0 / (1.0 + np.exp(-np.clip(sums, -700, 700)))
             return np.hstack([1.0 - share, share])
@@ -130,27 +136,46 @@ class Ensemble:
             return shares
         return sums
 
-    @cached_property
-    def _steps(self) -> tuple[NDArray[Any], ...]:
-        """The arrays that `_add_up` walks: a leaf tests column 0 against infinity, and leads to itself."""
-        is_leaf = self.feature == LEAF
-        nodes = np.arange(self.n_nodes, dtype=np.int32)
-        child = np.stack([np.where(is_leaf, nodes, self.left), np.where(is_leaf, nodes, self.right)], axis=1)
-        depth, of_tree = np.zeros(self.n_nodes, dtype=np.int64), np.zeros(self.n_nodes, dtype=np.int64)
-        of_tree[self.roots] = np.arange(self.roots.size)
-        for node in np.flatnonzero(~is_leaf):
-            for below in (self.left[node], self.right[node]):
-                depth[below], of_tree[below] = depth[node] + 1, of_tree[node]
-        depths = np.zeros(self.roots.size, dtype=np.int64)
-        np.maximum.at(depths, of_tree, depth)
-        return (
-            np.where(is_leaf, 0, self.feature).astype(np.int32),
-            np.where(is_leaf, np.inf, self.threshold),
-            child.ravel(),
-            self.value,
-            self.roots,
-            depths,
+    def _sums(self, block: NDArray[np.float32]) -> Floats:
+        """float64 [rows, outputs]: offset, then tree after tree; to the last bit the same however the trees are walked."""
+        if len(block) <= walk.FEW_ROWS or not has_numba():
+            return walk.sum_few(block, *self._steps, self.value, self.roots, self.offset)
+        used, feature = self._tested
+        columns = np.ascontiguousarray(block.T if used.size == block.shape[1] else block[:, used].T)
+        sums = np.tile(self.offset, (len(block), 1))
+        _, limit, child = self._steps
+        walk.add_up(columns, feature, limit, child, self.value, self.roots, sums)
+        return sums
+
+    @property
+    def _rows_at_once(self) -> int:
+        """Rows of a block: few enough for it to stay in the cache, enough for most leaves to get some."""
+        if not has_numba():
+            return max(1, walk.BLOCK_BYTES // (64 * self.roots.size * self.n_outputs))
+        return int(
+            np.clip(walk.BLOCK_BYTES // (4 * max(self._tested[0].size, 1)), walk.FEW_ROWS, walk.MOST_ROWS)
         )
+
+    @cached_property
+    def _tested(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The columns that some node tests, and each node's place among them, -1 at a leaf."""
+        is_inner = self.feature != LEAF
+        used, place = np.unique(self.feature[is_inner], return_inverse=True)
+        feature = np.full(self.n_nodes, LEAF, dtype=np.int32)
+        feature[is_inner] = place
+        return used.astype(np.int64), feature
+
+    @cached_property
+    def _steps(self) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int32]]:
+        """What a walk reads: feature, threshold, children [nodes, 2].
+
+        A float32 is above a threshold exactly where it is above the largest float32 that is not above the threshold.
+        """
+        with np.errstate(over="ignore"):
+            limit = self.threshold.astype(np.float32)
+        is_above = limit > self.threshold
+        limit[is_above] = np.nextafter(limit[is_above], np.float32(-np.inf))
+        return self.feature, limit, np.stack([self.left, self.right], axis=1)
 
     @cached_property
     def digest(self) -> str:
@@ -197,7 +222,9 @@ class Ensemble:
         feature = np.array(data["feature"], dtype=np.int32)
         is_leaf = feature == LEAF
         sizes = {len(data[name]) for name in ("threshold", "left", "right")}
-        if sizes != {int((~is_leaf).sum())} or len(rows) != int(is_leaf.sum()):
+        n_inner, n_leaves = int((~is_leaf).sum()), int(is_leaf.sum())
+        # a binary tree has one leaf more than inner nodes; a text without leaves could else ask for any memory
+        if sizes != {n_inner} or not len(rows) == n_leaves == n_inner + len(data["roots"]):
             raise DataError("ensemble: its lists do not fit its nodes")
         threshold, left, right = (
             np.zeros(feature.size),
@@ -249,10 +276,11 @@ class Ensemble:
 
 def rounded(values: Floats) -> Floats:
     """The values to `DIGITS` significant digits."""
-    safe = np.where(values == 0, 1.0, np.abs(values))
+    each, place = np.unique(values, return_inverse=True)
+    safe = np.where(each == 0, 1.0, np.abs(each))
     unit = 10.0 ** (np.floor(np.log10(safe)) - (DIGITS - 1))
-    found: Floats = np.where(values == 0, 0.0, np.round(values / unit) * unit)
-    return np.array([float(f"{v:.{DIGITS}g}") for v in found.ravel()]).reshape(found.shape)
+    found: Floats = np.where(each == 0, 0.0, np.round(each / unit) * unit)
+    return np.array([float(f"{v:.{DIGITS}g}") for v in found])[place].reshape(np.shape(values))
 
 
 def from_sklearn(fitted: Any) -> Ensemble:
@@ -338,22 +366,3 @@ def _parents_first(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]
 
 def _are_numbers(values: object) -> bool:
     return isinstance(values, list) and all(type(v) in (int, float) for v in values)
-
-
-@compiled
-def _add_up(X, tested, limit, child, value, roots, depths, sums):  # type: ignore[no-untyped-def]
-    # A block of rows goes through one tree after the other: both stay in the cache. Leaves lead to themselves, so that all
-    # rows of a block take the same number of steps, none waiting for a branch.
-    n_outputs = sums.shape[1]
-    at = np.empty(512, dtype=np.int32)
-    for start in range(0, X.shape[0], 512):
-        size = min(512, X.shape[0] - start)
-        for tree in range(roots.size):
-            at[:size] = roots[tree]
-            for _ in range(depths[tree]):
-                for row in range(size):
-                    node = at[row]
-                    at[row] = child[2 * node + (X[start + row, tested[node]] > limit[node])]
-            for row in range(size):
-                for output in range(n_outputs):
-                    sums[start + row, output] += value[at[row], output]

@@ -10,6 +10,8 @@ MIN_EPSILON = 1e-6
 """Below, reports tell nothing."""
 MAX_EPSILON = 64.0
 MAX_DEPTH = 62
+MAX_PROTOCOL_BYTES = 2**22
+"""Of a protocol with a public model in it, where nothing else is said: 4 MiB."""
 LARGEST, NARROWEST = 1e60, 1e-60
 """Of a label's magnitude and of its range: fourth powers, of which variances of squared errors are made, stay floats."""
 

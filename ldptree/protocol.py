@@ -1,14 +1,14 @@
 """What the curator publishes and a holder needs, nothing more: the tree, how to read a row, the coins.
 
-A protocol is a frozen value with one canonical JSON text and a digest. Files, campaigns and budgets are kept elsewhere.
+A protocol is a frozen value with one canonical JSON text and a digest. How that text is read is in `protocol_json`; files,
+campaigns and budgets are kept elsewhere.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -16,16 +16,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree import protocol_json
 from ldptree.encoding import Encoding, Level, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
-from ldptree.mechanisms import MECHANISMS, Joint, Mechanism, named, report_values
+from ldptree.mechanisms import Joint, Mechanism, report_values
 from ldptree.mechanisms.number_label import NumberLabel
 from ldptree.number_range import levels, rounded
 from ldptree.oracles import Words
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
-
-VERSION = 1
+from ldptree.published_base import PublishedBase
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,8 +46,10 @@ class Protocol:
         rounds: numbers of the rounds a holder answers in.
         campaign: the campaign this protocol was published for, None where there is none.
         simulation: holders are only simulated; a mechanism that leaks may then stand in for theirs, and no client answers.
-        numeric: the label is a number; the classes are equally spaced levels of its range, or only the range's two ends
-            where the mechanism has levels of its own (`mechanisms.number_label`).
+        numeric: what is reported is a number; the classes are equally spaced levels of its range, or only the range's two
+            ends where the mechanism has levels of its own (`mechanisms.number_label`).
+        base: a public model; the number reported is then not the label but the model's error on it, its residual. None
+            where the label itself is asked for.
         version: of this format.
 
     Raises:
@@ -67,7 +69,8 @@ class Protocol:
     campaign: str | None = None
     simulation: bool = False
     numeric: bool = False
-    version: int = VERSION
+    base: PublishedBase | None = None
+    version: int = protocol_json.VERSION
 
     def __post_init__(self) -> None:
         faults = list(self._faults())
@@ -76,9 +79,9 @@ class Protocol:
 
     def _faults(self) -> list[str]:
         faults = []
-        if self.version != VERSION:
+        if self.version != protocol_json.VERSION:
             faults.append(
-                f"version {self.version} is not known here (only {VERSION}); use a matching ldptree"
+                f"version {self.version} is not known here (only {protocol_json.VERSION}); use a matching ldptree"
             )
         if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
             faults.append(f"{len(self.classes)} classes; at least 2 are needed, each once")
@@ -88,6 +91,8 @@ class Protocol:
             faults += self._label_faults()
         elif isinstance(self.mechanism, NumberLabel):
             faults.append(f"{self.mechanism.name} is for a label that is a number")
+        if self.base is not None:
+            faults += self._base_faults(self.base)
         if self.partition.feature.max() >= self.encoding.n_encoded:
             faults.append(
                 f"the partition tests column {self.partition.feature.max()} of {self.encoding.n_encoded}"
@@ -119,6 +124,18 @@ class Protocol:
             faults.append(f'the target "{self.target}" is among the features')
         return faults
 
+    def _base_faults(self, base: PublishedBase) -> list[str]:
+        faults = []
+        if not self.numeric:
+            faults.append("a residual is a number; the protocol does not say so (numeric)")
+        if not isinstance(self.mechanism, Joint):
+            faults.append(
+                f"{self.mechanism.name} is not for residuals, which are reported jointly with the cell"
+            )
+        if base.ensemble.feature.max() >= self.encoding.n_encoded:
+            faults.append(f"the base tests column {base.ensemble.feature.max()} of {self.encoding.n_encoded}")
+        return faults
+
     def _label_faults(self) -> list[str]:
         if any(type(level) is not float for level in self.classes) or self.positive is not None:
             return ["the levels of a number must be numbers, none of them positive as a class is"]
@@ -131,7 +148,7 @@ class Protocol:
 
     @property
     def label_range(self) -> tuple[float, float]:
-        """Ends of the range of a label that is a number."""
+        """Ends of the range of the number that is reported."""
         return float(self.classes[0]), float(self.classes[-1])
 
     @property
@@ -164,8 +181,10 @@ class Protocol:
         """The raw columns a holder's row must have for `values`, in the encoding's order.
 
         Those the tree tests; those where a missing value has no rule, since it makes the row "outside"; and
-        with outside = "drop" every numeric one.
+        with outside = "drop" every numeric one; all where a base has to answer.
         """
+        if self.base is not None:
+            return self.encoding.columns
         used = set(self.raw_tree.columns_used) | set(self.encoding.columns_without_rule)
         if self.outside == "drop":
             used |= {f.column for f in self.encoding.features if isinstance(f, NumericFeature)}
@@ -183,57 +202,94 @@ class Protocol:
 
         Args:
             raw: raw matrix, float64 [n, columns] (see `ldptree.encoding`).
-            labels: int [n], index into `classes`; -1 for a label that is not declared. Where the label is a number, float
-                [n], rounded here at random to one of the mechanism's levels; NaN for a missing one.
+            labels: int [n], index into `label_classes`; -1 for a label that is not declared. Where the label is a number, float
+                [n], NaN for a missing one. What is numeric is rounded here at random to one of the mechanism's levels.
             columns: names of raw's columns, where they are not all of the encoding's; `columns_needed` suffice.
-            words: coins for rounding, needed where the label is a number.
+            words: coins for rounding, needed where a number is reported.
 
         Raises:
             DataError: a column is absent, or lengths differ.
         """
-        names = self.encoding.columns if columns is None else tuple(columns)
-        absent = [column for column in self.columns_needed if column not in names]
-        if absent:
-            raise DataError(f"raw rows lack the columns {', '.join(absent)}")
-        cells = self.raw_tree.apply(raw, names)
-        is_outside = ~self.encoding.encodable(raw, names)
-        if self.outside == "drop":
-            is_outside |= self.encoding.is_outside(raw, names)
-        cells[is_outside] = -1
+        cells = self.cells(raw, columns)
+        if self.base is not None:
+            labels = self.residuals(raw, labels, columns)
         if self.numeric:
             labels = rounded(labels, *self.label_range, self.mechanism.n_levels, words or Words.system())
         return report_values(cells, labels, n_cells=self.n_cells, n_classes=self.mechanism.n_levels)
 
+    def cells(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.int32]:
+        """The cell of each raw row, int32 [n]; -1 for a row that is outside. Raises DataError where a column is absent."""
+        names = self.encoding.columns if columns is None else tuple(columns)
+        absent = [column for column in self.columns_needed if column not in names]
+        if absent:
+            raise DataError(f"raw rows lack the columns {', '.join(absent)}")
+        cells: NDArray[np.int32] = self.raw_tree.apply(raw, names)
+        is_outside = ~self.encoding.encodable(raw, names)
+        if self.outside == "drop":
+            is_outside |= self.encoding.is_outside(raw, names)
+        cells[is_outside] = -1
+        return cells
+
+    def residuals(
+        self, raw: NDArray[np.float64], labels: ArrayLike, columns: Sequence[str] | None = None
+    ) -> NDArray[np.float64]:
+        """How wrong the base is for each holder, float64 [n], before clipping and rounding; still private.
+
+        Args:
+            raw, labels, columns: as of `values`.
+
+        Raises:
+            DataError: there is no base, a column is absent, or lengths differ.
+        """
+        if self.base is None:
+            raise DataError("the protocol has no base to have residuals of")
+        if columns is not None and tuple(columns) != self.encoding.columns:
+            place = {name: j for j, name in enumerate(columns)}
+            raw = raw[:, [place[column] for column in self.encoding.columns]]
+        return self.base.residuals(self.encoding, raw, labels)
+
+    @property
+    def label_classes(self) -> tuple[Level, ...]:
+        """The declared labels, none where the label is a number."""
+        if self.base is not None:
+            return self.base.labels
+        return () if self.numeric else self.classes
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON without the digest itself."""
-        return hashlib.sha256(_canonical(self._fields()).encode()).hexdigest()
+        return hashlib.sha256(protocol_json.canonical(self._fields()).encode()).hexdigest()
 
     def to_json(self) -> str:
         """The canonical text: sorted keys, no spaces, the digest in it; thresholds are decimal strings."""
-        return _canonical(self._fields() | {"digest": self.digest})
+        return protocol_json.canonical(self._fields() | {"digest": self.digest})
 
     def _fields(self) -> dict[str, Any]:
         oracle = self.mechanism.oracle.name if isinstance(self.mechanism, Joint) else None
         only_if = {"simulation": self.simulation, "numeric": self.numeric}
-        return {name: True for name, holds in only_if.items() if holds} | {
-            "version": self.version,
-            "rounds": list(self.rounds),
-            "encoding": self.encoding.to_json(),
-            "partition": self.partition.to_json(),
-            "target": self.target,
-            "classes": list(self.classes),
-            "positive": self.positive,
-            "mechanism": self.mechanism.name,
-            "oracle": oracle,
-            "k": self.k,
-            "thresholds": {name: str(value) for name, value in self.mechanism.thresholds.items()},
-            "epsilon": float(self.epsilon),
-            "epsilon_exact": self.epsilon_exact,
-            "outside": self.outside,
-            "holder": self.holder,
-            "campaign": self.campaign,
-        }
+        base = {} if self.base is None else {"base": self.base.to_json()}
+        return (
+            {name: True for name, holds in only_if.items() if holds}
+            | base
+            | {
+                "version": self.version,
+                "rounds": list(self.rounds),
+                "encoding": self.encoding.to_json(),
+                "partition": self.partition.to_json(),
+                "target": self.target,
+                "classes": list(self.classes),
+                "positive": self.positive,
+                "mechanism": self.mechanism.name,
+                "oracle": oracle,
+                "k": self.k,
+                "thresholds": {name: str(value) for name, value in self.mechanism.thresholds.items()},
+                "epsilon": float(self.epsilon),
+                "epsilon_exact": self.epsilon_exact,
+                "outside": self.outside,
+                "holder": self.holder,
+                "campaign": self.campaign,
+            }
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -244,45 +300,9 @@ class Protocol:
                 mechanism or oracle, an alphabet that does not fit the tree, coins that spend more than is
                 claimed, or a digest that is not that of the content.
         """
+        data = protocol_json.fields(text)
         try:
-            data = json.loads(text, parse_constant=_no_constant)
-        except (ValueError, RecursionError):
-            raise ProtocolMismatch("protocol: not JSON; fetch it again from its publisher") from None
-        if not isinstance(data, dict):
-            raise ProtocolMismatch("protocol: not a JSON object")
-        if data.get("version") != VERSION:
-            raise ProtocolMismatch(
-                f"protocol: version {data.get('version')!r} is not known here (only {VERSION})"
-            )
-        data.setdefault("simulation", False)
-        data.setdefault("numeric", False)
-        for name in sorted(set(_TYPES) ^ set(data)):
-            raise ProtocolMismatch(f'protocol: field "{name}" is {"absent" if name in _TYPES else "unknown"}')
-        for name, kinds in _TYPES.items():
-            if type(data[name]) not in kinds:
-                raise ProtocolMismatch(
-                    f'protocol: field "{name}" has the wrong type ({type(data[name]).__name__})'
-                )
-        if any(type(v) not in (str, int, float, bool) for v in data["classes"]):
-            raise ProtocolMismatch("protocol: classes must be texts, numbers or booleans")
-        try:
-            partition = Partition.from_json(data["partition"])
-            protocol = cls(
-                version=data["version"],
-                rounds=tuple(data["rounds"]),
-                encoding=Encoding.from_json(data["encoding"]),
-                partition=partition,
-                target=data["target"],
-                classes=tuple(data["classes"]),
-                positive=data["positive"],
-                mechanism=_mechanism(data, partition.n_leaves),
-                epsilon=float(data["epsilon"]),
-                outside=data["outside"],
-                holder=data["holder"],
-                campaign=data["campaign"],
-                simulation=data["simulation"],
-                numeric=data["numeric"],
-            )
+            protocol = cls(**protocol_json.parts(data))
         except (ConfigError, DataError) as error:
             raise ProtocolMismatch(f"protocol refused: {error}") from None
         except (OverflowError, RecursionError):
@@ -299,56 +319,3 @@ class Protocol:
                 "protocol: its digest is not that of its content; fetch it again from its publisher"
             )
         return protocol
-
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "version": (int,),
-    "rounds": (list,),
-    "encoding": (dict,),
-    "partition": (dict,),
-    "target": (str,),
-    "classes": (list,),
-    "positive": (str, int, float, bool, type(None)),
-    "mechanism": (str,),
-    "oracle": (str, type(None)),
-    "k": (int,),
-    "thresholds": (dict,),
-    "epsilon": (int, float),
-    "epsilon_exact": (int, float),
-    "outside": (str,),
-    "holder": (str,),
-    "campaign": (str, type(None)),
-    "simulation": (bool,),
-    "numeric": (bool,),
-    "digest": (str,),
-}
-
-
-def _canonical(fields: Mapping[str, Any]) -> str:
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
-
-
-def _mechanism(data: Mapping[str, Any], n_cells: int) -> Mechanism:
-    name, oracle, n_classes = data["mechanism"], data["oracle"], len(data["classes"])
-    kind = named(name)
-    if kind is None:
-        raise ConfigError(f'mechanism "{name}" is not known; known are {", ".join(MECHANISMS)}')
-    if any(
-        not isinstance(v, str) or not v.isascii() or not v.isdigit() or len(v) > 20
-        for v in data["thresholds"].values()
-    ):
-        raise ConfigError("thresholds must be whole numbers below 2^64, written as text")
-    thresholds = {key: int(value) for key, value in data["thresholds"].items()}
-    if data["k"] != n_cells * n_classes + 1:
-        raise ConfigError(
-            f"the alphabet has {data['k']} values, {n_cells} cells x {n_classes} classes need {n_cells * n_classes + 1}"
-        )
-    if name == Joint.name:
-        return Joint.from_thresholds(n_cells, n_classes, thresholds, oracle)
-    if oracle is not None:
-        raise ConfigError(f'mechanism "{name}" has no oracle, found "{oracle}"')
-    return kind.from_thresholds(n_cells, n_classes, thresholds)

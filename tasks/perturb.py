@@ -48,7 +48,8 @@ def values_of(path: Path, protocol: Protocol, words: Words | None = None) -> NDA
 
 def labels_of(column: Any, protocol: Protocol) -> NDArray[Any]:
     """Labels as `Protocol.values` takes them: indices of classes, or numbers."""
-    return tables.label_numbers(column) if protocol.numeric else tables.label_codes(column, protocol.classes)
+    classes = protocol.label_classes
+    return tables.label_codes(column, classes) if classes else tables.label_numbers(column)
 
 
 @step("perturb", version="1", home="holders")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import describe
 from ldptree.protocol import Protocol
+from ldptree.published_base import PublishedBase
 from ldptree.totals import Totals
 from storage.report_files import Block, blocks_of, files_of
 from tasks.aggregate import read_totals_from, write_totals
@@ -131,7 +132,10 @@ def receive(protocol: Path, reports: Path) -> Received:
 
 
 def described(received: Received) -> dict[str, Any]:
-    """What the command prints as JSON: counts, and every cell with its totals and their standard deviations."""
+    """What the command prints as JSON: counts, and every cell with its totals and their standard deviations.
+
+    Totals are of classes, of levels of a number, or of levels of a public model's error, which is then named ("residual").
+    """
     totals, protocol = received.totals(), received.protocol
     spread = np.sqrt([totals.cell_variance(w) for w in np.eye(totals.n_classes)]).T
     cells = [
@@ -139,13 +143,15 @@ def described(received: Received) -> dict[str, Any]:
             "cell": cell,
             "where": protocol.raw_tree.where(int(node)),
             "totals": {
-                str(c): round(float(n), 3) for c, n in zip(protocol.classes, totals.counts[cell], strict=True)
+                str(c): round(float(n), 3) + 0.0
+                for c, n in zip(protocol.classes, totals.counts[cell], strict=True)
             },
             "sd": {str(c): round(float(s), 3) for c, s in zip(protocol.classes, spread[cell], strict=True)},
         }
         for cell, node in enumerate(protocol.partition.leaves)
     ]
-    return {
+    residual = {} if protocol.base is None else {"residual": _residual_of(protocol, protocol.base)}
+    return residual | {
         "protocol": protocol.digest,
         "round": protocol.rounds[0],
         "mechanism": describe(protocol.mechanism),
@@ -155,6 +161,12 @@ def described(received: Received) -> dict[str, Any]:
         "outside": round(totals.outside, 3),
         "cells": cells,
     }
+
+
+def _residual_of(protocol: Protocol, base: PublishedBase) -> dict[str, Any]:
+    """Of which label: the positive one of two classes, the one asked about of more, none where it is a number."""
+    label = None if not base.labels else base.labels[1 if len(base.labels) == 2 else base.output]
+    return {"of": protocol.target, "label": label, "range": list(protocol.label_range)}
 
 
 def write(received: Received, folder: Path) -> None:

@@ -20,6 +20,7 @@ from ldptree.correction import Corrections
 from ldptree.correction_plan import CHOICES, Plan
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.mending import Question, mended, published
+from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.noisy import Noisy
 from ldptree.parameters import (
     check_depth,
@@ -31,7 +32,7 @@ from ldptree.parameters import (
     one_of,
 )
 from ldptree.partition import PARTITIONS
-from ldptree.public_fit import BASES, MAX_BYTES
+from ldptree.public_fit import BASES
 from ldptree.public_model import PublicModel
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore
         mechanism: an oracle's name, or "auto": grr or oue, whichever leaves less noise.
         label_levels: levels of a residual: "auto", or a whole number from 2.
         feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
-        max_protocol_bytes: the largest public model that is published; a forest is made smaller to fit, all else is refused.
+        max_protocol_bytes: the largest protocol that is published; a forest is made smaller to fit, all else is refused.
         random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
             repeated, and protects nobody.
 
@@ -180,7 +181,7 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore
         mechanism: str = "auto",
         label_levels: str | int = "auto",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
-        max_protocol_bytes: int = MAX_BYTES,
+        max_protocol_bytes: int = MAX_PROTOCOL_BYTES,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -263,7 +264,7 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
         label_levels: str | int = "auto",
         residual_range: str | float = "auto",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
-        max_protocol_bytes: int = MAX_BYTES,
+        max_protocol_bytes: int = MAX_PROTOCOL_BYTES,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon = epsilon

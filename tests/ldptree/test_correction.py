@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ldptree.correction import Corrections, Observed, correct, residuals
+from ldptree.correction import Corrections, Observed, correct
 from ldptree.correction_plan import Known, ResidualRange, expected_drop, make_plan
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.partition import cart
 from ldptree.public_fit import fit_public
+from ldptree.published_base import PublishedBase
 from ldptree.totals import Totals
 from ldptree.weighting import ALIKE
 
@@ -41,7 +42,7 @@ def known(base="tree", n=300):
 def asked(plan, model, n, seed, shift):
     """Totals of n holders, and their true cells and residuals."""
     X, y = rows(n, [seed, 5], shift)
-    found = residuals(model.ensemble, ENCODING, X, y, 0)[:, 0]
+    found = PublishedBase(ensemble=model.ensemble).residuals(ENCODING, X, y)
     cells = plan.partition.apply(X.astype(np.float32))
     rng = np.random.default_rng([seed, 6])
     half, top = plan.range.half, len(plan.levels) - 1
@@ -182,9 +183,8 @@ def test_totals_that_do_not_fit_are_refused(forest):
 
 def test_a_residual_that_cannot_be_told_is_not_a_number():
     model, _ = known("tree")
-    found = residuals(
-        model.ensemble, ENCODING, np.array([[0.1, np.nan], [0.1, 0.2]]), np.array([1.0, np.nan]), 0
-    )
+    base = PublishedBase(ensemble=model.ensemble)
+    found = base.residuals(ENCODING, np.array([[0.1, np.nan], [0.1, 0.2]]), np.array([1.0, np.nan]))
     assert np.isnan(found).all()
 
 

@@ -1,11 +1,13 @@
 """The public model: out-of-fold errors are honest, fitted models are taken as they are, and sizes are kept."""
 
+import joblib
 import numpy as np
 import pytest
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 
-from ldptree import public_tree
+from ldptree import public_fit, public_tree
 from ldptree.encoding import Encoding, NumericFeature
+from ldptree.ensemble import from_sklearn
 from ldptree.errors import ConfigError, DataError
 from ldptree.public_fit import BASES, fit_public, take_public, with_thresholds
 from ldptree.public_model import constant, indicators, n_bytes, top_of
@@ -72,6 +74,64 @@ def test_a_forest_is_made_smaller_to_fit_and_what_does_not_fit_is_refused_with_i
         fit_public("forest", X, y, max_bytes=900)
     with pytest.raises(ConfigError, match="at most 500"):
         fit_public("boosting", X, y, max_bytes=500)
+
+
+def by_scikit_learn(X, y, n_classes, n_trees=200):
+    """Trees and out-of-bag errors of a forest as scikit-learn fits it in one go on one core, every tree drawing all rows."""
+    kind = RandomForestClassifier if n_classes else RandomForestRegressor
+    forest = kind(n_trees, min_samples_leaf=2, oob_score=True, random_state=0).fit(X, y)
+    held_out = forest.oob_decision_function_ if n_classes else forest.oob_prediction_[:, None]
+    errors = indicators(y, n_classes) - (held_out[:, 1:] if n_classes == 2 else held_out)
+    return from_sklearn(forest).predict(X)[:, n_classes == 2 :], errors
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_where_few_rows_are_drawn_the_forest_is_scikit_learns_to_the_last_bit(n_classes, monkeypatch):
+    X, y = rows(500, n_classes=n_classes)
+    monkeypatch.setattr(public_fit, "MOST_DRAWN", 500)
+    model = fit_public("forest", X, y, n_classes=n_classes)
+    answers, errors = by_scikit_learn(X, y, n_classes)
+    assert np.array_equal(model.answers(X), answers)
+    assert np.array_equal(model.errors, errors)
+
+
+@pytest.mark.parametrize("n_classes", [0, 2])
+def test_trees_that_draw_a_part_of_many_rows_have_honest_errors_on_all(n_classes, monkeypatch):
+    """Their mean square is near that on 3,000 fresh rows: within 15 %."""
+    X, y = rows(3000, n_classes=n_classes)
+    monkeypatch.setattr(public_fit, "MOST_DRAWN", 300)
+    model = fit_public("forest", X, y, n_classes=n_classes)
+    most = 2 * (300 // public_fit.MIN_SAMPLES_LEAF) - 1  # nodes that 300 rows can make
+    assert np.diff([*model.ensemble.roots, model.ensemble.n_nodes]).max() <= most
+    assert len(model.errors) == 3000
+    fresh, labels = rows(3000, seed=1, n_classes=n_classes)
+    errors = indicators(labels, n_classes) - model.answers(fresh)
+    assert np.mean(model.errors**2) == pytest.approx(np.mean(errors**2), rel=0.15)
+
+
+def test_a_forest_does_not_depend_on_the_number_of_cores():
+    X, y = rows(300, n_classes=2)
+    models = []
+    for n_jobs in (1, 3):
+        with joblib.parallel_config(backend="threading", n_jobs=n_jobs):
+            models.append(fit_public("forest", X, y, n_classes=2))
+    with joblib.parallel_config(backend="sequential"):
+        models.append(fit_public("forest", X, y, n_classes=2))
+    assert len({model.ensemble.digest for model in models}) == 1
+    assert all(np.array_equal(model.errors, models[0].errors) for model in models)
+
+
+@pytest.mark.parametrize("n_classes", [0, 2])
+def test_a_forest_that_came_out_too_large_is_the_one_of_fewer_trees(n_classes, monkeypatch):
+    X, y = rows(300, n_classes=n_classes)
+    monkeypatch.setattr(public_fit, "_forest_size", lambda *_: (200, 2))
+    whole = n_bytes(fit_public("forest", X, y, n_classes=n_classes).ensemble)
+    model = fit_public("forest", X, y, n_classes=n_classes, max_bytes=int(0.8 * whole))
+    n_trees = model.ensemble.roots.size
+    assert 100 < n_trees < 200
+    answers, errors = by_scikit_learn(X, y, n_classes, n_trees)
+    assert np.array_equal(model.answers(X), answers)
+    assert np.array_equal(model.errors, errors)
 
 
 @pytest.mark.parametrize("n_classes", [0, 2, 3])

@@ -9,6 +9,7 @@ import json
 import sys
 from pathlib import Path
 
+import base_examples
 import numpy as np
 import pytest
 
@@ -34,7 +35,12 @@ OF_NUMBERS = {"number, oue": "oue", "number_response": "randomized_response"}
 """Where the label is a number: a joint report of five levels, and the mechanism of its own."""
 LABELS = [12.5, -40.0, 99.0, 70, 0.1, None]
 """Instead of the labels of ROWS; the range is -10 to 70."""
-EVERY = [*NAMES, *OF_NUMBERS]
+OF_BASES = {f"base, {kind}": kind for kind in base_examples.KINDS}
+"""Where the holder reports how wrong a public model is."""
+BASE_LABELS = {0: [12.5, -40.0, 11.0, 9, 10.0, None], 2: [y for _, y in ROWS]}
+BASE_LABELS[3] = BASE_LABELS[2]
+"""By the number of declared classes; "cheque" is not declared."""
+EVERY = [*NAMES, *OF_NUMBERS, *OF_BASES]
 
 
 def protocol_of(name: str) -> Protocol:
@@ -100,14 +106,29 @@ def played(taken: list[int]) -> Words:
 def answers_to(name: str) -> tuple[Protocol, list]:
     if name in NAMES:
         return protocol_of(name), ROWS
+    if name in OF_BASES:
+        protocol = base_examples.protocol_of(OF_BASES[name])
+        return protocol, list(zip(base_examples.ROWS, BASE_LABELS[len(protocol.label_classes)], strict=True))
     return number_protocol_of(name), [(row, y) for (row, _), y in zip(ROWS, LABELS, strict=True)]
 
 
 def value_of(protocol: Protocol, row, label, taken: list[int]) -> int:
     """What is randomised: a number is rounded with the first word of those taken."""
     client = Client(protocol)
-    coded = (np.nan if label is None else float(label)) if protocol.numeric else client._label(label)
-    return int(protocol.values(client._row(row), [coded], words=played(taken))[0])
+    return int(protocol.values(client._row(row), [coded(client, label)], words=played(taken))[0])
+
+
+def coded(client: Client, label) -> float:
+    if client.protocol.label_classes:
+        return client._label(label)
+    return np.nan if label is None else float(label)
+
+
+def residual_of(protocol: Protocol, row, label) -> float | None:
+    """Label less the base's answer, to the digits that every libm has; None where it is reported as "outside"."""
+    client = Client(protocol)
+    found = float(protocol.residuals(client._row(row), [coded(client, label)])[0])
+    return None if np.isnan(found) else float(f"{found:.12g}")
 
 
 def vectors():
@@ -118,15 +139,16 @@ def vectors():
         for row, (x, y) in enumerate(rows):
             coins = Recorded(number, row)
             report = Client(protocol, words=coins.words).report(x, y)
+            answer = {
+                "row": x,
+                "label": y,
+                "value": value_of(protocol, x, y, coins.taken),
+                "words": [f"{word:016x}" for word in coins.taken],
+                "report": report.payload.hex(),
+                "id": report.id,
+            }
             answers.append(
-                {
-                    "row": x,
-                    "label": y,
-                    "value": value_of(protocol, x, y, coins.taken),
-                    "words": [f"{word:016x}" for word in coins.taken],
-                    "report": report.payload.hex(),
-                    "id": report.id,
-                }
+                answer if protocol.base is None else answer | {"residual": residual_of(protocol, x, y)}
             )
         found.append({"mechanism": name, "protocol": json.loads(protocol.to_json()), "answers": answers})
     return found
@@ -143,6 +165,8 @@ def test_the_client_gives_the_known_answers(number):
         report = Client(protocol, words=played(words)).report(answer["row"], answer["label"])
         assert (report.payload.hex(), report.id) == (answer["report"], answer["id"])
         assert value_of(protocol, answer["row"], answer["label"], words) == answer["value"]
+        if protocol.base is not None:
+            assert residual_of(protocol, answer["row"], answer["label"]) == answer["residual"]
 
 
 def test_the_file_is_what_is_written_anew():

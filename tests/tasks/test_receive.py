@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +15,10 @@ from typer.testing import CliRunner
 
 from flows.cli import app
 from ldptree.client import Client, Report
+from ldptree.ensemble import Ensemble
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import CHOICES
+from ldptree.published_base import PublishedBase
 from storage.report_files import Block
 from storage.store import Store
 from tasks.perturb import perturb
@@ -234,6 +237,45 @@ def test_the_command_prints_totals_or_one_json_object_and_writes_what_the_pipeli
     assert sorted(p.name for p in out.iterdir()) == ["cells.parquet", "raw.parquet", "totals.parquet"]
     assert pq.read_table(out / "totals.parquet").num_rows == 4
     assert found["cells"][0]["totals"].keys() == {"no", "yes"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "label", "asked"),
+    [
+        ((), None, "label"),
+        (("no", "yes"), "yes", "label = yes"),
+        (("a", "no", "yes"), "yes", "label = yes"),
+    ],
+)
+def test_totals_of_a_public_models_errors_say_so_and_are_by_level(room, labels, label, asked):
+    """At eps 40 grr tells what people have: two whose label is 1 more than the model says, and one who has none."""
+    n_outputs = max(len(labels), 1)
+    always_0 = Ensemble([-1], [0.0], [-1], [-1], np.zeros((1, n_outputs)), [0], np.zeros(n_outputs))
+    if len(labels) == 2:
+        always_0 = replace(always_0, value=[[1.0, 0.0]])
+    protocol = example_protocol(
+        "grr",
+        epsilon=40.0,
+        classes=(-1.0, 0.0, 1.0),
+        positive=None,
+        numeric=True,
+        base=PublishedBase(ensemble=always_0, labels=labels, output=2 if len(labels) == 3 else 0),
+    )
+    path, folder = room(protocol)
+    said = ("yes", "yes", "?") if labels else (1.0, 50, None)
+    lines = [Client(protocol).report((2.0, 0.5), y).to_json() for y in said]
+    (folder / "r.jsonl").write_text("\n".join(lines))
+    found = json.loads(run("--protocol", path, "--reports", folder, "--json").stdout)
+    assert found["residual"] == {"of": "label", "label": label, "range": [-1.0, 1.0]}
+    assert found["outside"] == pytest.approx(1)
+    assert [cell["totals"] for cell in found["cells"]] == [
+        {"-1.0": 0.0, "0.0": 0.0, "1.0": 2.0},
+        {"-1.0": 0.0, "0.0": 0.0, "1.0": 0.0},
+    ]
+    shown = run("--protocol", path, "--reports", folder).stdout.splitlines()
+    assert shown[0] == f"People by level of the public model's error on {asked} (truth less answer)"
+    assert shown[1] == "x <= 4: at -1.0: 0.0 ± 0.0, at 0.0: 0.0 ± 0.0, at 1.0: 2.0 ± 0.0"
+    assert len(shown) == 3
 
 
 def test_what_cannot_be_read_is_told_and_nothing_is_written(room, tmp_path):

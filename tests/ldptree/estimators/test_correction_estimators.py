@@ -210,7 +210,8 @@ def test_a_seeded_simulation_repeats_and_coins_of_the_system_do_not(random_state
         ({"residual_range": 0}, "residual_range must be"),
         ({"residual_range": "wide"}, "residual_range must be"),
         ({"max_protocol_bytes": 0}, "max_protocol_bytes"),
-        ({"max_protocol_bytes": 200}, "bytes in a protocol"),
+        ({"max_protocol_bytes": 200}, "leave no room for a public model"),
+        ({"max_protocol_bytes": 1000}, "bytes in a protocol"),
     ],
 )
 def test_what_is_wrong_is_said(settings, said):

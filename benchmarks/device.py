@@ -1,0 +1,79 @@
+"""What a protocol with a forest of 200 trees in it takes on a holder's device: one core, Python and numpy, no numba.
+
+    .venv/bin/python benchmarks/device.py
+
+A forest on simulated public rows is made as large as a protocol may be; a process of its own, where numba, scipy and
+scikit-learn cannot be imported, then reads the protocol and answers it. Times are of the processor, the best of five.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from ldptree.correction_plan import make_plan
+from ldptree.encoding import Encoding, NumericFeature
+from ldptree.fit_correction import PublicSide, protocol_of
+from ldptree.protocol import Protocol
+
+ROWS, COLUMNS = 2_750, 10
+DEVICE = """
+import sys, time
+for name in ("numba", "scipy", "sklearn"):
+    sys.modules[name] = None
+from ldptree.client import Client
+
+def best(work, runs=5):
+    times = []
+    for run in range(runs):
+        start = time.process_time()
+        work(run)
+        times.append(1e3 * (time.process_time() - start))
+    return min(times)
+
+text = open(sys.argv[1]).read()
+x = [0.5] * int(sys.argv[2])
+print(f"read and check the protocol  {best(lambda run: Client(text)):8.1f} ms")
+clients = iter([Client(text) for _ in range(5)])
+print(f"first report                 {best(lambda run: next(clients).report(x, 'yes')):8.1f} ms")
+client = Client(text)
+client.report(x, "yes")
+each = best(lambda run: [client.report(x, "yes", holder=f"{run} {i}") for i in range(100)]) / 100
+print(f"every further report         {each:8.1f} ms")
+"""
+
+
+def forest_protocol() -> Protocol:
+    """Two classes, ten columns, noise in the labels: leaves are many."""
+    rng = np.random.default_rng(0)
+    encoding = Encoding(tuple(NumericFeature(f"x{j}", 0.0, 1.0) for j in range(COLUMNS)))
+    X = rng.random((ROWS, COLUMNS)).astype(np.float32)
+    y = (rng.random(ROWS) < 0.2 + 0.6 * X[:, 0] * X[:, 1]).astype(int)
+    side = PublicSide.of("forest", encoding, X, y, n_classes=2)
+    plan = make_plan(side.known, epsilon=1.0, n_holders=100_000)
+    return protocol_of(plan, encoding, side.base, ("no", "yes"), target="label", epsilon=1.0)
+
+
+def main() -> None:
+    """Make the protocol, print its size and what a device takes."""
+    protocol = forest_protocol()
+    assert protocol.base is not None
+    trees, text = protocol.base.ensemble, protocol.to_json()
+    packed = len(gzip.compress(text.encode()))
+    print(f"{trees.roots.size} trees, {trees.n_nodes:,} nodes: {len(text):,} bytes, {packed:,} by gzip")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "protocol.json"
+        path.write_text(text)
+        alone = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        done = [sys.executable, "-c", DEVICE, str(path), str(COLUMNS)]
+        print(subprocess.run(done, check=True, capture_output=True, text=True, env=alone).stdout, end="")
+
+
+if __name__ == "__main__":
+    main()

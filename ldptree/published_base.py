@@ -1,0 +1,94 @@
+"""The public model in a protocol: its trees, the labels it tells apart, and how wrong it is about a row.
+
+What lives here: what a holder needs to compute its own residual, and its JSON, every part checked. What does not: the trees
+themselves (`ensemble`), and what is done with residuals (`correction`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ldptree.encoding import Encoding, Level
+from ldptree.ensemble import Ensemble
+from ldptree.errors import DataError
+from ldptree.limits import LARGEST
+from ldptree.public_model import answers, indicators, n_outputs
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+_FIELDS = {"trees", "labels", "output"}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PublishedBase:
+    """A public model whose error reports are about.
+
+    Attributes:
+        ensemble: the model, on encoded rows.
+        labels: the C declared classes, class 1 the positive one where there are two; none where the label is a number.
+        output: which of the model's M outputs (`public_model.n_outputs`) a residual is of: 0, or one of over two classes.
+
+    Raises:
+        DataError: the parts do not fit each other.
+    """
+
+    ensemble: Ensemble
+    labels: tuple[Level, ...] = ()
+    output: int = 0
+
+    def __post_init__(self) -> None:
+        c = len(self.labels)
+        if c == 1 or len(set(self.labels)) != c:
+            raise DataError("base: labels are at least 2, each once, or none for a number")
+        if any(isinstance(label, float) and not math.isfinite(label) for label in self.labels):
+            raise DataError("base: a label is not a finite number")
+        if self.ensemble.n_outputs not in ({1} if not c else {1, 2} if c == 2 else {c}):
+            raise DataError(f"base: {self.ensemble.n_outputs} outputs, which do not fit {c} labels")
+        if not c and self.ensemble.link != "identity":
+            raise DataError(f'base: link "{self.ensemble.link}" is for classes; a number has "identity"')
+        if not 0 <= self.output < n_outputs(c):
+            raise DataError(f"base: output {self.output} of {n_outputs(c)}")
+        highest = float(np.abs(self.ensemble.value).max()) * self.ensemble.roots.size
+        if max(highest, float(np.abs(self.ensemble.offset).max())) > LARGEST:
+            raise DataError(f"base: values so large that their sum may be beyond {LARGEST:g}")
+
+    def residuals(self, encoding: Encoding, raw: Floats, labels: ArrayLike) -> Floats:
+        """The holders' side: label less the model's answer, float64 [n]; still private.
+
+        NaN (which is reported as "outside") where a row cannot be encoded, or a label is missing or not declared.
+
+        Args:
+            encoding: how a row is read.
+            raw: raw matrix [n, columns], all columns of the encoding.
+            labels: numbers [n], NaN for a missing one; or indices of `labels`, -1 for one that is not declared.
+        """
+        wanted = indicators(np.asarray(labels), len(self.labels))[:, self.output]
+        is_whole = encoding.encodable(raw)
+        found = np.full(len(wanted), np.nan)
+        said = answers(self.ensemble, encoding.encode(raw[is_whole]), len(self.labels))
+        found[is_whole] = wanted[is_whole] - said[:, self.output]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists."""
+        return {"trees": self.ensemble.to_json(), "labels": list(self.labels), "output": self.output}
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """The base that `to_json` wrote, every part checked anew. Raises DataError."""
+        if not isinstance(data, Mapping) or set(data) != _FIELDS:
+            raise DataError(f"base: expected exactly the fields {', '.join(sorted(_FIELDS))}")
+        labels = data["labels"]
+        if not isinstance(labels, list) or any(type(v) not in (str, int, float, bool) for v in labels):
+            raise DataError("base: labels must be a list of texts, numbers or booleans")
+        if type(data["output"]) is not int:
+            raise DataError("base: output must be a whole number")
+        return cls(ensemble=Ensemble.from_json(data["trees"]), labels=tuple(labels), output=data["output"])

@@ -1,0 +1,523 @@
+"""A protocol with a public model in it: what a holder computes, what is refused, and that a report still spends its epsilon."""
+
+import copy
+import json
+import math
+import struct
+import warnings
+from fractions import Fraction
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from base_examples import KINDS, ROWS, base_of, ensemble_of, protocol_of, signed
+from hypothesis import given
+from hypothesis import strategies as st
+from test_vectors import coded, played
+
+from ldptree.client import Client, FileMemory
+from ldptree.correction_plan import make_plan
+from ldptree.encoding import Encoding, NumericFeature
+from ldptree.errors import ConfigError, DataError, ProtocolMismatch
+from ldptree.fit_correction import PublicSide
+from ldptree.fit_correction import protocol_of as question_of
+from ldptree.limits import MAX_PROTOCOL_BYTES
+from ldptree.mechanisms import mechanism_for, number_mechanism_for
+from ldptree.oracles import Words
+from ldptree.oracles.coins import log_up
+from ldptree.protocol import Protocol
+from ldptree.published_base import PublishedBase
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "client" / "protocol.schema.json").read_text())
+OUTSIDE = 15
+NUMBERS = [12.5, -40.0, 9, 1e300, -math.inf, None, math.nan]
+CLASSES = ["cash", "card", "account", "cheque", 1, True, None, ("cash",)]
+
+
+def labels_of(protocol):
+    return CLASSES if protocol.label_classes else NUMBERS
+
+
+def plain(kind="number"):
+    return json.loads(protocol_of(kind).to_json())
+
+
+def with_base(kind="number", **changes):
+    """The text of a protocol whose base, or the trees of it, have other fields: a digest made to fit."""
+    data = plain(kind)
+    for name, value in changes.items():
+        inside = data["base"] if name in data["base"] or name == "more" else data["base"]["trees"]
+        inside[name] = value
+    return signed(data)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_text_gives_back_the_same_protocol_and_fits_the_schema(kind):
+    protocol = protocol_of(kind, outside="drop")
+    again = Protocol.from_json(protocol.to_json())
+    assert (again.to_json(), again.digest) == (protocol.to_json(), protocol.digest)
+    assert (again.label_classes, again.base.output) == (KINDS[kind][2], KINDS[kind][3])
+    assert again.columns_needed == ("miles", "company")
+    jsonschema.validate(json.loads(protocol.to_json()), SCHEMA)
+
+
+def test_every_number_of_a_base_is_in_the_digest():
+    digests = {protocol_of("three classes, softmax").digest, protocol_of("three classes, shares").digest}
+    base = base_of("number")
+    for name in ("threshold", "value", "offset"):
+        array = np.array(getattr(base.ensemble, name))
+        array.flat[np.flatnonzero(array)[0]] = 0.125
+        fields = {f: getattr(base.ensemble, f) for f in base.ensemble.__dataclass_fields__}
+        ensemble = type(base.ensemble)(**(fields | {name: array}))
+        digests.add(protocol_of(base=PublishedBase(ensemble=ensemble)).digest)
+    assert len({*digests, protocol_of().digest, protocol_of(base=None).digest}) == 7
+
+
+def encoded_by_hand(data, row):
+    """As docs/client says it, with the floats of Python alone; None where the row is "outside"."""
+    x = []
+    for feature in data["encoding"]["features"]:
+        found = row[feature["column"]]
+        if feature["kind"] == "numeric":
+            found = feature["fill"] if found is None else found
+            low, high = feature["minimum"], feature["maximum"]
+            place = min(max((found - low) / (high - low), 0.0), 1.0)
+            x.append(struct.unpack("f", struct.pack("f", place))[0])
+        elif found is None:
+            return None
+        else:
+            x += [1.0 if level == found else 0.0 for level in feature["levels"]]
+    return x
+
+
+def answers_by_hand(trees, x):
+    """The outputs of a base."""
+    n_inner, n_leaves, place = 0, 0, []
+    for feature in trees["feature"]:
+        place.append(n_leaves if feature == -1 else n_inner)
+        n_leaves, n_inner = n_leaves + (feature == -1), n_inner + (feature != -1)
+    sums = list(trees["offset"])
+    for root in trees["roots"]:
+        node = root
+        while trees["feature"][node] != -1:
+            at = place[node]
+            goes_left = x[trees["feature"][node]] <= trees["threshold"][at]
+            node = (trees["left"] if goes_left else trees["right"])[at]
+        sums = [s + v for s, v in zip(sums, trees["value"][place[node]], strict=True)]
+    if trees["link"] == "logistic":
+        return [1 / (1 + math.exp(-min(max(sums[0], -700), 700)))]
+    if trees["link"] == "softmax":
+        odds = [math.exp(s - max(sums)) for s in sums]
+        return [o / sum(odds) for o in odds]
+    return sums
+
+
+def residual_by_hand(data, row, label):
+    """None where it is "outside"."""
+    x, labels = encoded_by_hand(data, row), data["base"]["labels"]
+    if x is None or label is None:
+        return None
+    found = answers_by_hand(data["base"]["trees"], x)
+    if not labels:
+        return None if math.isnan(label) else label - found[0]
+    if label not in labels:
+        return None
+    if len(labels) == 2:
+        return (labels.index(label) == 1) - found[-1]
+    output = data["base"]["output"]
+    return (labels.index(label) == output) - found[output]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_residual_is_the_label_less_the_models_answer_as_the_docs_say(kind):
+    protocol, data = protocol_of(kind), plain(kind)
+    client = Client(protocol)
+    n_inside = 0
+    for row in ROWS:
+        for label in labels_of(protocol):
+            (found,) = protocol.residuals(client._row(row), [coded(client, label)])
+            expected = residual_by_hand(data, row, label)
+            assert (expected is None) == np.isnan(found)
+            if expected is not None:
+                n_inside += 1
+                is_sum = KINDS[kind][4] == "identity"
+                assert found == (expected if is_sum else pytest.approx(expected, rel=1e-12))
+    assert n_inside >= 10
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("error")
+def test_what_cannot_be_compared_is_sent_as_outside_and_never_an_error(kind):
+    """Read off grr at eps 50, which tells the value as it is but once in 10^20."""
+    protocol = protocol_of(kind, epsilon=50.0, oracle="grr")
+    for row in ROWS:
+        for label in labels_of(protocol):
+            report = Client(protocol.to_json()).report(row, label)
+            found = int(np.frombuffer(report.payload, "<u4")[0])
+            is_outside = residual_by_hand(json.loads(protocol.to_json()), row, label) is None
+            assert (found == OUTSIDE) == is_outside
+    far = protocol_of(kind, epsilon=50.0, oracle="grr", outside="drop")
+    report = Client(far).report(ROWS[2], labels_of(far)[0])
+    assert int(np.frombuffer(report.payload, "<u4")[0]) == OUTSIDE
+
+
+@pytest.mark.parametrize("label", ["12", True, b"1", [1.0]])
+def test_where_the_label_is_a_number_something_else_is_refused_before_anything_is_kept(label):
+    memory = {}
+    with pytest.raises(DataError, match=r"label: a .* where a number is needed"):
+        Client(protocol_of(), memory=memory).report(ROWS[0], label)
+    assert not memory
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_asked_twice_it_sends_the_same_report_also_after_a_restart(kind, tmp_path):
+    protocol = protocol_of(kind)
+    first_label, other_label, *_ = labels_of(protocol)
+    client = Client(protocol.to_json(), memory=FileMemory(tmp_path / "answered.json"))
+    first = client.report(ROWS[0], first_label)
+    assert {client.report(row, label) for row in ROWS for label in (first_label, other_label)} == {first}
+    restarted = Client(protocol, memory=FileMemory(tmp_path / "answered.json"))
+    assert restarted.report(ROWS[5], other_label) == first
+    others = {Client(protocol).report(ROWS[0], first_label).payload for _ in range(40)}
+    assert len(others) > 5
+    with pytest.raises(ProtocolMismatch, match="already answered"):
+        Client(protocol_of(kind, epsilon=0.5), memory=FileMemory(tmp_path / "answered.json")).report(
+            ROWS[0], first_label
+        )
+
+
+def chances(protocol):
+    """P(value | row, label) of every row and label, in rational numbers: the coin's edge is looked for in the program itself."""
+    client = Client(protocol)
+    raw, labels = zip(
+        *((client._row(row)[0], coded(client, y)) for row in ROWS for y in labels_of(protocol)), strict=True
+    )
+    raw, labels, n = np.array(raw), np.array(labels), len(labels)
+
+    def values(uniform):
+        return protocol.values(raw, labels, words=played([int(u) << 11 for u in uniform]))
+
+    upper, lower = values([0] * n), values([2**53 - 1] * n)
+    low, high = np.zeros(n, dtype=np.int64), np.full(n, 2**53, dtype=np.int64)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        is_upper = values(middle) == upper
+        low, high = np.where(is_upper, middle, low), np.where(is_upper, high, middle)
+    for up, down, edge in zip(upper.tolist(), lower.tolist(), high.tolist(), strict=True):
+        chance = Fraction(edge if up != down else 2**53, 2**53)
+        yield {up: chance} if up == down else {up: chance, down: 1 - chance}
+
+
+@pytest.mark.parametrize(
+    ("kind", "oracle", "n_levels"),
+    [(kind, "grr", 3) for kind in KINDS] + [("number", "oue", 2), ("two classes, one share", "oue", 2)],
+)
+def test_no_two_people_are_told_apart_beyond_epsilon_by_exact_enumeration(kind, oracle, n_levels):
+    """The rounding coin included: a report's law is a mixture of the laws of two levels, or that of one value."""
+    protocol = protocol_of(kind, n_levels=n_levels, oracle=oracle)
+    mixtures = {tuple(sorted(mixture.items())) for mixture in chances(protocol)}
+    assert any(len(mixture) == 2 for mixture in mixtures)
+    of_value = protocol.mechanism.oracle.law
+    laws = {value: of_value(value) for mixture in mixtures for value, _ in mixture}
+    highest, lowest = {}, {}
+    for mixture in mixtures:
+        for output in laws[0]:
+            chance = sum(share * laws[value][output] for value, share in mixture)
+            highest[output] = max(highest.get(output, chance), chance)
+            lowest[output] = min(lowest.get(output, chance), chance)
+    worst = log_up(max(highest[output] / lowest[output] for output in highest))
+    assert 0.5 < worst <= protocol.epsilon_exact <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"feature": [3, 1, -1, -1, -1, 0, -1, -1, -1]}, "the base tests column 3 of 3"),
+        ({"feature": [2**31 - 1, 1, -1, -1, -1, 0, -1, -1, -1]}, "the base tests column 2147483647 of 3"),
+        ({"feature": [-2, 1, -1, -1, -1, 0, -1, -1, -1]}, "not trees"),
+        ({"feature": [True, 1, -1, -1, -1, 0, -1, -1, -1]}, "feature must be a list of whole numbers"),
+        ({"feature": [0.0, 1, -1, -1, -1, 0, -1, -1, -1]}, "feature must be a list of whole numbers"),
+        ({"feature": [10**400, 1, -1, -1, -1, 0, -1, -1, -1]}, "feature must be a list of whole numbers"),
+        ({"feature": []}, "do not fit its nodes"),
+        ({"left": [0, 2, 6]}, "not trees"),
+        ({"left": [1, 1, 6]}, "not trees"),
+        ({"right": [4, 0, 7]}, "not trees"),
+        ({"left": [1, 3, 6]}, "not trees"),
+        ({"right": [4, 3, 99]}, "not trees"),
+        ({"right": [4, 3, -1]}, "not trees"),
+        ({"right": [4, 3]}, "do not fit its nodes"),
+        ({"left": [1, 2, 2**31]}, "left must be a list of whole numbers"),
+        ({"roots": []}, "do not fit its nodes"),
+        ({"roots": [0, 5, 5]}, "not trees"),
+        ({"roots": [0, 5, 8, 2]}, "do not fit its nodes"),
+        ({"roots": [False, 5, 8]}, "roots must be a list of whole numbers"),
+        ({"threshold": [0.5, 0.5]}, "do not fit its nodes"),
+        ({"threshold": [0.5, 0.5, math.nan]}, "not JSON"),
+        ({"threshold": [0.5, 0.5, math.inf]}, "too large"),
+        ({"threshold": [0.5, 0.5, 10**400]}, "too large"),
+        ({"threshold": [0.5, 0.5, True]}, "threshold and offset must be lists of numbers"),
+        ({"value": [[1.0]] * 5}, "do not fit its nodes"),
+        ({"value": [[1.0]] * 5 + [[-math.inf]]}, "too large"),
+        ({"value": [[1.0]] * 5 + [[10**400]]}, "too large"),
+        ({"value": [[1.0]] * 5 + [[1e300]]}, "beyond 1e\\+60"),
+        ({"value": [[1.0]] * 5 + [[-4e59]]}, "beyond 1e\\+60"),
+        ({"value": [[1.0]] * 5 + [[1.0, 2.0]]}, "one for each output"),
+        ({"value": [[1.0]] * 5 + [1.0]}, "one for each output"),
+        ({"value": [[1.0]] * 5 + [[None]]}, "one for each output"),
+        ({"value": [[1.0, 1.0]] * 6, "offset": [0.0, 0.0]}, "2 outputs, which do not fit 0 labels"),
+        ({"value": [[]] * 6, "offset": []}, "0 outputs"),
+        ({"offset": [1e300]}, "beyond 1e\\+60"),
+        ({"offset": ["0"]}, "threshold and offset must be lists of numbers"),
+        ({"link": "logit"}, 'link "logit"'),
+        ({"link": "softmax"}, 'link "softmax"'),
+        ({"link": "logistic"}, 'a number has "identity"'),
+        ({"link": ["identity"]}, "exactly the fields"),
+        ({"trees": []}, "exactly the fields"),
+        ({"trees": {}}, "exactly the fields"),
+        ({"labels": ["one"]}, "at least 2, each once"),
+        ({"labels": ["a", "a"]}, "at least 2, each once"),
+        ({"labels": [1, True]}, "at least 2, each once"),
+        ({"labels": ["a", "b", "c"]}, "1 outputs, which do not fit 3 labels"),
+        ({"labels": ["a", math.inf]}, "too large"),
+        ({"labels": ["a", None]}, "texts, numbers or booleans"),
+        ({"labels": "ab"}, "texts, numbers or booleans"),
+        ({"output": 1}, "output 1 of 1"),
+        ({"output": -1}, "output -1 of 1"),
+        ({"output": 10**400}, r"output 10+ of 1"),
+        ({"output": False}, "output must be a whole number"),
+        ({"output": 0.0}, "output must be a whole number"),
+        ({"more": 1}, "exactly the fields labels, output, trees"),
+    ],
+)  # fmt: skip
+def test_what_is_no_base_is_a_mismatch_that_says_what_was_found(changes, said):
+    with pytest.raises(ProtocolMismatch, match=said):
+        Client(with_base(**changes))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "said"),
+    [
+        ("two classes, logistic", {"output": 1}, "output 1 of 1"),
+        ("two classes, logistic", {"labels": []}, 'a number has "identity"'),
+        ("two classes, two shares", {"labels": ["a", "b", "c"]}, "2 outputs"),
+        ("three classes, softmax", {"output": 3}, "output 3 of 3"),
+        ("three classes, softmax", {"labels": ["a", "b"]}, "3 outputs"),
+        ("three classes, softmax", {"link": "logistic"}, 'link "logistic" with 3 outputs'),
+    ],
+)
+def test_outputs_links_and_labels_have_to_fit(kind, changes, said):
+    with pytest.raises(ProtocolMismatch, match=said):
+        Client(with_base(kind, **changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"numeric": False}, r"a residual is a number; the protocol does not say so \(numeric\)"),
+        (
+            {"mechanism": mechanism_for("discrete_laplace", 1.0, 3, 5)},
+            "discrete_laplace is not for residuals",
+        ),
+        (
+            {"mechanism": number_mechanism_for("randomized_response", 1.0, 3, 2), "classes": (-8.0, 8.0)},
+            "number_response is not for residuals",
+        ),
+        ({"encoding": Encoding((NumericFeature("miles", 0, 16),))}, "the base tests column 1 of 1"),
+    ],
+)
+def test_a_base_goes_with_a_joint_report_of_a_number_only(changes, said):
+    with pytest.raises(ConfigError, match=said):
+        protocol_of(**changes)
+
+
+@pytest.mark.parametrize("base", [[], "x", 1, True, [[]]])
+def test_a_base_is_an_object(base):
+    with pytest.raises(ProtocolMismatch, match='field "base" has the wrong type'):
+        Client(signed(plain() | {"base": base}))
+
+
+def test_a_base_that_no_device_could_hold_is_refused_before_it_is_made():
+    """Two lists without a leaf whose product would be terabytes; one chain as deep as the text allows is walked."""
+    many = [0] * 200_000
+    wide = {"feature": many, "threshold": many, "left": many, "right": many, "value": []}
+    with pytest.raises(ProtocolMismatch, match="do not fit its nodes"):
+        Client(with_base(**wide, offset=[0] * 100_000, roots=[0]))
+    n = 5_000
+    chain = {
+        "feature": [0, -1] * n + [-1],
+        "threshold": [0.5 / (i + 1) for i in range(n)],
+        "left": list(range(2, 2 * n + 1, 2)),
+        "right": list(range(1, 2 * n, 2)),
+        "value": [[0.25]] * (n + 1),
+        "roots": [0],
+    }
+    assert Client(with_base(**chain)).report(ROWS[0], 1.0).payload
+
+
+@pytest.mark.parametrize("name", ["labels", "trees", "output"])
+def test_a_base_nested_too_deep_is_a_mismatch(name):
+    text = with_base(**{name: "deep"}).replace('"deep"', "[" * 100_000 + "]" * 100_000)
+    with pytest.raises(ProtocolMismatch):
+        Client(text)
+
+
+def places(value, path=()):
+    """The paths of a value's parts."""
+    yield path
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        yield from places(part, (*path, key))
+
+
+def changed(value, path, part):
+    if not path:
+        return part
+    found = copy.copy(value)
+    found[path[0]] = changed(value[path[0]], path[1:], part)
+    return found
+
+
+def is_refused_or_answered(text):
+    """Loaded with one kind of error, or answered without any; whether it was refused."""
+    try:
+        client = Client(text)
+    except ProtocolMismatch:
+        return True
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i, row in enumerate(ROWS[1:4]):
+            for label in labels_of(client.protocol)[1:4]:
+                assert client.report(row, label, holder=f"{i} {label!r}").payload
+    assert Protocol.from_json(client.protocol.to_json()).digest == client.protocol.digest
+    return False
+
+
+@pytest.mark.parametrize("kind", ["number", "three classes, softmax"])
+def test_whatever_part_is_replaced_it_is_a_mismatch_or_a_base_that_answers(kind):
+    data = plain(kind)
+    forged = [
+        signed(data | {"base": changed(data["base"], path, part)})
+        for path in places(data["base"])
+        for part in ([], {}, None, "x", True, 10**400, -1, 4, 1e999, 1e308, 0.25)
+    ]
+    refused = sum(map(is_refused_or_answered, forged))
+    assert len(forged) > 500
+    assert refused > 0.8 * len(forged)
+
+
+PARTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(list(KINDS)), st.data())
+def test_random_parts_are_a_mismatch_or_a_base_that_answers(kind, data):
+    protocol = plain(kind)
+    path = data.draw(st.sampled_from(list(places(protocol["base"]))))
+    is_refused_or_answered(signed(protocol | {"base": changed(protocol["base"], path, data.draw(PARTS))}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"labels": ["one"]},
+        {"labels": ["a", "a"]},
+        {"output": -1},
+        {"output": 0.5},
+        {"more": 1},
+        {"link": "logit"},
+        {"left": [-1, 2, 6]},
+        {"feature": [-2, 1, -1, -1, -1, 0, -1, -1, -1]},
+        {"roots": []},
+        {"value": [[]] * 6},
+        {"offset": []},
+        {"trees": {}},
+    ],
+)
+def test_the_schema_refuses_what_the_program_refuses(changes):
+    text = with_base(**changes)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(json.loads(text), SCHEMA)
+    with pytest.raises(ProtocolMismatch):
+        Client(text)
+
+
+@pytest.mark.parametrize("changes", [{"numeric": ...}, {"mechanism": "discrete_laplace", "oracle": None}])
+def test_the_schema_asks_for_a_joint_report_of_a_number(changes):
+    data = {key: value for key, value in (plain() | changes).items() if value is not ...}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, SCHEMA)
+    with pytest.raises(ProtocolMismatch):
+        Client(signed(data))
+
+
+def test_a_text_that_is_too_long_is_refused_with_its_size_before_it_is_read():
+    text = protocol_of().to_json()
+    for given_text in (text, text.encode()):
+        assert Client(given_text, max_protocol_bytes=len(text)).protocol.digest == protocol_of().digest
+        with pytest.raises(ProtocolMismatch, match=rf"{len(text):,} bytes, at most {len(text) - 1:,}"):
+            Client(given_text, max_protocol_bytes=len(text) - 1)
+    with pytest.raises(ProtocolMismatch, match=r"4,194,305 bytes, at most 4,194,304"):
+        Client(" " * (MAX_PROTOCOL_BYTES + 1))
+    for wrong in (0, -1, math.nan, "1", True, None):
+        with pytest.raises(ConfigError, match="max_protocol_bytes"):
+            Client(text, max_protocol_bytes=wrong)
+
+
+def people(n, n_classes):
+    """Columns with names so long that a protocol has to have room for them."""
+    encoding = Encoding(tuple(NumericFeature(f"{'x' * 8_000}{j}", 0.0, 1.0) for j in range(5)))
+    rng = np.random.default_rng(3)
+    X = rng.random((n, 5)).astype(np.float32)
+    y = 3 * X[:, 0] * X[:, 1] + rng.normal(0, 0.5, n)
+    return (
+        encoding,
+        X,
+        np.digitize(y, [0.4, 1.0]) if n_classes == 3 else (y > 0.6).astype(int) if n_classes else y,
+    )
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_a_forest_is_shrunk_until_the_whole_protocol_has_the_size_allowed(n_classes):
+    encoding, X, y = people(800, n_classes)
+    max_bytes = 120_000
+    side = PublicSide.of("forest", encoding, X, y, n_classes=n_classes, max_bytes=max_bytes)
+    assert side.base.ensemble.roots.size >= 100
+    plan = make_plan(side.known, epsilon=4.0, n_holders=10**6)
+    assert plan.partition.n_leaves > 16
+    labels = tuple("abc"[:n_classes])
+    asked = {"target": "y", "epsilon": 4.0}
+    protocol = question_of(plan, encoding, side.base, labels, **asked, max_bytes=max_bytes)
+    text = protocol.to_json()
+    assert 0.7 * max_bytes < len(text) <= max_bytes
+    Client(text, max_protocol_bytes=max_bytes, words=Words.seeded(np.random.SeedSequence(1)))
+    with pytest.raises(ConfigError, match=rf"{len(text):,} bytes, at most {len(text) - 1:,} are allowed"):
+        question_of(plan, encoding, side.base, labels, **asked, max_bytes=len(text) - 1)
+
+
+def test_a_model_of_ones_own_is_not_shrunk_but_refused_with_its_size():
+    from sklearn.ensemble import RandomForestRegressor
+
+    encoding, X, y = people(400, 0)
+    fitted = RandomForestRegressor(20, random_state=0).fit(X, y)
+    with pytest.raises(
+        ConfigError, match=r"base: [\d,]+ bytes in a protocol \(20 trees, [\d,]+ nodes\), at most"
+    ):
+        PublicSide.of(fitted, encoding, X, y, n_classes=0, max_bytes=50_000)
+
+
+def test_an_answer_beyond_every_share_is_still_a_number():
+    """Log odds of hundreds: shares of 0 and 1, no warning, and residuals in -1 .. 1."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for link, n_outputs, labels in (("logistic", 1, ("a", "b")), ("softmax", 3, ("a", "b", "c"))):
+            base = PublishedBase(ensemble=ensemble_of(link, n_outputs, 1e5), labels=labels)
+            protocol = protocol_of(base=base, classes=(-1.0, -0.5, 0.0, 0.5, 1.0))
+            client = Client(protocol.to_json())
+            raw = np.vstack([client._row(row) for row in ROWS])
+            found = protocol.residuals(raw, [0] * len(ROWS))
+            assert (np.abs(found[np.isfinite(found)]) <= 1.0).all()
+            assert np.isfinite(found).sum() == 5
