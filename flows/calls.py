@@ -68,7 +68,7 @@ def _protected(terms: Terms) -> Call:
 
 def _label(terms: Terms) -> Call:
     """That the label is a number, where it is."""
-    return {"numeric": True} if terms.config.model.is_numeric else {}
+    return {"numeric": True} if terms.config.is_numeric else {}
 
 
 def validate(terms: Terms, ingested: Record, suite: Manifest | None) -> Call:
@@ -99,7 +99,7 @@ def split(terms: Terms, raw: Manifest, ingested: Record) -> Call:
 
 def scale(terms: Terms, ingested: Record) -> Call:
     """Public rows."""
-    label_range = {"label_range": terms.config.model.label_range} if terms.config.model.is_numeric else {}
+    label_range = {"label_range": terms.config.model.label_range} if terms.config.is_numeric else {}
     return {
         "public": ingested["public"],
         "features": [name for name in ingested.facts["features"] if name not in terms.config.features.masks],
@@ -128,12 +128,18 @@ def partition(terms: Terms, held: Record, scaled: Record) -> Call:
         "campaign": config.campaign.name,
         "frozen": terms.protocol,
         "seed": config.seed,
-        **(
-            {"rho": config.model.rho}
-            if config.model.is_numeric
-            else {"has_positive": terms.dataset.positive is not None, "paper": config.model.algorithm_2}
-        ),
+        **_asking(terms),
     }
+
+
+def _asking(terms: Terms) -> Call:
+    """What only some estimators' question depends on."""
+    config = terms.config
+    if config.model.is_correction:
+        return {"correction": config.correction}
+    if config.is_numeric:
+        return {"rho": config.model.rho}
+    return {"has_positive": terms.dataset.positive is not None, "paper": config.model.algorithm_2}
 
 
 def charge(terms: Terms, raw: Manifest, protocol: Manifest, held: Record, published: Record) -> Call:
@@ -182,9 +188,20 @@ def terminate(terms: Terms, protocol: Manifest, totals: Record, scaled: Record) 
 
 def fitting(terms: Terms, number: int) -> Call:
     """How totals become a model; after Algorithm 2's second query as it says: private totals alone, undivided."""
-    model = terms.config.model
+    config, model = terms.config, terms.config.model
+    if model.is_correction:
+        return {}
     how = {"lam": model.lam, "prune": model.prune, "rule": model.rule}
-    return how if model.is_numeric else how | {"paper": model.algorithm_2, "is_second_query": number > 1}
+    return how if config.is_numeric else how | {"paper": model.algorithm_2, "is_second_query": number > 1}
+
+
+def _said_by_public_rows(terms: Terms, scaled: Record, published: Record) -> Call:
+    """What the reports are weighed against."""
+    if terms.config.model.is_correction:
+        return {"public": published["public"]}
+    if terms.config.is_numeric:
+        return {"labels": published["labels"]}
+    return {"scaled": scaled["scaled"]}
 
 
 def prune(
@@ -195,9 +212,7 @@ def prune(
     return {
         "protocol": protocol,
         "totals": totals["totals"],
-        **(
-            {"labels": published["labels"]} if terms.config.model.is_numeric else {"scaled": scaled["scaled"]}
-        ),
+        **_said_by_public_rows(terms, scaled, published),
         "epsilon": share * terms.config.privacy.epsilon,
         **fitting(terms, number),
     }
@@ -217,10 +232,10 @@ def evaluate(
     return {
         "protocol": protocol,
         "model": model["model"],
+        **_said_by_public_rows(terms, scaled, published),
         "scaled": scaled["scaled"],
         "train": held["train"],
         "test": held["test"],
-        **({"labels": published["labels"]} if config.model.is_numeric else {}),
         **fitting(terms, number),
         "evaluation": config.evaluation,
         "seed": config.seed,
@@ -256,4 +271,5 @@ def report(
         "fitted": scaled.facts,
         "form": terms.form(held, published),
         "spent": asdict(spent),
+        **({"public": published["public"]} if terms.config.model.is_correction else {}),
     }

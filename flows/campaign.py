@@ -109,9 +109,14 @@ class Terms:
         return [manifest for _, manifest in sorted((earlier | own).items())]
 
 
-def _label_terms(config: RunConfig) -> dict[str, Any]:
-    """What the protocol says of a label that is a number."""
-    if not config.model.is_numeric:
+def _estimator_terms(config: RunConfig) -> dict[str, Any]:
+    """What the protocol says of a public model that is mended, or of a label that is a number."""
+    if config.model.is_correction:
+        told = config.correction.model_dump(mode="json")
+        return {"label": "number" if config.is_numeric else "class"} | {
+            f"correction.{key}": value for key, value in told.items()
+        }
+    if not config.is_numeric:
         return {}
     label_range = config.model.label_range
     return {
@@ -128,7 +133,7 @@ def _terms(config: RunConfig, types: dict[str, Any]) -> dict[str, Any]:
         **{f"dataset.{key}": value for key, value in dataset.items()},
         **{f"privacy.{key}": value for key, value in privacy.items()},
         "model.estimator": config.model.estimator,
-        **_label_terms(config),
+        **_estimator_terms(config),
         "seed": config.seed,
         "evaluate": config.evaluate,
         "simulation.noise_seed": config.simulation.noise_seed,

@@ -107,7 +107,8 @@ def predict(
         Path,
         typer.Option(
             "--out",
-            help="Parquet to write, a row a row: the class and its probabilities, or the number and its interval.",
+            help="Parquet to write, a row a row: the class and its probabilities, or the number and its interval; of a "
+            "corrected model also what its public part says alone.",
         ),
     ],
 ) -> None:
@@ -139,8 +140,15 @@ def aggregate(
     if as_json:
         print_json(found)
         return
+    at = "{} "
+    if "residual" in found:
+        of, label = found["residual"]["of"], found["residual"]["label"]
+        asked, at = of if label is None else f"{of} = {label}", "at {}: "
+        typer.echo(f"People by level of the public model's error on {asked} (truth less answer)")
     for cell in found["cells"]:
-        counts = ", ".join(f"{name} {n:,.1f} ± {cell['sd'][name]:,.1f}" for name, n in cell["totals"].items())
+        counts = ", ".join(
+            f"{at.format(name)}{n:,.1f} ± {cell['sd'][name]:,.1f}" for name, n in cell["totals"].items()
+        )
         typer.echo(f"{cell['where']}: {counts}")
     typer.echo(f"{found['accepted']:,} reports accepted; {received.in_words()}", err=True)
 
@@ -152,28 +160,32 @@ def export(
     table: Annotated[str, typer.Option(help="The table the SQL scores.")] = "data",
 ) -> None:
     """Print a model as a SELECT that scores a DuckDB table, as JSON, or as a tree for Graphviz."""
-    from ldptree.model import Model
-    from ldptree.regression import RegressionModel
-    from ldptree.tree_model import TreeModel
+    from ldptree.corrected import CorrectedModel
+    from ldptree.shown_model import ShownModel
     from tasks.predict import load_model
 
     loaded = load_model(model)
-    if to in ("sql", "dot") and not isinstance(loaded, TreeModel):
+    if to in ("sql", "dot") and isinstance(loaded, ShownModel):
         raise ConfigError(
             f"--to {to}: a {loaded.estimator} model is not one tree; write json, or use ldptree predict"
         )
     match to:
         case "sql":
-            from ldptree.sql import to_sql
+            assert not isinstance(loaded, ShownModel)
+            if isinstance(loaded, CorrectedModel):
+                from ldptree import corrected_sql
 
-            assert isinstance(loaded, Model | RegressionModel)
-            typer.echo(to_sql(loaded, table))
+                typer.echo(corrected_sql.to_sql(loaded, table))
+            else:
+                from ldptree.sql import to_sql
+
+                typer.echo(to_sql(loaded, table))
         case "json":
             typer.echo(loaded.to_json())
         case "dot":
             from ldptree.dot import to_dot
 
-            assert isinstance(loaded, TreeModel)
+            assert not isinstance(loaded, ShownModel)
             typer.echo(to_dot(loaded))
         case _:
             raise ConfigError(f"--to {to}: write sql, json or dot")

@@ -14,11 +14,13 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from prefect.runtime import flow_run
 
 from ldptree.errors import DataError
+from ldptree.number_range import levels
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.store import Store
 from storage.warehouse import RunTables, build
 from tasks.page.facts import AnyFacts
+from tasks.page.mended_facts import MendedFacts
 from tasks.page.render import render, summary_markdown
 from tasks.report import failed_facts, peak_rss_mb, read_facts
 from tasks.timeline import Timeline
@@ -73,6 +75,7 @@ def summary_of(
     """The run in one JSON object, without its paths."""
     return {
         "name": facts.name,
+        "estimator": config.model.estimator,
         "epsilon": facts.epsilon,
         "epsilon_exact": facts.epsilon_exact,
         "epsilon_spent": facts.epsilon_spent,
@@ -86,12 +89,23 @@ def summary_of(
         "n_features": facts.n_features,
         "cells": facts.n_cells,
         "depth": facts.depth,
-        "lam": config.model.weighting,
+        **_of_its_estimator(config, facts, by_step),
         "metrics": facts.ours.metrics if facts.ours else {},
         "baselines": {score.key: score.metrics for score in facts.baselines},
         "steps": steps_of(timeline, by_step),
         "seconds": round(timeline.elapsed, 2),
         "peak_rss_mb": peak_rss_mb(),
+    }
+
+
+def _of_its_estimator(config: RunConfig, facts: AnyFacts, by_step: Mapping[str, Record]) -> dict[str, Any]:
+    """What private evidence was weighed with; of a correction what was mended, and in one line what was found."""
+    if not isinstance(facts, MendedFacts):
+        return {"lam": config.model.weighting}
+    return {
+        "base": config.correction.base,
+        "base_trees": facts.n_trees,
+        "says": by_step["prune"].facts["says"],
     }
 
 
@@ -113,7 +127,7 @@ def _tables(config: RunConfig, facts: AnyFacts, by_step: dict[str, Record]) -> d
     """What the warehouse takes of this run."""
     return {
         "totals": by_step["aggregate"]["totals"].path,
-        "classes": list(facts.classes),
+        "classes": _labels(facts),
         "nodes": by_step["report"].facts["nodes"],
         "facts": {
             "name": config.name,
@@ -128,6 +142,14 @@ def _tables(config: RunConfig, facts: AnyFacts, by_step: dict[str, Record]) -> d
             "depth": facts.depth,
         },
     }
+
+
+def _labels(facts: AnyFacts) -> list[str]:
+    """What totals are of: classes, or levels of a number, or of a public model's error."""
+    if isinstance(facts, MendedFacts):
+        half = facts.residual_range
+        return [f"{level:g}" for level in levels(-half, half, facts.n_levels)]
+    return list(facts.classes)
 
 
 def _all_runs(store: Store) -> list[RunTables]:

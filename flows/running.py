@@ -125,6 +125,8 @@ def _show(summary: dict[str, Any], *, temporary: bool) -> None:
             ]
             table.add_row(name.replace("_", " "), *cells, style="bold" if name == "ldptree" else "")
         console.print(table)
+    if "says" in summary:
+        console.print(summary["says"])
     console.print(_asked(summary))
     console.print(f"model   {summary['model']}", soft_wrap=True)
     console.print(f"report  {summary['report']}", soft_wrap=True)

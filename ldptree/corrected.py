@@ -42,6 +42,31 @@ _PLAIN: dict[str, tuple[type, ...]] = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Said:
+    """Both parts of the answer to n rows, each float64 [n, M], in the label's unit.
+
+    Attributes:
+        public: what the public model alone says.
+        correction: what is added.
+        sd: how unsure that is.
+    """
+
+    public: Floats
+    correction: Floats
+    sd: Floats
+
+    @property
+    def corrected(self) -> Floats:
+        """float64 [n, M]; shares may lie a little outside [0, 1]."""
+        return self.public + self.correction
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """Ends of what is believed of the outputs, not cut to a share's range. Raises ConfigError."""
+        half = half_width(level) * self.sd
+        return self.corrected - half, self.corrected + half
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CorrectedModel:
     """A public model mended by private reports; M outputs as in `PublicModel`.
@@ -91,38 +116,59 @@ class CorrectedModel:
                 raise DataError(f"corrected model: {name} has shape {array.shape} or a NaN, expected {shape}")
             if name != "noise_sd" and not np.isfinite(array).all():
                 raise DataError(f"corrected model: {name} is not finite")
+            if name in ("share", "sd", "noise_sd") and (array < 0).any():
+                raise DataError(f"corrected model: {name} is below 0")
         if self.default.shape != (m,) or not np.isfinite(self.default).all():
             raise DataError(f"corrected model: default has shape {self.default.shape}, expected ({m},)")
         if len(found.priors) != m or len(self.protocol_digests) != m:
             raise DataError(f"corrected model: expected {m} priors and protocol digests, one an output")
         if self.base.n_outputs not in ({1, 2} if len(self.classes) == 2 else {m}):
             raise DataError(f"corrected model: the public model has {self.base.n_outputs} outputs, not {m}")
+        if not self.classes and self.base.link != "identity":
+            raise DataError(
+                f'corrected model: the public model\'s link "{self.base.link}" is none of numbers'
+            )
 
     @cached_property
     def raw_tree(self) -> RawTree:
         """The collection tree in raw units."""
         return RawTree.of(self.partition, self.encoding)
 
+    @cached_property
+    def columns_needed(self) -> tuple[str, ...]:
+        """The raw columns that decide an answer, in the encoding's order: those of some test, and those without a rule."""
+        raw_column = np.repeat(self.encoding.columns, [len(f.names) for f in self.encoding.features])
+        tested = raw_column[self.base.feature[self.base.feature >= 0]]
+        used = {*tested.tolist(), *self.raw_tree.columns_used, *self.encoding.columns_without_rule}
+        return tuple(column for column in self.encoding.columns if column in used)
+
     def cells(self, raw: Floats) -> NDArray[np.int32]:
         """int32 [n] the cell of each raw row [n, columns]; -1 where a value is missing that no rule fills."""
         found: NDArray[np.int32] = self.raw_tree.apply(raw, self.encoding.columns)
         return np.where(self.encoding.encodable(raw), found, np.int32(-1))
 
+    def said(self, raw: Floats) -> Said:
+        """Both parts of the answer to raw rows [n, columns].
+
+        A row that cannot be encoded gets `default` from both models, and the largest doubt of any cell.
+        """
+        cells = self.cells(raw)
+        is_whole = cells >= 0
+        public = np.tile(self.default, (len(cells), 1))
+        correction, sd = np.zeros_like(public), np.tile(self.corrections.sd.max(axis=0), (len(cells), 1))
+        encoded = self.encoding.encode(np.asarray(raw, dtype=np.float64)[is_whole])
+        public[is_whole] = answers(self.base, encoded, len(self.classes))
+        correction[is_whole] = self.corrections.correction[cells[is_whole]]
+        sd[is_whole] = self.corrections.sd[cells[is_whole]]
+        return Said(public, correction, sd)
+
     def public_answers(self, raw: Floats) -> Floats:
         """float64 [n, M] what the public model alone says of raw rows."""
-        return self._with(raw, np.zeros_like(self.corrections.correction))
+        return self.said(raw).public
 
     def answers(self, raw: Floats) -> Floats:
         """float64 [n, M] the public model's answers, corrected; shares may lie a little outside [0, 1]."""
-        return self._with(raw, self.corrections.correction)
-
-    def _with(self, raw: Floats, added: Floats) -> Floats:
-        cells = self.cells(raw)
-        is_whole = cells >= 0
-        found = np.tile(self.default, (len(cells), 1))
-        encoded = self.encoding.encode(np.asarray(raw, dtype=np.float64)[is_whole])
-        found[is_whole] = answers(self.base, encoded, len(self.classes)) + added[cells[is_whole]]
-        return found
+        return self.said(raw).corrected
 
     def predict(self, raw: Floats) -> Floats:
         """float64 [n] the number expected of each raw row. Raises DataError where the label is a class."""
@@ -144,9 +190,7 @@ class CorrectedModel:
         Raises:
             ConfigError: `level` is not between 0 and 1.
         """
-        cells, middle = self.cells(raw), self.answers(raw)
-        spread = np.where((cells >= 0)[:, None], self.corrections.sd[cells], self.corrections.sd.max(axis=0))
-        low, high = middle - half_width(level) * spread, middle + half_width(level) * spread
+        low, high = self.said(raw).interval(level)
         return (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)) if self.classes else (low, high)
 
     @cached_property
@@ -195,9 +239,14 @@ class CorrectedModel:
                 f'corrected model: field "{name}" is {"absent" if name in expected else "unknown"}'
             )
         stated = data.pop("digest")
-        if stated != hashlib.sha256(_canonical(data).encode()).hexdigest():
-            raise DataError("corrected model: its digest is not that of its content; export it again")
-        return cls(**_arguments(data))
+        try:
+            if stated != hashlib.sha256(_canonical(data).encode()).hexdigest():
+                raise DataError("corrected model: its digest is not that of its content; export it again")
+            return cls(**_arguments(data))
+        except DataError:
+            raise
+        except (OverflowError, ValueError):  # beyond every float, as it is written or as it is read
+            raise DataError("corrected model: a number in it is too large; export it again") from None
 
 
 def shares_of(found: Floats) -> Floats:
@@ -205,7 +254,7 @@ def shares_of(found: Floats) -> Floats:
     kept = np.clip(found, 0.0, 1.0)
     if found.shape[1] == 1:
         return np.hstack([1.0 - kept, kept])
-    total = kept.sum(axis=1, keepdims=True)
+    total = np.cumsum(kept, axis=1)[:, -1:]  # in the classes' order, as a database adds them too
     shares: Floats = np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0 / found.shape[1])
     return shares
 

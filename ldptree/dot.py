@@ -7,45 +7,53 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ldptree.corrected import CorrectedModel
 from ldptree.encoding import CategoricalFeature
 from ldptree.model import Model
 from ldptree.partition.raw import LEFT
 from ldptree.regression import RegressionModel
 
 if TYPE_CHECKING:
+    from ldptree.partition.raw import RawTree
     from ldptree.tree_model import TreeModel
 
 
-def to_dot(model: TreeModel, level: float = 0.9) -> str:
+def to_dot(model: TreeModel | CorrectedModel, level: float = 0.9) -> str:
     """A directed graph, one node a node of the tree; left edges are those whose test holds.
+
+    Of a corrected model it is the tree of corrections: each cell says what is added to the public model, +- its standard
+    deviation, and its share of private people.
 
     Args:
         model: the model.
-        level: of the interval that a cell shows.
+        level: of the interval that a cell shows; of no matter for corrections.
 
     Raises:
         ConfigError: `level` is not between 0 and 1.
     """
-    tree, answers = model.partition, _answers(model, level)
+    tree = model.partition
+    if isinstance(model, CorrectedModel):
+        said, about = _corrections(model), f"; its public model of {model.base.roots.size} trees is not drawn"
+    else:
+        said, about = [_answers(model, level)[node] for node in tree.leaves], ""
     lines = [
-        f"// The model {model.digest[:12]} of ldptree.",
+        f"// The model {model.digest[:12]} of ldptree{about}.",
         "digraph tree {",
         '  node [shape=box, fontname="sans-serif"]; edge [fontname="sans-serif"];',
     ]
     for node in range(tree.n_nodes):
         if tree.feature[node] < 0:
-            lines.append(f"  {node} [label={_text(answers[node])}, style=rounded];")
+            lines.append(f"  {node} [label={_text(said[tree.cell_of_node[node]])}, style=rounded];")
             continue
-        lines.append(f"  {node} [label={_text(_test(model, node))}];")
+        lines.append(f"  {node} [label={_text(_test(model.raw_tree, node))}];")
         lines.append(f'  {node} -> {tree.left[node]} [label="yes"];')
         lines.append(f'  {node} -> {tree.right[node]} [label="no"];')
     return "\n".join([*lines, "}"])
 
 
-def _test(model: TreeModel, node: int) -> str:
+def _test(raw: RawTree, node: int) -> str:
     """What a row must meet to go left."""
-    raw = model.raw_tree
-    feature = model.encoding.features[raw.column[node]]
+    feature = raw.encoding.features[raw.column[node]]
     threshold, level = float(raw.threshold[node]), int(raw.level[node])
     if math.isnan(threshold):
         return f"{feature.column} is missing"
@@ -77,6 +85,24 @@ def _answers(model: TreeModel, level: float) -> list[str]:
         strict=True,
     )
     return [f"{model.target} = {model.classes[k]}\n{p:.3f} ({a:.3f} to {b:.3f})" for k, p, a, b in said]
+
+
+def _corrections(model: CorrectedModel) -> list[str]:
+    """What each cell says: a line an output, and the share of people."""
+    found = model.corrections
+    if not model.classes:
+        names = [model.target]
+    else:
+        kept = model.classes[1:] if len(model.classes) == 2 else model.classes
+        names = [f"share of {model.target} = {value}" for value in kept]
+    said = []
+    for added, sds, share in zip(found.correction, found.sd, found.share, strict=True):
+        lines = [
+            f"{name} {c:+.3g} ± {sd:.2g}" if c or sd else f"{name}: no correction"
+            for name, c, sd in zip(names, added, sds, strict=True)
+        ]
+        said.append("\n".join([*lines, f"{share:.1%} of people"]))
+    return said
 
 
 def _text(text: str) -> str:

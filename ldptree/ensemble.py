@@ -289,7 +289,8 @@ def from_sklearn(fitted: Any) -> Ensemble:
     Classifiers answer with the shares of their classes, in the order of `classes_`.
 
     Raises:
-        DataError: it is of another kind, not fitted, has several labels a row, or was fitted with categorical columns.
+        DataError: it is of another kind, not fitted, has several labels a row, was fitted with categorical columns, or adds
+            up on another scale than the label's.
     """
     name = type(fitted).__name__
     try:
@@ -335,6 +336,12 @@ def _of_forest(trees: Sequence[Any], is_classifier: bool) -> Ensemble:
 
 def _of_boosting(fitted: Any) -> Ensemble:
     rounds = fitted._predictors
+    scale = type(fitted._loss.link).__name__
+    if not hasattr(fitted, "classes_") and scale != "IdentityLink":
+        raise DataError(
+            f"ensemble: boosting that adds up on another scale than the label's ({scale}) is not known here; take "
+            'loss="squared_error"'
+        )
     n_outputs = len(rounds[0])
     trees = []
     for by_output in rounds:

@@ -116,7 +116,6 @@ class PublicSide:
             base=model, known=_known(model, X, y, residual_range, how), usual=model.answers(seen).mean(axis=0)
         )
 
-
     def answering_as(self, protocol: Protocol) -> Self:
         """The same with the base that was published before, whatever these public rows would give."""
         assert protocol.base is not None

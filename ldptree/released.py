@@ -1,18 +1,23 @@
-"""A released model of any kind from its text. What a model is, is in `model` (classes), `regression` (numbers) and `shown_model`
-(numbers, where some features are public).
+"""A released model of any kind from its text. What a model is, is in `model` (classes), `regression` (numbers), `corrected` (a
+public model and its corrections, of both) and `shown_model` (numbers, where some features are public).
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from ldptree.errors import DataError
 from ldptree.model import Model
 from ldptree.regression import RegressionModel
 
 if TYPE_CHECKING:
+    from ldptree.corrected import CorrectedModel
     from ldptree.shown_model import ShownModel
 
+Released: TypeAlias = "Model | RegressionModel | CorrectedModel | ShownModel"
+"""What a run may release."""
+CORRECTED = "ldptree corrected model"
 IN_ROUNDS = "ldptree model of public features"
 # In JSON a quotation mark within a text is escaped: this can stand for nothing but the key.
 _KIND = re.compile(r'"kind"\s*:\s*"([^"]*)"')
@@ -23,12 +28,25 @@ def read_model(text: str) -> Model | RegressionModel:
     return (RegressionModel if RegressionModel.KIND in _kinds(text) else Model).from_json(text)
 
 
-def read_any(text: str) -> Model | RegressionModel | ShownModel:
+def read_any(text: str) -> Released:
     """The model that a run released. Raises DataError."""
-    if IN_ROUNDS in _kinds(text):
+    try:
+        return _read(text, _kinds(text))
+    except DataError:
+        raise
+    except (OverflowError, ValueError):  # beyond every float, as it is written or as it is read
+        raise DataError("model: a number in it is too large; export it again") from None
+
+
+def _read(text: str, kinds: set[str]) -> Released:
+    if IN_ROUNDS in kinds:
         from ldptree.shown_model import ShownModel  # with the estimators that ask in rounds
 
         return ShownModel.from_json(text)
+    if CORRECTED in kinds:
+        from ldptree.corrected import CorrectedModel  # with what reads reports
+
+        return CorrectedModel.from_json(text)
     return read_model(text)
 
 

@@ -1,6 +1,7 @@
 """The model as one SELECT that scores a table inside DuckDB, row for row as its `predict` does.
 
-What lives here: text. What does not: running it; nothing here connects to a database.
+What lives here: text, of one tree. What does not: a public model of many trees (`corrected_sql`, made of the pieces here), and
+running it; nothing here connects to a database.
 
 The table has the raw columns under their own names. Every name and every text from data is quoted. Numbers
 are written with an exponent, which DuckDB reads as double precision, not as a decimal.
@@ -9,18 +10,18 @@ are written with an exponent, which DuckDB reads as double precision, not as a d
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.encoding import CategoricalFeature, Feature, Level, NumericFeature
+from ldptree.encoding import CategoricalFeature, Encoding, Feature, Level, NumericFeature
 from ldptree.partition.raw import LEFT, STOP
 from ldptree.regression import RegressionModel
 
 if TYPE_CHECKING:
     from ldptree.model import Model
-    from ldptree.tree_model import TreeModel
+    from ldptree.partition.raw import RawTree
 
 CELL = "ldptree cell"
 
@@ -62,56 +63,76 @@ def to_sql(model: Model | RegressionModel, table: str = "data", level: float = 0
     Raises:
         ConfigError: `level` is not between 0 and 1.
     """
-    names = {column: f"ldptree {j}" for j, column in enumerate(model.columns_needed)}
-    features = {f.column: f for f in model.encoding.features if f.column in names}
-    typed = ",\n         ".join(f"{_typed(f)} AS {quote(names[c])}" for c, f in features.items())
-    made = ", ".join(quote(name) for name in (*names.values(), CELL))
-    answers = ",\n       ".join(
-        f"{_pick(values)} AS {quote(name)}" for name, values in _answers(model, level)
-    )
-    source = f"SELECT *{',' if typed else ''}\n         {typed}\n  FROM {quote(table)}"
+    names = names_of(model.columns_needed)
+    answers = ",\n       ".join(f"{pick(values)} AS {quote(name)}" for name, values in _answers(model, level))
+    cell = cell_of(model.raw_tree, names, drops_outside=model.outside == "drop")
     return (
         f"-- Scores rows by the model {model.digest[:12]} of ldptree; at most {len(names)} columns are read.\n"
-        f"WITH typed AS (\n  {source}\n),\nplaced AS (\n"
-        f"  SELECT *, {_cell(model, names)} AS {quote(CELL)}\n  FROM typed\n)\n"
-        f"SELECT * EXCLUDE ({made}),\n       {answers}\nFROM placed"
+        f"WITH typed AS (\n  {typed(model.encoding, names, table)}\n),\nplaced AS (\n"
+        f"  SELECT *, {cell} AS {quote(CELL)}\n  FROM typed\n)\n"
+        f"SELECT * EXCLUDE ({listed([*names.values(), CELL])}),\n       {answers}\nFROM placed"
     )
+
+
+def names_of(columns: Iterable[str]) -> dict[str, str]:
+    """For each raw column the name of its typed copy, which goes again at the end."""
+    return {column: f"ldptree {j}" for j, column in enumerate(columns)}
+
+
+def listed(names: Iterable[str]) -> str:
+    """Identifiers with commas between them."""
+    return ", ".join(quote(name) for name in names)
+
+
+def typed(encoding: Encoding, names: Mapping[str, str], table: str) -> str:
+    """A SELECT of the table's own columns and typed copies of those in `names`: NULL where a value is missing."""
+    features = [f for f in encoding.features if f.column in names]
+    copies = ",\n         ".join(f"{_typed(f)} AS {quote(names[f.column])}" for f in features)
+    return f"SELECT *{',' if copies else ''}\n         {copies}\n  FROM {quote(table)}"
 
 
 def _typed(feature: Feature) -> str:
     """The raw column as the type its tests compare, NULL where it is missing."""
     column = quote(feature.column)
-    kind = "DOUBLE" if isinstance(feature, NumericFeature) else _level_type(feature.levels)
+    kind = "DOUBLE" if isinstance(feature, NumericFeature) else _type_of(feature)
     if kind == "DOUBLE":
         return f"NULLIF(CAST({column} AS DOUBLE), CAST('nan' AS DOUBLE))"
     return f"CAST({column} AS {kind})"
 
 
-def _level_type(levels: Sequence[Level]) -> str:
-    if all(isinstance(level, bool) for level in levels):
+def _type_of(feature: CategoricalFeature) -> str:
+    if all(isinstance(level, bool) for level in feature.levels):
         return "BOOLEAN"
-    return "VARCHAR" if any(isinstance(level, str | bool) for level in levels) else "DOUBLE"
+    return "VARCHAR" if any(isinstance(level, str | bool) for level in feature.levels) else "DOUBLE"
 
 
-def _as_type(level: Level, kind: str) -> str:
-    return literal(str(level) if kind == "VARCHAR" else level)
+def level_of(feature: CategoricalFeature, index: int) -> str:
+    """A level as a literal of the type that its column's typed copy has."""
+    level = feature.levels[index]
+    return literal(str(level) if _type_of(feature) == "VARCHAR" else level)
 
 
-def _cell(model: TreeModel, names: dict[str, str]) -> str:
-    """The cell of a row as an expression, NULL where it has none."""
-    reasons = [f"{quote(names[c])} IS NULL" for c in model.encoding.columns_without_rule]
-    if model.outside == "drop":
-        for feature in model.encoding.features:
+def cell_of(tree: RawTree, names: Mapping[str, str], *, drops_outside: bool = False) -> str:
+    """The cell of a row as an expression over typed copies, NULL where it has none.
+
+    Args:
+        tree: the tree.
+        names: of the typed copies; the tree's columns and those without a rule are in it, with `drops_outside` every numeric one.
+        drops_outside: whether a row outside the public range has no cell.
+    """
+    reasons = [f"{quote(names[c])} IS NULL" for c in tree.encoding.columns_without_rule]
+    if drops_outside:
+        for feature in tree.encoding.features:
             if isinstance(feature, NumericFeature):
                 x = quote(names[feature.column])
                 reasons.append(f"{x} < {literal(feature.minimum)} OR {x} > {literal(feature.maximum)}")
-    tree = _tree(model, names)
-    return f"CASE WHEN {' OR '.join(reasons)} THEN NULL ELSE {tree} END" if reasons else tree
+    cell = _tree(tree, names)
+    return f"CASE WHEN {' OR '.join(reasons)} THEN NULL ELSE {cell} END" if reasons else cell
 
 
-def _tree(model: TreeModel, names: dict[str, str]) -> str:
+def _tree(tree: RawTree, names: Mapping[str, str]) -> str:
     """The walk down the tree as nested CASEs, written without recursion: no depth is too deep to write."""
-    partition = model.partition
+    partition = tree.partition
     text: list[str] = []
     todo: list[str | int] = [0]
     while todo:
@@ -121,21 +142,20 @@ def _tree(model: TreeModel, names: dict[str, str]) -> str:
         elif partition.feature[item] < 0:
             text.append(str(partition.cell_of_node[item]))
         else:
-            goes_left, goes_right = _tests(model, item, names)
+            goes_left, goes_right = _tests(tree, item, names)
             left, right = int(partition.left[item]), int(partition.right[item])
             text.append(f"CASE WHEN {goes_left} THEN ")
             todo += [" END", right, f" WHEN {goes_right} THEN ", left]
     return "".join(text)
 
 
-def _tests(model: TreeModel, node: int, names: dict[str, str]) -> tuple[str, str]:
+def _tests(tree: RawTree, node: int, names: Mapping[str, str]) -> tuple[str, str]:
     """When a row goes left, and, after that, when it goes right."""
-    tree = model.raw_tree
-    feature = model.encoding.features[tree.column[node]]
+    feature = tree.encoding.features[tree.column[node]]
     x, level, threshold = quote(names[feature.column]), int(tree.level[node]), float(tree.threshold[node])
     there = f"{x} IS NOT NULL"
     if level >= 0 and isinstance(feature, CategoricalFeature):
-        left = f"{x} <> {_as_type(feature.levels[level], _level_type(feature.levels))}"
+        left = f"{x} <> {level_of(feature, level)}"
     elif math.isnan(threshold):
         left = "FALSE"
     elif threshold == math.inf:
@@ -155,8 +175,7 @@ def _answers(model: Model | RegressionModel, level: float) -> Iterable[tuple[str
         for added, numbers in (("prediction", model.value), ("lower", low), ("upper", high)):
             yield added, [literal(float(v)) for v in numbers[nodes]]
         return
-    as_text = len({type(c) for c in model.classes}) > 1
-    labels = [literal(str(c) if as_text else c) for c in model.classes]
+    labels = labels_of(model.classes)
     yield "prediction", [labels[k] for k in model.decision[nodes]]
     low, high = model.share_interval(level)
     for k, name in enumerate(model.classes):
@@ -164,6 +183,12 @@ def _answers(model: Model | RegressionModel, level: float) -> Iterable[tuple[str
             yield f"{prefix}_{name}", [literal(float(v)) for v in values[nodes, k]]
 
 
-def _pick(values: list[str]) -> str:
-    """The element of a constant list that belongs to the row's cell."""
+def labels_of(classes: Sequence[Level]) -> list[str]:
+    """Classes as literals of one type: texts, where they are of several."""
+    as_text = len({type(c) for c in classes}) > 1
+    return [literal(str(c) if as_text else c) for c in classes]
+
+
+def pick(values: list[str]) -> str:
+    """The element of a constant list that belongs to the row's cell; the last where it has none."""
     return f"[{', '.join(values)}][COALESCE({quote(CELL)}, {len(values) - 1}) + 1]"

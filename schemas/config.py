@@ -5,7 +5,6 @@ file is opened here but the TOML.
 from __future__ import annotations
 
 import difflib
-import math
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -22,25 +21,17 @@ from pydantic import (
 )
 
 from ldptree.errors import ConfigError
-from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON, check_ends
+from ldptree.limits import MAX_EPSILON, MIN_EPSILON
 from schemas.catalogue import with_catalogue, with_paths_from
 from schemas.dataset import DatasetSpec
 from schemas.features import FeaturesConfig, HistOfTreeConfig
-from schemas.table import Share, Table
+from schemas.model import CLASSES, CorrectionConfig, ModelConfig
+from schemas.table import Table
 from schemas.table import not_bool as _not_bool
 
 MAX_LIFETIME = 1000.0
-CLASSES, NUMBERS = "lpct", "lpdt"
-"""The estimators of one tree: what they predict."""
-IN_ROUNDS = ("histoftree", "public_features")
-"""The estimators that ask in rounds, where some features are public; they predict a number."""
-KEYS_IN_ROUNDS = {"estimator", "label_range"}
-"""What [model] has for them; HistOfTree has a table of its own."""
-PRUNINGS = {CLASSES: ("smooth", "variance", "none", "paper"), NUMBERS: ("smooth", "fallback", "none")}
-OWN_KEYS = {"paper": (CLASSES,), "rho": (NUMBERS,), "label_range": (NUMBERS, *IN_ROUNDS)}
-"""Keys of [model] that only some estimators have."""
-DEFAULTS = {NUMBERS: {"min_samples_leaf": 5}}
-"""Of an estimator, where they are not those of `ModelConfig`."""
+RESIDUAL_MECHANISMS = ("auto", "grr", "oue", "sue", "ss", "olh")
+"""How a residual may be reported: jointly with its cell."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
@@ -62,137 +53,8 @@ def _lifetime(value: float) -> float:
     return value
 
 
-def _lam(value: float | str) -> float | str:
-    if isinstance(value, float) and not value >= 0:
-        raise ValueError(
-            f'lam must be "learned", "auto", or a number from 0 (inf: public labels only), got {value!r}'
-        )
-    return "inf" if value == math.inf else value  # JSON has no infinite number
-
-
-def _as_pair(value: object) -> object:
-    ends = value if isinstance(value, list | tuple) else ()
-    if len(ends) != 2 or not all(type(end) in (int, float) for end in ends):
-        raise ValueError(f"write two numbers, [low, high], got {value!r}")
-    return tuple(ends)
-
-
-def _range(value: tuple[float, float]) -> tuple[float, float]:
-    low, high = value
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise ValueError(f"both ends must be finite, got [{low:g}, {high:g}]")
-    if low >= high:
-        raise ValueError(f"the low end must be below the high end, got [{low:g}, {high:g}]; swap them?")
-    check_ends(low, high)
-    return value
-
-
 Epsilon = Annotated[float, BeforeValidator(_not_bool), AfterValidator(_finite_epsilon)]
 LifetimeEpsilon = Annotated[float, BeforeValidator(_not_bool), AfterValidator(_lifetime)]
-Depth = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=MAX_DEPTH)]
-Lam = Annotated[
-    Literal["learned", "auto", "inf"] | Annotated[float, BeforeValidator(_not_bool)], AfterValidator(_lam)
-]
-
-LabelRange = Annotated[tuple[float, float], BeforeValidator(_as_pair), AfterValidator(_range)]
-
-
-class PaperConfig(Table):
-    """Switches of LPCT's Algorithm 2, for `prune = "paper"` (see `ldptree.paper_pruning.PaperOptions`)."""
-
-    termination: bool = True
-    stop_empty: bool = True
-    stop_at_public: bool = False
-
-
-class ModelConfig(Table):
-    """Which tree, and what is believed of private against public evidence.
-
-    `estimator`: "lpct" predicts a class, the others a number. `rho`: share of epsilon that the cell gets where a number is sent
-    apart from it. `label_range`: what private labels that are numbers are moved into; None: the range of the public ones.
-    """
-
-    estimator: Literal["lpct", "lpdt", "histoftree", "public_features"] = "lpct"
-    partition: Literal["cart", "max-edge", "random-edge"] = "cart"
-    depth: Literal["auto"] | Depth = "auto"
-    min_samples_leaf: int = Field(default=1, ge=1)
-    lam: Lam = "learned"
-    prune: Literal["smooth", "variance", "fallback", "none", "paper"] = "smooth"
-    rule: Literal["margin", "ratio"] = "margin"
-    paper: PaperConfig = PaperConfig()
-    rho: Share = 0.5
-    label_range: LabelRange | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_defaults_of_its_estimator(cls, raw: Any) -> Any:
-        own = DEFAULTS.get(str(raw.get("estimator")), {}) if isinstance(raw, dict) else {}
-        return own | raw if own else raw
-
-    @model_serializer(mode="wrap")
-    def _without_keys_of_other_estimators(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A new estimator's keys are no part of what an older one is known by."""
-        plain: dict[str, Any] = handler(self)
-        return {
-            key: value
-            for key, value in plain.items()
-            if self.estimator in OWN_KEYS.get(key, (self.estimator,))
-        }
-
-    @model_validator(mode="after")
-    def _fits_its_estimator(self) -> ModelConfig:
-        faults = [
-            f'{key}: is for estimator = "{of[0]}"; leave it out with "{self.estimator}"'
-            for key, of in OWN_KEYS.items()
-            if self.estimator not in of and getattr(self, key) != type(self).model_fields[key].default
-        ]
-        if self.in_rounds:
-            faults += [
-                f'{key}: is for estimators of one tree; leave it out with "{self.estimator}"'
-                for key in sorted(self.model_fields_set - KEYS_IN_ROUNDS - set(OWN_KEYS))
-            ]
-        known = PRUNINGS.get(self.estimator, ())
-        if known and self.prune not in known:
-            faults.append(
-                f'prune: "{self.prune}" is not for estimator = "{self.estimator}", which has {", ".join(known)}'
-            )
-        if faults:
-            raise ValueError("\n".join(faults))
-        return self
-
-    @model_validator(mode="after")
-    def _rule_fits(self) -> ModelConfig:
-        if self.rule == "ratio" and (self.prune in ("smooth", "variance") or self.lam == "learned"):
-            other = "fallback" if self.is_numeric else "paper"
-            raise ValueError(
-                f'rule: "ratio" is the paper\'s, for a fixed lam; set lam = "auto" or a number, and prune = "none" or "{other}"'
-            )
-        return self
-
-    @property
-    def is_numeric(self) -> bool:
-        """Whether the label is a number."""
-        return self.estimator != CLASSES
-
-    @property
-    def in_rounds(self) -> bool:
-        """Whether several questions are asked, where some features are public."""
-        return self.estimator in IN_ROUNDS
-
-    @property
-    def algorithm_2(self) -> PaperConfig | None:
-        """Its switches, where `prune = "paper"`."""
-        return self.paper if self.prune == "paper" else None
-
-    @property
-    def weighting(self) -> float | str:
-        """lam, or "paper" where Algorithm 2 chooses it."""
-        return "paper" if self.algorithm_2 else self.lam
-
-    @property
-    def may_ask_again(self) -> bool:
-        """Whether a second round may follow the first."""
-        return self.algorithm_2 is not None and self.paper.termination
 
 
 class PrivacyConfig(Table):
@@ -251,6 +113,7 @@ class RunConfig(Table):
     campaign: CampaignConfig = CampaignConfig()
     features: FeaturesConfig = FeaturesConfig()
     histoftree: HistOfTreeConfig = HistOfTreeConfig()
+    correction: CorrectionConfig = CorrectionConfig()
 
     @model_serializer(mode="wrap")
     def _without_tables_of_other_estimators(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -260,6 +123,8 @@ class RunConfig(Table):
             plain.pop("features", None)  # left out already where defaults are
         if self.model.estimator != "histoftree":
             plain.pop("histoftree", None)
+        if not self.model.is_correction:
+            plain.pop("correction", None)
         return plain
 
     @model_validator(mode="after")
@@ -272,9 +137,11 @@ class RunConfig(Table):
 
     @model_validator(mode="after")
     def _the_label_fits_its_estimator(self) -> RunConfig:
-        if not self.model.is_numeric:
+        if not self.is_numeric:
             return self
         data, who = self.dataset, f'model.estimator = "{self.model.estimator}" predicts a number'
+        if self.model.is_correction:
+            who = "a label without dataset.positive and dataset.classes is a number"
         kind = data.types.get(data.target, "number")
         faults = [
             f"dataset.{key}: is for a label of classes, and {who}. Leave it out, or choose another dataset.target"
@@ -335,6 +202,33 @@ class RunConfig(Table):
         return self
 
     @model_validator(mode="after")
+    def _a_correction_fits(self) -> RunConfig:
+        faults = []
+        if not self.model.is_correction:
+            if "correction" in self.model_fields_set:
+                faults.append(
+                    f'correction: is for model.estimator = "correction"; leave it out with "{self.model.estimator}"'
+                )
+        else:
+            if self.privacy.mechanism not in RESIDUAL_MECHANISMS:
+                faults.append(
+                    f'privacy.mechanism: "{self.privacy.mechanism}" is not for a residual, which is reported jointly with its '
+                    f"cell; use one of {', '.join(RESIDUAL_MECHANISMS)}"
+                )
+            if len(self.dataset.classes or ()) > 2:
+                faults.append(
+                    f"dataset.classes: {len(self.dataset.classes or ())} of them, and a run mends a model of two classes or of a "
+                    'number. Use model.estimator = "lpct", or CorrectionClassifier in Python, which takes more'
+                )
+            if not self.is_numeric and self.correction.residual_range != "auto":
+                faults.append(
+                    "correction.residual_range: is for a label that is a number; a class's residual is in +- 1. Leave it out"
+                )
+        if faults:
+            raise ValueError("\n".join(faults))
+        return self
+
+    @model_validator(mode="after")
     def _campaigns_ask_once(self) -> RunConfig:
         if self.campaign.name and self.model.may_ask_again:
             raise ValueError(
@@ -350,6 +244,13 @@ class RunConfig(Table):
                 "use discrete_laplace, or set simulation.noise_seed"
             )
         return self
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the label is a number: of a correction where no class is declared."""
+        if self.model.is_correction:
+            return self.dataset.positive is None and self.dataset.classes is None
+        return self.model.estimator != CLASSES
 
     @property
     def mask_release(self) -> str:

@@ -32,7 +32,8 @@ Fault = tuple[bool, int, str, str, str]
 """Of a bad row: is it public, its number, and its first fault's column, kind and value."""
 
 _NO_NUMBER = (
-    'Correct it, or choose another dataset.target: a label of classes is for model.estimator = "lpct".'
+    'Correct it, or choose another dataset.target. A label of classes is for model.estimator = "lpct", or for "correction" '
+    "with its positive class named in dataset.positive, or both in dataset.classes."
 )
 _REMEDIES = {
     "not a number": 'Correct it, or declare the column a text (types = {{"{column}" = "text"}}).',

@@ -28,6 +28,7 @@ VIEWS = {
 
 COMMENTS = {
     "totals.raw": "reports that support this cell and label, with the noise in it; NULL unless the mechanism is joint",
+    "totals.label": "a class; of a number the level its label was rounded to, of a correction that of the public model's error",
     "totals.unbiased": "right on average, with the noise variance of the protocol's mechanism; joint: (raw - n q) / (p - q)",
     "cells.node": "0 is the root; a leaf has no children",
     "cells.path": "conditions from the root, in raw units",

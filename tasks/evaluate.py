@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES
+from ldptree.corrected import CorrectedModel
 from ldptree.errors import DataError
 from ldptree.fit import SECOND_QUERY, fit_model, fit_without_noise
 from ldptree.intervals import accuracy_interval, paired_lead
@@ -27,17 +28,20 @@ from ldptree.protocol import Protocol
 from ldptree.regression import RegressionModel
 from ldptree.scores import score
 from ldptree.totals import Totals
-from schemas.config import EvaluateConfig, PaperConfig
+from schemas.config import EvaluateConfig
 from schemas.manifest import Manifest
+from schemas.model import PaperConfig
 from storage.digests import Hasher
 from storage.store import Draft, Store
-from tasks import progress
+from tasks import progress, score_corrections
 from tasks.checkpoint import step
+from tasks.corrections import read_public
 from tasks.held_back import Rows, at_most, duplicates, read_rows, some_private
 from tasks.partition import read_labels
 from tasks.perturb import values_of
 from tasks.prune import public_counts, read_model, settings
 from tasks.scale import read_protocol, read_scaled
+from tasks.score_corrections import Mended
 from tasks.score_numbers import Question, scored
 
 
@@ -50,19 +54,20 @@ def evaluate(
     scaled: Manifest,
     train: Manifest,
     test: Manifest,
-    lam: float | str,
-    prune: str,
-    rule: str,
     evaluation: EvaluateConfig,
     seed: int,
     noise_seed: int | None,
+    lam: float | str = "learned",
+    prune: str = "smooth",
+    rule: str = "margin",
     paper: PaperConfig | None = None,
     is_second_query: bool = False,
     labels: Manifest | None = None,
+    public: Manifest | None = None,
 ) -> None:
     """Write `scores.json`: ours, every baseline, the redraws and the count of duplicates ("scores").
 
-    `labels`: what public rows say of a label that is a number.
+    `labels`, `public`: what public rows say of a label that is a number, and of a public model that is mended.
     """
     store = draft.store
     published, learned = read_protocol(store, protocol), read_model(store, model)
@@ -73,7 +78,20 @@ def evaluate(
         )
     # Shards are named under the holders' key: in the order of what they hold, every work folder draws the same rows.
     shards = sorted(store.files(train), key=Hasher().of_file)
-    if isinstance(learned, RegressionModel):
+    if isinstance(learned, CorrectedModel):
+        assert public is not None
+        mended = Mended(
+            protocol=published,
+            learned=learned,
+            public=read_public(store, public, published),
+            public_rows=read_scaled(store, scaled),
+            shards=shards,
+            evaluation=evaluation,
+            seed=seed,
+            words=partial(_words, noise_seed, published),
+        )
+        found = score_corrections.scored(mended, held_back)
+    elif isinstance(learned, RegressionModel):
         assert labels is not None
         question = Question(
             protocol=published,

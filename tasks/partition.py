@@ -21,10 +21,11 @@ from ldptree.paper_pruning import PaperOptions
 from ldptree.partition import Partition
 from ldptree.protocol import Protocol
 from ldptree.tuning import automatic_depth, number_depth, number_levels, paper_depth, relative_sd
-from schemas.config import PaperConfig
 from schemas.manifest import Manifest
+from schemas.model import CorrectionConfig, PaperConfig
 from storage.store import Draft, Store
 from tasks.checkpoint import step
+from tasks.corrections import residual_question
 from tasks.scale import read_encoding, read_protocol, read_scaled
 
 
@@ -49,14 +50,34 @@ def partition(
     has_positive: bool = False,
     paper: PaperConfig | None = None,
     rho: float | None = None,
+    correction: CorrectionConfig | None = None,
 ) -> Mapping[str, Any]:
-    """Write the protocol ("protocol"), and of a label that is a number what public rows say of it ("labels").
+    """Write the protocol ("protocol"); and what public rows say of a label that is a number ("labels"), or of a public model
+    that is to be mended ("public").
 
     `frozen`: a campaign's published one, taken as it is. `paper`: LPCT's Algorithm 2 is to prune, so depth and epsilon are
     those of its first query. `seed`: of public coins, where the partition tosses any. `rho`: the label is a number, and this
-    share of epsilon the cell's where it is sent apart.
+    share of epsilon the cell's where it is sent apart. `correction`: reports are about the error of a public model.
     """
     path = draft.folder("protocol") / "protocol.json"
+    said: dict[str, Any] = {"outside": outside, "holder": holder, "target": target, "campaign": campaign}
+    if correction is not None:
+        protocol, known = residual_question(
+            draft.store,
+            encoding,
+            scaled,
+            frozen,
+            settings=correction,
+            n_private=n_private,
+            depth=depth,
+            epsilon=epsilon,
+            mechanism=mechanism,
+            how={"partition": kind, "min_samples_leaf": min_samples_leaf, "seed": seed},
+            said=said,
+        )
+        path.write_text(protocol.to_json())
+        (draft.folder("public") / "public.json").write_text(json.dumps(known))
+        return described(protocol)
     if rho is not None:
         protocol, labels = _of_numbers(
             draft.store,
@@ -69,7 +90,7 @@ def partition(
             mechanism=mechanism,
             rho=rho,
             how={"kind": kind, "min_samples_leaf": min_samples_leaf, "seed": seed},
-            said={"outside": outside, "holder": holder, "target": target, "campaign": campaign},
+            said=said,
         )
         path.write_text(protocol.to_json())
         (draft.folder("labels") / "labels.json").write_text(json.dumps(_plain(labels)))
@@ -103,12 +124,9 @@ def partition(
         partition=tree,
         classes=classes,
         positive=classes[1] if has_positive else None,
-        target=target,
         mechanism=mechanism_for(mechanism, asked, tree.n_leaves, len(classes)),
         epsilon=asked,
-        outside=outside,
-        holder=holder,
-        campaign=campaign,
+        **said,
         simulation=mechanism == "laplace",
     )
     path.write_text(protocol.to_json())
@@ -135,9 +153,9 @@ def _of_numbers(
     features, ends = read_encoding(store, encoding)
     X, y = read_scaled(store, scaled)
     label_range = (float(ends[0]), float(ends[1]))
-    published = None if frozen is None else read_protocol(store, frozen)
-    if published is not None:
-        depth = published.partition.max_depth
+    asked = None if frozen is None else read_protocol(store, frozen)
+    if asked is not None:
+        depth = asked.partition.max_depth
     elif depth == "auto":
         depth = number_depth(
             features.n_encoded,
@@ -151,12 +169,12 @@ def _of_numbers(
     regrow: Callable[[NDArray[np.float32], NDArray[np.float64]], Partition] = partial(
         grow, depth=depth, n_classes=2, mechanism=mechanism, criterion="variance", **how
     )
-    if published is None:
+    if asked is None:
         tree = regrow(X, y)
         n_levels = number_levels(mechanism, epsilon, tree.n_leaves, y, label_range)
         check_memory(tree.n_leaves, n_levels)
         found = number_mechanism_for(mechanism, epsilon, tree.n_leaves, n_levels, rho=rho)
-        published = Protocol(
+        asked = Protocol(
             encoding=features,
             partition=tree,
             classes=levels(*label_range, found.n_classes),
@@ -167,7 +185,7 @@ def _of_numbers(
             numeric=True,
             **said,
         )
-    return published, PublicLabels.of(published.partition, X, y, label_range, regrow)
+    return asked, PublicLabels.of(asked.partition, X, y, label_range, regrow)
 
 
 def _plain(labels: PublicLabels) -> dict[str, Any]:
@@ -186,7 +204,11 @@ def read_labels(store: Store, labels: Manifest) -> PublicLabels:
 
 def described(protocol: Protocol) -> dict[str, Any]:
     """What a run says of its protocol: sizes, epsilons, what a report is."""
-    return {
+    base = protocol.base
+    of_base = (
+        {} if base is None else {"base_trees": base.ensemble.roots.size, "base_nodes": base.ensemble.n_nodes}
+    )
+    return of_base | {
         "digest": protocol.digest,
         "cells": protocol.partition.n_leaves,
         "depth": protocol.partition.max_depth,

@@ -8,20 +8,21 @@ import contextlib
 import difflib
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ldptree.encoding import Encoding
+from ldptree.corrected import CorrectedModel, shares_of
+from ldptree.encoding import Encoding, Level
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
 from ldptree.model import Model
 from ldptree.regression import RegressionModel
-from ldptree.released import read_any
-from ldptree.shown_model import ShownModel
+from ldptree.released import Released, read_any
 from ldptree.tree_model import TreeModel
 from storage import tables
 
@@ -29,7 +30,7 @@ LEVEL = 0.9
 """Of the interval that stands beside a number."""
 
 
-def load_model(path: Path) -> Model | RegressionModel | ShownModel:
+def load_model(path: Path) -> Released:
     """The model in a file. Raises DataError where there is none, ArtifactCorrupt where it is another file or changed."""
     try:
         text = path.read_text()
@@ -87,11 +88,13 @@ def predict_file(model: Path, data: Path, out: Path) -> int:
     return rows
 
 
-def _answerer(model: Model | RegressionModel | ShownModel) -> Callable[[NDArray[np.float64]], pa.Table]:
+def _answerer(model: Released) -> Callable[[NDArray[np.float64]], pa.Table]:
     """What the model says of raw rows [n, columns], a row each."""
     if isinstance(model, TreeModel):
         of_nodes = _answers(model)
         return lambda raw: of_nodes.take(pa.array(model.nodes(raw)))
+    if isinstance(model, CorrectedModel):
+        return lambda raw: _both_parts(model, raw)
     return lambda raw: pa.table({"prediction": model.predict(raw)})
 
 
@@ -102,10 +105,43 @@ def _answers(model: Model | RegressionModel) -> pa.Table:
     if isinstance(model, RegressionModel):
         low, high = model.value_interval(LEVEL)
         return pa.table({"prediction": model.value, "lower": low, "upper": high})
-    classes = [str(value) for value in model.classes]
-    names = ["prediction", *(f"probability of {value}" for value in classes)]
-    said = pa.array([classes[k] for k in model.decision], pa.string())
-    return pa.table([said, *(pa.array(p) for p in model.probability.T)], names=names)
+    return _table(_of_classes(model.classes, model.decision, model.probability))
+
+
+def _both_parts(model: CorrectedModel, raw: NDArray[np.float64]) -> pa.Table:
+    """What the model answers, as any model of its kind of label; and, as "public ...", its public part alone."""
+    said = model.said(raw)
+    if not model.classes:
+        low, high = said.interval(LEVEL)
+        columns = {
+            "prediction": said.corrected,
+            "lower": low,
+            "upper": high,
+            "public prediction": said.public,
+        }
+        return pa.table({name: values[:, 0] for name, values in columns.items()})
+    ours, alone = shares_of(said.corrected), shares_of(said.public)
+    return _table(
+        [
+            *_of_classes(model.classes, ours.argmax(axis=1), ours),
+            *_of_classes(model.classes, alone.argmax(axis=1), alone, "public "),
+        ]
+    )
+
+
+def _of_classes(
+    classes: Sequence[Level], decided: NDArray[Any], shares: NDArray[np.float64], prefix: str = ""
+) -> list[tuple[str, pa.Array]]:
+    """The predicted class and the probability of each class, with their names."""
+    names = [str(value) for value in classes]
+    said = pa.array([names[k] for k in decided], pa.string())
+    of_each = [f"{prefix}probability of {name}" for name in names]
+    return [(f"{prefix}prediction", said), *zip(of_each, map(pa.array, shares.T), strict=True)]
+
+
+def _table(columns: Sequence[tuple[str, pa.Array]]) -> pa.Table:
+    """Of named columns; two classes may be one text, so names may be the same."""
+    return pa.table([values for _, values in columns], names=[name for name, _ in columns])
 
 
 def _open(data: Path) -> pq.ParquetFile:

@@ -11,20 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldptree.corrected import CorrectedModel
+from ldptree.errors import DataError
 from ldptree.fit import fit_model
 from ldptree.fit_numbers import fit_regression
 from ldptree.model import Model
 from ldptree.paper_pruning import PaperOptions
 from ldptree.protocol import Protocol
 from ldptree.regression import RegressionModel
-from ldptree.released import read_model as read_released
-from schemas.config import PaperConfig
+from ldptree.released import read_any
 from schemas.manifest import Manifest
+from schemas.model import PaperConfig
 from storage.store import Draft, Store
 from tasks.aggregate import read_totals
 from tasks.checkpoint import step
+from tasks.corrections import read_public
 from tasks.partition import read_labels
 from tasks.scale import read_protocol, read_scaled
+
+OfOneQuestion = Model | RegressionModel | CorrectedModel
+"""What a run that asks one question releases."""
 
 
 @step("prune", version="4", home="curator", retries=2)
@@ -33,35 +39,46 @@ def prune(
     *,
     protocol: Manifest,
     totals: Manifest,
-    lam: float | str,
-    prune: str,
-    rule: str,
     epsilon: float,
+    lam: float | str = "learned",
+    prune: str = "smooth",
+    rule: str = "margin",
     scaled: Manifest | None = None,
     paper: PaperConfig | None = None,
     is_second_query: bool = False,
     labels: Manifest | None = None,
+    public: Manifest | None = None,
 ) -> Mapping[str, Any]:
     """Write the model ("model"). `epsilon`: a holder's, over all rounds.
 
     Of classes `scaled` are the public rows, and `paper` the switches of Algorithm 2; of numbers `labels` are what the public
-    rows say of them.
+    rows say of them, and `public` of a public model that is mended.
     """
     store = draft.store
     published = read_protocol(store, protocol)
     received = read_totals(store, totals, published)
     how = settings(lam, prune, rule, paper)
-    model: Model | RegressionModel
-    if labels is not None:
+    model: OfOneQuestion
+    if public is not None:
+        from ldptree.fit_correction import corrected  # with scikit-learn, which takes a second
+
+        known = read_public(store, public, published)
+        model = corrected([published], known, [received], epsilon=epsilon)
+    elif labels is not None:
         model = fit_regression(published, received, read_labels(store, labels), **how, epsilon=epsilon)
     else:
         assert scaled is not None
-        public = public_counts(store, scaled, published)
         model = fit_model(
-            published, received, public, **how, is_second_query=is_second_query, epsilon=epsilon
+            published,
+            received,
+            public_counts(store, scaled, published),
+            **how,
+            is_second_query=is_second_query,
+            epsilon=epsilon,
         )
     (draft.folder("model") / "model.json").write_text(model.to_json())
-    return {"digest": model.digest}
+    says = {"says": model.corrections.says} if isinstance(model, CorrectedModel) else {}
+    return says | {"digest": model.digest}
 
 
 def settings(lam: float | str, prune: str, rule: str, paper: PaperConfig | None) -> dict[str, Any]:
@@ -79,6 +96,9 @@ def public_counts(store: Store, scaled: Manifest, protocol: Protocol) -> NDArray
     return protocol.partition.class_counts(X, y, protocol.n_classes)
 
 
-def read_model(store: Store, model: Manifest) -> Model | RegressionModel:
+def read_model(store: Store, model: Manifest) -> OfOneQuestion:
     """The model in an artifact. Raises DataError."""
-    return read_released(store.file(model, "model.json").read_text())
+    found = read_any(store.file(model, "model.json").read_text())
+    if not isinstance(found, OfOneQuestion):
+        raise DataError("model: of a run in rounds")
+    return found

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
+from ldptree.corrected import CorrectedModel
 from ldptree.errors import DataError
 from ldptree.mechanisms import Joint, Mechanism
 from ldptree.mechanisms.additive import Additive
@@ -30,6 +31,9 @@ from schemas.manifest import Manifest, Record
 from storage.store import Draft, Store
 from tasks.aggregate import read_totals
 from tasks.checkpoint import Aside, step
+from tasks.class_report import class_scores, spread_of
+from tasks.corrections import read_public
+from tasks.mended_report import mended_facts
 from tasks.number_report import number_facts, number_scores
 from tasks.page.facts import (
     AnyFacts,
@@ -38,8 +42,6 @@ from tasks.page.facts import (
     FailureFacts,
     InfluenceFacts,
     RowFacts,
-    ScoreFacts,
-    Span,
     StepFacts,
     facts_from,
 )
@@ -86,8 +88,11 @@ def report(
     spent: Mapping[str, Any],
     timeline: Aside,
     command: Aside,
+    public: Manifest | None = None,
 ) -> Mapping[str, Any]:
-    """Write `report.html` and `facts.json` ("page"). `asked`: the protocol of each round."""
+    """Write `report.html` and `facts.json` ("page"). `asked`: the protocol of each round; `public`: what public rows say of a
+    public model that is mended.
+    """
     store = draft.store
     protocols = [read_protocol(store, protocol) for protocol in asked]
     published, learned = protocols[-1], read_model(store, model)
@@ -124,7 +129,13 @@ def report(
     content = None if scores is None else json.loads(store.file(scores, "scores.json").read_bytes())
     caps = caps_of(config.evaluation, fitted["n_public"], held["n_private"])
     facts: AnyFacts
-    if isinstance(learned, RegressionModel):
+    if isinstance(learned, CorrectedModel):
+        assert public is not None
+        known = read_public(store, public, published)
+        facts = mended_facts(
+            common, learned, published, known, content, caps, names=names, unit=config.dataset.unit
+        )
+    elif isinstance(learned, RegressionModel):
         spread = spread_of(sorted(content["redraws"])) if content and content["redraws"] else None
         scored = number_scores(content, caps, spread) if content else {}
         facts = number_facts(
@@ -134,7 +145,7 @@ def report(
         cells = cells_of(learned, received, public_counts(store, scaled, published), names)
         facts = Facts(
             **common,
-            **_scored(content, caps),
+            **class_scores(content, caps),
             classes=tuple(class_name(published.target, c, names) for c in published.classes),
             positive=None
             if published.positive is None
@@ -270,20 +281,6 @@ def _coins(mechanism: Mechanism) -> dict[str, Any]:
             return {"mechanism": mechanism.name}
 
 
-def _scored(content: Mapping[str, Any] | None, caps: Mapping[str, str]) -> dict[str, Any]:
-    if content is None:
-        return {}
-    spread = sorted(content["redraws"])
-    made = {key: _score(key, value, spread, caps.get(key, "")) for key, value in content["scores"].items()}
-    return {
-        "ours": made.pop("ours"),
-        "baselines": tuple(made.values()),
-        "redraws": len(spread),
-        "duplicates": content["duplicates"],
-        "n_scored": content["n_test"],
-    }
-
-
 def caps_of(evaluation: EvaluateConfig, n_public: int, n_private: int) -> dict[str, str]:
     """Of each baseline that read fewer rows than there were, how many."""
     said: dict[str, str] = {}
@@ -293,27 +290,6 @@ def caps_of(evaluation: EvaluateConfig, n_public: int, n_private: int) -> dict[s
     if n_private > evaluation.private_rows:
         said["non_private"] = f"fitted on about {evaluation.private_rows:,} of {n_private:,} private rows"
     return said
-
-
-def _score(key: str, content: Mapping[str, Any], redraws: Sequence[float], note: str) -> ScoreFacts:
-    names = ("accuracy", "balanced_accuracy", "auc", "log_loss")
-    low, high = content["interval"]
-    lead = content.get("lead")
-    return ScoreFacts(
-        key=key,
-        metrics={name: content[name] for name in names if content[name] is not None},
-        interval=Span(low=low, high=high),
-        spread=spread_of(redraws) if key == "ours" and redraws else None,
-        lead=None if lead is None else Span(low=lead[0], high=lead[1]),
-        note=note,
-        confusion=tuple(tuple(row) for row in content["confusion"]),
-    )
-
-
-def spread_of(redraws: Sequence[float]) -> Span:
-    """5 % to 95 % of the redraws."""
-    last = len(redraws) - 1
-    return Span(low=redraws[round(0.05 * last)], high=redraws[round(0.95 * last)])
 
 
 def rows_of(
@@ -351,7 +327,7 @@ def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tup
     return tuple(said)
 
 
-def _nodes(model: TreeModel) -> list[dict[str, Any]]:
+def _nodes(model: TreeModel | CorrectedModel) -> list[dict[str, Any]]:
     """Every node with its path, for the warehouse."""
     tree = model.partition
     if tree.n_nodes > NODES_IN_WAREHOUSE:

@@ -26,7 +26,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "curator" if arguments["scores"] is None else "simulation"
 
 
-@step("report_shown", version="1", home=_zone, retries=2)
+@step("report_shown", version="2", home=_zone, retries=2)
 def report_shown(
     draft: Draft,
     *,
@@ -83,6 +83,7 @@ def report_shown(
         features=config.features,
         release=cast("Literal['all', 'cells', 'none']", config.mask_release),
         unit=config.dataset.unit,
+        names=config.dataset.names,
     )
     folder = draft.folder("page")
     (folder / "report.html").write_text(render(facts), encoding="utf-8")

@@ -20,7 +20,9 @@ from ldptree.shown_model import ShownModel
 from schemas.features import FeaturesConfig
 from tasks.page.basic_facts import Span
 from tasks.page.facts import RoundsFacts
+from tasks.page.places import Names
 from tasks.page.rounds_facts import EffectFacts, FeatureFacts, RoundFacts, ShapeFacts
+from tasks.page.rounds_learned import learned_of, surface_of, tree_of
 
 Floats = NDArray[np.float64]
 SPREADS = 20
@@ -42,25 +44,29 @@ def rounds_facts(
     features: FeaturesConfig,
     release: Literal["all", "cells", "none"],
     unit: str,
+    names: Names,
 ) -> RoundsFacts:
     """Facts of the run from those that every run has, and its scores (`number_scores`; empty without).
 
-    `shown` is what everybody can see, `questions` the published ones in order.
+    `shown` is what everybody can see, `questions` the published ones in order, `names` what codes are called.
     """
     low, high = label_range
     if scored:
         scored = {**scored, "ours": replace(scored["ours"], name=OURS)}
-    names = encoded_names(model.encoding)
+    columns = encoded_names(model.encoding)
     spends, answers = spends_of(questions, shown)
     visible = np.where(shown.protects, np.nan, shown.values)
     predicted = model.inner.predict(np.where(shown.protects, 0.5, shown.values))
-    learned, effects, shape = "", tuple[EffectFacts, ...](), None
+    learned, effects, shape, tree, surface = "", tuple[EffectFacts, ...](), None, None, None
     if isinstance(model.inner, PublicFeatureModel):
         learned = renamed(model.inner.says, model.encoding)
-        effects = effects_of(model.inner, names, visible)
+        effects = effects_of(model.inner, columns, visible)
         predicted = model.inner.predict(visible)
+        surface = surface_of(model.inner, model.encoding, visible, names)
     else:
-        shape = shape_of(model.inner, names)
+        shape = shape_of(model.inner, columns)
+        tree = tree_of(model.inner, model.encoding, names)
+    along = learned_of(model, shown, names)
     return RoundsFacts(
         **common,
         **scored,
@@ -70,8 +76,8 @@ def rounds_facts(
         epsilon_exact=float(spends.max()),
         epsilon_spent=model.epsilon,
         rounds=len(questions),
-        features=features_of(model.encoding, shown, features, release),
-        asked=tuple(round_of(question, shown, names, label_range) for question in questions),
+        features=features_of(model.encoding, shown, features, release, along.strengths),
+        asked=tuple(round_of(question, shown, columns, label_range) for question in questions),
         most_rounds=int(answers.max()),
         n_never_asked=int((answers == 0).sum()),
         mask_release=release,
@@ -81,6 +87,10 @@ def rounds_facts(
         effects=effects,
         shape=shape,
         predicts=(float(predicted.min()), float(predicted.max())),
+        curves=along.curves,
+        n_averaged=along.n_averaged,
+        tree=tree,
+        surface=surface,
     )
 
 
@@ -116,11 +126,11 @@ def renamed(said: str, encoding: Encoding) -> str:
 
 
 def features_of(
-    encoding: Encoding, shown: Shown, features: FeaturesConfig, release: str
+    encoding: Encoding, shown: Shown, features: FeaturesConfig, release: str, strengths: Sequence[float]
 ) -> tuple[FeatureFacts, ...]:
-    """Every raw column, and how many protect it by the public mask."""
+    """Every raw column, how many protect it by the public mask, and how strong it is."""
     found, at = [], 0
-    for feature in encoding.features:
+    for feature, strength in zip(encoding.features, strengths, strict=True):
         declared: Literal["public", "private", "own choice"] = "public"
         if feature.column in features.private:
             declared = "private"
@@ -131,6 +141,7 @@ def features_of(
                 name=feature.column.replace("_", " "),
                 protects=int(shown.protects[:, at].sum()) if release == "all" else None,
                 declared=declared if release == "all" else "private",
+                strength=strength,
             )
         )
         at += len(feature.names)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ def scale(
         y = numbers = tables.label_numbers(label)
         usable = encoding.encodable(raw) & np.isfinite(y)
     else:
-        classes = classes_of(label, dataset) if protocol is None else protocol.classes
+        classes = classes_of(label, dataset) if protocol is None else protocol.label_classes
         y = tables.label_codes(label, classes)
         usable = encoding.encodable(raw) & (y >= 0)
     if not usable.any():
@@ -118,7 +119,7 @@ def scale(
     if numeric:
         content["label_range"] = list(
             label_range_of(label_range, numbers[usable], dataset.target)
-            if protocol is None
+            if protocol is None or protocol.base is not None  # whose range is that of its errors
             else protocol.label_range
         )
     else:
@@ -181,7 +182,13 @@ def read_encoding(store: Store, encoding: Manifest) -> tuple[Encoding, tuple[Any
 
 def read_protocol(store: Store, protocol: Manifest) -> Protocol:
     """The protocol in an artifact. Raises ProtocolMismatch."""
-    return Protocol.from_json(store.file(protocol, "protocol.json").read_text())
+    return _parsed(store.file(protocol, "protocol.json").read_text())
+
+
+@lru_cache(maxsize=2)
+def _parsed(text: str) -> Protocol:
+    # With a public model in it, a protocol takes a second to check, and every shard asks for it.
+    return Protocol.from_json(text)
 
 
 def _category(name: str, column: pa.ChunkedArray, spec: DatasetSpec) -> CategoricalFeature:

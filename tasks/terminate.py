@@ -14,8 +14,8 @@ from ldptree.grow import grow
 from ldptree.mechanisms import mechanism_for
 from ldptree.paper_pruning import PaperOptions
 from ldptree.tuning import termination_depth
-from schemas.config import PaperConfig
 from schemas.manifest import Manifest
+from schemas.model import PaperConfig
 from storage.store import Draft
 from tasks.aggregate import read_totals
 from tasks.checkpoint import step

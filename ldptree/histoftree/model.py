@@ -95,6 +95,13 @@ class HistOfTreeModel:
         """Labels, float64 [n]; arguments and errors as `cells`."""
         return np.asarray(self.value[self.cells(raw)])
 
+    @property
+    def shares(self) -> Floats:
+        """Each cell's estimated share of the holders, float64 [cells], adding up to 1: counts that noise made negative are 0."""
+        held: Floats = np.maximum(self.count, 0.0)
+        total = held.sum()
+        return held / total if total > 0 else np.full(held.size, 1.0 / held.size)
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON without the digest itself."""

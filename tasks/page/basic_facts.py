@@ -17,6 +17,8 @@ Role = Literal["ours", "public", "reference"]
 
 STRICT = {"extra": "forbid"}
 """Of every fact: an unknown field is refused."""
+CLEAR = 2.0
+"""Standard deviations from 0 at which a difference is said to have a direction."""
 
 
 @dataclass(frozen=True, kw_only=True)

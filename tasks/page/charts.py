@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from tasks.page.axes import Axis
 from tasks.page.facts import CellFacts, Role, StepFacts
 from tasks.page.model_facts import ModelScore
-from tasks.page.number_facts import NumberCell, NumberScore
+from tasks.page.number_facts import NumberCell
 
 FAR = 2.0
 """Times the largest other mean squared error: what lies further out is an arrow."""
@@ -24,7 +24,7 @@ def score_axis(scores: Sequence[ModelScore]) -> Axis:
     return Axis.around(_scored(scores), floor=0.0, ceiling=1.0)
 
 
-def error_axis(scores: Sequence[NumberScore]) -> Axis:
+def error_axis(scores: Sequence[ModelScore]) -> Axis:
     """The axis that holds every mean squared error, interval and spread; but not one answer for all where that is far off, as
     all others would then look alike.
     """
@@ -77,7 +77,7 @@ def score_track(axis: Axis, score: ModelScore, label: str) -> Markup:
         return picture(f"track {score.role}", 34, _grid(axis) + _middle(_noise(axis, *_beyond(axis))), label)
     marks = Markup("")
     if score.interval is not None:
-        marks += _bar(axis, score.interval.low, score.interval.high, 0, "interval")
+        marks += across(axis, score.interval.low, score.interval.high, 0, "interval")
     if score.spread is not None:
         marks += _bracket(axis, score.spread.low, score.spread.high, 11)
     marks += mark(axis.at(score.figure), 0, score.role)
@@ -91,38 +91,39 @@ def _beyond(axis: Axis) -> tuple[float, float, int]:
 
 def cell_track(axis: Axis, cell: CellFacts, label: str) -> Markup:
     """What a cell's reports alone say (ring), its public rows alone (diamond), what is believed (disc)."""
-    marks = _alone(axis, cell.raw_margin, cell.raw_sd)
+    marks = alone(axis, cell.raw_margin, cell.raw_sd)
     marks += _told(axis, cell.public_margin, cell.margin, cell.margin_sd)
     return picture("track", 42, _grid(axis) + line(axis, 0.0, "even") + _middle(marks), label)
 
 
 def number_track(axis: Axis, cell: NumberCell, label: str) -> Markup:
     """The same of a cell whose label is a number."""
-    marks = _alone(axis, cell.reports, cell.reports_sd)
+    marks = alone(axis, cell.reports, cell.reports_sd)
     marks += _told(axis, cell.public, cell.value, cell.value_sd)
     return picture("track", 42, _grid(axis) + _middle(marks), label)
 
 
-def value_track(axis: Axis, value: float, sd: float, public: float | None, label: str) -> Markup:
+def value_track(axis: Axis, value: float, sd: float | None, public: float | None, label: str) -> Markup:
     """What is believed of one value of a category, and what public rows say of it."""
     return picture("track", 34, _grid(axis) + _middle(_told(axis, public, value, sd, y=6)), label)
 
 
-def _alone(axis: Axis, value: float | None, sd: float | None) -> Markup:
+def alone(axis: Axis, value: float | None, sd: float | None) -> Markup:
+    """What reports alone say, a ring with its noise, above the middle of a row."""
     if value is None or sd is None:
         return Markup("")
     alone = _noise(axis, value - 2 * sd, value + 2 * sd, -10)
     if axis.holds(value):
         alone += mark(axis.at(value), -10, "reference", small=True)
-    return _group("reference", alone)
+    return group("reference", alone)
 
 
-def _told(axis: Axis, public: float | None, believed: float, sd: float, y: int = 10) -> Markup:
+def _told(axis: Axis, public: float | None, believed: float, sd: float | None, y: int = 10) -> Markup:
     marks = Markup("")
     if public is not None:
-        marks += _group("public", mark(axis.at(public), y - 10, "public", small=True))
-    interval = _bar(axis, believed - 2 * sd, believed + 2 * sd, y, "interval")
-    return marks + _group("ours", interval + mark(axis.at(believed), y, "ours"))
+        marks += group("public", mark(axis.at(public), y - 10, "public", small=True))
+    interval = Markup("") if sd is None else across(axis, believed - 2 * sd, believed + 2 * sd, y, "interval")
+    return marks + group("ours", interval + mark(axis.at(believed), y, "ours"))
 
 
 def step_track(step: StepFacts, total: float, label: str) -> Markup:
@@ -156,7 +157,7 @@ def key_bar(kind: str) -> Markup:
     """An interval ("interval"), spread ("spread") or noise ("noise") by itself, for a legend."""
     whole = Axis(0.0, 1.0, 1.0)
     drawn = {
-        "interval": _bar(whole, 0.0, 1.0, 8, "interval"),
+        "interval": across(whole, 0.0, 1.0, 8, "interval"),
         "spread": _bracket(whole, 0.0, 1.0, 8),
         "noise": _noise(whole, 0.0, 1.0, 8),
     }[kind]
@@ -177,7 +178,8 @@ def _middle(marks: Markup) -> Markup:
     return Markup('<svg y="50%">{}</svg>').format(marks)
 
 
-def _group(role: Role, marks: Markup) -> Markup:
+def group(role: Role, marks: Markup) -> Markup:
+    """Marks in the colour of their role."""
     return Markup('<g class="{}">{}</g>').format(role, marks)
 
 
@@ -193,7 +195,14 @@ def line(axis: Axis, value: float, kind: str) -> Markup:
     return Markup('<line class="{}" x1="{}%" x2="{}%" y1="0" y2="100%"/>').format(kind, x, x)
 
 
-def _bar(axis: Axis, low: float, high: float, y: int, kind: str) -> Markup:
+def over_grid(axis: Axis, marks: Markup, even: float | None = None) -> Markup:
+    """Marks hung on the middle of a row, over the lines of its ticks and, dotted, of `even`."""
+    dotted = Markup("") if even is None else line(axis, even, "even")
+    return _grid(axis) + dotted + _middle(marks)
+
+
+def across(axis: Axis, low: float, high: float, y: int, kind: str) -> Markup:
+    """A level line."""
     return Markup('<line class="{}" x1="{}%" x2="{}%" y1="{}" y2="{}"/>').format(
         kind, p(axis.at(low)), p(axis.at(high)), y, y
     )
@@ -206,12 +215,12 @@ def _bracket(axis: Axis, low: float, high: float, y: int) -> Markup:
         )
         for end in (low, high)
     )
-    return _bar(axis, low, high, y, "spread") + ends
+    return across(axis, low, high, y, "spread") + ends
 
 
 def _noise(axis: Axis, low: float, high: float, y: int) -> Markup:
     """A thin line; an arrow head where it goes on beyond the axis."""
-    marks = _bar(axis, low, high, y, "noise")
+    marks = across(axis, low, high, y, "noise")
     for beyond, value, head in (
         (low < axis.low, axis.low, "M4 -3.5L-1 0L4 3.5"),
         (high > axis.high, axis.high, "M-4 -3.5L1 0L-4 3.5"),

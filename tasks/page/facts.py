@@ -22,36 +22,12 @@ from tasks.page.basic_facts import (
     StepState,
     Zone,
 )
-from tasks.page.model_facts import BranchFacts, ModelScore, PlaceFacts, in_order
+from tasks.page.class_score import ScoreFacts
+from tasks.page.mended_facts import MendedFacts
+from tasks.page.model_facts import BranchFacts, PlaceFacts, in_order
 from tasks.page.number_facts import NumberFacts
 from tasks.page.rounds_facts import RoundsFacts
 from tasks.page.run_facts import RunFacts
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreFacts(ModelScore):
-    """A classifier's figures. The chief one is the accuracy.
-
-    metrics   "accuracy" (required, 0 to 1), and where known "balanced_accuracy", "auc", "log_loss" (nats).
-    confusion counts [true class][said class], in the order of `Facts.classes`; empty where unknown.
-    """
-
-    confusion: tuple[tuple[int, ...], ...] = ()
-
-    def __post_init__(self) -> None:
-        """Raise ValueError where there is no accuracy between 0 and 1."""
-        if not 0 <= self.metrics.get("accuracy", -1) <= 1:
-            raise ValueError(f"the score {self.key!r} needs an accuracy between 0 and 1, got {self.metrics}")
-
-    @property
-    def accuracy(self) -> float:
-        """Share of the held-back rows answered correctly, 0 to 1."""
-        return self.metrics["accuracy"]
-
-    @property
-    def figure(self) -> float:
-        """The accuracy."""
-        return self.accuracy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,12 +106,16 @@ class Facts(RunFacts):
         return next((score for score in self.baselines if score.key == key), None)
 
 
-AnyFacts: TypeAlias = Facts | NumberFacts
+AnyFacts: TypeAlias = Facts | NumberFacts | MendedFacts
 
 
 def facts_from(value: dict[str, Any]) -> AnyFacts:
-    """The facts of either kind that `to_dict` wrote; raises ValueError on an unknown, missing or ill-typed field."""
-    kinds: dict[Any, type[AnyFacts]] = {"regression": NumberFacts, "rounds": RoundsFacts}
+    """The facts of any kind that `to_dict` wrote; raises ValueError on an unknown, missing or ill-typed field."""
+    kinds: dict[Any, type[AnyFacts]] = {
+        "regression": NumberFacts,
+        "rounds": RoundsFacts,
+        "correction": MendedFacts,
+    }
     return kinds.get(value.get("kind"), Facts).from_dict(value)
 
 
@@ -148,6 +128,7 @@ __all__ = [
     "Facts",
     "FailureFacts",
     "InfluenceFacts",
+    "MendedFacts",
     "NodeFacts",
     "NumberFacts",
     "Role",

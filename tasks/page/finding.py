@@ -6,8 +6,12 @@ one, else on the intervals of each, which is more cautious. "Nothing gained" and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tasks.page import numbers as n
-from tasks.page.facts import Facts, ScoreFacts
+from tasks.page.facts import Facts
+from tasks.page.model_facts import ModelScore
+from tasks.page.run_facts import RunFacts
 from tasks.page.run_finding import (
     LOUD,
     Tile,
@@ -71,7 +75,7 @@ def lead(facts: Facts) -> list[str]:
             "no private row was held back, so there is no score here."
         )
         return said
-    return said + _comparisons(facts, facts.ours)
+    return said + comparisons(facts, facts.ours)
 
 
 def _decisions(facts: Facts) -> str:
@@ -90,35 +94,39 @@ def _decisions(facts: Facts) -> str:
     return f"Of its {n.count(facts.n_cells)} cells it says {n.listed(parts)}."
 
 
-def _comparisons(facts: Facts, ours: ScoreFacts) -> list[str]:
+RIVALS = {"public_only": "the same tree", "public_tree": "a tree of its own", "public_forest": "a forest"}
+
+
+def comparisons(facts: RunFacts, ours: ModelScore, names: Mapping[str, str] = RIVALS) -> list[str]:
+    """How the model does beside those without private reports, without noise and without privacy.
+
+    `names`: what the models that need no private report are called.
+    """
     said = []
-    rivals = [
-        score for key in ("public_only", "public_tree", "public_forest") if (score := facts.baseline(key))
-    ]
-    best = max(rivals, key=lambda score: score.accuracy, default=None)
+    rivals = [score for key in names if (score := facts.baseline(key))]
+    best = max(rivals, key=lambda score: score.figure, default=None)
     if best is not None:
-        said.append(_rival(facts, ours, best))
+        said.append(_rival(facts, ours, best, names[best.key]))
     majority = facts.baseline("majority")
     if majority is not None and verdict(facts, majority) != "better":
         said.append(
-            f"Always giving the most frequent answer of the public rows is right {n.percent(majority.accuracy)} of the time: "
+            f"Always giving the most frequent answer of the public rows is right {n.percent(majority.figure)} of the time: "
             "the model is not measurably better than that."
         )
     noiseless, limit = facts.baseline("no_noise"), facts.baseline("non_private")
-    if noiseless is not None and noiseless.accuracy > ours.accuracy:
-        said.append(f"The noise costs {n.points(noiseless.accuracy - ours.accuracy)} points.")
-    if limit is not None and limit.accuracy > ours.accuracy:
+    if noiseless is not None and noiseless.figure > ours.figure:
+        said.append(f"The noise costs {n.points(noiseless.figure - ours.figure)} points.")
+    if limit is not None and limit.figure > ours.figure:
         said.append(
-            f"A tree that reads the private {facts.nouns} themselves gets {n.percent(limit.accuracy)}, "
-            f"{n.points(limit.accuracy - ours.accuracy)} points more."
+            f"A tree that reads the private {facts.nouns} themselves gets {n.percent(limit.figure)}, "
+            f"{n.points(limit.figure - ours.figure)} points more."
         )
     return said
 
 
-def _rival(facts: Facts, ours: ScoreFacts, best: ScoreFacts) -> str:
+def _rival(facts: RunFacts, ours: ModelScore, best: ModelScore, what: str) -> str:
     """What the best model that needs no private report has to say for itself."""
-    what = {"public_only": "the same tree", "public_tree": "a tree of its own"}.get(best.key, "a forest")
-    figure = n.percent(best.accuracy)
+    figure = n.percent(best.figure)
     against = verdict(facts, best)
     if against == "better":
         return f"No model from public rows alone does as well: the best of them, {what}, gets {figure}."
@@ -166,6 +174,7 @@ __all__ = [
     "LOUD",
     "Tile",
     "Verdict",
+    "comparisons",
     "discrepancy",
     "headline",
     "lead",

@@ -7,6 +7,7 @@ bins of at least `SMALLEST_BIN`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -36,6 +37,20 @@ class NumberScore(ModelScore):
     def figure(self) -> float:
         """The mean squared error, in the label's unit squared."""
         return self.metrics["mse"]
+
+
+def check_leads(ours: NumberScore | None, baselines: Iterable[NumberScore]) -> None:
+    """Raise ValueError where a lead does not hold the difference it is of."""
+    for score in baselines:
+        if ours is None or score.lead is None:
+            continue
+        ahead = score.figure - ours.figure
+        slack = 1e-6 * (score.figure + ours.figure)
+        if not score.lead.low - slack <= ahead <= score.lead.high + slack:
+            raise ValueError(
+                f"the lead over {score.key!r} is {score.lead.low} to {score.lead.high}, but the mean squared errors "
+                f"differ by {ahead}: it is theirs less ours"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,14 +132,14 @@ class PieceFacts:
     name       what a category's value is called; "" for a stretch of numbers.
     low, high  ends of the stretch; None for a category's value.
     value      the fitted function: the model's answer averaged over the other columns, as the public rows have them.
-    sd         at least its standard deviation.
+    sd         at least its standard deviation; None where the model knows none.
     public     the same of public rows alone; None where there is none at all.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = STRICT
 
     value: float
-    sd: float
+    sd: float | None = None
     public: float | None = None
     name: str = ""
     low: float | None = None
@@ -138,6 +153,8 @@ class CurveFacts:
     column     in plain words.
     strength   share of the variance of the model's answers that its splits bring, 0 to 1.
     pieces     stretches from low to high, then values with names.
+    is_smooth  whether the function varies within stretches: it is read at their middles then, which are joined.
+    in_noise   the largest share, over the pieces, of averaged answers that are those of cells whose count is within its noise.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = STRICT
@@ -145,6 +162,8 @@ class CurveFacts:
     column: str
     strength: float
     pieces: tuple[PieceFacts, ...]
+    is_smooth: bool = False
+    in_noise: float = 0.0
 
     @property
     def stretches(self) -> tuple[PieceFacts, ...]:
@@ -188,16 +207,7 @@ class NumberFacts(RunFacts):
     def __post_init__(self) -> None:
         """Raise ValueError as every run does, or where a lead does not hold the difference it is of."""
         super().__post_init__()
-        for score in self.baselines:
-            if self.ours is None or score.lead is None:
-                continue
-            ahead = score.figure - self.ours.figure
-            slack = 1e-6 * (score.figure + self.ours.figure)
-            if not score.lead.low - slack <= ahead <= score.lead.high + slack:
-                raise ValueError(
-                    f"the lead over {score.key!r} is {score.lead.low} to {score.lead.high}, but the mean squared errors "
-                    f"differ by {ahead}: it is theirs less ours"
-                )
+        check_leads(self.ours, self.baselines)
 
     @property
     def measure(self) -> Measure:

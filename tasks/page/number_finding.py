@@ -7,13 +7,12 @@ their squared errors. "Nothing found" and "worse" are findings too.
 from __future__ import annotations
 
 from tasks.page import numbers as n
-from tasks.page.basic_facts import DiscrepancyFacts
-from tasks.page.number_facts import NumberCell, NumberFacts, NumberScore
+from tasks.page.basic_facts import CLEAR, DiscrepancyFacts
+from tasks.page.model_facts import ModelScore
+from tasks.page.number_facts import NumberCell, NumberFacts
+from tasks.page.run_facts import RunFacts
 from tasks.page.run_finding import LOUD, failed_headline, failed_lead, tags, tiles, told_apart, verdict
 from tasks.page.run_words import cell_label, rows_of
-
-CLEAR = 2.0
-"""Standard deviations from 0 at which a difference is said to have a direction."""
 
 
 def headline(facts: NumberFacts) -> str:
@@ -86,7 +85,7 @@ def _fitted(facts: NumberFacts, reports: str, give: str) -> str:
     public = facts.baseline("public_only")
     if public is None:
         return f"{reports} {give} {tree} that predicts {facts.target} with a mean squared error of {_mse(facts.ours)}."
-    before, ours = _two(public, facts.ours)
+    before, ours = two_errors(public, facts.ours)
     return (
         f"{reports} {give} a tree with a mean squared error of {ours} in {facts.target}, and public rows alone one "
         f"of {before}."
@@ -104,7 +103,7 @@ def lead(facts: NumberFacts) -> list[str]:
             "no private row was held back, so there is no score here."
         )
         return said
-    return said + _comparisons(facts, facts.ours)
+    return said + comparisons(facts, facts.ours)
 
 
 def _predictions(facts: NumberFacts) -> str:
@@ -140,12 +139,16 @@ def _spread(facts: NumberFacts) -> str:
     )
 
 
-def _comparisons(facts: NumberFacts, ours: NumberScore) -> list[str]:
+RIVALS = {"public_tree": "a tree of its own", "public_forest": "a forest"}
+
+
+def comparisons(facts: RunFacts, ours: ModelScore) -> list[str]:
+    """How the model does beside those without private reports, without noise and without privacy."""
     said = []
     public = facts.baseline("public_only")
     if public is not None:
         said.append(_against_public(facts, ours, public))
-    rivals = [score for key in ("public_tree", "public_forest") if (score := facts.baseline(key))]
+    rivals = [score for key in RIVALS if (score := facts.baseline(key))]
     best = min(rivals, key=lambda score: score.figure, default=None)
     if best is not None:
         said.append(_rival(facts, ours, best))
@@ -157,14 +160,16 @@ def _comparisons(facts: NumberFacts, ours: NumberScore) -> list[str]:
         )
     noiseless, limit = facts.baseline("no_noise"), facts.baseline("non_private")
     if noiseless is not None and noiseless.figure < ours.figure:
-        said.append(f"Without noise in the reports it would be {_two(noiseless, ours)[0]}.")
+        said.append(f"Without noise in the reports it would be {two_errors(noiseless, ours)[0]}.")
     if limit is not None and limit.figure < ours.figure:
-        said.append(f"A tree that reads the private {facts.nouns} themselves gets {_two(limit, ours)[0]}.")
+        said.append(
+            f"A tree that reads the private {facts.nouns} themselves gets {two_errors(limit, ours)[0]}."
+        )
     return said
 
 
-def _against_public(facts: NumberFacts, ours: NumberScore, public: NumberScore) -> str:
-    before, now = _two(public, ours)
+def _against_public(facts: RunFacts, ours: ModelScore, public: ModelScore) -> str:
+    before, now = two_errors(public, ours)
     rows = f"On {rows_of(facts, facts.n_scored)} held back"
     found = verdict(facts, public)
     if found == "level":
@@ -177,14 +182,14 @@ def _against_public(facts: NumberFacts, ours: NumberScore, public: NumberScore) 
     less = 1 - ours.figure / public.figure
     return (
         f"{rows} the mean squared error is {now} with the reports and {before} without them, "
-        f"{n.percent(less, 0 if less >= 0.1 else 1)} less."
+        f"{n.percent(less, 0 if less >= 0.1 else 1 if less >= 0.001 else 3)} less."
     )
 
 
-def _rival(facts: NumberFacts, ours: NumberScore, best: NumberScore) -> str:
+def _rival(facts: RunFacts, ours: ModelScore, best: ModelScore) -> str:
     """What the better model of its own that needs no private report has to say for itself."""
-    what = "a tree of its own" if best.key == "public_tree" else "a forest"
-    figure = _two(best, ours)[0]
+    what = RIVALS[best.key]
+    figure = two_errors(best, ours)[0]
     against = verdict(facts, best)
     if against == "better":
         return f"No other model from public rows alone does as well: the best of them, {what}, gets {figure}."
@@ -196,15 +201,15 @@ def _rival(facts: NumberFacts, ours: NumberScore, best: NumberScore) -> str:
     )
 
 
-def _mse(score: NumberScore) -> str:
+def _mse(score: ModelScore) -> str:
     return n.fixed(score.figure, n.digits_of(score.figure))
 
 
-def _two(one: NumberScore, other: NumberScore) -> tuple[str, str]:
+def two_errors(one: ModelScore, other: ModelScore) -> tuple[str, str]:
     """Two errors in as many decimals as tell them apart."""
     return told_apart(
         one.figure, other.figure, n.fixed, first=n.digits_of(min(one.figure, other.figure) or 1.0), more=6
     )
 
 
-__all__ = ["LOUD", "headline", "lead", "tags", "tiles"]
+__all__ = ["LOUD", "comparisons", "headline", "lead", "tags", "tiles", "two_errors"]

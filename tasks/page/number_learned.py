@@ -131,8 +131,13 @@ def push_of(force: Influence, model: RegressionModel, n_levels: int) -> float:
     An upper bound: as many of the cell's totals as one report can shift at once, each as far as any, those furthest from
     the mean.
     """
-    reach = np.sort(np.abs(np.array(levels(*model.label_range, n_levels)) - centre_of(model)))
-    return float(force.one * reach[::-1][: min(force.totals_at_once, n_levels)].sum())
+    return pushed(force, np.array(levels(*model.label_range, n_levels)) - centre_of(model))
+
+
+def pushed(force: Influence, about: Floats) -> float:
+    """The most that one dishonest holder can move the sum over one cell of numbers reported as one of the levels `about`."""
+    reach = np.sort(np.abs(about))[::-1]
+    return float(force.one * reach[: min(force.totals_at_once, reach.size)].sum())
 
 
 def centre_of(model: RegressionModel) -> float:

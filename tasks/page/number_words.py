@@ -5,9 +5,12 @@ What both kinds of page say is in `run_words`.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from tasks.page import numbers as n
 from tasks.page.basic_facts import Span
 from tasks.page.charts import error_axis
+from tasks.page.mended_facts import MendedFacts
 from tasks.page.number_facts import (
     BinFacts,
     CurveFacts,
@@ -20,6 +23,8 @@ from tasks.page.number_facts import (
 from tasks.page.places import number_words
 from tasks.page.run_words import caps, rows_of, score_name
 
+OfNumbers: TypeAlias = NumberFacts | MendedFacts
+"""A page whose label is a number."""
 CHIEF = "MSE"
 METRICS = {"mse": "MSE", "r2": "R²", "mae": "MAE"}
 REST = {
@@ -30,7 +35,7 @@ REST = {
 }
 
 
-def label_name(facts: NumberFacts) -> str:
+def label_name(facts: OfNumbers) -> str:
     """The label and its unit."""
     name = facts.target.replace("_", " ") or "label"
     return f"{name}, {facts.unit}" if facts.unit else name
@@ -69,7 +74,7 @@ def score_aria(score: NumberScore) -> str:
     return said
 
 
-def score_caption(facts: NumberFacts) -> str:
+def score_caption(facts: OfNumbers) -> str:
     """What the picture of the scores shows, under which caps, and where it could not be had."""
     of = f"{n.count(facts.n_scored)} of the " if facts.n_scored < facts.n_test else ""
     axis = error_axis(facts.scores)
@@ -84,7 +89,7 @@ def score_caption(facts: NumberFacts) -> str:
     )
 
 
-def bins_caption(facts: NumberFacts) -> str:
+def bins_caption(facts: OfNumbers) -> str:
     """What the picture of predicted against true shows."""
     few = (
         f" {n.count(facts.n_few)} held-back {facts.nouns} are in no bin, as too few shared one."
@@ -98,7 +103,7 @@ def bins_caption(facts: NumberFacts) -> str:
     )
 
 
-def bin_aria(one: BinFacts, facts: NumberFacts) -> str:
+def bin_aria(one: BinFacts, facts: OfNumbers) -> str:
     """A bin, for a screen reader."""
     value = facts.measure.value
     return (
@@ -107,7 +112,7 @@ def bin_aria(one: BinFacts, facts: NumberFacts) -> str:
     )
 
 
-def bins_aria(facts: NumberFacts) -> str:
+def bins_aria(facts: OfNumbers) -> str:
     """Predicted against true, for a screen reader."""
     return (
         f"{label_name(facts)}, predicted against true in {n.plural(len(facts.bins), 'bin', 'bins')}: "
@@ -135,7 +140,7 @@ def cells_caption(facts: NumberFacts) -> str:
     )
 
 
-def with_error(value: float | None, sd: float | None, facts: NumberFacts) -> str:
+def with_error(value: float | None, sd: float | None, facts: OfNumbers) -> str:
     """A number with two standard deviations; a dash where there is none."""
     if value is None or sd is None:
         return "–"
@@ -213,5 +218,6 @@ def piece_aria(piece: PieceFacts, facts: NumberFacts) -> str:
     where = piece.name
     if piece.low is not None and piece.high is not None:
         where = f"{number_words(piece.low)} to {number_words(piece.high)}"
-    said = f"{where}: {facts.measure.value(piece.value)} {facts.measure.error(piece.sd)}"
+    error = "" if piece.sd is None else f" {facts.measure.error(piece.sd)}"
+    said = f"{where}: {facts.measure.value(piece.value)}{error}"
     return said if piece.public is None else f"{said}, public rows {facts.measure.value(piece.public)}"

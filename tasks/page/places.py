@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ldptree.encoding import NumericFeature
+from ldptree.encoding import Encoding, NumericFeature
+from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
-from ldptree.tree_model import TreeModel
 
 Names = Mapping[str, Mapping[str, str]]
 """Of a column, what its codes are called."""
+
+
+class Grown(Protocol):
+    """A model with one tree whose cells it speaks of."""
+
+    @property
+    def encoding(self) -> Encoding:
+        """How a raw row is read."""
+
+    @property
+    def partition(self) -> Partition:
+        """The tree on encoded rows."""
+
+    @property
+    def raw_tree(self) -> RawTree:
+        """The tree in raw units."""
 
 
 def class_name(column: str, value: object, names: Names) -> str:
@@ -29,7 +46,7 @@ def shares_below(tree: Partition, counts: ArrayLike) -> NDArray[np.float64]:
     return np.bincount(nodes, weights=per_cell[cells], minlength=tree.n_nodes).astype(np.float64)
 
 
-def path_words(model: TreeModel, node: int, names: Names, *, only_last: bool = False) -> tuple[str, ...]:
+def path_words(model: Grown, node: int, names: Names, *, only_last: bool = False) -> tuple[str, ...]:
     """The conditions that lead to a node, one a column, in raw units: "trip miles above 2.5 to 7"."""
     tree, raw = model.partition, model.raw_tree
     numbers: dict[str, list[float]] = {}

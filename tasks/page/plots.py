@@ -7,6 +7,7 @@ the upward axis are a picture of their own, to stand left of the plot; those acr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from markupsafe import Markup
 
@@ -30,7 +31,7 @@ def value_axis(curves: Sequence[CurveFacts]) -> Axis:
 
 
 def _values_axis(pieces: Sequence[PieceFacts], most_ticks: int = 6) -> Axis:
-    ends = [piece.value + sign * 2 * piece.sd for piece in pieces for sign in (-1, 1)]
+    ends = [piece.value + sign * 2 * (piece.sd or 0.0) for piece in pieces for sign in (-1, 1)]
     return Axis.over(
         [*ends, *(piece.public for piece in pieces if piece.public is not None)], most_ticks=most_ticks
     )
@@ -81,12 +82,22 @@ def bins_plot(axis: Axis, bins: Sequence[BinFacts], label: str) -> Markup:
 
 
 def curve_plot(across: Axis, axis: Axis, curve: CurveFacts, label: str) -> Markup:
-    """The steps of a curve with their band, and dashed those of public rows alone."""
+    """The steps of a curve with their band, where one is known, and dashed those of public rows alone; a smooth one joined."""
     seen = [
         piece for piece in curve.stretches if _ends(piece)[1] >= across.low and _ends(piece)[0] <= across.high
     ]
+    if curve.is_smooth:
+        joined = _joined(across, axis, seen)
+        return picture(
+            "plot",
+            HEIGHT,
+            _grid(across, axis) + Markup('<g class="ours steps">{}</g>').format(joined),
+            label,
+        )
     bands = Markup("")
     for piece in seen:
+        if piece.sd is None:
+            continue
         left, right = (across.at(end) for end in _ends(piece))
         low, high = (_y(axis, piece.value + sign * 2 * piece.sd) for sign in (-1, 1))
         bands += Markup('<rect class="band" x="{}%" width="{}%" y="{}" height="{}"/>').format(
@@ -113,6 +124,12 @@ def _steps(across: Axis, axis: Axis, stretches: Sequence[tuple[float, float, flo
         marks += _segment(left, right, y, y)
         before = y
     return marks
+
+
+def _joined(across: Axis, axis: Axis, pieces: Sequence[PieceFacts]) -> Markup:
+    """Straight lines from the middle of each stretch to that of the next."""
+    places = [(across.at(sum(_ends(piece)) / 2), _y(axis, piece.value)) for piece in pieces]
+    return Markup("").join(_segment(x1, x2, y1, y2) for (x1, y1), (x2, y2) in pairwise(places))
 
 
 def _segment(x1: float, x2: float, y1: float, y2: float) -> Markup:

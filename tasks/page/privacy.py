@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from tasks.page import numbers as n
 from tasks.page.basic_facts import InfluenceFacts
+from tasks.page.mended_facts import MendedFacts
+from tasks.page.mended_words import POINTS
 from tasks.page.number_facts import NumberFacts
 from tasks.page.run_facts import RunFacts
 from tasks.page.sent import sent
@@ -99,7 +101,7 @@ def _noise(facts: RunFacts) -> tuple[str, ...]:
 
 def _influence(facts: RunFacts, force: InfluenceFacts) -> tuple[str, ...]:
     # "outside" is no cell
-    everywhere = facts.k - 1 if isinstance(facts, NumberFacts) else facts.k
+    everywhere = facts.k - 1 if isinstance(facts, NumberFacts | MendedFacts) else facts.k
     where = (
         "in every cell at once"
         if force.at_once >= everywhere
@@ -113,7 +115,24 @@ def _influence(facts: RunFacts, force: InfluenceFacts) -> tuple[str, ...]:
         f"1{n.NARROW}% of them together count for up to {n.count(force.one_percent)}, "
         f"{n.percent(held)} of all who reported."
     )
+    if isinstance(facts, MendedFacts) and facts.push is not None:
+        return (said, _mended_push(facts, facts.push))
     return (said, _push(facts)) if isinstance(facts, NumberFacts) and facts.push is not None else (said,)
+
+
+def _mended_push(facts: MendedFacts, push: float) -> str:
+    """The same in what a correction is measured in."""
+    measure = POINTS if facts.label == "class" else facts.measure
+    unit = 100.0 if facts.label == "class" else 1.0
+    n_asked = facts.n_private / len(facts.outputs)
+    size = max(n_asked / max(facts.n_cells, 1), 1.0)
+    many = math.ceil(n_asked / 100) * push
+    where = f"a cell of average size ({n.count(size)} reports)" if facts.n_cells > 1 else "all reports"
+    return (
+        f"In a correction's unit: one moves the mean error that the reports of {where} give by up to "
+        f"{measure.at_least(unit * push / size)}; 1{n.NARROW}% of them together by up to {measure.at_least(unit * many / size)}, "
+        "before cells lean on each other."
+    )
 
 
 def _push(facts: NumberFacts) -> str:

@@ -6,13 +6,11 @@ What both kinds of page have is in `sheet`; what is said, in `number_words` and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tasks.page import charts, number_finding, number_words, plots
 from tasks.page import numbers as n
-from tasks.page.axes import Axis
 from tasks.page.number_facts import CurveFacts, NumberFacts, PieceFacts
 from tasks.page.run_words import left_out, table_title
+from tasks.page.scored import digits, of_numbers, ticks
 from tasks.page.sheet import DRAWN_CELLS, TABLED_CELLS, by_share, poured, summary
 
 DRAWN_VALUES = 12
@@ -22,29 +20,15 @@ DRAWN_VALUES = 12
 def render(facts: NumberFacts) -> str:
     """The run's page: one HTML file that loads nothing, with everything from data escaped."""
     cells = by_share(facts.cells)
-    shown, scores = cells[:DRAWN_CELLS], facts.scores
-    places = digits(facts)
-    score_axis = charts.error_axis(scores) if scores else None
+    shown = cells[:DRAWN_CELLS]
     cell_axis = charts.number_axis(shown) if shown else None
     value_axis = plots.value_axis(facts.curves) if facts.curves else None
-    bins_axis = plots.bins_axis(facts.bins) if facts.bins else None
     return poured(
         facts,
         "numbers.html.j2",
         words=number_words,
         finding=number_finding,
-        score_axis=score_axis,
-        score_tick=ticks(score_axis),
-        figure=lambda score: number_words.figure(score, places),
-        others={
-            key: title
-            for key, title in number_words.METRICS.items()
-            if key != "mse" and any(key in score.metrics for score in scores)
-        },
-        confusions=[],
-        notes=False,
-        bins_axis=bins_axis,
-        bins_tick=ticks(bins_axis),
+        **of_numbers(facts.scores, facts.bins),
         shown=shown,
         left=left_out(facts, cells[DRAWN_CELLS:]),
         any_public=any(cell.public is not None for cell in shown),
@@ -53,7 +37,7 @@ def render(facts: NumberFacts) -> str:
         value_axis=value_axis,
         value_tick=ticks(value_axis),
         ticks=ticks,
-        named=_named,
+        named=drawn_values,
         tabled=cells[:TABLED_CELLS],
         table_title=table_title(facts, min(len(cells), TABLED_CELLS)),
         differs=any(number_words.difference(cell, facts) for cell in cells[:TABLED_CELLS]),
@@ -62,7 +46,7 @@ def render(facts: NumberFacts) -> str:
 
 def summary_markdown(facts: NumberFacts) -> str:
     """The finding, the scores, the privacy and the steps as markdown, with everything from data escaped."""
-    places = digits(facts)
+    places = digits(facts.scores)
     return summary(
         facts,
         finding=number_finding,
@@ -73,18 +57,7 @@ def summary_markdown(facts: NumberFacts) -> str:
     )
 
 
-def digits(facts: NumberFacts) -> int:
-    """Decimals that leave the smallest mean squared error three figures."""
-    return n.digits_of(min((score.figure for score in facts.scores if score.figure > 0), default=1.0))
-
-
-def ticks(axis: Axis | None) -> Callable[[float], str]:
-    """How an axis labels its ticks."""
-    step = 1.0 if axis is None else axis.step
-    return lambda value: n.tick(value, step)
-
-
-def _named(curve: CurveFacts) -> list[PieceFacts]:
+def drawn_values(curve: CurveFacts) -> list[PieceFacts]:
     """The pieces with a name that are drawn, the largest value first."""
     pieces = sorted(curve.named, key=lambda piece: -piece.value)
     if len(pieces) <= DRAWN_VALUES:

@@ -5,42 +5,52 @@ What is said is in `rounds_words`, `rounds_finding` and `rounds_privacy`; where 
 
 from __future__ import annotations
 
-from tasks.page import charts, plots, rounds_finding, rounds_privacy, rounds_words
+from collections.abc import Callable
+
 from tasks.page import numbers as n
-from tasks.page.regression import digits, ticks
-from tasks.page.rounds_facts import RoundsFacts
+from tasks.page import plots, rounds_finding, rounds_privacy, rounds_words
+from tasks.page.regression import drawn_values
+from tasks.page.rounds_facts import RoundsFacts, ShownNode
+from tasks.page.scored import digits, of_numbers, ticks
 from tasks.page.sheet import poured, summary
+
+OPEN_LINES = 60
+"""Nodes and cells of a tree that is drawn with all branches open."""
 
 
 def render(facts: RoundsFacts) -> str:
     """The run's page: one HTML file that loads nothing, with everything from data escaped."""
-    scores, places = facts.scores, digits(facts)
-    score_axis = charts.error_axis(scores) if scores else None
-    bins_axis = plots.bins_axis(facts.bins) if facts.bins else None
+    value_axis = plots.value_axis(facts.curves) if facts.curves else None
     return poured(
         facts,
         "told_rounds.html.j2",
         words=rounds_words,
         finding=rounds_finding,
         officer=rounds_privacy,
-        score_axis=score_axis,
-        score_tick=ticks(score_axis),
-        figure=lambda score: rounds_words.figure(score, places),
-        others={
-            key: title
-            for key, title in rounds_words.METRICS.items()
-            if key != "mse" and any(key in score.metrics for score in scores)
-        },
-        confusions=[],
-        notes=False,
-        bins_axis=bins_axis,
-        bins_tick=ticks(bins_axis),
+        **of_numbers(facts.scores, facts.bins),
+        value_axis=value_axis,
+        value_tick=ticks(value_axis),
+        ticks=ticks,
+        named=drawn_values,
+        place=_placed(facts.tree),
+        open_to=_open_to(facts.tree),
     )
+
+
+def _open_to(tree: ShownNode | None) -> int:
+    """To what depth the tree's branches stand open: all of them where that is not long."""
+    return tree.depth if tree and tree.n_lines <= OPEN_LINES else 2
+
+
+def _placed(tree: ShownNode | None) -> Callable[[float], float]:
+    """Where a value lies between the least and the largest of the tree's cells that stand out of the noise, 0 to 1."""
+    low, high = tree.span if tree else (0.0, 0.0)
+    return lambda value: min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
 
 
 def summary_markdown(facts: RoundsFacts) -> str:
     """The finding, the scores, the privacy and the steps as markdown, with everything from data escaped."""
-    places = digits(facts)
+    places = digits(facts.scores)
     return summary(
         facts,
         finding=rounds_finding,

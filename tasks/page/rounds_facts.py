@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from tasks.page.basic_facts import STRICT
+from tasks.page.model_facts import BranchFacts
 from tasks.page.number_facts import NumberFacts
 
 Asks = Literal["label bin", "feature bin", "label", "residual", "cell"]
@@ -23,6 +24,7 @@ class FeatureFacts:
     name      in plain words.
     protects  holders who protect it, by the public mask; None where the mask was not sent.
     declared  as the configuration has it: everybody shows it, everybody protects it, or each decides.
+    strength  its share of the variance of the model's answers, 0 to 1.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = STRICT
@@ -30,6 +32,7 @@ class FeatureFacts:
     name: str
     protects: int | None
     declared: Literal["public", "private", "own choice"]
+    strength: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +105,97 @@ class ShapeFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BoxFacts:
+    """One cell of the histogram in one leaf of HistOfTree's tree.
+
+    place     where it lies along the features of the histogram: "weight up to 2.5"; "" where there is no histogram.
+    share     estimated share of the holders, 0 to 1.
+    value     what is predicted, in the label's unit.
+    is_heard  whether its count stands out of its own noise, by two standard deviations.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = STRICT
+
+    place: tuple[str, ...]
+    share: float
+    value: float
+    is_heard: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownNode(BranchFacts):
+    """A node of HistOfTree's tree, which asks what is outside its histogram.
+
+    value     the average answer below, weighted by estimated shares.
+    is_heard  of a leaf without a histogram, as in BoxFacts; otherwise true.
+    boxes     at a leaf, what its histogram says: the largest cells, in their order; () at other nodes, and without a histogram.
+    """
+
+    value: float
+    is_heard: bool = True
+    boxes: tuple[BoxFacts, ...] = ()
+    children: tuple[ShownNode, ...] = ()
+
+    @property
+    def depth(self) -> int:
+        """Of the deepest node that is told of; 0 where that is this one."""
+        return max((1 + child.depth for child in self.children), default=0)
+
+    @property
+    def n_lines(self) -> int:
+        """Nodes and cells told of."""
+        return 1 + len(self.boxes) + sum(child.n_lines for child in self.children)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The least and the largest value of cells that stand out of the noise; its own where none does."""
+        values = self._heard() or [self.value]
+        return min(values), max(values)
+
+    def _heard(self) -> list[float]:
+        own = [box.value for box in self.boxes if box.is_heard]
+        if not self.boxes and not self.children and self.is_heard:
+            own = [self.value]
+        return own + [value for child in self.children for value in child._heard()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepOfTrees:
+    """A question that trees ask alike.
+
+    asks     in plain words: "size above about 2.5".
+    n_trees  how many of the trees ask it.
+    change   what a yes adds, averaged over all trees and people, in the label's unit.
+    share    of the variance that the trees' splits bring, 0 to 1.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = STRICT
+
+    asks: str
+    n_trees: int
+    change: float
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurfaceFacts:
+    """A line and trees that correct it.
+
+    n_trees   how many; 0 where the reports were too few, or nothing is shown.
+    line_sd   standard deviation of the line's part of the answers over what is shown, in the label's unit.
+    trees_sd  of the trees' part.
+    steps     where the trees step, the strongest first.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = STRICT
+
+    n_trees: int
+    line_sd: float
+    trees_sd: float
+    steps: tuple[StepOfTrees, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class RoundsFacts(NumberFacts):
     """A run that asked in rounds, where some features are public.
 
@@ -117,6 +211,10 @@ class RoundsFacts(NumberFacts):
     effects          of private features, the largest first; () where none was found, or of HistOfTree.
     shape            HistOfTree's partition; None of others.
     predicts         the least and the largest answer over what is shown.
+    n_averaged       people over whom strengths and curves are taken: what they show as it is, what they protect drawn from what
+                     was learned of it.
+    tree             HistOfTree's tree; None of others, and where it has one cell.
+    surface          of public_features; None of others.
     """
 
     of_one_tree: ClassVar[bool] = False
@@ -133,6 +231,9 @@ class RoundsFacts(NumberFacts):
     effects: tuple[EffectFacts, ...] = ()
     shape: ShapeFacts | None = None
     predicts: tuple[float, float] = (0.0, 0.0)
+    n_averaged: int = 0
+    tree: ShownNode | None = None  # type: ignore[assignment]
+    surface: SurfaceFacts | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError as every run of numbers does, or where somebody spent more than is claimed."""
@@ -141,6 +242,16 @@ class RoundsFacts(NumberFacts):
             raise ValueError("a run in rounds has at least one question")
         if not math.isfinite(self.epsilon_exact) or self.epsilon_exact > self.epsilon * (1 + 1e-9):
             raise ValueError(f"a holder spent {self.epsilon_exact}, more than epsilon = {self.epsilon}")
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the model says how protected features are spread, so that people can be drawn from it."""
+        return self.shape is not None or bool(self.effects)
+
+    @property
+    def strongest(self) -> tuple[FeatureFacts, ...]:
+        """Features by their strength, the strongest first, otherwise as they stand."""
+        return tuple(sorted(self.features, key=lambda feature: -feature.strength))
 
     @property
     def protected(self) -> tuple[FeatureFacts, ...]:

@@ -1,6 +1,7 @@
 """What a page of a run in rounds calls things: questions, answers, features; captions beside those of `number_words`.
 
-The finding is in `rounds_finding`, the answers about privacy in `rounds_privacy`.
+What is said of the model is in `rounds_model_words`, the finding in `rounds_finding`, the answers about privacy in
+`rounds_privacy`.
 """
 
 from __future__ import annotations
@@ -11,15 +12,27 @@ from tasks.page.number_words import (
     METRICS,
     bins_aria,
     bins_caption,
+    curve_note,
     figure,
     interval,
     metric,
+    piece_aria,
     score_aria,
     score_caption,
     with_error,
 )
 from tasks.page.places import number_words
 from tasks.page.rounds_facts import EffectFacts, FeatureFacts, RoundFacts, RoundsFacts
+from tasks.page.rounds_model_words import (
+    curve_aria,
+    curves_caption,
+    label_name,
+    more_boxes,
+    no_tree,
+    steps_caption,
+    strength_caption,
+    tree_caption,
+)
 
 SHAPES = {
     "rise": "how low or high {} is (-1 to 1)",
@@ -37,12 +50,6 @@ MECHANISMS = {
     "randomized_response": "randomised response",
 }
 ESTIMATORS = {"histoftree": "HistOfTree", "public_features": "Public features"}
-
-
-def label_name(facts: RoundsFacts) -> str:
-    """The label and its unit, once where they are the same word."""
-    name = facts.target.replace("_", " ")
-    return f"{name}, {facts.unit}" if facts.unit not in ("", name) else name
 
 
 def question(one: RoundFacts, facts: RoundsFacts) -> str:
@@ -158,11 +165,20 @@ __all__ = [
     "METRICS",
     "bins_aria",
     "bins_caption",
+    "curve_aria",
+    "curve_note",
+    "curves_caption",
     "figure",
     "interval",
     "label_name",
     "metric",
+    "more_boxes",
+    "no_tree",
+    "piece_aria",
     "score_aria",
     "score_caption",
+    "steps_caption",
+    "strength_caption",
+    "tree_caption",
     "with_error",
 ]

@@ -17,7 +17,7 @@ from tasks.page.basic_facts import (
     RowFacts,
     StepFacts,
 )
-from tasks.page.model_facts import BranchFacts, ModelScore, PlaceFacts
+from tasks.page.model_facts import BranchFacts, ModelScore, PlaceFacts, in_order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +172,15 @@ class RunFacts:
     def is_evaluated(self) -> bool:
         """Whether private rows were held back and scored."""
         return self.ours is not None
+
+    @property
+    def scores(self) -> tuple[ModelScore, ...]:
+        """Baselines and ours in the order a reader compares them: references, public models, ours, limits."""
+        return in_order(self.ours, self.baselines)
+
+    def baseline(self, key: str) -> ModelScore | None:
+        """The baseline of that key, or None where it was not fitted."""
+        return next((score for score in self.baselines if score.key == key), None)
 
     def to_dict(self) -> dict[str, Any]:
         """As values that `json.dumps` takes."""

@@ -23,6 +23,12 @@ NAMES = {
     "no_noise": "Ours, had the reports no noise",
     "non_private": "Tree on private rows, no privacy",
 }
+MENDED = {
+    "ours": "Public model, corrected",
+    "public_only": "Public model alone",
+    "no_noise": "Corrected, had the reports no noise",
+}
+"""The same where private reports mend a public model."""
 LONGEST_NAME = 24
 """Letters of a class's name where there is little room."""
 EVIDENCE = {

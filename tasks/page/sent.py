@@ -6,6 +6,7 @@ What that promises is in `privacy`.
 from __future__ import annotations
 
 from tasks.page import numbers as n
+from tasks.page.mended_facts import MendedFacts
 from tasks.page.number_facts import NumberFacts
 from tasks.page.places import number_words
 from tasks.page.run_facts import RunFacts
@@ -35,6 +36,9 @@ def _question(facts: RunFacts) -> str:
     first = (
         "One report" if facts.rounds == 1 else "Two reports; the first was about a finer division. The second"
     )
+    if isinstance(facts, MendedFacts):
+        one = f"Together that is one value of {n.count(facts.k)}, one of which stands for anything else."
+        return f"{first}: {kind}{_error(facts)} {one}"
     if isinstance(facts, NumberFacts):
         label += _moved(facts)
         if facts.mechanism.startswith("number_"):
@@ -43,6 +47,38 @@ def _question(facts: RunFacts) -> str:
         ", one of which stands for anything else" if facts.k == facts.n_cells * len(facts.classes) + 1 else ""
     )
     return f"{first}: {kind}{label}. Together that is one value of {n.count(facts.k)}{spare}."
+
+
+def _error(facts: MendedFacts) -> str:
+    """How far the public model is off, as it is reported."""
+    half = (
+        facts.measure.bare(facts.residual_range)
+        if facts.label == "number"
+        else number_words(facts.residual_range)
+    )
+    ends = f"between {n.MINUS}{half} and {half}"
+    ends += f"{n.FIXED}{facts.unit}" if facts.unit else ""
+    if facts.n_levels == 2:
+        rounded = "rounded at random to one of these two ends, so that averages stay exact"
+    else:
+        rounded = f"rounded at random to one of {n.count(facts.n_levels)} equally spaced levels, so that averages stay exact"
+    if facts.label == "number":
+        target = facts.target or "label"
+        return (
+            f"how far the public model is off, its {target} less what the model predicts, {ends} (moved to the nearer end where "
+            f"it lies outside), {rounded}."
+        )
+    of = f"“{facts.positive}”" if facts.positive is not None else "one class"
+    drawn = (
+        ""
+        if facts.positive is not None
+        else (f" The class is drawn by public coins, one of {n.count(len(facts.outputs))} for each holder.")
+    )
+    is_it = "it" if facts.positive is not None else "that class"
+    return (
+        f"how far the public model is off: 1 if the {facts.target or 'label'} is {of} and 0 if not, less the share that the "
+        f"model gives {is_it}, {ends}, {rounded}.{drawn}"
+    )
 
 
 def _moved(facts: NumberFacts) -> str:

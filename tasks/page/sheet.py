@@ -48,7 +48,7 @@ def poured(
         said: what else the templates need.
     """
     environment = _environment()
-    drawn_open = _drawn_open(facts.tree) if facts.tree else set()
+    opened = drawn_open(facts.tree, DRAWN_NODES) if facts.tree else set()
     unmet = [check for check in facts.checks if not check.ok]
     met = [check for check in facts.checks if check.ok]
     return environment.get_template(
@@ -65,7 +65,7 @@ def poured(
         plots=plots,
         privacy=officer,
         brief=_brief,
-        is_open=lambda node: id(node) in drawn_open,
+        is_open=lambda node: id(node) in opened,
         unmet=unmet[:LISTED_CHECKS],
         checks=(unmet + met)[:LISTED_CHECKS],
         unlisted=max(len(facts.checks) - LISTED_CHECKS, 0),
@@ -139,13 +139,13 @@ def _brief(name: str) -> Markup:
     return escape(name) if cut == name else Markup('<bdi title="{}">{}</bdi>').format(name, cut)
 
 
-def _drawn_open(root: BranchFacts) -> set[int]:
-    """Identities of the nodes drawn with their children: the largest, up to `DRAWN_NODES` on the page."""
+def drawn_open(root: BranchFacts, most: int) -> set[int]:
+    """Identities of the nodes drawn with their children: the largest, up to `most` nodes on the page."""
     chosen: set[int] = set()
     order = ticket()  # nodes that hold the same share are taken in the order they are met
     waiting = [(-root.share_private, next(order), root)]
     drawn = 1
-    while waiting and drawn < DRAWN_NODES:
+    while waiting and drawn < most:
         _, _, node = heapq.heappop(waiting)
         if not node.children:
             continue

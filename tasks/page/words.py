@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tasks.page import numbers as n
 from tasks.page.facts import CellFacts, Facts, NodeFacts, ScoreFacts, Span
+from tasks.page.mended_facts import MendedFacts
 from tasks.page.run_words import caps, rows_of, score_name, short
 
 CHIEF = "accuracy"
@@ -103,12 +104,12 @@ def score_aria(score: ScoreFacts) -> str:
     return said
 
 
-def score_caption(facts: Facts) -> str:
+def score_caption(facts: Facts | MendedFacts) -> str:
     """What the picture of the scores shows, under which caps, and where it could not be had."""
     of = f"{n.count(facts.n_scored)} of the " if facts.n_scored < facts.n_test else ""
     said = f"Accuracy on {of}{rows_of(facts, facts.n_test)} held back from the private ones. "
     said += caps(facts.scores)
-    if facts.ours is not None and 0 < len(facts.ours.confusion) <= 4:
+    if isinstance(facts.ours, ScoreFacts) and 0 < len(facts.ours.confusion) <= 4:
         found = [
             f"{n.percent(row[true] / sum(row), 0)} of “{facts.classes[true]}”"
             for true, row in enumerate(facts.ours.confusion)

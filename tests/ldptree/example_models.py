@@ -1,8 +1,11 @@
-"""Random but reproducible encodings, trees, rows and models for the tests beside this file."""
+"""Random but reproducible encodings, trees, rows, tables and models for the tests beside this file."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import pyarrow as pa
 
 from ldptree.encoding import CategoricalFeature, Encoding, Level, NumericFeature
 from ldptree.fit import fit_model
@@ -55,6 +58,25 @@ def random_rows(encoding: Encoding, n: int, rng: np.random.Generator, missing: f
         column[rng.random(n) < missing] = np.nan
         columns.append(column)
     return np.stack(columns, axis=1)
+
+
+def table_of(encoding: Encoding, raw: np.ndarray) -> pa.Table:
+    """The raw rows as a person would have them: texts, numbers, NULLs and NaNs, and their number in `row`."""
+    columns = {"row": pa.array(range(len(raw)))}
+    for feature, column in zip(encoding.features, raw.T, strict=True):
+        if isinstance(feature, NumericFeature):
+            # both ways of missing
+            values = [None if math.isnan(v) and i % 2 else float(v) for i, v in enumerate(column)]
+            kind = pa.float64()
+        else:
+            of = type(feature.levels[0])
+            unlisted = {str: "never seen", int: 99, float: 99.0, bool: None}[of]
+            values = [
+                None if math.isnan(v) else unlisted if v < 0 else feature.levels[int(v)] for v in column
+            ]
+            kind = {str: pa.string(), int: pa.int32(), float: pa.float64(), bool: pa.bool_()}[of]
+        columns[feature.column] = pa.array(values, kind)
+    return pa.table(columns)
 
 
 def protocol_of(

@@ -179,3 +179,10 @@ def test_rows_that_cannot_be_walked_are_refused():
         found.predict(np.full((2, 4), np.nan))
     with pytest.raises(DataError, match="shape"):
         found.predict(np.zeros((2, 0)))
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+def test_boosting_on_another_scale_than_the_labels_is_refused(loss):
+    X, y = np.random.default_rng(0).random((100, 2)), np.random.default_rng(1).random(100) + 0.5
+    with pytest.raises(DataError, match="LogLink"):
+        from_sklearn(HistGradientBoostingRegressor(loss=loss, max_iter=2).fit(X, y))

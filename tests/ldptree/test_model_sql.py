@@ -6,7 +6,6 @@ import math
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
 from example_models import (
     every_kind_of_feature,
@@ -14,6 +13,7 @@ from example_models import (
     random_counts,
     random_model,
     random_rows,
+    table_of,
     totals_of,
 )
 
@@ -24,23 +24,9 @@ from ldptree.partition.tree import Partition
 from ldptree.sql import literal, quote, to_sql
 
 
-def table_of(model: Model, raw: np.ndarray, connection: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Put the raw rows into a table as a person would have them: texts, numbers, NULLs and NaNs."""
-    columns = {"row": pa.array(range(len(raw)))}
-    for feature, column in zip(model.encoding.features, raw.T, strict=True):
-        if isinstance(feature, NumericFeature):
-            # Both ways of missing.
-            values = [None if math.isnan(v) and i % 2 else float(v) for i, v in enumerate(column)]
-            kind = pa.float64()
-        else:
-            of = type(feature.levels[0])
-            unlisted = {str: "never seen", int: 99, float: 99.0, bool: None}[of]
-            values = [
-                None if math.isnan(v) else unlisted if v < 0 else feature.levels[int(v)] for v in column
-            ]
-            kind = {str: pa.string(), int: pa.int32(), float: pa.float64(), bool: pa.bool_()}[of]
-        columns[feature.column] = pa.array(values, kind)
-    connection.register("arriving", pa.table(columns))
+def fill(model: Model, raw: np.ndarray, connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Put the raw rows into a table."""
+    connection.register("arriving", table_of(model.encoding, raw))
     connection.execute(f"CREATE TABLE {quote(table)} AS FROM arriving")
 
 
@@ -50,7 +36,7 @@ def assert_sql_equals_predict(model: Model, seed: int, table: str = "data", miss
     shared = model.encoding.columns.index("shared")
     raw[raw[:, shared] < 0, shared] = np.nan
     connection = duckdb.connect()
-    table_of(model, raw, connection, table)
+    fill(model, raw, connection, table)
     cursor = connection.execute(to_sql(model, table, level=0.8) + " ORDER BY row")
     names = [column[0] for column in cursor.description]
     got = {
@@ -88,7 +74,7 @@ def test_names_and_labels_that_look_like_sql_are_only_text() -> None:
 def test_labels_keep_their_type(classes: tuple) -> None:
     model = random_model(5, classes=classes)
     connection = duckdb.connect()
-    table_of(model, random_rows(model.encoding, 50, np.random.default_rng(5)), connection, "data")
+    fill(model, random_rows(model.encoding, 50, np.random.default_rng(5)), connection, "data")
     found = {row[0] for row in connection.execute(f"SELECT prediction FROM ({to_sql(model)})").fetchall()}
     expected = set(classes) if classes != (1, "two") else {"1", "two"}
     assert found <= expected

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 from example_models import every_kind_of_feature, random_model, random_rows, random_tree
-from test_model_sql import table_of
+from test_model_sql import fill
 
 from ldptree.dot import to_dot
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
@@ -61,7 +61,7 @@ def test_the_select_answers_every_row_as_the_model_does(seed, outside, with_rule
     shared = model.encoding.columns.index("shared")
     raw[raw[:, shared] < 0, shared] = np.nan  # a truth value knows no third level
     with duckdb.connect() as connection:
-        table_of(model, raw, connection, 'my "rows"')
+        fill(model, raw, connection, 'my "rows"')
         found = connection.execute(to_sql(model, 'my "rows"', level=0.8) + " ORDER BY row").fetchnumpy()
     nodes = model.nodes(raw)
     low, high = model.value_interval(0.8)
@@ -78,7 +78,7 @@ def test_a_cell_without_any_evidence_is_anywhere_in_the_range():
         raw = random_rows(model.encoding, 200, np.random.default_rng(0), missing=0.0)
         shared = model.encoding.columns.index("shared")
         raw[raw[:, shared] < 0, shared] = 1
-        table_of(model, raw, connection, "data")
+        fill(model, raw, connection, "data")
         found = connection.execute(to_sql(model) + " ORDER BY row").fetchnumpy()
     is_nowhere = np.isinf(model.value_sd)[model.nodes(raw)]
     assert is_nowhere.any()

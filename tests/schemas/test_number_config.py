@@ -39,7 +39,7 @@ def test_the_defaults_are_those_of_the_estimator(estimator, of):
         assert getattr(model, key) == getattr(other, key)
     if estimator == "lpdt":
         assert model.min_samples_leaf == other.min_samples_leaf == 5
-    assert model.is_numeric == (estimator == "lpdt")
+    assert config(model={"estimator": estimator}).is_numeric == (estimator == "lpdt")
 
 
 def test_a_configuration_of_classes_is_known_by_the_keys_it_always_had():
@@ -117,12 +117,13 @@ def test_what_the_catalogue_says_of_its_own_label_is_not_said_of_another():
 
 
 def test_the_ready_made_regressions_are_whole(monkeypatch):
-    for name, target, n_levels in (
-        ("taxi_fare", "fare", 98),
-        ("chicago_fare", "fare", 98),
-        ("wine", "quality", 0),
+    for name, estimator, target, n_levels in (
+        ("taxi_fare", "correction", "fare", 98),
+        ("chicago_fare", "lpdt", "fare", 98),
+        ("wine", "lpdt", "quality", 0),
     ):
         ready = load(name)
-        assert (ready.model.estimator, ready.dataset.target) == ("lpdt", target)
+        assert ready.is_numeric
+        assert (ready.model.estimator, ready.dataset.target) == (estimator, target)
         assert sum(map(len, ready.dataset.levels.values())) == n_levels
     assert load("wine").model.label_range == (0, 10)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import mended_samples
 import number_samples
 import page_samples
 import pytest
+import rounds_samples
 
 from tasks.page.render import render
 
@@ -37,6 +40,8 @@ MADE = {
     for module, names in (
         (page_samples, page_samples.SAMPLES),
         (number_samples, number_samples.NUMBER_SAMPLES),
+        (rounds_samples, rounds_samples.ROUNDS_SAMPLES),
+        (mended_samples, mended_samples.MENDED_SAMPLES),
     )
     for name in names
 }
@@ -123,7 +128,7 @@ def _contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("name", ["sample", "number_sample"])
+@pytest.mark.parametrize("name", ["sample", "number_sample", "mended_sample"])
 def test_both_themes_are_readable_and_differ(browser: Any, pages: dict[str, Path], name: str) -> None:
     seen = {}
     for theme in ("light", "dark"):
@@ -178,6 +183,40 @@ def test_the_sample_of_numbers_prints_on_three_sheets(browser: Any, pages: dict[
     printed = page.pdf(format="A4", print_background=True, prefer_css_page_size=True)
     page.close()
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 3
+
+
+def test_the_sample_of_corrections_prints_on_three_sheets(browser: Any, pages: dict[str, Path]) -> None:
+    page = _open(browser, pages["mended_sample"])
+    printed = page.pdf(format="A4", print_background=True, prefer_css_page_size=True)
+    page.close()
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 3
+
+
+@pytest.mark.parametrize("name", ["mended_sample", "mended_classes", "many_corrections"])
+def test_branches_run_on_from_row_to_row_and_end_at_the_middle_of_their_row(
+    browser: Any, pages: dict[str, Path], name: str
+) -> None:
+    """At every width: no gap between the rows' parts of the tree, and no part over the words beside it."""
+    page = _open(browser, pages[name])
+    for width in (360, 768, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        found = page.evaluate(
+            """() => [...document.querySelectorAll('.mends > li')].filter(row => row.querySelector('.limbs')).map(row => {
+              const box = e => e.getBoundingClientRect();
+              const limbs = box(row.querySelector('.limbs')), name = box(row.querySelector('.name'));
+              return {top: limbs.top, bottom: limbs.bottom, over: limbs.right - name.left,
+                      row: [box(row).top, box(row).bottom]};
+            })"""
+        )
+        assert len(found) >= 8
+        assert all(row["over"] <= 0 for row in found), width
+        assert all(
+            abs(row["top"] - row["row"][0]) < 1.5 and abs(row["bottom"] - row["row"][1]) < 1.5
+            for row in found
+        ), width
+        gaps = [after["top"] - before["bottom"] for before, after in pairwise(found)]
+        assert all(abs(gap) < 1.5 for gap in gaps), width
+    page.close()
 
 
 def test_labels_left_of_a_plot_stand_where_its_lines_are(browser: Any, pages: dict[str, Path]) -> None:

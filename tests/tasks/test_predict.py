@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ldptree.corrected import shares_of
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
+from ldptree.estimators import CorrectionClassifier, CorrectionRegressor
 from storage import tables
-from tasks.predict import load_model, predict_file
+from tasks.predict import LEVEL, load_model, predict_file
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +31,13 @@ def data(trips, tmp_path):
     return path
 
 
+NAMES = ["prediction", "probability of 0", "probability of 1"]
+"""The first columns of what any model of two classes answers."""
+
+
 def answers(path):
-    table = pq.read_table(path)
-    return np.array(table.column(0).to_pylist()), np.stack([c.to_numpy() for c in table.columns[1:]], axis=1)
+    said, *probability = pq.read_table(path, columns=NAMES).columns
+    return np.array(said.to_pylist()), np.stack([c.to_numpy() for c in probability], axis=1)
 
 
 def test_a_file_is_scored_as_the_model_scores_its_rows(model_path, data, tmp_path):
@@ -39,9 +46,9 @@ def test_a_file_is_scored_as_the_model_scores_its_rows(model_path, data, tmp_pat
     raw = tables.raw_matrix(pq.read_table(data), model.encoding)
     said, probability = answers(out)
     assert n == len(raw) == len(said) > 2000
-    assert pq.read_schema(out).names == ["prediction", "probability of 0", "probability of 1"]
-    np.testing.assert_array_equal(said, np.array([str(c) for c in model.classes])[model.predict(raw)])
+    assert pq.read_schema(out).names[:3] == NAMES
     np.testing.assert_array_equal(probability, model.predict_proba(raw))
+    np.testing.assert_array_equal(said, np.array([str(c) for c in model.classes])[probability.argmax(axis=1)])
     assert len(set(said)) == 2
 
 
@@ -60,7 +67,8 @@ def test_other_numeric_types_missing_values_and_new_levels_are_scored(model_path
     predict_file(model_path, data, tmp_path / "out.parquet")
     (wide, _), (plain, _) = answers(tmp_path / "wide-out.parquet"), answers(tmp_path / "out.parquet")
     np.testing.assert_array_equal(wide[2:], plain[2:])
-    assert wide[0] == str(model.classes[model.default_class])  # a value is missing that no rule fills
+    (default,) = model.predict_proba(np.full((1, len(model.encoding.columns)), np.nan))
+    assert wide[0] == str(model.classes[default.argmax()])  # a value is missing that no rule fills
 
 
 def test_no_rows_in_no_rows_out(model_path, data, tmp_path):
@@ -138,7 +146,87 @@ def test_a_model_that_is_none_or_was_changed_is_refused(model_path, data, tmp_pa
         with pytest.raises(ArtifactCorrupt, match=r"model\.json: "):
             load_model(broken)
     changed = json.loads(model_path.read_text())
-    changed["decision"][0] = 1 - changed["decision"][0]
+    changed["n_public"] += 1
     broken.write_text(json.dumps(changed))
     with pytest.raises(ArtifactCorrupt, match="digest"):
         predict_file(broken, data, tmp_path / "out.parquet")
+
+
+# A public model and its corrections
+
+
+@pytest.fixture(scope="module", params=[0, 2, 3], ids=["number", "two classes", "three classes"])
+def mended(request, tmp_path_factory):
+    """A corrected model of this many classes, and rows in several row groups, some of them with a hole."""
+    rng = np.random.default_rng(request.param)
+    X = rng.random((900, 2))
+    y = X[:, 0] + (X[:, 1] > 0.5) + rng.normal(0, 0.3, 900)
+    kind = CorrectionClassifier if request.param else CorrectionRegressor
+    if request.param:
+        names = np.array(["bus", "cab", "tram"])[: request.param]
+        y = names[np.digitize(y, np.quantile(y, np.arange(1, request.param) / request.param))]
+    is_public = np.arange(900) < 200
+    if not request.param:
+        y[~is_public] += 1.0
+    frame = pl.DataFrame(X, schema=["miles", "hours"])
+    fitted = kind(8.0, base="boosting", depth=2, random_state=0).fit(frame, y, public=is_public)
+    folder = tmp_path_factory.mktemp("mended")
+    (folder / "model.json").write_text(fitted.model_.to_json())
+    rows = frame.with_columns(more=pl.lit("kept out")).to_arrow()
+    holes = pa.array([None if i % 50 == 0 else x for i, x in enumerate(X[:, 0])], pa.float64())
+    rows = rows.set_column(0, "miles", holes)
+    pq.write_table(rows, folder / "rows.parquet", row_group_size=250)
+    return folder
+
+
+def test_both_parts_of_a_corrected_model_are_written(mended, tmp_path):
+    model, out = load_model(mended / "model.json"), tmp_path / "out.parquet"
+    n = predict_file(mended / "model.json", mended / "rows.parquet", out)
+    raw = tables.raw_matrix(pq.read_table(mended / "rows.parquet"), model.encoding)
+    table, said = pq.read_table(out), model.said(raw)
+    assert n == len(raw) == table.num_rows
+    found = {name: np.array(table.column(name).to_pylist()) for name in table.column_names}
+    if not model.classes:
+        low, high = model.interval(raw, LEVEL)
+        assert table.column_names == ["prediction", "lower", "upper", "public prediction"]
+        for name, values in zip(found, (said.corrected, low, high, said.public), strict=True):
+            np.testing.assert_array_equal(found[name], values[:, 0])
+        assert np.abs(said.correction).max() > 0.5
+        return
+    names = [str(name) for name in model.classes]
+    whole = ["prediction", *(f"probability of {name}" for name in names)]
+    assert table.column_names == [*whole, *(f"public {name}" for name in whole)]
+    for prefix, part in (("", said.corrected), ("public ", said.public)):
+        shares = shares_of(part)
+        np.testing.assert_array_equal(found[f"{prefix}prediction"], np.array(names)[shares.argmax(axis=1)])
+        for k, name in enumerate(names):
+            np.testing.assert_array_equal(found[f"{prefix}probability of {name}"], shares[:, k])
+
+
+def test_a_row_that_nobody_could_encode_gets_the_default(mended, tmp_path):
+    model, out = load_model(mended / "model.json"), tmp_path / "out.parquet"
+    predict_file(mended / "model.json", mended / "rows.parquet", out)
+    table = pq.read_table(out)
+    shares = shares_of(model.default[None])[0] if model.classes else model.default
+    column = f"probability of {model.classes[1]}" if model.classes else "prediction"
+    expected = shares[1] if model.classes else shares[0]
+    assert table.column(column)[0].as_py() == table.column(f"public {column}")[0].as_py() == expected
+
+
+def test_a_damaged_corrected_model_is_named(mended, tmp_path):
+    broken, text = tmp_path / "model.json", (mended / "model.json").read_text()
+    data = json.loads(text)
+    without = {name: value for name, value in data.items() if name != "correction"}
+    damaged = (
+        text[:-10],
+        text[: len(text) // 2],
+        json.dumps(data | {"epsilon": 9.0}),
+        json.dumps(without),
+        json.dumps(data | {"base": data["base"] | {"offset": [10**400] * len(data["base"]["offset"])}}),
+        text.replace('"epsilon":8.0', '"epsilon":1e999'),
+    )
+    for content in damaged:
+        assert content != text
+        broken.write_text(content)
+        with pytest.raises(ArtifactCorrupt, match=r"model\.json: "):
+            load_model(broken)

@@ -1,0 +1,98 @@
+"""What partition and prune do where a public model is mended: the question about its errors, and what public rows say of it.
+
+The parts are called in the order of the estimators of `ldptree.estimators.correction`, and are in `ldptree`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from ldptree.correction_plan import make_plan
+from ldptree.errors import ConfigError
+from ldptree.protocol import Protocol
+from schemas.manifest import Manifest
+from schemas.model import CorrectionConfig
+from storage.store import Store
+from tasks.scale import read_encoding, read_protocol, read_scaled
+
+
+def residual_question(
+    store: Store,
+    encoding: Manifest,
+    scaled: Manifest,
+    frozen: Manifest | None,
+    *,
+    settings: CorrectionConfig,
+    n_private: int,
+    depth: int | Literal["auto"],
+    epsilon: float,
+    mechanism: str,
+    how: Mapping[str, Any],
+    said: Mapping[str, Any],
+) -> tuple[Protocol, dict[str, Any]]:
+    """The protocol with the public model in it, and what public rows say of it (`Public.to_json`).
+
+    Args:
+        store, encoding, scaled, frozen, n_private, depth, epsilon, mechanism: as of the step partition.
+        settings: of the base and the residual.
+        how: how the collection tree is grown (`PublicSide.of`).
+        said: what else the protocol says.
+
+    Raises:
+        ConfigError: over two classes, or what is to be published is too large.
+    """
+    from ldptree.fit_correction import (  # with scikit-learn: a second
+        Public,
+        PublicSide,
+        plan_behind,
+        protocol_of,
+    )
+    from ldptree.parameters import check_memory
+
+    features, label = read_encoding(store, encoding)
+    X, y = read_scaled(store, scaled)
+    labels = () if y.dtype.kind == "f" else label
+    if len(labels) > 2:
+        raise ConfigError(
+            f'model.estimator: "correction" mends a model of two classes or of a number, and "{said["target"]}" has '
+            f"{len(labels)} classes. Use lpct, or CorrectionClassifier in Python, which takes more; or keep two, in "
+            "dataset.classes or by dataset.where."
+        )
+    half = settings.residual_range
+    side = PublicSide.of(
+        settings.base,
+        features,
+        X,
+        y,
+        n_classes=len(labels),
+        mechanism=mechanism,
+        residual_range=None if half == "auto" else half,
+        max_bytes=settings.max_protocol_bytes,
+        **how,
+    )
+    if frozen is not None:
+        protocol = read_protocol(store, frozen)
+        side = side.answering_as(protocol)
+        return protocol, Public.of(side, plan_behind(protocol, side, n_private)).to_json()
+    plan = make_plan(
+        side.known,
+        epsilon=epsilon,
+        n_holders=n_private,
+        depth=depth,
+        n_levels=settings.label_levels,
+        mechanism=mechanism,
+    )
+    check_memory(plan.partition.n_leaves, plan.mechanism.n_classes)
+    protocol = protocol_of(
+        plan, features, side.base, labels, epsilon=epsilon, max_bytes=settings.max_protocol_bytes, **said
+    )
+    return protocol, Public.of(side, plan).to_json()
+
+
+def read_public(store: Store, public: Manifest, protocol: Protocol) -> Any:
+    """What public rows say of a correction's protocol (`ldptree.fit_correction.Public`)."""
+    from ldptree.fit_correction import Public
+
+    return Public.from_json(json.loads(store.file(public, "public.json").read_bytes()), protocol)

@@ -1,0 +1,153 @@
+"""From a corrected model and what public rows say of its question to the facts of its page: every cell and the tree.
+
+How they are drawn is in `mended`; the arithmetic is in `ldptree.correction` and `ldptree.correction_means`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.corrected import CorrectedModel
+from ldptree.correction_means import sd_of_means
+from ldptree.oracles import Influence
+from tasks.page.basic_facts import Evidence
+from tasks.page.mended_facts import CellMendFacts, CellTestFacts, MendedCell, MendedNode, MendFacts
+from tasks.page.number_learned import pushed
+from tasks.page.places import Names, path_words, shares_below
+
+if TYPE_CHECKING:
+    from ldptree.correction_plan import Plan
+    from ldptree.fit_correction import Public
+
+Floats = NDArray[np.float64]
+
+OWN = 0.5
+"""A correction rests on a cell's own reports where these bring this share of it."""
+
+
+def cells_of(
+    model: CorrectedModel, public: Public, tested: Sequence[Mapping[str, Any] | None] | None, names: Names
+) -> tuple[MendedCell, ...]:
+    """Every cell of the collection tree, in its order.
+
+    `tested`: of each cell how both models did on held-back rows, None where they were too few; None without any.
+    """
+    found, counts = model.corrections, public.plan.public_count
+    weight = _own_weight(model)
+    made = []
+    for cell, node in enumerate(model.partition.leaves.tolist()):
+        test = None if tested is None else tested[cell]
+        made.append(
+            MendedCell(
+                path=path_words(model, node, names),
+                share_private=float(found.share[cell]),
+                share_public=float(counts[cell] / max(public.n_public, 1)),
+                evidence=_evidence(model, cell, float(weight[cell])),
+                private_weight=float(weight[cell]),
+                people=float(found.share[cell]) * model.n_private,
+                outputs=tuple(
+                    _mend(model, public, cell, output) for output in range(found.correction.shape[1])
+                ),
+                test=None if test is None else CellTestFacts(**test),
+            )
+        )
+    return tuple(made)
+
+
+def _mend(model: CorrectedModel, public: Public, cell: int, output: int) -> CellMendFacts:
+    found = model.corrections
+    correction, noise = float(found.correction[cell, output]), float(found.noise_sd[cell, output])
+    # Noise wider than the range: the reports of the cell alone say nothing at all.
+    is_heard = noise < 2 * public.plan.range.half
+    # Without public rows in the cell what the model says there is known of a constant alone.
+    is_met = public.plan.public_count[cell] > 0 or model.base.feature.size == 1
+    answer = float(public.answer[cell, output])
+    corrected = answer + correction
+    return CellMendFacts(
+        correction=correction,
+        sd=float(found.sd[cell, output]),
+        reports=float(found.observed[cell, output]) if is_heard else None,
+        reports_sd=noise if is_heard else None,
+        public=answer if is_met else None,
+        corrected=(min(max(corrected, 0.0), 1.0) if model.classes else corrected) if is_met else None,
+    )
+
+
+def _own_weight(model: CorrectedModel) -> Floats:
+    """The part of each cell's correction that its own reports have, [L]: how far it moves with their mean, 0 to 1.
+
+    Of a Gaussian posterior that is its variance over that of the observation; of several outputs the largest.
+    """
+    found = model.corrections
+    noise = np.maximum(found.noise_sd, 1e-300)
+    weight: Floats = np.minimum((found.sd / noise) ** 2, 1.0).max(axis=1)
+    return weight
+
+
+def _evidence(model: CorrectedModel, cell: int, weight: float) -> Evidence:
+    found = model.corrections
+    if not found.correction[cell].any() and not found.sd[cell].any():
+        return "public"
+    return "private" if weight >= OWN else "neighbours"
+
+
+def tree_of(model: CorrectedModel, plan: Plan, names: Names) -> MendedNode:
+    """The root of the collection tree. What is said of an inner node is the average over the private people below."""
+    tree, found = model.partition, model.corrections
+    shares = shares_below(tree, found.share)
+    averages, spread = _averages(model, plan)
+    n_cells = np.bincount(tree.paths()[1], minlength=tree.n_nodes)
+    place = {int(node): cell for cell, node in enumerate(tree.leaves)}
+    made: dict[int, MendedNode] = {}
+    for node in np.argsort(-tree.depth, kind="stable").tolist():
+        is_leaf = node in place
+        children = () if is_leaf else (int(tree.left[node]), int(tree.right[node]))
+        made[node] = MendedNode(
+            condition="" if node == 0 else ", ".join(path_words(model, node, names, only_last=True)),
+            cells=int(n_cells[node]),
+            share_private=float(shares[node]),
+            path=path_words(model, node, names),
+            people=float(shares[node]) * model.n_private,
+            outputs=tuple(
+                MendFacts(correction=float(mean), sd=float(sd))
+                for mean, sd in zip(averages[node], spread[node], strict=True)
+            ),
+            cell=place.get(node),
+            children=tuple(made[child] for child in children),
+        )
+    return made[0]
+
+
+def _averages(model: CorrectedModel, plan: Plan) -> tuple[Floats, Floats]:
+    """Mean correction of every node over the private people below, and its standard deviation, each [nodes, M]."""
+    tree, found = model.partition, model.corrections
+    weights = np.zeros((tree.n_nodes, tree.n_leaves))
+    cells, nodes = tree.paths()
+    weights[nodes, cells] = found.share[cells]
+    weights /= weights.sum(axis=1, keepdims=True)
+    spread = np.zeros((tree.n_nodes, found.sd.shape[1]))
+    spread[tree.leaves] = found.sd
+    inner = np.setdiff1d(np.arange(tree.n_nodes), tree.leaves)
+    if inner.size:
+        spread[inner] = sd_of_means(plan, found, weights[inner])
+    return weights @ found.correction, spread
+
+
+def usual_of(model: CorrectedModel, public: Public) -> tuple[float, ...]:
+    """The public model's answers averaged over private people, as public rows of their cells have them; () where a cell has
+    none.
+    """
+    if model.base.feature.size > 1 and not public.plan.public_count.all():
+        return ()
+    return tuple(float(mean) for mean in model.corrections.share @ public.answer)
+
+
+def push_of(force: Influence, plan: Plan) -> float | None:
+    """The most that one dishonest holder can move the sum of errors in one cell; None where there is no bound."""
+    push = pushed(force, np.array(plan.levels)) / plan.range.slope
+    return push if math.isfinite(push) else None

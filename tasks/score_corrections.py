@@ -1,0 +1,196 @@
+"""What evaluate does where a public model is mended: both models and their rivals, overall and in each cell. Nothing of it is a
+release.
+
+The learning and scoring themselves are in `ldptree`; which rows are scored is in `evaluate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.baselines import BASELINES, REGRESSION_BASELINES
+from ldptree.corrected import CorrectedModel, shares_of
+from ldptree.correction import Observed, correct
+from ldptree.intervals import accuracy_interval, paired_lead
+from ldptree.number_scores import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.oracles import Words
+from ldptree.protocol import Protocol
+from ldptree.scores import score
+from ldptree.simulate.redraws import KnownHolders
+from schemas.config import EvaluateConfig
+from storage import tables
+from tasks import progress
+from tasks.held_back import Rows, some_private
+from tasks.perturb import labels_of
+
+if TYPE_CHECKING:
+    from ldptree.fit_correction import Public
+
+Floats = NDArray[np.float64]
+FEWEST = 10
+"""Held-back rows of a cell, below which nothing is said of them: it would show some."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mended:
+    """What was asked and learned, and everything it is scored with."""
+
+    protocol: Protocol
+    learned: CorrectedModel
+    public: Public
+    public_rows: tuple[NDArray[np.float32], NDArray[Any]]
+    shards: Sequence[Path]
+    evaluation: EvaluateConfig
+    seed: int
+    words: Callable[[int], Words]
+    """The coins of a redraw by its number."""
+
+    @property
+    def classes(self) -> int:
+        """C, 0 where the label is a number."""
+        return len(self.protocol.label_classes)
+
+
+def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
+    """Scores of both models and every rival on the held-back rows, those of redraws, and both models' in each cell."""
+    rows = (
+        held_back
+        if question.classes
+        else Rows(held_back.raw[held_back.is_known], held_back.labels[held_back.is_known])
+    )
+    told = _told_numbers if not question.classes else _told_classes
+    learned = question.learned
+    public, cells = learned.public_answers(rows.raw), learned.cells(rows.raw)
+    ours = learned.answers(rows.raw)
+    progress.advance(0.1)
+    holders = known_holders(question.shards, question.protocol)
+    progress.advance(0.4)
+    exact = Observed.exactly(question.public.plan, *_usable(holders))
+    answers: dict[str, Floats] = {
+        "ours": ours,
+        "public_only": public,
+        "no_noise": public + _added(question, exact, cells),
+        **_rivals(question, rows),
+    }
+    redraws = []
+    for number in range(question.evaluation.redraws):
+        seen = Observed.of(question.public.plan, holders.drawn_again(question.words(number)))
+        redraws.append(_chief(question, rows.labels, public + _added(question, seen, cells)))
+    return {
+        "kind": "correction",
+        "label": "class" if question.classes else "number",
+        "scores": told(rows.labels, answers),
+        "redraws": redraws,
+        "bins": [] if question.classes else bins_of(rows.labels, ours[:, 0]),
+        "cells": [
+            _in_cell(question, rows.labels[cells == cell], public[cells == cell], ours[cells == cell])
+            for cell in range(question.protocol.n_cells)
+        ],
+    }
+
+
+def known_holders(shards: Sequence[Path], protocol: Protocol) -> KnownHolders:
+    """Everybody in these files, and how wrong the public model is for each."""
+
+    def read(path: Path) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        cells, residuals = [], []
+        for table in tables.batches([path], [*protocol.encoding.columns, protocol.target]):
+            raw = tables.raw_matrix(table, protocol.encoding)
+            labels = labels_of(table.column(protocol.target), protocol)
+            cells.append(protocol.cells(raw))
+            residuals.append(protocol.residuals(raw, labels).astype(np.float32))
+        return np.concatenate(cells), np.concatenate(residuals)
+
+    with ThreadPoolExecutor(2) as pool:
+        parts = list(pool.map(read, shards))
+    return KnownHolders(protocol, *(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _usable(holders: KnownHolders) -> tuple[NDArray[np.int32], Floats]:
+    """Cells and residuals of those who have both."""
+    is_in = (holders.cells >= 0) & ~np.isnan(holders.labels)
+    return holders.cells[is_in], holders.labels[is_in].astype(np.float64)
+
+
+def _added(question: Mended, seen: Observed, cells: NDArray[np.int32]) -> Floats:
+    """What is added to the public model's answers by what these observations say, [n, 1]."""
+    found = correct(question.public.plan, [seen])
+    return np.where((cells >= 0)[:, None], found.correction[cells], found.mean)
+
+
+def _rivals(question: Mended, rows: Rows) -> dict[str, Floats]:
+    """Every baseline's answers: shares [n, C], or numbers [n, 1]."""
+    evaluation, protocol = question.evaluation, question.protocol
+    caps = {"public": evaluation.public_rows, "private": evaluation.private_rows}
+    test = protocol.encoding.encode(rows.raw)
+
+    def rows_for(reads: str) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        if reads == "private":
+            return some_private(question.shards, protocol, caps["private"], question.seed)
+        return question.public_rows
+
+    def fit(key: str) -> Floats:
+        if question.classes:
+            of_classes = BASELINES[key]
+            return of_classes.fit_predict_proba(
+                *rows_for(of_classes.reads),
+                test,
+                n_classes=question.classes,
+                max_rows=caps[of_classes.reads],
+                seed=question.seed,
+            )
+        of_numbers = REGRESSION_BASELINES[key]
+        return of_numbers.fit_predict(
+            *rows_for(of_numbers.reads), test, max_rows=caps[of_numbers.reads], seed=question.seed
+        )[:, None]
+
+    with ThreadPoolExecutor(2) as pool:
+        keys = list(BASELINES if question.classes else REGRESSION_BASELINES)
+        # The last take longest: begun first, they do not end alone.
+        waiting = {key: pool.submit(fit, key) for key in reversed(keys)}
+        return {key: waiting[key].result() for key in keys}
+
+
+def _told_classes(labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
+    shares = {key: shares_of(said) if said.shape[1] == 1 else said for key, said in answers.items()}
+    is_right = {key: said.argmax(axis=1) == labels for key, said in shares.items()}
+    return {
+        key: score(labels, said, positive=1).to_json()
+        | {"interval": accuracy_interval(int(is_right[key].sum()), labels.size)}
+        | ({} if key == "ours" else {"lead": paired_lead(is_right["ours"], is_right[key])})
+        for key, said in shares.items()
+    }
+
+
+def _told_numbers(labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
+    ours = answers["ours"][:, 0]
+    return {
+        key: score_numbers(labels, said[:, 0]).to_json()
+        | {"interval": mse_interval(labels, said[:, 0])}
+        | ({} if key == "ours" else {"lead": paired_mse_lead(labels, ours, said[:, 0])})
+        for key, said in answers.items()
+    }
+
+
+def _chief(question: Mended, labels: NDArray[Any], said: Floats) -> float:
+    """Accuracy, or the mean squared error."""
+    if question.classes:
+        return float(np.mean(shares_of(said).argmax(axis=1) == labels))
+    return float(np.mean((said[:, 0] - labels) ** 2))
+
+
+def _in_cell(question: Mended, labels: NDArray[Any], public: Floats, ours: Floats) -> dict[str, Any] | None:
+    if labels.size < FEWEST:
+        return None
+    return {
+        "n": labels.size,
+        "public": _chief(question, labels, public),
+        "ours": _chief(question, labels, ours),
+    }

@@ -1,0 +1,197 @@
+"""A released corrected model: both parts of its answers, its JSON, its tree of corrections, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from hashlib import sha256
+
+import numpy as np
+import pytest
+from corrected_examples import KINDS, hard_rows, random_corrected
+from example_models import random_model
+
+from ldptree.corrected import CorrectedModel, shares_of
+from ldptree.dot import to_dot
+from ldptree.errors import DataError
+from ldptree.public_model import answers
+from ldptree.released import read_any
+
+
+def signed(data: dict) -> str:
+    """The text of these fields with a digest that fits them."""
+    content = {name: value for name, value in data.items() if name != "digest"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return json.dumps(content | {"digest": sha256(text.encode()).hexdigest()})
+
+
+# Both parts
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_gets_what_the_trees_say_and_the_correction_of_its_cell(kind):
+    model = random_corrected(kind, 2)
+    raw = hard_rows(model, 400, 2)
+    said, cells = model.said(raw), model.cells(raw)
+    is_whole = cells >= 0
+    assert 0 < is_whole.sum() < len(raw)
+    encoded = model.encoding.encode(raw[is_whole])
+    np.testing.assert_array_equal(said.public[is_whole], answers(model.base, encoded, len(model.classes)))
+    np.testing.assert_array_equal(said.correction[is_whole], model.corrections.correction[cells[is_whole]])
+    np.testing.assert_array_equal(said.sd[is_whole], model.corrections.sd[cells[is_whole]])
+    np.testing.assert_array_equal(model.answers(raw), said.public + said.correction)
+    np.testing.assert_array_equal(model.public_answers(raw), said.public)
+
+
+def test_a_row_that_cannot_be_encoded_gets_the_default_and_the_largest_doubt():
+    model = random_corrected("three classes, shares", 3)
+    raw = hard_rows(model, 5, 3)
+    raw[:, model.encoding.columns.index("miles")] = np.nan
+    said = model.said(raw)
+    np.testing.assert_array_equal(said.public, np.tile(model.default, (5, 1)))
+    np.testing.assert_array_equal(said.corrected, said.public)
+    np.testing.assert_array_equal(said.sd, np.tile(model.corrections.sd.max(axis=0), (5, 1)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_rows_get_no_answers(kind):
+    model = random_corrected(kind, 2)
+    said = model.said(np.empty((0, len(model.encoding.columns))))
+    assert said.corrected.shape == said.public.shape == (0, len(model.default))
+
+
+def test_shares_are_shares_whatever_the_corrections():
+    for kind in KINDS:
+        model = random_corrected(kind, 4)
+        if model.classes:
+            shares = model.predict_proba(hard_rows(model, 300, 4))
+            assert shares.min() >= 0
+            np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(shares_of(np.array([[-1.0, -0.5, 0.0, -2.0]])), [[0.25] * 4])
+
+
+def test_intervals_hold_the_answer_and_shrink_with_the_level():
+    model = random_corrected("number", 5)
+    raw = hard_rows(model, 200, 5)
+    (low, high), (lower, higher) = model.interval(raw, 0.5), model.interval(raw, 0.9)
+    assert (lower <= low).all()
+    assert (low <= model.answers(raw)).all()
+    assert (model.answers(raw) <= high).all()
+    assert (high <= higher).all()
+
+
+def test_columns_that_are_not_needed_change_no_answer():
+    """A new value in any column but those named leaves every answer as it is."""
+    seen = set()
+    for seed in range(8):
+        model = random_corrected("number", seed, n_trees=1, depth=2)
+        raw = hard_rows(model, 200, seed, missing=0.0)
+        before = model.answers(raw)
+        for j, column in enumerate(model.encoding.columns):
+            changed = raw.copy()
+            changed[:, j] = np.random.default_rng(seed).permutation(changed[:, j])
+            if column not in model.columns_needed:
+                np.testing.assert_array_equal(model.answers(changed), before)
+                seen.add(column)
+    assert len(seen) > 4
+
+
+# JSON
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_reader_of_models_takes_it_from_its_text(kind):
+    model = random_corrected(kind, 6)
+    again = read_any(model.to_json())
+    assert isinstance(again, CorrectedModel)
+    assert again.to_json() == model.to_json()
+    raw = hard_rows(model, 100, 6)
+    np.testing.assert_array_equal(again.answers(raw), model.answers(raw))
+
+
+def test_a_model_of_one_tree_is_still_read_as_one():
+    model = random_model(1)
+    assert read_any(model.to_json()).digest == model.digest
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("sd", lambda v: [[-1.0] for _ in v]),
+        ("share", lambda v: [-1.0, *v[1:]]),
+        ("correction", lambda v: [["inf"], *v[1:]]),
+        ("correction", lambda v: v[1:]),
+        ("noise_sd", lambda v: [["nan"], *v[1:]]),
+        ("default", lambda v: [10**400]),
+        ("default", lambda v: []),
+        ("classes", lambda v: ["only one"]),
+        ("classes", lambda v: [[], {}]),
+        ("priors", lambda v: [[1.0, 2.0]]),
+        ("protocol_digests", lambda v: []),
+        ("base", lambda v: v | {"offset": [10**400]}),
+        ("base", lambda v: v | {"roots": []}),
+        ("base", lambda v: v | {"feature": [99 if f >= 0 else f for f in v["feature"]]}),
+        ("base", lambda v: v | {"link": "logistic"}),
+        ("base", lambda v: None),
+        ("partition", lambda v: v | {"threshold": [10**400 for _ in v["threshold"]]}),
+        ("encoding", lambda v: {}),
+        ("n_private", lambda v: True),
+    ],
+)
+def test_a_part_that_does_not_fit_is_refused_though_the_digest_fits(field, value):
+    data = json.loads(random_corrected("number", 7).to_json())
+    with pytest.raises(DataError):
+        CorrectedModel.from_json(signed(data | {field: value(data[field])}))
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1e999", "NaN", "Infinity", "[" * 100_000 + "]" * 100_000])
+def test_a_number_that_is_none_is_refused(text):
+    data = random_corrected("number", 7).to_json()
+    broken = re.sub(r'"epsilon":[^,]*', f'"epsilon":{text}', data)
+    with pytest.raises(DataError):
+        CorrectedModel.from_json(broken)
+    other = re.sub(r'"epsilon":[^,]*', f'"epsilon":{text}', random_model(1).to_json())
+    with pytest.raises(DataError):
+        read_any(other)
+
+
+# Graphviz
+
+
+def labels(text: str) -> dict[int, str]:
+    return {
+        int(node): label for node, label in re.findall(r'^  (\d+) \[label="((?:[^"\\]|\\.)*)"', text, re.M)
+    }
+
+
+def test_the_picture_is_the_tree_of_corrections():
+    model = random_corrected("number", 8)
+    found = model.corrections
+    text = to_dot(model)
+    tree, shown = model.partition, labels(text)
+    assert tree.n_leaves > 3
+    assert sorted(shown) == list(range(tree.n_nodes))
+    for cell, node in enumerate(tree.leaves):
+        c, sd, share = found.correction[cell, 0], found.sd[cell, 0], found.share[cell]
+        expected = f"paid {c:+.3g} ± {sd:.2g}" if c or sd else "paid: no correction"
+        assert shown[int(node)] == f"{expected}\\n{share:.1%} of people"
+    edges = re.findall(r"^  (\d+) -> (\d+)", text, re.M)
+    assert len(edges) == tree.n_nodes - 1
+    assert "public model of 7 trees" in text.splitlines()[0]
+
+
+def test_each_class_has_a_line_and_of_two_the_positive_one():
+    three, two = (random_corrected(f"{kind} classes, softmax", 8) for kind in ("three", "two"))
+    for model, names in ((three, ("bus", "taxi", "it's")), (two, ("yes",))):
+        (*lines, share) = labels(to_dot(model))[int(model.partition.leaves[0])].split("\\n")
+        assert [line.partition(" = ")[2].split(":")[0].split(" ")[0] for line in lines] == list(names)
+        assert share.endswith("% of people")
+
+
+def test_a_model_without_any_correction_says_so():
+    model = random_corrected("number", 8)
+    none = np.zeros_like(model.corrections.correction)
+    silent = replace(model, corrections=replace(model.corrections, correction=none, sd=none))
+    leaves = {int(node) for node in model.partition.leaves}
+    assert all("no correction" in label for node, label in labels(to_dot(silent)).items() if node in leaves)
