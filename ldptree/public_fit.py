@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldptree import public_tree
+from ldptree import public_blend, public_tree
 from ldptree.encoding import Encoding, Feature, NumericFeature
 from ldptree.ensemble import Ensemble, from_sklearn
 from ldptree.errors import ConfigError, DataError
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Rows = NDArray[np.float32]
 
-BASES = ("tree", "forest", "boosting")
+BASES = ("tree", "forest", "boosting", "blend")
+OF_NUMBERS = ("blend",)
+"""Bases for labels that are numbers alone."""
 MAX_BYTES = 2**22
 """The size of a public model in a protocol, where nothing else is said: 4 MiB."""
 N_TREES = 200
@@ -37,6 +39,8 @@ MOST_DRAWN = 20_000
 only get larger leaves. On 100,000 rows a fourth of the time, as good on private people (docs/correction.md, At scale)."""
 _SEED = 0
 _PROBE, _PROBE_OF_MANY = 16, 4
+_ROOM, _ROOM_OF_MANY = 0.9, 0.75
+"""Of the bytes, as a few trees judge them: those of many have longer ids, and shares with more zeros."""
 
 
 def fit_public(
@@ -45,14 +49,16 @@ def fit_public(
     """Fit one of `BASES` on encoded public rows [n, d] with numbers or class indices [n], n >= 1; the same rows, the same model.
 
     "tree" is the smoothed tree, "forest" 200 trees of scikit-learn (with its out-of-bag errors), "boosting" its histogram
-    boosting. A tree of the forest draws at most `MOST_DRAWN` rows. A forest that is too large gets fewer trees, down to 100,
-    then larger leaves.
+    boosting, "blend" two forests of 200 trees together and a linear part (`public_blend`). A tree of a forest draws at most
+    `MOST_DRAWN` rows. A forest that is too large gets fewer trees, down to 100, then larger leaves.
 
     Raises:
-        ConfigError: the base is unknown, or still too large: its size is named.
+        ConfigError: the base is unknown, not for classes, or still too large: its size is named.
     """
     if base not in BASES:
         raise ConfigError(f'base = "{base}": known are {", ".join(BASES)}, or a fitted scikit-learn model')
+    if n_classes and base in OF_NUMBERS:
+        raise ConfigError(f'base = "{base}" is for a label that is a number; for classes take "forest"')
     wanted = indicators(y, n_classes)
     if base == "tree":
         return _within(_smoothed(X, wanted, n_classes), max_bytes)
@@ -60,6 +66,8 @@ def fit_public(
         return constant(wanted[0], n_classes)
     if base == "boosting":
         return _within(_of_fitted(_boosting(n_classes).fit(X, y), X, y, n_classes), max_bytes)
+    if base == "blend" and len(X) >= public_blend.FEWEST_ROWS:
+        return _within(_blend(X, wanted[:, 0], max_bytes), max_bytes)
     return _within(_forest(X, y, n_classes, max_bytes), max_bytes)
 
 
@@ -170,25 +178,46 @@ def _boosting(n_classes: int) -> Any:
 
 def _forest(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> PublicModel:
     n_trees, min_rows = _forest_size(X, y, n_classes, max_bytes)
-    forest = _grown(X, y, n_classes, n_trees, min_rows)
-    ensemble = _one_share(from_sklearn(forest), n_classes)
-    while (size := n_bytes(ensemble)) > max_bytes and n_trees > FEWEST_TREES:
-        n_trees = max(FEWEST_TREES, int(0.95 * n_trees * max_bytes / size))
-        del forest.estimators_[n_trees:]
+    while True:
+        forest = _grown(X, y, n_classes, n_trees, min_rows)
         ensemble = _one_share(from_sklearn(forest), n_classes)
+        while (size := n_bytes(ensemble)) > max_bytes and n_trees > FEWEST_TREES:
+            n_trees = max(FEWEST_TREES, int(0.95 * n_trees * max_bytes / size))
+            del forest.estimators_[n_trees:]
+            ensemble = _one_share(from_sklearn(forest), n_classes)
+        if size <= max_bytes or min_rows > len(X):
+            break
+        min_rows = max(min_rows + 1, int(min_rows * size / max_bytes))
     return PublicModel(ensemble=ensemble, errors=_out_of_bag(forest, X, y, n_classes), n_classes=n_classes)
 
 
 def _forest_size(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> tuple[int, int]:
-    """Trees and rows a leaf of a forest that will fit, judged by a few trees."""
-    min_rows, probe = MIN_SAMPLES_LEAF, _PROBE if len(X) <= MOST_DRAWN else _PROBE_OF_MANY
+    """Trees and rows a leaf of a forest that will likely fit, judged by a few trees."""
+    is_few, min_rows = len(X) <= MOST_DRAWN, MIN_SAMPLES_LEAF
+    probe, room = (_PROBE, _ROOM) if is_few else (_PROBE_OF_MANY, _ROOM_OF_MANY)
     while True:
         few = _one_share(from_sklearn(_grown(X, y, n_classes, probe, min_rows)), n_classes)
         per_tree = n_bytes(few) / probe
-        n_trees = min(N_TREES, int(0.9 * max_bytes / per_tree))
+        n_trees = min(N_TREES, int(room * max_bytes / per_tree))
         if n_trees >= FEWEST_TREES or min_rows > len(X):
             return max(n_trees, FEWEST_TREES), min_rows
-        min_rows = max(min_rows + 1, int(min_rows * FEWEST_TREES * per_tree / max_bytes))
+        aim = max_bytes if is_few else room * max_bytes
+        min_rows = max(min_rows + 1, int(min_rows * FEWEST_TREES * per_tree / aim))
+
+
+def _blend(X: Rows, y: Floats, max_bytes: int) -> PublicModel:
+    n_trees, min_rows = _forest_size(X, y, 0, max_bytes)
+
+    def grow(rows: Rows, labels: Floats, n: int) -> Ensemble:
+        return from_sklearn(_grown(rows, labels, 0, n, min_rows))
+
+    found = public_blend.weigh(X, y, grow)
+    while True:
+        ensemble = public_blend.blended(X, y, found.weight, n_trees, grow)
+        size = n_bytes(ensemble)
+        if size <= max_bytes or n_trees == FEWEST_TREES:
+            return PublicModel(ensemble=ensemble, errors=found.errors[:, None])
+        n_trees = max(FEWEST_TREES, int(0.9 * n_trees * max_bytes / size))
 
 
 def _grown(X: Rows, y: NDArray[Any], n_classes: int, n_trees: int, min_rows: int) -> Any:

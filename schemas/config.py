@@ -220,6 +220,10 @@ class RunConfig(Table):
                     f"dataset.classes: {len(self.dataset.classes or ())} of them, and a run mends a model of two classes or of a "
                     'number. Use model.estimator = "lpct", or CorrectionClassifier in Python, which takes more'
                 )
+            if not self.is_numeric and self.correction.base == "blend":
+                faults.append(
+                    'correction.base: "blend" is for a label that is a number; for classes take "forest" or "boosting"'
+                )
             if not self.is_numeric and self.correction.residual_range != "auto":
                 faults.append(
                     "correction.residual_range: is for a label that is a number; a class's residual is in +- 1. Leave it out"

@@ -102,12 +102,12 @@ Bytes = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]
 class CorrectionConfig(Table):
     """The public model that estimator = "correction" mends, and what is asked about its errors.
 
-    `base`: a forest, boosting or one smoothed tree, fitted on public rows. `label_levels`: to how many levels a residual is
-    rounded. `residual_range`: a number's residuals are moved into +- this, by default that of public out-of-fold errors.
-    `max_protocol_bytes`: the largest protocol that is published, the base in it.
+    `base`: a forest, boosting, one smoothed tree, or (of numbers) forests and a line weighed, fitted on public rows.
+    `label_levels`: to how many levels a residual is rounded. `residual_range`: a number's residuals are moved into +- this, by
+    default that of public out-of-fold errors. `max_protocol_bytes`: the largest protocol that is published, the base in it.
     """
 
-    base: Literal["forest", "boosting", "tree"] = "forest"
+    base: Literal["forest", "boosting", "tree", "blend"] = "forest"
     label_levels: Literal["auto"] | Levels = "auto"
     residual_range: Literal["auto"] | HalfRange = "auto"
     max_protocol_bytes: Bytes = MAX_PROTOCOL_BYTES

@@ -243,7 +243,9 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
     As `CorrectionClassifier`, with the residual label less prediction, clipped to a range that public out-of-fold errors give.
 
     Args:
-        epsilon, base, partition, depth, mechanism, label_levels, feature_range, max_protocol_bytes, random_state: as of
+        base: as of `CorrectionClassifier`, or "blend": forests and a straight line, weighed by their errors on public rows that
+            they were not fitted on (`ldptree.public_blend`).
+        epsilon, partition, depth, mechanism, label_levels, feature_range, max_protocol_bytes, random_state: as of
             `CorrectionClassifier`.
         residual_range: residuals are clipped to +- this: "auto" (2 rms of public out-of-fold errors, at most the largest; without
             public rows 1), or a number above 0.

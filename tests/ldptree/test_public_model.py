@@ -25,7 +25,8 @@ def unit(d=3, high=1.0):
 
 
 @pytest.mark.parametrize(
-    ("base", "n_classes"), [("tree", 0), ("tree", 3), ("forest", 0), ("forest", 2), ("boosting", 0)]
+    ("base", "n_classes"),
+    [("tree", 0), ("tree", 3), ("blend", 0), ("forest", 0), ("forest", 2), ("boosting", 0)],
 )
 def test_out_of_fold_errors_are_those_of_fresh_rows(base, n_classes):
     """Their mean square is near that on 3,000 fresh rows: within 25 %."""
@@ -132,6 +133,16 @@ def test_a_forest_that_came_out_too_large_is_the_one_of_fewer_trees(n_classes, m
     answers, errors = by_scikit_learn(X, y, n_classes, n_trees)
     assert np.array_equal(model.answers(X), answers)
     assert np.array_equal(model.errors, errors)
+
+
+@pytest.mark.parametrize("n_classes", [0, 2])
+def test_a_forest_too_large_at_its_fewest_trees_gets_larger_leaves(n_classes, monkeypatch):
+    X, y = rows(300, n_classes=n_classes)
+    monkeypatch.setattr(public_fit, "_forest_size", lambda *_: (100, 2))
+    whole = fit_public("forest", X, y, n_classes=n_classes).ensemble
+    less = fit_public("forest", X, y, n_classes=n_classes, max_bytes=n_bytes(whole) // 2).ensemble
+    assert n_bytes(less) <= n_bytes(whole) // 2
+    assert less.roots.size == 100
 
 
 @pytest.mark.parametrize("n_classes", [0, 2, 3])

@@ -61,6 +61,7 @@ def test_ready_made_runs_mend_a_forest_and_their_tree_is_one_word_away(name):
         ({"model": {"rho": 0.4}}, 'model.rho: is for estimator = "lpdt"'),
         ({"model": {"label_range": [0, 1]}}, 'model.label_range: is for estimator = "lpdt"'),
         ({"correction": {"base": "forrest"}}, "correction.base: "),
+        ({"correction": {"base": "blend"}}, 'correction.base: "blend" is for a label that is a number'),
         ({"correction": {"bas": "forest"}}, "correction.bas: unknown key; did you mean base?"),
         (
             {"correction": {"label_levels": 1}},
