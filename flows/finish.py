@@ -103,6 +103,7 @@ def _of_its_estimator(config: RunConfig, facts: AnyFacts, by_step: Mapping[str, 
     if not isinstance(facts, MendedFacts):
         return {"lam": config.model.weighting}
     return {
+        "lam": None,
         "base": config.correction.base,
         "base_trees": facts.n_trees,
         "says": by_step["prune"].facts["says"],

@@ -62,11 +62,11 @@ def data_home():
 
 @pytest.fixture(scope="session")
 def trips(tmp_path_factory):
-    """The quickstart on 20,000 simulated trips, step by step (see `chain.Chain`). Only to be read: tests share it."""
+    """The quickstart with one tree on 20,000 trips, step by step (see `chain.Chain`). Only to be read: tests share it."""
     from chain import Chain
 
     from schemas.config import load
     from storage.store import Store
 
-    config = load("quickstart", [f"dataset.rows={TRIPS}", "evaluation.redraws=5"])
+    config = load("quickstart", ["model.estimator=lpct", f"dataset.rows={TRIPS}", "evaluation.redraws=5"])
     return Chain(Store(tmp_path_factory.mktemp("trips") / "work"), config)

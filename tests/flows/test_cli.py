@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
+import duckdb
+import numpy as np
+import polars as pl
 import pytest
 from chain import rides
 
@@ -19,6 +21,7 @@ from ldptree.errors import (
     LdptreeError,
     ProtocolMismatch,
 )
+from ldptree.estimators import CorrectionRegressor
 from ldptree.simulate import trips as simulated
 from schemas.catalogue import catalogue
 from schemas.config import packaged
@@ -79,7 +82,8 @@ def test_help_and_the_catalogue_load_nothing_heavy(tmp_path):
 
 def test_a_plan_loads_nothing_that_a_run_loads_to_compute(trips, tmp_path):
     assert trips.model
-    words = ("run", "quickstart", "--plan", "--set", "dataset.rows=20000", "--set", "evaluation.redraws=5")
+    sets = ("model.estimator=lpct", "dataset.rows=20000", "evaluation.redraws=5")
+    words = ("run", "quickstart", "--plan", *(word for key in sets for word in ("--set", key)))
     for work in (tmp_path / "new", trips.store.root):
         assert loaded_by(*words, "--work", work, cwd=tmp_path) == []
 
@@ -210,7 +214,7 @@ def test_simulated_trips_are_written_whole(typed, tmp_path):
 
 def test_a_model_is_exported_explained_and_scores_a_file(typed, trips, tmp_path):
     model = trips.store.file(trips.model["model"], "model.json")
-    assert json.loads(typed("export", model, "--to", "json")[1])["kind"] == "ldptree model"
+    assert typed("export", model, "--to", "json")[1] == f"{model.read_text()}\n"
     assert 'FROM "my trips"' in typed("export", model, "--to", "sql", "--table", "my trips")[1]
     code, out, _ = typed("explain", model, "--work", trips.store.root)
     assert code == 0
@@ -220,7 +224,38 @@ def test_a_model_is_exported_explained_and_scores_a_file(typed, trips, tmp_path)
     scored = tmp_path / "scored.parquet"
     n = trips.held.facts["n_test"]
     assert typed("predict", model, rows, "--out", scored) == (0, "", f"{scored}: {n:,} rows\n")
-    assert scored.is_file()
+    query = typed("export", model, "--to", "sql", "--table", "my trips")[1]
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE \"my trips\" AS FROM '{rows}'")
+        found = pl.DataFrame(connection.execute(query).fetchnumpy())
+    by_predict = pl.read_parquet(scored)
+    for name in ("probability_0", "probability_1"):
+        np.testing.assert_array_equal(found[name], by_predict[name.replace("_", " of ")])
+    assert found["prediction"].cast(pl.String).to_list() == by_predict["prediction"].to_list()
+
+
+def test_a_corrected_model_is_exported_with_both_parts(typed, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((600, 1))
+    y = X[:, 0] + (np.arange(600) >= 200)
+    frame = pl.DataFrame(X, schema=["miles"])
+    estimator = CorrectionRegressor(8.0, base="tree", depth=1, residual_range=2.0, random_state=0)
+    fitted = estimator.fit(frame, y, public=y == X[:, 0])
+    model = tmp_path / "model.json"
+    model.write_text(fitted.model_.to_json())
+    assert typed("export", model, "--to", "json")[:2] == (0, f"{fitted.model_.to_json()}\n")
+    assert "% of people" in typed("export", model, "--to", "dot")[1]
+    code, query, _ = typed("export", model, "--to", "sql", "--table", "my trips")
+    assert code == 0
+    with duckdb.connect() as connection:
+        connection.register("arriving", frame.to_arrow())
+        connection.execute('CREATE TABLE "my trips" AS FROM arriving')
+        found = pl.DataFrame(connection.execute(query).fetchnumpy())
+    ours = fitted.model_.said(found.select("miles").to_numpy())
+    np.testing.assert_array_equal(found["prediction"], ours.corrected[:, 0])
+    np.testing.assert_array_equal(found["public_prediction"], ours.public[:, 0])
+    assert found["correction"].mean() > 0.5
+    assert typed("export", model, "--to", "xml")[0] == 2
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_gc_keeps_what_kept_artifacts_were_made_from(store):
     """The raw file of a simulated set belongs to no record of the run's own, and yet the run came from it."""
     from schemas.config import load
 
-    chain = Chain(store, load("quickstart", ["dataset.rows=3000", "model.depth=2"]))
+    chain = Chain(store, load("quickstart", ["model.estimator=lpct", "dataset.rows=3000", "model.depth=2"]))
     run = store.root / "runs" / "one"
     run.mkdir(parents=True)
     (run / "records.json").write_text(json.dumps([f"holders/ingest/{chain.ingested.key}.json"]))

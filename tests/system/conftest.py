@@ -6,7 +6,7 @@ import os
 from unittest import mock
 
 import pytest
-from whole_runs import Api, Release, many_files, rides_toml, run
+from whole_runs import MENDED, Api, Release, many_files, rides_toml, run
 
 
 @pytest.fixture(scope="session")
@@ -39,9 +39,19 @@ def files(tmp_path_factory):
 @pytest.fixture(scope="session")
 def release(api, files, tmp_path_factory):
     """A seeded run over many files, by one worker, in which nothing is held back. Only to be read."""
+    return _released(api, files, tmp_path_factory.mktemp("release"))
+
+
+@pytest.fixture(scope="session")
+def mended_release(api, files, tmp_path_factory):
+    """The same of a public model that is mended."""
+    return _released(api, files, tmp_path_factory.mktemp("mended"), **MENDED)
+
+
+def _released(api, files, folder, **tables):
     from schemas.config import load
 
-    folder = tmp_path_factory.mktemp("release")
-    config = load(rides_toml(folder / "rides.toml", str(files / "*.csv"), simulation={"noise_seed": 11}))
+    seeded = {"simulation": {"noise_seed": 11}}
+    config = load(rides_toml(folder / "rides.toml", str(files / "*.csv"), **seeded, **tables))
     with api.connected():
         return Release(config, folder / "work", run(config, folder / "work", workers=1))

@@ -46,15 +46,21 @@ def page_of(chain, checked):
     return report.fn(chain.store, **call, timeline=Aside(Timeline()), command=Aside(""))["page"]
 
 
-def test_a_release_has_no_simulation(release):
-    assert not (release.work / "simulation").exists()
-    assert release.summary["metrics"] == {}
-    assert release.summary["n_test"] == 0
+@pytest.fixture(params=["release", "mended_release"])
+def released(request):
+    """A release of one tree, and one of a mended public model."""
+    return request.getfixturevalue(request.param)
 
 
-def test_the_curator_does_all_their_steps_again_without_the_holders(release, tmp_path):
-    store = Store(shutil.copytree(release.work, tmp_path / "work"))
-    before, after = Chain(store, release.config), Chain(store, release.config)
+def test_a_release_has_no_simulation(released):
+    assert not (released.work / "simulation").exists()
+    assert released.summary["metrics"] == {}
+    assert released.summary["n_test"] == 0
+
+
+def test_the_curator_does_all_their_steps_again_without_the_holders(released, tmp_path):
+    store = Store(shutil.copytree(released.work, tmp_path / "work"))
+    before, after = Chain(store, released.config), Chain(store, released.config)
     by_step = {record.step: record for _, record in store.records()}
     for name in ("raw", "ingested", "held", "spent", "reports"):
         after.__dict__[name] = getattr(before, name)
@@ -69,5 +75,5 @@ def test_the_curator_does_all_their_steps_again_without_the_holders(release, tmp
     assert digests_of(after) == digests
     assert timeless(read_facts(store, page).to_dict()) == timeless(facts)
     model = store.file(after.model["model"], "model.json")
-    assert model.read_bytes() == learned(release.work, release.summary)[1]
+    assert model.read_bytes() == learned(released.work, released.summary)[1]
     assert not store.zone("holders").exists()

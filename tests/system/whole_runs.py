@@ -24,6 +24,7 @@ PATIENCE = 200.0
 """Seconds after which what was waited for is taken not to come."""
 
 SMALL = (
+    "model.estimator=lpct",
     "dataset.rows=20000",
     "model.depth=4",
     "evaluation.redraws=2",
@@ -31,7 +32,7 @@ SMALL = (
     "evaluation.public_rows=500",
     "evaluation.private_rows=1000",
 )
-"""The quickstart made small."""
+"""The quickstart made small, with one tree for its forest."""
 
 
 def until(what: str, found: Any, *, every: float = 0.1) -> Any:
@@ -162,6 +163,11 @@ def reports(work: Path) -> dict[str, tuple[int, int, bytes]]:
 
 
 N_SHARDS = 20
+MENDED: dict[str, dict[str, Any]] = {
+    "model": {"estimator": "correction", "depth": 2},
+    "correction": {"base": "tree"},
+}
+"""Tables of a run that mends a public model, one that is quick to fit."""
 
 
 def many_files(folder: Path) -> Path:
@@ -235,9 +241,11 @@ class Killed:
     kept: dict[str, tuple[int, int, bytes]]
 
     @classmethod
-    def run(cls, files: Path, work: Path, *, after_shards: int, is_seeded: bool) -> Killed:
-        """A run over `files` as far as the shard after `after_shards`."""
-        tables = {"simulation": {"noise_seed": 11}} if is_seeded else {}
+    def run(
+        cls, files: Path, work: Path, *, after_shards: int, is_seeded: bool, **tables: dict[str, Any]
+    ) -> Killed:
+        """A run over `files` as far as the shard after `after_shards`; `tables` as of `rides_toml`."""
+        tables |= {"simulation": {"noise_seed": 11}} if is_seeded else {}
         config = rides_toml(work.with_suffix(".toml"), str(files / "*.csv"), **tables)
         command = [sys.executable, "-c", KILLED.format(shards=after_shards), "run", config, "--work", work]
         code = subprocess.run([*command, "--workers", "1"], check=False, capture_output=True).returncode
