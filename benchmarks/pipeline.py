@@ -1,6 +1,6 @@
 """How long a run takes, as ratios within one run of this script on one machine.
 
-    python benchmarks/pipeline.py                        # 3.3 million simulated trips x 93 features, and the quickstart
+    python benchmarks/pipeline.py                  # 3.3 million simulated trips x 93 features, and the quickstart's: one tree
     python benchmarks/pipeline.py --only quickstart --repetitions 3
 
 S is the plain script of the same work on the same CSV (plain.py), P an empty Prefect flow started the same way. Each is run in a
@@ -104,6 +104,8 @@ def measure(room: Path, case: dict[str, object], repetitions: int) -> dict[str, 
                     case["config"],
                     "--set",
                     f"dataset.path={json.dumps(str(csv))}",
+                    "--set",
+                    "model.estimator=lpct",  # what plain.py does: one tree
                     "--work",
                     str(room / f"work-{server}-{repetition}"),
                     "--json",

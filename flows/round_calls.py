@@ -118,6 +118,7 @@ def report(terms: Terms, asked: Sequence[Record], spent: Spent, records: Sequenc
         "config": terms.config,
         "checks": by_step["validate"]["checks"],
         "model": by_step["learn"]["model"],
+        "curves": by_step["learn"]["curves"],
         "shown": by_step["show"]["shown"],
         "questions": [record["question"] for record in asked],
         "scores": None if scored is None else scored["scores"],

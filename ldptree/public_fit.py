@@ -5,6 +5,7 @@ What lives here: the bases, out-of-fold errors, the size in a protocol. What doe
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,9 +39,8 @@ MOST_DRAWN = 20_000
 """Rows that a tree of a forest draws where there are more: a forest has to fit into a protocol, and trees that drew more rows
 only get larger leaves. On 100,000 rows a fourth of the time, as good on private people (docs/correction.md, At scale)."""
 _SEED = 0
-_PROBE, _PROBE_OF_MANY = 16, 4
-_ROOM, _ROOM_OF_MANY = 0.9, 0.75
-"""Of the bytes, as a few trees judge them: those of many have longer ids, and shares with more zeros."""
+_PROBE, _PROBE_OF_MANY = 16, 8
+_ROOM = 0.9
 
 
 def fit_public(
@@ -194,14 +194,16 @@ def _forest(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> PublicM
 def _forest_size(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> tuple[int, int]:
     """Trees and rows a leaf of a forest that will likely fit, judged by a few trees."""
     is_few, min_rows = len(X) <= MOST_DRAWN, MIN_SAMPLES_LEAF
-    probe, room = (_PROBE, _ROOM) if is_few else (_PROBE_OF_MANY, _ROOM_OF_MANY)
+    probe = _PROBE if is_few else _PROBE_OF_MANY
     while True:
         few = _one_share(from_sklearn(_grown(X, y, n_classes, probe, min_rows)), n_classes)
-        per_tree = n_bytes(few) / probe
-        n_trees = min(N_TREES, int(room * max_bytes / per_tree))
+        # in a list of more trees the two ids of an inner node and the share of a leaf have more digits
+        longer = 0.0 if is_few else 1.5 * few.n_nodes * math.log10(FEWEST_TREES / probe)
+        per_tree = (n_bytes(few) + longer) / probe
+        n_trees = min(N_TREES, int(_ROOM * max_bytes / per_tree))
         if n_trees >= FEWEST_TREES or min_rows > len(X):
             return max(n_trees, FEWEST_TREES), min_rows
-        aim = max_bytes if is_few else room * max_bytes
+        aim = max_bytes if is_few else _ROOM * max_bytes
         min_rows = max(min_rows + 1, int(min_rows * FEWEST_TREES * per_tree / aim))
 
 

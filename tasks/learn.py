@@ -1,5 +1,5 @@
-"""learn: what is shown and what was answered, in all rounds, into a model. The curator's; post-processing, so it costs no
-privacy.
+"""learn: what is shown and what was answered, in all rounds, into a model, and what that says along its features. The
+curator's; post-processing, so it costs no privacy.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ldptree.curves import along
+from ldptree.refits import refits
 from ldptree.shown_model import ShownModel
 from schemas.manifest import Manifest
 from storage.store import Draft
@@ -18,7 +20,7 @@ from tasks.scale import read_encoding
 from tasks.show import read_shown
 
 
-@step("learn", version="1", home="curator", retries=2)
+@step("learn", version="2", home="curator", retries=2)
 def learn(
     draft: Draft,
     *,
@@ -33,10 +35,14 @@ def learn(
     target: str,
     seed: int,
 ) -> Mapping[str, Any]:
-    """Write the model ("model"). `questions`: their digests, first round first; the rest as `ask`."""
+    """Write the model ("model"), and its curves with their noise ("curves").
+
+    `questions`: their digests, first round first; the rest as `ask`.
+    """
     store = draft.store
     curator = curator_of(store, encoding, estimator, settings, epsilon, label_range, seed)
     everybody = read_shown(store, shown)
+    answers = answers_of(store, transcripts)
     read, _ = read_encoding(store, encoding)
     protected = np.flatnonzero(everybody.protects.any(axis=0))
     columns = [feature.column for feature in read.features for _ in feature.names]
@@ -45,10 +51,12 @@ def learn(
         target=target,
         private=tuple(dict.fromkeys(columns[j] for j in protected)),
         estimator=estimator,
-        inner=curator.fit(everybody, answers_of(store, transcripts)),
+        inner=curator.fit(everybody, answers),
         epsilon=epsilon,
         n_private=everybody.n,
         questions=tuple(questions),
     )
+    drawn = refits(curator, everybody, answers, model.inner, seed=seed)
+    (draft.folder("curves") / "curves.json").write_text(along(model, everybody, drawn).to_json())
     (draft.folder("model") / "model.json").write_text(model.to_json())
     return {"digest": model.digest}

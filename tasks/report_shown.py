@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
+from ldptree.curves import Along
 from ldptree.shown_model import ShownModel
 from schemas.config import RunConfig
 from schemas.manifest import Manifest
@@ -26,13 +27,14 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "curator" if arguments["scores"] is None else "simulation"
 
 
-@step("report_shown", version="2", home=_zone, retries=2)
+@step("report_shown", version="3", home=_zone, retries=2)
 def report_shown(
     draft: Draft,
     *,
     config: RunConfig,
     checks: Manifest,
     model: Manifest,
+    curves: Manifest,
     shown: Manifest,
     questions: Sequence[Manifest],
     scores: Manifest | None,
@@ -77,6 +79,7 @@ def report_shown(
         ),
         number_scores(content, caps, None) if content else {},
         model=learned,
+        along=Along.from_json(store.file(curves, "curves.json").read_bytes()),
         shown=read_shown(store, shown),
         questions=asked,
         label_range=(low, high),

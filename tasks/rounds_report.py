@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ldptree.curves import Along
 from ldptree.encoding import CategoricalFeature, Encoding
 from ldptree.histoftree import CellsQuestion, HistOfTreeModel, LabelQuestion
 from ldptree.public_features import FeatureBins, LabelBins, PublicFeatureModel, ResidualQuestion
@@ -22,7 +23,7 @@ from tasks.page.basic_facts import Span
 from tasks.page.facts import RoundsFacts
 from tasks.page.places import Names
 from tasks.page.rounds_facts import EffectFacts, FeatureFacts, RoundFacts, ShapeFacts
-from tasks.page.rounds_learned import learned_of, surface_of, tree_of
+from tasks.page.rounds_learned import curves_of, surface_of, tree_of
 
 Floats = NDArray[np.float64]
 SPREADS = 20
@@ -38,6 +39,7 @@ def rounds_facts(
     scored: Mapping[str, Any],
     *,
     model: ShownModel,
+    along: Along,
     shown: Shown,
     questions: Sequence[Question],
     label_range: tuple[float, float],
@@ -48,7 +50,8 @@ def rounds_facts(
 ) -> RoundsFacts:
     """Facts of the run from those that every run has, and its scores (`number_scores`; empty without).
 
-    `shown` is what everybody can see, `questions` the published ones in order, `names` what codes are called.
+    `along` is what learn took of the model, `shown` what everybody can see, `questions` the published
+    ones in order, `names` what codes are called.
     """
     low, high = label_range
     if scored:
@@ -66,7 +69,6 @@ def rounds_facts(
     else:
         shape = shape_of(model.inner, columns)
         tree = tree_of(model.inner, model.encoding, names)
-    along = learned_of(model, shown, names)
     return RoundsFacts(
         **common,
         **scored,
@@ -87,8 +89,9 @@ def rounds_facts(
         effects=effects,
         shape=shape,
         predicts=(float(predicted.min()), float(predicted.max())),
-        curves=along.curves,
+        curves=curves_of(along, model.encoding, names),
         n_averaged=along.n_averaged,
+        n_refits=along.n_refits,
         tree=tree,
         surface=surface,
     )

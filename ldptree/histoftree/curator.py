@@ -10,7 +10,7 @@ of adaptive composition: eps of the label and eps of the cell add up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -137,24 +137,13 @@ class HistOfTree(Curator[HistOfTreeModel]):
 
     def fit(self, shown: Shown, answers: Sequence[Answers]) -> HistOfTreeModel:
         """The values of the cells (eq. 9)."""
-        labels = _labels(answers[0])
-        middle = float(labels.mean())
-        weights = np.stack([labels - middle, np.ones_like(labels)], axis=1)
-        if len(answers) > 1:
-            question = answers[1].question
-            assert isinstance(question, CellsQuestion)
-            partition = question.partition
-            (above, below), noise = question.sums(shown, answers[1].reports, weights)
-        else:
-            partition = self.partition(shown, self.shape(shown), labels)
-            cells = partition.apply(shown.values)
-            above, below = (np.bincount(cells, w, minlength=partition.n_cells) for w in weights.T)
-            noise = np.zeros(partition.n_cells)
+        partition = self._partition_of(shown, answers, np.arange(shown.n))
+        value, count, noise = self._cells(shown, answers, partition, np.ones(shown.n))
         return HistOfTreeModel(
             encoding=self.encoding,
             partition=partition,
-            value=self._values(middle, above, below, noise),
-            count=below,
+            value=value,
+            count=count,
             count_sd=np.sqrt(noise),
             low=self.low,
             high=self.high,
@@ -164,6 +153,43 @@ class HistOfTree(Curator[HistOfTreeModel]):
             epsilon=self.epsilon,
             n_holders=shown.n,
         )
+
+    def refit(
+        self, shown: Shown, answers: Sequence[Answers], released: HistOfTreeModel, rng: np.random.Generator
+    ) -> HistOfTreeModel:
+        """As many holders drawn with replacement, both answers of each together; a partition that no question fixed is
+        made anew.
+        """
+        drawn = rng.integers(0, shown.n, shown.n)
+        partition = self._partition_of(shown, answers, drawn)
+        times = np.bincount(drawn, minlength=shown.n).astype(np.float64)
+        value, count, noise = self._cells(shown, answers, partition, times)
+        return replace(released, partition=partition, value=value, count=count, count_sd=np.sqrt(noise))
+
+    def _partition_of(self, shown: Shown, answers: Sequence[Answers], holders: NDArray[np.int64]) -> Product:
+        """That of the question about cells; without one, by the labels of these holders."""
+        if len(answers) > 1:
+            question = answers[1].question
+            assert isinstance(question, CellsQuestion)
+            return question.partition
+        return self.partition(shown.part(holders), self.shape(shown), _labels(answers[0])[holders])
+
+    def _cells(
+        self, shown: Shown, answers: Sequence[Answers], partition: Product, times: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Value, count and the count's noise (its variance) of each cell, float64 [cells]; holder i counts times[i]."""
+        labels = _labels(answers[0])
+        middle = float(labels @ times / times.sum())
+        weights = np.stack([(labels - middle) * times, times], axis=1)
+        if len(answers) > 1:
+            question = answers[1].question
+            assert isinstance(question, CellsQuestion)
+            (above, below), noise = question.sums(shown, answers[1].reports, weights)
+        else:
+            cells = partition.apply(shown.values)
+            above, below = (np.bincount(cells, w, minlength=partition.n_cells) for w in weights.T)
+            noise = np.zeros(partition.n_cells)
+        return self._values(middle, above, below, noise), below, noise
 
     def _values(self, middle: float, above: Floats, below: Floats, noise: Floats) -> Floats:
         """middle + above / below; where the count is noisy, cut to the labels' range, and 0 / 0 is the mean of all."""

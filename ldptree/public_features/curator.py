@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -134,6 +134,37 @@ class PublicFeatures(Curator[PublicFeatureModel]):
             ),
         )
 
+    def refit(
+        self,
+        shown: Shown,
+        answers: Sequence[Answers],
+        released: PublicFeatureModel,
+        rng: np.random.Generator,
+    ) -> PublicFeatureModel:
+        """Every number that was reported is turned over at the released model's answer, or not, by a coin (wild bootstrap, Liu,
+        Annals of Statistics 1988): nobody counts twice, so that trees keep questions and values apart. What round 0 and bins
+        told is in the questions and stays, and so does which effects vary.
+        """
+        law = self._law(answers)
+        line = self._plan(shown, law).line
+        effects = iter(released.effects)
+        surface, made = released.surface, list[Effect]()
+        for answer in answers:
+            question = answer.question
+            if not isinstance(question, ResidualQuestion):
+                continue
+            rows, reports = _visible(shown)[answer.holders], question.decode(answer.reports)
+            if question.contrast is None:
+                reports = _turned(self._centre(law) + reports, released.surface(rows), rng)
+                surface = fitted(rows, line, reports, spread=law.sd**2, seed=self.seed)
+                continue
+            effect = next(effects)
+            turned = _turned(reports / contrasts.SQUARE, effect.coefficient(rows), rng)
+            varies = bool(effect.coefficient.features)
+            coefficient = self._coefficient(rows, line if varies else (), turned, law)
+            made.append(Effect(question.contrast, coefficient))
+        return replace(released, surface=surface, effects=tuple(made))
+
     def _after_first(self, shown: Shown, law: LabelLaw, answers: Sequence[Answers]) -> Iterator[Question]:
         """Every question after round 0; those of contrasts once the label's is answered."""
         shared = self._plan(shown, law)
@@ -240,14 +271,18 @@ class PublicFeatures(Curator[PublicFeatureModel]):
             return None
         reports = question.decode(answer.reports) / contrasts.SQUARE
         rows = _visible(shown)[answer.holders]
+        varies = shared.line and _varies(rows, shared.line, reports, law.sd**2, self.seed)
+        return Effect(question.contrast, self._coefficient(rows, shared.line if varies else (), reports, law))
+
+    def _coefficient(self, rows: Floats, line: tuple[int, ...], reports: Floats, law: LabelLaw) -> Surface:
+        """Of a contrast: the shrunken mean of its reports, and how they vary with these features."""
         mean = float(reports.mean())
         noise = float(reports.var(ddof=1)) / reports.size if reports.size > 1 else np.inf
         shrunk = mean * max(0.0, 1.0 - noise / mean**2) if mean else 0.0
-        coefficient = Surface.constant(shrunk)
-        if shared.line and _varies(rows, shared.line, reports, law.sd**2, self.seed):
-            varying = fitted(rows, shared.line, reports, spread=law.sd**2, seed=self.seed)
-            coefficient = Surface(varying.features, varying.stand_ins, shrunk, varying.slopes, varying.trees)
-        return Effect(question.contrast, coefficient)
+        if not line:
+            return Surface.constant(shrunk)
+        varying = fitted(rows, line, reports, spread=law.sd**2, seed=self.seed)
+        return Surface(varying.features, varying.stand_ins, shrunk, varying.slopes, varying.trees)
 
 
 @lru_cache(maxsize=64)
@@ -267,6 +302,11 @@ def _is_label(question: Question) -> bool:
 def _visible(shown: Shown) -> Floats:
     """What is shown, NaN where it is protected."""
     return np.where(shown.protects, np.nan, shown.values)
+
+
+def _turned(reports: Floats, expected: Floats, rng: np.random.Generator) -> Floats:
+    """Each report as far from what is expected of it as it was, on a side that a coin chooses."""
+    return np.asarray(expected + rng.choice((-1.0, 1.0), reports.size) * (reports - expected))
 
 
 def _varies(rows: Floats, line: tuple[int, ...], reports: Floats, spread: float, seed: int) -> bool:

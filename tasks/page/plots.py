@@ -87,7 +87,7 @@ def curve_plot(across: Axis, axis: Axis, curve: CurveFacts, label: str) -> Marku
         piece for piece in curve.stretches if _ends(piece)[1] >= across.low and _ends(piece)[0] <= across.high
     ]
     if curve.is_smooth:
-        joined = _joined(across, axis, seen)
+        joined = _joined_band(across, axis, seen) + _joined(across, axis, seen)
         return picture(
             "plot",
             HEIGHT,
@@ -130,6 +130,20 @@ def _joined(across: Axis, axis: Axis, pieces: Sequence[PieceFacts]) -> Markup:
     """Straight lines from the middle of each stretch to that of the next."""
     places = [(across.at(sum(_ends(piece)) / 2), _y(axis, piece.value)) for piece in pieces]
     return Markup("").join(_segment(x1, x2, y1, y2) for (x1, y1), (x2, y2) in pairwise(places))
+
+
+def _joined_band(across: Axis, axis: Axis, pieces: Sequence[PieceFacts]) -> Markup:
+    """The band about joined middles; nothing where it is not known throughout. Corners stretch with the plot's width."""
+    if any(piece.sd is None for piece in pieces):
+        return Markup("")
+    places = [across.at(sum(_ends(piece)) / 2) for piece in pieces]
+    upper = [_y(axis, piece.value + 2 * (piece.sd or 0.0)) for piece in pieces]
+    lower = [_y(axis, piece.value - 2 * (piece.sd or 0.0)) for piece in pieces]
+    corners = [*zip(places, upper, strict=True), *zip(places[::-1], lower[::-1], strict=True)]
+    return Markup(
+        '<svg width="100%" height="{0}" viewBox="0 0 100 {0}" preserveAspectRatio="none">'
+        '<path class="band" d="M{1}Z"/></svg>'
+    ).format(HEIGHT, "L".join(f"{p(x)},{p(y)}" for x, y in corners))
 
 
 def _segment(x1: float, x2: float, y1: float, y2: float) -> Markup:

@@ -213,6 +213,7 @@ class RoundsFacts(NumberFacts):
     predicts         the least and the largest answer over what is shown.
     n_averaged       people over whom strengths and curves are taken: what they show as it is, what they protect drawn from what
                      was learned of it.
+    n_refits         fits to answers drawn anew that the curves' band is taken of; 0 where there is no band.
     tree             HistOfTree's tree; None of others, and where it has one cell.
     surface          of public_features; None of others.
     """
@@ -232,6 +233,7 @@ class RoundsFacts(NumberFacts):
     shape: ShapeFacts | None = None
     predicts: tuple[float, float] = (0.0, 0.0)
     n_averaged: int = 0
+    n_refits: int = 0
     tree: ShownNode | None = None  # type: ignore[assignment]
     surface: SurfaceFacts | None = None
 

@@ -1,31 +1,26 @@
-"""From the model of a run in rounds to the facts of its page: which features carry its answers, the curves, the tree, the trees.
+"""From the model of a run in rounds to the facts of its page: the curves, the tree, the trees.
 
 Everything is taken of the released model and of what is shown; nobody's protected value is at hand here. The arithmetic is in
-`ldptree.function_effects`, `histoftree.people`, `public_features.people` and `public_features.steps`.
+`ldptree.curves` and `public_features.steps`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldptree.curves import MOST_PEOPLE, Along, evenly, is_heard
 from ldptree.effects import Piece
-from ldptree.encoding import CategoricalFeature, Encoding
-from ldptree.function_effects import averages, columns_of, pieces_of, stretches_held, variance_shares
+from ldptree.encoding import Encoding
 from ldptree.histoftree import HistOfTreeModel
-from ldptree.histoftree.people import people as people_of_cells
 from ldptree.partition.product import Product
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 from ldptree.public_features import PublicFeatureModel
-from ldptree.public_features.people import people as people_of_ranks
 from ldptree.public_features.steps import steps
-from ldptree.rounds import Shown
-from ldptree.shown_model import ShownModel
 from tasks.page.number_facts import CurveFacts, PieceFacts
 from tasks.page.places import Names, class_name, path_words, shares_below
 from tasks.page.rounds_facts import BoxFacts, ShownNode, StepOfTrees, SurfaceFacts
@@ -33,28 +28,7 @@ from tasks.page.rounds_places import asked, places_of
 
 Floats = NDArray[np.float64]
 
-CURVES = 2
-WORTH_A_CURVE = 0.005
-"""A feature with a smaller share of the variance has no curve."""
-MOST_PEOPLE, FEWEST_PEOPLE, MOST_PEOPLE_CELLS = 2_000, 50, 2**27
-"""People that strengths and curves are taken over; people times cells."""
 TOLD_DEPTH, TOLD_BOXES, TOLD_STEPS = 7, 12, 6
-HEARD = 2.0
-"""A count that is so many standard deviations of its noise."""
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What a model says along its features.
-
-    strengths   of each raw column, its share of the variance of the answers.
-    curves      along the strongest.
-    n_averaged  people over whom both are taken.
-    """
-
-    strengths: tuple[float, ...]
-    curves: tuple[CurveFacts, ...]
-    n_averaged: int
 
 
 @dataclass(frozen=True)
@@ -66,37 +40,30 @@ class _Tested:
     raw_tree: RawTree
 
 
-def learned_of(model: ShownModel, shown: Shown, names: Names) -> Learned:
-    """Strengths and curves, over people who show what holders show; what those protect is drawn from the model."""
-    encoding, groups = model.encoding, columns_of(model.encoding)
-    rows = _people(model, shown)
-    strengths = variance_shares(model.inner.predict, rows, groups)
-    strongest = [j for j in np.argsort(-strengths, kind="stable").tolist() if strengths[j] > WORTH_A_CURVE]
-    curves = []
-    for j in strongest[:CURVES]:
-        feature = encoding.features[j]
-        cuts, is_smooth = _cuts(model.inner, groups[j][0], rows)
-        pieces, probes = pieces_of(feature, cuts)
-        values = averages(model.inner.predict, rows, groups[j], probes)
-        guesses = averages(_is_guess(model.inner), rows, groups[j], probes)
-        curves.append(
+def curves_of(along: Along, encoding: Encoding, names: Names) -> tuple[CurveFacts, ...]:
+    """The curves, with columns and levels as the page has them."""
+    found = []
+    for curve in along.curves:
+        column = encoding.features[curve.feature].column
+        found.append(
             CurveFacts(
-                column=feature.column.replace("_", " "),
-                strength=min(float(strengths[j]), 1.0),
-                is_smooth=is_smooth,
-                in_noise=float(guesses.max()),
+                column=column.replace("_", " "),
+                strength=curve.strength,
+                is_smooth=curve.is_smooth,
+                in_noise=curve.in_noise,
                 pieces=tuple(
                     PieceFacts(
-                        name=_name(feature.column, piece, names),
-                        low=piece.low,
-                        high=piece.high,
-                        value=float(value),
+                        name=_name(column, one.piece, names),
+                        low=one.piece.low,
+                        high=one.piece.high,
+                        value=one.value,
+                        sd=one.sd,
                     )
-                    for piece, value in zip(pieces, values, strict=True)
+                    for one in curve.readings
                 ),
             )
         )
-    return Learned(tuple(strengths.tolist()), tuple(curves), len(rows))
+    return tuple(found)
 
 
 def tree_of(model: HistOfTreeModel, encoding: Encoding, names: Names) -> ShownNode | None:
@@ -118,7 +85,7 @@ def tree_of(model: HistOfTreeModel, encoding: Encoding, names: Names) -> ShownNo
     sums = np.bincount(nodes, weights=(weights * values).sum(axis=0)[cells], minlength=tree.n_nodes)
     held = shares_below(tree, shares.sum(axis=0))
     places = places_of(product, encoding, names)
-    is_heard = _by_leaf(_is_heard(model), product)
+    heard = _by_leaf(is_heard(model), product)
 
     def boxes(leaf: int) -> tuple[BoxFacts, ...]:
         largest = np.sort(np.argsort(-shares[:, leaf], kind="stable")[:TOLD_BOXES])
@@ -127,7 +94,7 @@ def tree_of(model: HistOfTreeModel, encoding: Encoding, names: Names) -> ShownNo
                 place=places(cell),
                 share=float(shares[cell, leaf]),
                 value=float(values[cell, leaf]),
-                is_heard=bool(is_heard[cell, leaf]),
+                is_heard=bool(heard[cell, leaf]),
             )
             for cell in largest.tolist()
         )
@@ -141,7 +108,7 @@ def tree_of(model: HistOfTreeModel, encoding: Encoding, names: Names) -> ShownNo
             cells=int(below[node]) * product.histogram.n_cells,
             share_private=float(held[node]),
             value=float(sums[node] / mass[node]),
-            is_heard=bool(is_heard[0, leaf]) if is_leaf and not is_binned else True,
+            is_heard=bool(heard[0, leaf]) if is_leaf and not is_binned else True,
             boxes=boxes(leaf) if is_leaf and is_binned else (),
             children=tuple(node_facts(int(child)) for child in children),
         )
@@ -151,7 +118,7 @@ def tree_of(model: HistOfTreeModel, encoding: Encoding, names: Names) -> ShownNo
 
 def surface_of(model: PublicFeatureModel, encoding: Encoding, visible: Floats, names: Names) -> SurfaceFacts:
     """The line and what the trees on top of it say; `visible` float64 [n, d], NaN where protected."""
-    surface, rows = model.surface, _evenly(visible, MOST_PEOPLE)
+    surface, rows = model.surface, evenly(visible, MOST_PEOPLE)
     own = surface.columns(rows)
     line = (own - surface.stand_ins) @ surface.slopes
     whole = surface(rows)
@@ -166,47 +133,6 @@ def surface_of(model: PublicFeatureModel, encoding: Encoding, visible: Floats, n
             for one in steps(surface, rows)[:TOLD_STEPS]
         ),
     )
-
-
-def _is_heard(model: HistOfTreeModel) -> NDArray[np.bool_]:
-    """Cells whose count stands out of its noise, bool [cells]."""
-    return np.asarray(model.count > HEARD * model.count_sd)
-
-
-def _is_guess(model: HistOfTreeModel | PublicFeatureModel) -> Callable[[Floats], Floats]:
-    """Of rows, 1 where the answer is that of a cell that does not stand out of the noise, otherwise 0."""
-    if isinstance(model, PublicFeatureModel):
-        return lambda rows: np.zeros(len(rows))
-    is_heard = _is_heard(model)
-    return lambda rows: np.asarray(~is_heard[model.cells(rows)], dtype=np.float64)
-
-
-def _people(model: ShownModel, shown: Shown) -> Floats:
-    """Rows that stand for the holders, float64 [n, d]: every one where they are few, otherwise evenly chosen."""
-    inner = model.inner
-    if isinstance(inner, HistOfTreeModel):
-        most = int(np.clip(MOST_PEOPLE_CELLS // inner.partition.n_cells, FEWEST_PEOPLE, MOST_PEOPLE))
-        values, protects = _evenly(shown.values, most), _evenly(shown.protects, most)
-        return people_of_cells(inner, values, protects)
-    values, protects = _evenly(shown.values, MOST_PEOPLE), _evenly(shown.protects, MOST_PEOPLE)
-    groups = zip(model.encoding.features, columns_of(model.encoding), strict=True)
-    one_hot = [columns for feature, columns in groups if isinstance(feature, CategoricalFeature)]
-    return people_of_ranks(inner, values, protects, one_hot=one_hot)
-
-
-def _evenly(rows: NDArray[Any], most: int) -> NDArray[Any]:
-    return rows[np.unique(np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(np.int64))]
-
-
-def _cuts(model: HistOfTreeModel | PublicFeatureModel, column: int, rows: Floats) -> tuple[Floats, bool]:
-    """Ends of the stretches along an encoded column, in [0, 1], and whether the function varies within them."""
-    if isinstance(model, PublicFeatureModel):
-        return stretches_held(rows[:, column]), True
-    histogram, tree = model.partition.histogram, model.partition.tree
-    if column in histogram.features:
-        return np.arange(histogram.bins + 1) / histogram.bins, False
-    cuts = np.unique(tree.threshold[tree.feature == column])
-    return np.array([0.0, *cuts[(cuts > 0) & (cuts < 1)], 1.0]), False
 
 
 def _by_leaf(per_cell: NDArray[Any], product: Product) -> NDArray[Any]:

@@ -26,13 +26,28 @@ def strength_caption(facts: RoundsFacts) -> str:
 
 
 def curves_caption(facts: RoundsFacts) -> str:
-    """What the curves are, over whom they are averaged, and why they have no band."""
+    """What the curves are, over whom they are averaged, and what their band holds."""
     smooth = any(curve.is_smooth and curve.stretches for curve in facts.curves)
     read = " A line joins what it says at the middles of equal stretches." if smooth else ""
     return (
         "The fitted function: the model's answer averaged over the same holders, with this feature set for all of them."
-        f"{read}{_given_shape(facts)}{_in_noise(facts)} There is no band: the released model has no standard deviations of its "
-        "answers."
+        f"{read}{_given_shape(facts)}{_in_noise(facts)}{_band(facts)}"
+    )
+
+
+def _band(facts: RoundsFacts) -> str:
+    """What the band is made of, and what it leaves out; "" where none is drawn."""
+    if not facts.n_refits:
+        return ""
+    if facts.shape:
+        drawn, more = "in which holders, with what they sent, are drawn with replacement", ""
+    else:
+        drawn = "in which each number sent stays as far from the model's answer, above or below it by a coin"
+        more = ", which can be more than the band,"
+    return (
+        f" The band is ± 2 sd of the noise of the answers, given the questions: the model was fitted {n.count(facts.n_refits)} "
+        f"times more, to published answers {drawn}. What noise in earlier rounds did to the questions{more} is not in it, nor is "
+        "what a question cuts off or such a model cannot say."
     )
 
 

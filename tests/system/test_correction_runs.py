@@ -68,7 +68,7 @@ def test_a_run_says_its_scores_beside_every_rival_and_what_it_found(whole, capsy
     _, work, summary = whole
     assert summary["estimator"] == "correction"
     assert (summary["base"], summary["base_trees"]) == ("forest", 200)
-    assert "lam" not in summary
+    assert summary["lam"] is None
     assert summary["metrics"].keys() >= {"accuracy", "auc"}
     rivals = {"public_only", "no_noise", "majority", "public_tree", "public_forest", "non_private"}
     assert summary["baselines"].keys() == rivals

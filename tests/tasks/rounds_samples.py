@@ -29,9 +29,10 @@ LONG = "distance to the nearest neighbour of the same kind"
 def surface_page() -> RoundsFacts:
     """Public features with a private one that helps: a smooth curve, and one of a category with many levels."""
     stretches = tuple(
-        PieceFacts(low=0.1 * i, high=0.1 * (i + 1), value=8 + 0.2 * i + 2 * (i > 15)) for i in range(32)
+        PieceFacts(low=0.1 * i, high=0.1 * (i + 1), value=8 + 0.2 * i + 2 * (i > 15), sd=0.3 + 0.02 * i)
+        for i in range(32)
     )
-    levels = tuple(PieceFacts(name=f"{LONG} {i}", value=7 + 0.3 * i) for i in range(15))
+    levels = tuple(PieceFacts(name=f"{LONG} {i}", value=7 + 0.3 * i, sd=0.2) for i in range(15))
     return _made(
         estimator="public_features",
         learned="Private features that help: weight (about 12.0%).",
@@ -82,7 +83,10 @@ def histogram_page() -> RoundsFacts:
         )
         for at, side in enumerate(("up to 0.5", "above 0.5"))
     )
-    steps = (PieceFacts(low=0.0, high=0.5, value=8.5), PieceFacts(low=0.5, high=1.0, value=9.5))
+    steps = (
+        PieceFacts(low=0.0, high=0.5, value=8.5, sd=0.4),
+        PieceFacts(low=0.5, high=1.0, value=9.5, sd=0.7),
+    )
     return _made(
         estimator="histoftree",
         curves=(CurveFacts(column="size", strength=0.9, pieces=steps, in_noise=0.12),),
@@ -114,6 +118,7 @@ def _made(**learned: Any) -> RoundsFacts:
             ),
             "predicts": (4.0, 16.0),
             "n_averaged": 2_000,
+            "n_refits": 16,
         }
         | learned
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,20 +13,24 @@ from page_reader import Page
 from page_samples import HOSTILE
 from rounds_chain import RoundsChain, shells, shells_config
 
+from flows import round_calls
+from ldptree.curves import along
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.partition.histogram import Histogram
 from ldptree.partition.product import Product
 from ldptree.partition.tree import Partition
+from ldptree.refits import refits
 from ldptree.shown_model import ShownModel
 from storage.store import Store
+from tasks.ask import answers_of, curator_of
 from tasks.page import numbers as n
-from tasks.page import rounds_finding, rounds_privacy, rounds_words
+from tasks.page import plots, rounds_finding, rounds_privacy, rounds_words
 from tasks.page.facts import RoundsFacts, Span, facts_from
 from tasks.page.number_facts import PieceFacts
 from tasks.page.places import number_words
 from tasks.page.render import render, summary_markdown
 from tasks.page.rounds_facts import SurfaceFacts
-from tasks.page.rounds_learned import learned_of, tree_of
+from tasks.page.rounds_learned import curves_of, tree_of
 from tasks.page.rounds_places import places_of
 from tasks.report import read_facts
 from tasks.show import read_shown
@@ -202,13 +207,63 @@ def test_a_curve_along_a_private_feature_is_drawn_and_says_what_of_it_was_learne
     )
 
 
-def test_no_band_is_drawn_where_the_model_knows_none(facts, tree):
-    for one in (facts, tree):
+def test_every_curve_has_a_band_and_the_caption_says_what_it_is(facts, tree):
+    for one, tag_of_band in ((facts, "path"), (tree, "rect")):
         assert one.curves
-        assert {piece.sd for curve in one.curves for piece in curve.pieces} == {None}
+        assert one.n_refits == 16
+        assert all(0 < piece.sd < 10 for curve in one.curves for piece in curve.pieces)
         page = Page(render(one))
-        assert "There is no band" in page.words
-        assert not any(tag == "rect" and value == "band" for tag, _, value in page.attributes)
+        assert plain(
+            "The band is ± 2 sd of the noise of the answers, given the questions: the model was fitted 16 times more"
+        ) in plain(page.words)
+        drawn = [curve for curve in one.curves if curve.stretches]
+        bands = [tag for tag, _, value in page.attributes if value == "band"]
+        assert bands.count(tag_of_band) >= len(drawn)
+        assert set(bands) == {tag_of_band}
+    assert "by a coin" in rounds_words.curves_caption(facts)
+    assert "which can be more than the band, is not in it" in rounds_words.curves_caption(facts)
+    assert "drawn with replacement" in rounds_words.curves_caption(tree)
+
+
+def test_the_band_is_that_of_the_published_transcript_and_draws_the_same_every_time(ours, facts):
+    """Made again from what is shown and the rounds' answers; another seed of the public coins draws another."""
+    call = round_calls.curator(ours.terms, ours.scaled, ours.shown, ours.transcripts)
+    curator = curator_of(ours.store, **{k: v for k, v in call.items() if k not in ("shown", "transcripts")})
+    model, shown = model_of(ours), read_shown(ours.store, ours.shown["shown"])
+    answers = answers_of(ours.store, ours.transcripts)
+
+    def sds(seed):
+        drawn = refits(curator, shown, answers, model.inner, seed=seed)
+        curves = curves_of(along(model, shown, drawn), model.encoding, {})
+        return [piece.sd for curve in curves for piece in curve.pieces]
+
+    told = [piece.sd for curve in facts.curves for piece in curve.pieces]
+    assert sds(ours.config.seed) == pytest.approx(told, rel=1e-9)
+    assert sds(ours.config.seed + 1) != pytest.approx(told, rel=1e-3)
+
+
+def test_a_smooth_band_encloses_its_curve(facts):
+    """Corners of the outline: the upper edge there and the lower edge back, with the curve's own points between."""
+    curve = next(one for one in facts.curves if one.is_smooth)
+    across, axis = plots.column_axis(curve), plots.value_axis([curve])
+    drawn = str(plots.curve_plot(across, axis, curve, "told"))
+    corners = [tuple(map(float, one.split(","))) for one in re.search(r' d="M([^"]*)Z"', drawn)[1].split("L")]
+    half = len(corners) // 2
+    upper, lower = corners[:half], corners[half:][::-1]
+    assert [x for x, _ in upper] == [x for x, _ in lower]
+    points = [float(y) for y in re.findall(r'class="step"[^>]* y1="([\d.]+)"', drawn)]
+    assert half == len(points) + 1
+    assert all(high < y < low for (_, high), y, (_, low) in zip(upper[:-1], points, lower[:-1], strict=True))
+
+
+def test_no_band_is_drawn_where_none_is_known(facts):
+    bare = tuple(
+        replace(curve, pieces=tuple(replace(piece, sd=None) for piece in curve.pieces))
+        for curve in facts.curves
+    )
+    page = Page(render(replace(facts, curves=bare, n_refits=0)))
+    assert "The band is" not in page.words
+    assert not any(value == "band" for _, _, value in page.attributes)
 
 
 def test_why_there_is_no_single_tree_is_said_and_where_the_trees_step(facts):
@@ -278,7 +333,7 @@ def test_a_count_within_its_noise_is_no_count_and_curves_say_how_much_of_them_re
     root = tree_of(lost, whole.encoding, {})
     assert not any(box.is_heard for leaf in root.children for box in leaf.boxes)
     shown = read_shown(tree_chain.store, tree_chain.shown["shown"])
-    curves = learned_of(replace(whole, inner=lost), shown, {}).curves
+    curves = curves_of(along(replace(whole, inner=lost), shown), whole.encoding, {})
     assert {curve.in_noise for curve in curves} == {1.0}
     told = rounds_words.curves_caption(replace(tree, curves=curves))
     assert plain("at one step 100 % of the averaged answers") in plain(told)
