@@ -147,6 +147,11 @@ class Corrections:
                 f"Within noise of nothing: in {cells} the reports differ from the public model no more than noise makes them "
                 f"(chance {self.chance:.2f}); largest correction {most:+.3g}."
             )
+        if not self.correction.any():
+            return (
+                f"Nothing is added: in {cells} the reports differ from the public model more than noise alone would make them "
+                f"(chance {self.chance:.2g}), but not so that any correction is worth it."
+            )
         by = f"{float(self.mean[0]):+.3g} on average, " if self.correction.shape[1] == 1 else ""
         return (
             f"The public model is wrong on private people: corrected by {by}{most:+.3g} +- {sd:.2g} at most, in {cells} "

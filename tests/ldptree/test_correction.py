@@ -202,3 +202,18 @@ def test_evidence_counts_standard_deviations_of_the_reports_noise():
     assert found.evidence.tolist() == [[4.0]]
     assert found.chance == pytest.approx(6.3e-5, rel=0.01)
     assert not found.is_nothing
+
+
+def test_a_correction_of_nothing_never_says_that_the_model_is_wrong():
+    zero, one = np.zeros((1, 1)), np.ones((1, 1))
+    found = Corrections(
+        share=np.ones(1),
+        correction=zero,
+        sd=zero,
+        observed=one,
+        noise_sd=one / 4,
+        discrepancy=zero,
+        priors=(ALIKE,),
+    )
+    assert not found.is_nothing
+    assert found.says.startswith("Nothing is added: in 1 cell the reports differ")
