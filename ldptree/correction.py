@@ -18,9 +18,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ldptree.correction_means import ROOTS, sd_of_cells
 from ldptree.errors import DataError
 from ldptree.tree_gaussian import Levels, posterior
-from ldptree.weighting import ALIKE, DiscrepancyPrior, cell_masses, choose_discrepancy
+from ldptree.weighting import (
+    ALIKE,
+    DiscrepancyPrior,
+    cell_masses,
+    choose_discrepancy,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,8 +36,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-ROOTS = (0.0, 0.0005, 0.002, 0.01, 0.05)
-"""What the variance of the discrepancy at the root may be, in squares of the label's scale."""
 SURELY = 0.05
 """The chance that noise alone looks as strong, below which the reports say something."""
 
@@ -93,7 +97,7 @@ class Corrections:
     Attributes:
         share: float64 [L], share of private people.
         correction: float64 [L, M].
-        sd: float64 [L, M], how unsure it is; 0 where nothing was found worth having and the model does not know its own.
+        sd: float64 [L, M], how unsure it is, whether or not the chosen process lets cells differ.
         observed: float64 [L, M], the reports' own mean residual.
         noise_sd: float64 [L, M], its standard deviation: noise, rounding and sampling.
         discrepancy: float64 [L, M], the part that says that private people differ from public ones; 0 where it was not found.
@@ -154,7 +158,7 @@ class Corrections:
             )
         by = f"{float(self.mean[0]):+.3g} on average, " if self.correction.shape[1] == 1 else ""
         return (
-            f"The public model is wrong on private people: corrected by {by}{most:+.3g} +- {sd:.2g} at most, in {cells} "
+            f"The public model is wrong on private people: corrected by {by}{most:+.3g} (sd {sd:.2g}) at most, in {cells} "
             f"(chance that noise alone does this {self.chance:.2g})."
         )
 
@@ -162,13 +166,13 @@ class Corrections:
 def correct(plan: Plan, observed: Sequence[Observed]) -> Corrections:
     """The corrections that these reports carry, one `Observed` an output.
 
-    The sd is that of the residual's mean given everything: V E / (V + E) of what is left once D is known, and D's own
-    posterior variance on the part (1 - V / (V + E)) that rests on it.
+    The sd is how far the residual's mean may be off (`correction_means`). The choice of a process is slow to believe that cells
+    differ, and a public model that does not know its own doubt is taken at its word; the sd does neither.
     """
     n_outputs = plan.own_variance.shape[1]
     if len(observed) != n_outputs:
         raise DataError(f"correction: reports on {len(observed)} outputs, the public model has {n_outputs}")
-    columns = [_one(plan, plan.own_variance[:, k], seen) for k, seen in enumerate(observed)]
+    columns = [_one(plan, k, seen) for k, seen in enumerate(observed)]
     mass = np.sum([seen.mass for seen in observed], axis=0)
     return Corrections(
         share=mass / mass.sum(),
@@ -181,17 +185,15 @@ def correct(plan: Plan, observed: Sequence[Observed]) -> Corrections:
     )
 
 
-def _one(plan: Plan, own: Floats, seen: Observed) -> tuple[Floats, Floats, Floats, DiscrepancyPrior]:
+def _one(plan: Plan, output: int, seen: Observed) -> tuple[Floats, Floats, Floats, DiscrepancyPrior]:
     """Correction, sd, discrepancy and prior of one output."""
-    tree, unit = Levels.of(plan.partition.parent), plan.scale
+    tree, unit, own = Levels.of(plan.partition.parent), plan.scale, plan.own_variance[:, output]
     at = plan.partition.leaves
     values, variance = np.full(tree.n_nodes, np.nan), np.full(tree.n_nodes, np.inf)
     values[at], variance[at] = seen.mean / unit, (seen.variance + own) / unit**2
     prior = choose_discrepancy(tree, values, variance, ROOTS)
-    believed = posterior(tree, values, variance, prior.innovation(tree.max_depth))
-    discrepancy = believed.mean[at] * unit
+    discrepancy = posterior(tree, values, variance, prior.innovation(tree.max_depth)).mean[at] * unit
     weight = np.where(np.isinf(seen.variance), 0.0, own / np.where(own > 0, own + seen.variance, 1.0))
     found = discrepancy + weight * (seen.mean - discrepancy)
-    left = np.where(weight > 0, weight * np.minimum(seen.variance, 1e300), own)
-    spread = np.sqrt(left + (1.0 - weight) ** 2 * believed.variance[at] * unit**2)
+    spread = sd_of_cells(plan, output, seen.mean, seen.variance, found)
     return found, spread, discrepancy, prior

@@ -88,6 +88,8 @@ class Plan:
         scale: the label's scale, in which discrepancies are measured: 2 standard deviations of a number, 1 for a share.
         public_count: float64 [L], public rows.
         own_variance: float64 [L, M], variance of the public model's own mean error; 0 where it does not know.
+        doubt: float64 [L, M], the same for the sd of a correction alone: where the public model does not know its own, as much as
+            the mean of the public labels of a cell has by their out-of-fold errors.
         expected_sd: what a report's noise leaves unknown of the mean residual of a cell of 1/L of the people.
     """
 
@@ -98,6 +100,7 @@ class Plan:
     scale: float
     public_count: Floats
     own_variance: Floats
+    doubt: Floats
     expected_sd: float
 
     @property
@@ -224,14 +227,18 @@ def plan_on(known: Known, tree: Partition, mechanism: Mechanism, n_holders: int)
 
 
 def _plan(known: Known, tree: Partition, variance: float, mean_square: float, mechanism: Mechanism) -> Plan:
+    public_count = np.bincount(tree.apply(known.X), minlength=tree.n_leaves).astype(np.float64)
+    own = known.own_variance(tree)
+    of_means = float(np.mean(known.errors**2)) / np.maximum(public_count, 1.0)[:, None]
     return Plan(
         partition=tree,
         mechanism=mechanism,
         range=known.range,
         mean_square=mean_square,
         scale=known.scale,
-        public_count=np.bincount(tree.apply(known.X), minlength=tree.n_leaves).astype(np.float64),
-        own_variance=known.own_variance(tree),
+        public_count=public_count,
+        own_variance=own,
+        doubt=np.where(own > 0, own, of_means),
         expected_sd=variance**0.5,
     )
 

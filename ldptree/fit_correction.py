@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MIN_SAMPLES_LEAF = 5
 """Public rows in a cell of a collection tree that is not the public model's own."""
 _BYTES_A_CELL = 128
-_ARRAYS = ("public_count", "own_variance", "answer", "usual")
+_ARRAYS = ("public_count", "own_variance", "doubt", "answer", "usual")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -163,6 +163,7 @@ class Public:
             "n_public": self.n_public,
             "public_count": plan.public_count.tolist(),
             "own_variance": plan.own_variance.tolist(),
+            "doubt": plan.doubt.tolist(),
             "answer": self.answer.tolist(),
             "usual": self.usual.tolist(),
         }
@@ -180,6 +181,7 @@ class Public:
             scale=data["scale"],
             public_count=arrays["public_count"],
             own_variance=arrays["own_variance"],
+            doubt=arrays["doubt"],
             expected_sd=data["expected_sd"],
         )
         return cls(plan=plan, answer=arrays["answer"], usual=arrays["usual"], n_public=data["n_public"])

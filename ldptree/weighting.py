@@ -40,6 +40,8 @@ DECAY_GRID = (0.5, 1.0)
 RULES = ("margin", "ratio")
 PSEUDO_ROWS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0, 1000.0)
 """How many public rows a cell the belief that cells are equally full may be worth (`public_shares`)."""
+LEAST_SHARE = 1e-3
+"""Of the likelihood of all processes, below which one is of no matter."""
 NATS_PER_COMPONENT = 3.0
 """What a non-zero component must add to the log likelihood: 1.5 gives in to small samples' noise, 5 is slow
 to learn (measured on real and synthetic pairs)."""
@@ -436,9 +438,29 @@ def choose_discrepancy(
         fit = log_likelihood(levels, observed, variance, prior.innovation(levels.max_depth))
         return fit - NATS_PER_COMPONENT * prior.n_components
 
+    return max(_grid(roots), key=score)
+
+
+def likely_discrepancies(
+    levels: Levels, observed: Floats, variance: Floats, roots: Sequence[float] = ROOT_GRID
+) -> list[tuple[DiscrepancyPrior, float]]:
+    """The processes of the grid with the share of their likelihood, those with next to none left out.
+
+    `choose_discrepancy` takes a simple one until the totals speak against it; how unsure that leaves us is said by all of them,
+    none preferred. Arguments as there.
+    """
+    grid = _grid(roots)
+    fits = np.array(
+        [log_likelihood(levels, observed, variance, p.innovation(levels.max_depth)) for p in grid]
+    )
+    shares = np.exp(fits - fits.max())
+    shares = np.where(shares > LEAST_SHARE * shares.sum(), shares, 0.0)
+    return [(p, float(s)) for p, s in zip(grid, shares / shares.sum(), strict=True) if s]
+
+
+def _grid(roots: Sequence[float]) -> list[DiscrepancyPrior]:
     steps = [(0.0, 1.0), *itertools.product(STEP_GRID[1:], DECAY_GRID)]
-    grid = (DiscrepancyPrior(root=r, step=s, decay=d) for r, (s, d) in itertools.product(roots, steps))
-    return max(grid, key=score)
+    return [DiscrepancyPrior(root=r, step=s, decay=d) for r, (s, d) in itertools.product(roots, steps)]
 
 
 def _apart(evidence: Evidence) -> tuple[Floats, Floats, Floats, Floats]:

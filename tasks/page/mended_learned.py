@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.corrected import CorrectedModel
-from ldptree.correction_means import sd_of_means
+from ldptree.correction_means import own_weights, sd_of_means
 from ldptree.oracles import Influence
 from tasks.page.basic_facts import Evidence
 from tasks.page.mended_facts import CellMendFacts, CellTestFacts, MendedCell, MendedNode, MendFacts
@@ -38,7 +38,7 @@ def cells_of(
     `tested`: of each cell how both models did on held-back rows, None where they were too few; None without any.
     """
     found, counts = model.corrections, public.plan.public_count
-    weight = _own_weight(model)
+    weight = own_weights(public.plan, found).max(axis=1)
     made = []
     for cell, node in enumerate(model.partition.leaves.tolist()):
         test = None if tested is None else tested[cell]
@@ -78,20 +78,8 @@ def _mend(model: CorrectedModel, public: Public, cell: int, output: int) -> Cell
     )
 
 
-def _own_weight(model: CorrectedModel) -> Floats:
-    """The part of each cell's correction that its own reports have, [L]: how far it moves with their mean, 0 to 1.
-
-    Of a Gaussian posterior that is its variance over that of the observation; of several outputs the largest.
-    """
-    found = model.corrections
-    noise = np.maximum(found.noise_sd, 1e-300)
-    weight: Floats = np.minimum((found.sd / noise) ** 2, 1.0).max(axis=1)
-    return weight
-
-
 def _evidence(model: CorrectedModel, cell: int, weight: float) -> Evidence:
-    found = model.corrections
-    if not found.correction[cell].any() and not found.sd[cell].any():
+    if not model.corrections.correction[cell].any() and not weight:
         return "public"
     return "private" if weight >= OWN else "neighbours"
 
