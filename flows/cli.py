@@ -147,10 +147,15 @@ def aggregate(
         typer.echo(f"People by level of the public model's error on {asked} (truth less answer)")
     for cell in found["cells"]:
         counts = ", ".join(
-            f"{at.format(name)}{n:,.1f} ± {cell['sd'][name]:,.1f}" for name, n in cell["totals"].items()
+            f"{at.format(_short(name) if 'residual' in found else name)}{n:,.1f} ± {cell['sd'][name]:,.1f}"
+            for name, n in cell["totals"].items()
         )
         typer.echo(f"{cell['where']}: {counts}")
     typer.echo(f"{found['accepted']:,} reports accepted; {received.in_words()}", err=True)
+
+
+def _short(text: str) -> str:
+    return f"{float(text):.4g}"
 
 
 @app.command()

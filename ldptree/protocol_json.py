@@ -63,6 +63,8 @@ def fields(text: str) -> dict[str, Any]:
         raise ProtocolMismatch("protocol refused: a number in it is too large") from None
     if not isinstance(data, dict):
         raise ProtocolMismatch("protocol: not a JSON object")
+    if "kind" in data and "digest" in data:
+        raise ProtocolMismatch("protocol: this is a model; a run has its protocol.json beside its model.json")
     if data.get("version") != VERSION:
         raise ProtocolMismatch(
             f"protocol: version {data.get('version')!r} is not known here (only {VERSION})"

@@ -521,3 +521,8 @@ def test_an_answer_beyond_every_share_is_still_a_number():
             found = protocol.residuals(raw, [0] * len(ROWS))
             assert (np.abs(found[np.isfinite(found)]) <= 1.0).all()
             assert np.isfinite(found).sum() == 5
+
+
+def test_a_model_in_the_place_of_a_protocol_is_told_what_it_is():
+    with pytest.raises(ProtocolMismatch, match=r"this is a model; a run has its protocol\.json beside"):
+        Protocol.from_json('{"kind": "ldptree corrected model", "version": 1, "digest": "0"}')

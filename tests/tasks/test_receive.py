@@ -274,7 +274,7 @@ def test_totals_of_a_public_models_errors_say_so_and_are_by_level(room, labels, 
     ]
     shown = run("--protocol", path, "--reports", folder).stdout.splitlines()
     assert shown[0] == f"People by level of the public model's error on {asked} (truth less answer)"
-    assert shown[1] == "x <= 4: at -1.0: 0.0 ± 0.0, at 0.0: 0.0 ± 0.0, at 1.0: 2.0 ± 0.0"
+    assert shown[1] == "x <= 4: at -1: 0.0 ± 0.0, at 0: 0.0 ± 0.0, at 1: 2.0 ± 0.0"
     assert len(shown) == 3
 
 
