@@ -8,6 +8,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+# Several test processes share the cores: threads of boosting that wait for each other spin, and a fit of a second takes thirty.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # The same examples every time: a test that fails fails again.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("repeatable")

@@ -109,6 +109,7 @@ def test_refits_of_histoftree_differ_as_redraws_of_the_noise_do(name):
     assert (ratio < 1.7).all(), ratio
 
 
+@pytest.mark.slow
 def test_refits_of_public_features_differ_as_redraws_of_the_noise_do(ours):
     drawn = [ours.curves(ours.curator.fit(ours.shown, ours.redrawn())) for _ in range(30)]
     ratio = root_mean_square(ours.noise(ours.answers, ours.model)) / root_mean_square(
@@ -118,6 +119,7 @@ def test_refits_of_public_features_differ_as_redraws_of_the_noise_do(ours):
     assert (ratio < 1.7).all(), ratio
 
 
+@pytest.mark.slow
 def test_two_standard_deviations_hold_the_mean_over_redraws_as_often_as_they_claim():
     """93.6 % by Student's t of 15 degrees; 30 transcripts with about 5 values each that are apart: 150, sd 2 points."""
     talk = tree("grr")

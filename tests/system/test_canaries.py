@@ -21,7 +21,7 @@ from whole_runs import rides_toml
 
 from storage import tables
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 NUMBER = Canary("number", 7654321.25)
 TEXT = Canary("text", "CANARYTEXT")

@@ -144,6 +144,7 @@ def test_the_model_is_exported_scored_explained_and_kept(whole, capsys, tmp_path
     assert said(capsys, "gc", "--work", work, "--keep", "9", "--dry-run").startswith("0 files")
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_learns_what_an_undisturbed_one_learns(files, mended_release, tmp_path):
     once = Killed.run(files, tmp_path / "killed", after_shards=3, is_seeded=True, **MENDED)
     assert (once.code, len(once.kept)) == (-9, 3)
@@ -185,6 +186,7 @@ def told(connected, tmp_path_factory):
     return folder, printed
 
 
+@pytest.mark.slow
 def test_private_labels_are_in_the_holders_zone_alone(told, api):
     folder, (codes, printed) = told
     assert codes == [0, 2]

@@ -20,6 +20,7 @@ def spent(work):
     return Account(Store(work), None).read().largest_spend().epsilon
 
 
+@pytest.mark.slow
 def test_a_run_killed_among_its_reports_has_paid_for_all_of_them_and_given_again_pays_nothing(
     connected, files, tmp_path
 ):
@@ -35,6 +36,7 @@ def test_a_run_killed_among_its_reports_has_paid_for_all_of_them_and_given_again
     assert reports(killed.work) == drawn
 
 
+@pytest.mark.slow
 def test_of_two_runs_at_once_one_spends_the_last_of_the_budget(connected, files, tmp_path):
     config = rides_toml(tmp_path / "rides.toml", str(files / "*.csv"), privacy={"lifetime_epsilon": 2.0})
     work = tmp_path / "work"

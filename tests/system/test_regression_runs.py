@@ -133,6 +133,7 @@ def test_the_model_is_exported_scored_and_explained(whole, capsys, tmp_path):
         assert words in told
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_learns_what_an_undisturbed_one_learns(connected, tmp_path):
     fares(tmp_path / "data" / "public.csv", 300, 99, zone=["open"] * 300)
     for number in range(N_SHARDS):
@@ -175,6 +176,7 @@ def told(connected, tmp_path_factory):
     return folder, printed
 
 
+@pytest.mark.slow
 def test_private_labels_are_in_the_holders_zone_alone(told, api):
     folder, (codes, printed) = told
     assert codes == [0, 3, 3, 2]
@@ -187,6 +189,7 @@ def test_private_labels_are_in_the_holders_zone_alone(told, api):
     assert not any(found((LABEL, BAD), *outside, folder / "printed.txt", api.home).values())
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_what_private_labels_add_up_to(told):
     folder, _ = told
     rows = pl.read_csv(folder / "fares.csv").filter(
