@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.correction_means import ROOTS, sd_of_cells
+from ldptree.correction_means import ROOTS, on_nodes, sd_of_cells
 from ldptree.errors import DataError
-from ldptree.tree_gaussian import Levels, posterior
+from ldptree.tree_gaussian import posterior
 from ldptree.weighting import (
     ALIKE,
     DiscrepancyPrior,
@@ -187,10 +187,8 @@ def correct(plan: Plan, observed: Sequence[Observed]) -> Corrections:
 
 def _one(plan: Plan, output: int, seen: Observed) -> tuple[Floats, Floats, Floats, DiscrepancyPrior]:
     """Correction, sd, discrepancy and prior of one output."""
-    tree, unit, own = Levels.of(plan.partition.parent), plan.scale, plan.own_variance[:, output]
-    at = plan.partition.leaves
-    values, variance = np.full(tree.n_nodes, np.nan), np.full(tree.n_nodes, np.inf)
-    values[at], variance[at] = seen.mean / unit, (seen.variance + own) / unit**2
+    unit, own, at = plan.scale, plan.own_variance[:, output], plan.partition.leaves
+    tree, values, variance = on_nodes(plan, seen.mean, seen.variance + own)
     prior = choose_discrepancy(tree, values, variance, ROOTS)
     discrepancy = posterior(tree, values, variance, prior.innovation(tree.max_depth)).mean[at] * unit
     weight = np.where(np.isinf(seen.variance), 0.0, own / np.where(own > 0, own + seen.variance, 1.0))

@@ -31,6 +31,14 @@ ROOTS = (0.0, 0.0005, 0.002, 0.01, 0.05)
 """What the variance of the discrepancy at the root may be, in squares of the label's scale."""
 
 
+def on_nodes(plan: Plan, mean: Floats, variance: Floats) -> tuple[Levels, Floats, Floats]:
+    """The collection tree, and what was seen of its nodes with which variance, in the label's scale; mean, variance [L]."""
+    tree, at = Levels.of(plan.partition.parent), plan.partition.leaves
+    values, of_nodes = np.full(tree.n_nodes, np.nan), np.full(tree.n_nodes, np.inf)
+    values[at], of_nodes[at] = mean / plan.scale, variance / plan.scale**2
+    return tree, values, of_nodes
+
+
 @dataclass(frozen=True, eq=False)
 class _Belief:
     """Under one process: its share of the likelihood, the mean of mu and the variance of D (float64 [L]), its innovation."""
@@ -58,15 +66,8 @@ class _Seen:
         left = np.where(np.isinf(noise), doubt, trust * np.where(np.isinf(noise), 0.0, noise))
         return cls(plan, np.where(np.isinf(noise), 0.0, mean), trust, left, noise + doubt)
 
-    def on_nodes(self) -> tuple[Levels, Floats, Floats]:
-        """The tree, and what was seen of its nodes with which variance, in the label's scale."""
-        tree, at = Levels.of(self.plan.partition.parent), self.plan.partition.leaves
-        values, variance = np.full(tree.n_nodes, np.nan), np.full(tree.n_nodes, np.inf)
-        values[at], variance[at] = self.mean / self.plan.scale, self.variance / self.plan.scale**2
-        return tree, values, variance
-
     def beliefs(self) -> Iterator[_Belief]:
-        tree, values, variance = self.on_nodes()
+        tree, values, variance = on_nodes(self.plan, self.mean, self.variance)
         at, unit = self.plan.partition.leaves, self.plan.scale
         for prior, share in likely_discrepancies(tree, values, variance, ROOTS):
             innovation = prior.innovation(tree.max_depth)
@@ -105,7 +106,7 @@ def sd_of_means(plan: Plan, found: Corrections, weights: Floats) -> Floats:
     made = np.empty((len(weights), len(found.priors)))
     for output in range(len(found.priors)):
         seen = _Seen.of(plan, output, found.observed[:, output], found.noise_sd[:, output] ** 2)
-        tree, _, variance = seen.on_nodes()
+        tree, _, variance = on_nodes(plan, seen.mean, seen.variance)
         doubt = weights**2 @ seen.left
         for belief in seen.beliefs():
             apart = weights @ (belief.mean - found.correction[:, output])
@@ -122,14 +123,13 @@ def sd_of_means(plan: Plan, found: Corrections, weights: Floats) -> Floats:
 
 def own_weights(plan: Plan, found: Corrections) -> Floats:
     """How far each correction moves with the mean of its own cell's reports, 0 to 1, float64 [L, M]."""
-    tree, at = Levels.of(plan.partition.parent), plan.partition.leaves
+    at = plan.partition.leaves
     made = np.zeros_like(found.correction)
     for output, prior in enumerate(found.priors):
         own, noise = plan.own_variance[:, output], found.noise_sd[:, output] ** 2
         heard = np.isfinite(noise)
         trust = np.where(heard, own / np.where(heard & (own > 0), own + noise, 1.0), 0.0)
-        values, variance = np.full(tree.n_nodes, np.nan), np.full(tree.n_nodes, np.inf)
-        values[at], variance[at] = found.observed[:, output] / plan.scale, (noise + own) / plan.scale**2
+        tree, values, variance = on_nodes(plan, found.observed[:, output], noise + own)
         believed = posterior(tree, values, variance, prior.innovation(tree.max_depth)).variance[at]
         shared = np.where(heard, believed / np.where(heard, variance[at], 1.0), 0.0)
         made[:, output] = trust + (1.0 - trust) * shared

@@ -17,6 +17,7 @@ from ldptree import public_blend, public_tree
 from ldptree.encoding import Encoding, Feature, NumericFeature
 from ldptree.ensemble import Ensemble, from_sklearn
 from ldptree.errors import ConfigError, DataError
+from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.public_model import PublicModel, constant, indicators, n_bytes, n_outputs
 from ldptree.ranges import scale
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 BASES = ("tree", "forest", "boosting", "blend")
 OF_NUMBERS = ("blend",)
 """Bases for labels that are numbers alone."""
-MAX_BYTES = 2**22
-"""The size of a public model in a protocol, where nothing else is said: 4 MiB."""
 N_TREES = 200
 FEWEST_TREES = 100
 MIN_SAMPLES_LEAF = 2
@@ -44,7 +43,7 @@ _ROOM = 0.9
 
 
 def fit_public(
-    base: str, X: Rows, y: NDArray[Any], *, n_classes: int = 0, max_bytes: int = MAX_BYTES
+    base: str, X: Rows, y: NDArray[Any], *, n_classes: int = 0, max_bytes: int = MAX_PROTOCOL_BYTES
 ) -> PublicModel:
     """Fit one of `BASES` on encoded public rows [n, d] with numbers or class indices [n], n >= 1; the same rows, the same model.
 
@@ -78,7 +77,7 @@ def take_public(
     y: NDArray[Any],
     *,
     n_classes: int = 0,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int = MAX_PROTOCOL_BYTES,
 ) -> PublicModel:
     """A fitted scikit-learn tree, forest or histogram boosting on raw numeric columns, whose rows its owner declares public.
 
