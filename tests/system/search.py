@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +23,21 @@ class Canary:
     name: str
     value: float | str
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """How it may be spelled; a number with or without its fraction and separators."""
+    @cached_property
+    def spelled(self) -> re.Pattern[str]:
+        """How it may be spelled; a number with or without its fraction, separators or an exponent.
+
+        Digits inside of others are not the number: among the identifiers and times of day in a database any seven are
+        found now and then.
+        """
         if isinstance(self.value, str):
-            return (self.value.lower(),)
+            return re.compile(re.escape(self.value.lower()))
         whole = int(self.value)
-        return (str(whole), f"{whole:,}", f"{self.value:e}"[:7])
+        mantissa, exponent = f"{self.value:e}".split("e")
+        return re.compile(
+            rf"(?<![0-9a-f.])(?:{whole}|{whole:,})(?![0-9a-f])"
+            rf"|{re.escape(mantissa[:7])}[0-9]*e[+]?0*{int(exponent)}(?![0-9])"
+        )
 
     @property
     def binary(self) -> tuple[bytes, ...]:
@@ -42,8 +52,7 @@ class Canary:
             return any(b in content for b in self.binary) or self.is_in(content.decode("utf-8", "replace"))
         if isinstance(content, float | int) and isinstance(self.value, float):
             return abs(content - self.value) < 1.0
-        text = str(content).lower()
-        return any(spelling in text for spelling in self.texts)
+        return self.spelled.search(str(content).lower()) is not None
 
 
 def found(canaries: tuple[Canary, ...], *places: Path) -> dict[str, set[str]]:

@@ -211,3 +211,19 @@ def test_the_search_finds_a_value_wherever_it_may_be(canary, tmp_path):
     (tmp_path / "result.json").write_text(json.dumps({"x": value}))
     (tmp_path / "array.npy").write_bytes(canary.binary[0])
     assert found((canary,), tmp_path)[canary.name] == {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "said", ["7654321", "x=7654321.25;", "7,654,321.2", "7.654321e+06", "7.65432E6", r"\n7654321\n"]
+)
+def test_a_number_is_found_however_it_is_spelled(said):
+    assert NUMBER.is_in(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["17654321", "76543210", "0.7654321", "3f2b7654321a4c0d", "7.654329", "12:00:07.654321", "7.65432e-06"],
+)
+def test_its_digits_inside_of_others_are_not_the_number(said):
+    """Identifiers and times hold any digits now and then."""
+    assert not NUMBER.is_in(said)
