@@ -25,7 +25,7 @@ from ldptree.paper_pruning import PaperOptions
 from ldptree.partition import PARTITIONS
 from ldptree.protocol import Protocol
 from ldptree.totals import Totals
-from ldptree.tuning import automatic_depth, termination_depth
+from ldptree.tuning import FEWEST_PUBLIC_ROWS, automatic_depth, termination_depth
 
 PAPER_LAM = (0.1, 0.5, 1, 2, 5, 10, 50, 100, 200, 300, 400, 500, 750, 1000, 1250, 1500, 2000)
 PAPER_DEPTHS = range(1, 9)
@@ -115,10 +115,12 @@ def asked(
         known: the range of all features; None takes the public rows'.
         outside: "clip" or "drop".
         round_number: 1, or 2.
-        growth: further settings of the partition.
+        growth: further settings of the partition; a CART has `FEWEST_PUBLIC_ROWS` in a cell where nothing else is said.
     """
     encoding = encoding_of(sample.public_X, known)
     C = sample.n_classes
+    if partition == "cart":
+        growth = {"min_samples_leaf": FEWEST_PUBLIC_ROWS} | growth
     if depth == "auto":
         depth = automatic_depth(encoding.n_encoded, len(sample.y), epsilon, C, mechanism)
     tree = PARTITIONS[partition](

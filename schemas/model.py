@@ -36,8 +36,8 @@ OWN_KEYS = {
 """Keys of [model] that only some estimators have."""
 OF_OTHERS = {"paper", "rho"}
 """Of these, what no estimator that asks in rounds has: refused for that reason already."""
-DEFAULTS = {NUMBERS: {"min_samples_leaf": 5}, CORRECTION: {"min_samples_leaf": 5}}
-"""Of an estimator, where they are not those of `ModelConfig`."""
+FEWEST = {CLASSES: 3, NUMBERS: 5, CORRECTION: 5}
+"""An estimator's own min_samples_leaf, where none is set (of classes: of a "cart" that Algorithm 2 does not prune)."""
 MOST_LEVELS = 1024
 
 
@@ -135,8 +135,13 @@ class ModelConfig(Table):
     @model_validator(mode="before")
     @classmethod
     def _with_defaults_of_its_estimator(cls, raw: Any) -> Any:
-        own = DEFAULTS.get(str(raw.get("estimator")), {}) if isinstance(raw, dict) else {}
-        return own | raw if own else raw
+        if not isinstance(raw, dict):
+            return raw
+        estimator = str(raw.get("estimator", CLASSES))
+        is_as_printed = raw.get("partition", "cart") != "cart" or raw.get("prune") == "paper"
+        if estimator not in FEWEST or (estimator == CLASSES and is_as_printed):
+            return raw
+        return {"min_samples_leaf": FEWEST[estimator]} | raw
 
     @model_serializer(mode="wrap")
     def _without_keys_of_other_estimators(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

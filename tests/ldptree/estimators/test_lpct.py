@@ -21,6 +21,7 @@ from ldptree.mechanisms import CHOICES
 from ldptree.model import Model
 from ldptree.paper_pruning import PaperOptions
 from ldptree.sql import to_sql
+from ldptree.tuning import FEWEST_PUBLIC_ROWS
 
 
 def people(n=3000, n_public=150, seed=0, n_classes=2):
@@ -41,6 +42,18 @@ def test_it_is_a_scikit_learn_estimator(random_state):
     skipped = {"check_array_api_input"} | ({"check_pipeline_consistency"} if random_state is None else set())
     for result in check_estimator(LPCTClassifier(8.0, random_state=random_state), on_fail=None, on_skip=None):
         assert result["status"] == "passed" or result["check_name"] in skipped, result
+
+
+@pytest.mark.parametrize(
+    ("settings", "fewest"),
+    [({}, FEWEST_PUBLIC_ROWS), ({"partition": "max-edge"}, 0), ({"prune": "paper"}, 1)],
+)
+def test_a_cart_has_some_public_rows_in_every_cell_but_where_the_paper_says_otherwise(settings, fewest):
+    X, _, public = people(3000, 60)
+    any_label = np.random.default_rng(1).integers(0, 2, len(X))
+    fitted = LPCTClassifier(8.0, depth=8, random_state=1, **settings).fit(X, any_label, public=public)
+    cells = fitted.partition_.apply(fitted.protocol_.encoding.encode(X[public]))
+    assert np.bincount(cells, minlength=fitted.partition_.n_leaves).min() == fewest
 
 
 @pytest.mark.parametrize("mechanism", CHOICES)
