@@ -1,6 +1,7 @@
 """HistOfTree and AdHistOfTree against their paper: LDPTREE_DATA=DIR python benchmarks/histoftree.py SUITE [--runs N]
 
     figure-2    the law of section 5.1: epsilon, n, (t, p) and the mask (a picture)
+    readings    panels (c) and (d) of it with less label noise, and with finer constants in (15)
     tables      the ten real sets beside the printed Tables 1-3 (--epsilon 1, 2 or 4)
     parts       what each part is worth: label mechanism, cell mechanism, criterion, default against grid
     mask        what it costs to hide the mask (section 3.4)
@@ -80,9 +81,9 @@ def best(scores: Iterable[Floats]) -> tuple[float, int]:
 def excess(
     sample: Draw, protects: Mask, epsilon: float, run: int, setting: Setting, kind: Any = HistOfTreeRegressor
 ) -> float:
-    """Excess mean squared error of one fit."""
-    label_range = (float(sample.y.min()), float(sample.y.max()))
-    model = kind(epsilon, label_range=label_range, random_state=run, **setting)
+    """Excess mean squared error of one fit; the label's range is that of the sample where the setting has none."""
+    whole = (float(sample.y.min()), float(sample.y.max()))
+    model = kind(epsilon, random_state=run, **{"label_range": whole, **setting})
     fit = {} if kind is LabelTreeRegressor else {"protects": protects}
     return sample.excess(model.fit(sample.X, sample.y, **fit).predict(sample.test_X))
 
@@ -129,6 +130,7 @@ def small_grid(**fixed: Any) -> list[Setting]:
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 SIZES = (2_500, 5_000, 10_000, 20_000, 40_000)
 GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0)
+LABEL_TREE = "label LDP, LabelDT"
 
 
 def print_series(title: str, xs: Iterable[Any], series: Mapping[str, list[float]]) -> None:
@@ -141,11 +143,13 @@ def print_series(title: str, xs: Iterable[Any], series: Mapping[str, list[float]
 
 
 def of_epsilon(runs: int) -> dict[str, list[float]]:
-    """Figure 2 (a)."""
-    found: dict[str, list[float]] = {"label LDP": []}
+    """Figure 2 (a). Label LDP twice: LabelDT cuts freely, and HistOfTree's midpoints, as for the other s*."""
+    found: dict[str, list[float]] = {LABEL_TREE: [], "label LDP, midpoints": []}
     for epsilon in EPSILONS:
         trees = tree_grid()
-        found["label LDP"].append(law_grid(private(0), N, epsilon, runs, trees, LabelTreeRegressor)[0])
+        found[LABEL_TREE].append(law_grid(private(0), N, epsilon, runs, trees, LabelTreeRegressor)[0])
+        midpoints = [{"p": p, "t": 1} for p in DEPTHS]
+        found["label LDP, midpoints"].append(law_grid(private(0), N, epsilon, runs, midpoints)[0])
         for s in range(1, 6):
             name = f"s* = {s}" if s < D else "LDP"
             settings = small_grid() if s < D else [{"t": t} for t in (1, 2, 3)]
@@ -168,15 +172,24 @@ def of_size(runs: int) -> dict[str, list[float]]:
 PARAMETER_DEPTHS = (0, 1, 2, 3, 4, 5, 6)
 
 
-def of_parameters(runs: int) -> dict[str, list[float]]:
+def of_parameters(runs: int, epsilon: float = 4.0, **fixed: Any) -> dict[str, list[float]]:
     """Figure 2 (c), the cell's share fixed at .5."""
     found: dict[str, list[float]] = {}
     for t in (1, 2, 3, 4):
         for p in PARAMETER_DEPTHS:
-            least, _ = law_grid(private(2), N, 4.0, runs, [{"t": t, "p": p, "rho": 0.5}])
-            found.setdefault(f"t = {t}", []).append(least)
-    print_series("(c) n = 10,000, epsilon 4, s* = 2, rho .5, by p", PARAMETER_DEPTHS, found)
+            setting = {"t": t, "p": p, "rho": 0.5, **fixed}
+            found.setdefault(f"t = {t}", []).append(law_grid(private(2), N, epsilon, runs, [setting])[0])
+    what = "".join(f", {name} {value}" for name, value in fixed.items())
+    print_series(f"(c) n = 10,000, epsilon {epsilon:g}, s* = 2, rho .5{what}, by p", PARAMETER_DEPTHS, found)
     return found
+
+
+def constants(weights: Sequence[float]) -> list[Setting]:
+    """AdHistOfTree's grid for the figure, with these constants on the second term of (15)."""
+    return [
+        {"bias_weight": b, "t_shift": shift, "rho": rho}
+        for b, shift, rho in itertools.product(weights, BIN_SHIFTS, (0.5, 0.3))
+    ]
 
 
 def of_mask(runs: int) -> dict[str, list[float]]:
@@ -186,22 +199,20 @@ def of_mask(runs: int) -> dict[str, list[float]]:
         for s in range(4):
             least, _ = law_grid(thin(gamma), N, 4.0, runs, small_grid(s=s))
             found.setdefault(f"s = {s}", []).append(least)
-        settings = [
-            {"bias_weight": b, "t_shift": shift, "rho": rho}
-            for b, shift, rho in itertools.product(BIAS_WEIGHTS, BIN_SHIFTS, (0.5, 0.3))
-        ]
-        found.setdefault("adaptive", []).append(law_grid(thin(gamma), N, 4.0, runs, settings)[0])
+        found.setdefault("adaptive", []).append(
+            law_grid(thin(gamma), N, 4.0, runs, constants(BIAS_WEIGHTS))[0]
+        )
         found.setdefault("adaptive, default", []).append(law_grid(thin(gamma), N, 4.0, runs, [{}])[0])
     print_series("(d) n = 10,000, epsilon 4, W_gamma, best of a grid, by gamma", GAMMAS, found)
     return found
 
 
 def figure_2(runs: int, **_: Any) -> None:
-    """The four panels, printed and drawn."""
+    """The four panels, printed and drawn; (c), which is cheap, has five times the runs."""
     panels = [
         ("(a) by epsilon (n = 10,000)", "epsilon", EPSILONS, of_epsilon(runs), True),
         ("(b) by n (epsilon 4)", "n", SIZES, of_size(runs), True),
-        ("(c) by p and t (s* = 2, epsilon 4)", "p", PARAMETER_DEPTHS, of_parameters(runs), False),
+        ("(c) by p and t (s* = 2, epsilon 4)", "p", PARAMETER_DEPTHS, of_parameters(5 * runs), False),
         ("(d) by thickness of the mask (epsilon 4)", "gamma", GAMMAS, of_mask(runs), True),
     ]
     import matplotlib as mpl
@@ -225,6 +236,22 @@ def figure_2(runs: int, **_: Any) -> None:
         axis.legend(frameon=False, fontsize=7)
     figure.savefig(IMAGE, dpi=130, metadata={"Software": None})
     print(f"\nwritten: {IMAGE}")
+
+
+FINER_WEIGHTS = (0.0025, 0.005, *BIAS_WEIGHTS)
+
+
+def readings(runs: int, **_: Any) -> None:
+    """Panel (c) with less label noise, by epsilon and by labels cut to a narrow range; panel (d) with finer constants."""
+    for epsilon in (6.0, 8.0):
+        of_parameters(runs, epsilon)
+    of_parameters(runs, label_range=(0.0, 3.0))
+    found = {
+        "adaptive, constants from .0025": [
+            law_grid(thin(gamma), N, 4.0, runs, constants(FINER_WEIGHTS))[0] for gamma in GAMMAS
+        ]
+    }
+    print_series("(d) n = 10,000, epsilon 4, W_gamma, by gamma", GAMMAS, found)
 
 
 def parts(runs: int, **_: Any) -> None:
@@ -353,6 +380,7 @@ def tables(runs: int, epsilon: float = 2.0, only: str = "", **_: Any) -> None:
 
 SUITES: dict[str, Callable[..., None]] = {
     "figure-2": figure_2,
+    "readings": readings,
     "tables": tables,
     "parts": parts,
     "mask": mask,
