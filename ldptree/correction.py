@@ -77,6 +77,12 @@ class Observed:
         return cls(mean=mean, variance=noise / (slope * mass) ** 2, mass=mass)
 
     @classmethod
+    def nothing(cls, plan: Plan) -> Observed:
+        """Where nobody reported on the output."""
+        n_cells = plan.partition.n_leaves
+        return cls(mean=np.zeros(n_cells), variance=np.full(n_cells, np.inf), mass=np.zeros(n_cells))
+
+    @classmethod
     def exactly(cls, plan: Plan, cells: NDArray[np.integer], found: Floats) -> Observed:
         """From the true cells [n] and residuals [n] of holders: a simulation device, to show what the noise costs.
 
@@ -163,23 +169,35 @@ class Corrections:
         )
 
 
-def correct(plan: Plan, observed: Sequence[Observed]) -> Corrections:
+def observed(plan: Plan, totals: Sequence[Totals]) -> list[Observed]:
+    """What the reports say of every output, of which single ones may have been drawn by nobody.
+
+    Raises:
+        DataError: totals of another shape, or nobody reported at all.
+    """
+    is_answered = any(t.n_private for t in totals)
+    return [
+        Observed.of(plan, t) if t.n_private or not is_answered else Observed.nothing(plan) for t in totals
+    ]
+
+
+def correct(plan: Plan, seen: Sequence[Observed]) -> Corrections:
     """The corrections that these reports carry, one `Observed` an output.
 
     The sd is how far the residual's mean may be off (`correction_means`). The choice of a process is slow to believe that cells
     differ, and a public model that does not know its own doubt is taken at its word; the sd does neither.
     """
     n_outputs = plan.own_variance.shape[1]
-    if len(observed) != n_outputs:
-        raise DataError(f"correction: reports on {len(observed)} outputs, the public model has {n_outputs}")
-    columns = [_one(plan, k, seen) for k, seen in enumerate(observed)]
-    mass = np.sum([seen.mass for seen in observed], axis=0)
+    if len(seen) != n_outputs:
+        raise DataError(f"correction: reports on {len(seen)} outputs, the public model has {n_outputs}")
+    columns = [_one(plan, k, one) for k, one in enumerate(seen)]
+    mass = np.sum([one.mass for one in seen], axis=0)
     return Corrections(
         share=mass / mass.sum(),
         correction=np.stack([c[0] for c in columns], axis=1),
         sd=np.stack([c[1] for c in columns], axis=1),
-        observed=np.stack([seen.mean for seen in observed], axis=1),
-        noise_sd=np.stack([np.sqrt(seen.variance) for seen in observed], axis=1),
+        observed=np.stack([one.mean for one in seen], axis=1),
+        noise_sd=np.stack([np.sqrt(one.variance) for one in seen], axis=1),
         discrepancy=np.stack([c[2] for c in columns], axis=1),
         priors=tuple(c[3] for c in columns),
     )

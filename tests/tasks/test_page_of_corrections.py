@@ -421,7 +421,10 @@ def test_what_a_report_says_is_said_in_words_an_officer_can_repeat(facts):
     assert k == 8 * 4 + 1
     assert f"Together that is one value of {k}, one of which stands for anything else." in said
     several = _answer(facts["mended_classes"], "What was sent")
-    assert "The class is drawn by public coins, one of 4 for each holder." in several
+    assert (
+        "The class is one of 4, drawn at random by each holder, whatever its mode is, and sent along as it is. Together that is "
+        "one value of"
+    ) in several
     number = facts["mended_number"]
     half = f"{number.residual_range:.2f}"
     assert f"its fare less what the model predicts, between −{half} and {half} $" in _answer(
