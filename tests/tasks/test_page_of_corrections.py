@@ -214,6 +214,26 @@ def test_a_correction_is_said_the_way_the_public_model_errs(facts, kind, correct
     assert plain(mended_words.sentence(mend, 0, facts[kind])) == said
 
 
+def test_of_several_classes_each_row_names_what_else_is_clear(pages, facts):
+    """The clearest class is drawn, two more at most are said beside it, and nothing is said of one that is not clear."""
+    one = facts["mended_classes"]
+    drawn, rows = picture_of(pages["mended_classes"]), mended_picture.rows_of(one.tree, lambda node: True)
+    assert {len(mended_words.beside(row.node, one)) for row in rows} > {0, 1}
+    for row in rows:
+        clear = {k for k, mend in enumerate(row.node.outputs) if mend.is_clear}
+        said = mended_words.beside(row.node, one)
+        assert len(said) == min(max(len(clear) - 1, 0), 2)
+        for words in said:
+            assert words in html.unescape(drawn)
+            assert words in mended_words.node_aria(row.node, one)
+            (k,) = [k for k, name in enumerate(one.outputs) if f"“{name}”" in words]
+            assert k in clear - {row.node.shown}
+            mend = row.node.outputs[k]
+            assert f"by {abs(100 * mend.correction):.1f} ± {200 * mend.sd:.1f}" in plain(words)
+            assert ("too seldom" in words) == (mend.correction > 0)
+    assert "also" not in picture_of(pages["mended_sample"])
+
+
 def _moved(one, found, mean):
     """The sample with these corrections of its first cells, 0.001 ± 0.1 in the others, and this mean."""
     filled = [*found, *[(0.001, 0.1)] * (one.n_cells - len(found))]
