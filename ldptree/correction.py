@@ -149,6 +149,10 @@ class Corrections:
     @property
     def says(self) -> str:
         """One line: whether something was found, and how large it is."""
+        return self.says_of(())
+
+    def says_of(self, classes: Sequence[object]) -> str:
+        """The same; of several classes with the name of the one that is corrected most."""
         largest = np.unravel_index(np.abs(self.correction).argmax(), self.correction.shape)
         most, sd = float(self.correction[largest]), float(self.sd[largest])
         cells = f"{len(self.share):,} {'cell' if len(self.share) == 1 else 'cells'}"
@@ -163,8 +167,9 @@ class Corrections:
                 f"(chance {self.chance:.2g}), but not so that any correction is worth it."
             )
         by = f"{float(self.mean[0]):+.3g} on average, " if self.correction.shape[1] == 1 else ""
+        of = f"share of {classes[int(largest[1])]} " if len(classes) > 2 else ""
         return (
-            f"The public model is wrong on private people: corrected by {by}{most:+.3g} (sd {sd:.2g}) at most, in {cells} "
+            f"The public model is wrong on private people: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) at most, in {cells} "
             f"(chance that noise alone does this {self.chance:.2g})."
         )
 

@@ -78,7 +78,7 @@ def prune(
             epsilon=epsilon,
         )
     (draft.folder("model") / "model.json").write_text(model.to_json())
-    says = {"says": model.corrections.says} if isinstance(model, CorrectedModel) else {}
+    says = {"says": model.corrections.says_of(model.classes)} if isinstance(model, CorrectedModel) else {}
     return says | {"digest": model.digest}
 
 

@@ -103,7 +103,7 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
         self.base_, self.plan_, self.corrections_ = found.base, found.plan, found.model.corrections
         self.protocols_, self.totals_, self.ledger_ = (found.protocol,), found.totals, found.ledger
         self.model_: CorrectedModel = found.model
-        self.says_ = self.corrections_.says
+        self.says_ = self.corrections_.says_of(classes)
 
     @property
     def _fitted_base(self) -> Any:
