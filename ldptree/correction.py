@@ -139,7 +139,8 @@ class Corrections:
         """How likely noise alone would make the reports differ so much from the public model (chi-square)."""
         from scipy.stats import chi2
 
-        return float(chi2.sf(np.sum(self.evidence**2), self.evidence.size))
+        n_heard = max(int(np.isfinite(self.noise_sd).sum()), 1)  # an output may have been drawn by nobody
+        return float(chi2.sf(np.sum(self.evidence**2), n_heard))
 
     @property
     def is_nothing(self) -> bool:

@@ -105,6 +105,16 @@ def test_a_models_errors_are_reported_again_of_each_output_apart(kind):
     assert len({totals[-1].counts.tobytes() for totals in drawn}) == 200
 
 
+def test_the_noise_of_each_output_is_another_one(monkeypatch):
+    """As many on each output, all with one value: what differs is noise alone."""
+    monkeypatch.setattr(Protocol, "draw_outputs", lambda self, n, words: np.arange(n) % 3)
+    protocol = base_protocol("three classes, drawn")
+    holders = KnownResiduals(protocol, np.zeros(300, np.int32), np.zeros((300, 3), np.float32))
+    one, other, third = (totals.counts for totals in holders.drawn_again(words(7)))
+    assert (one != other).any()
+    assert (other != third).any()
+
+
 def public_labels():
     return PublicLabels(
         count=np.array([30.0, 20.0]), total=np.array([90.0, 120.0]), mean=4.2, sd=3.0, residual_variance=8.0

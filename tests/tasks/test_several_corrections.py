@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chain import Chain, mended, rides, rides_config
+from scipy.stats import chi2
 
 from flows import calls
 from ldptree.corrected import shares_of
@@ -21,6 +22,8 @@ from ldptree.correction import Observed, correct
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import CorrectionClassifier
 from ldptree.fit_correction import corrected
+from ldptree.protocol import Protocol
+from ldptree.scores import score
 from storage import tables
 from storage.store import Store
 from tasks.aggregate import aggregate, read_totals_of_outputs
@@ -155,16 +158,21 @@ def test_every_form_of_reports_says_how_wrong_the_model_is_about_each_class(run,
     assert np.ptp(errors.mean(axis=0)) > 0.4
 
 
-def test_the_draws_of_two_classes_are_apart_where_sums_are_drawn(run):
-    """The noise of one class's sums says nothing of another's: with the same generator anew it would be the same."""
+def test_the_draws_of_two_classes_are_apart_where_sums_are_drawn(run, monkeypatch):
+    """As many on each class, all with the same value: the sums differ by their noise alone, and they do differ."""
+    columns = paid(600, 2)
+    columns["paid"] = np.where(np.arange(600) % 3 == 0, columns["paid"], "owed")
+    monkeypatch.setattr(Protocol, "draw_outputs", lambda self, n, words: np.arange(n) % 3)
     chain = run(
-        privacy={"epsilon": 0.5, "mechanism": "oue", "max_report_bytes": 0},
-        model={"depth": 2},
+        columns=columns,
+        privacy={"mechanism": "oue", "max_report_bytes": 0},
+        dataset={"test_fraction": 0.0},
         evaluate=False,
     )
+    assert [totals.n_private for totals in totals_of(chain)] == [134, 133, 133]
     sums = pq.read_table(chain.store.file(chain.totals["totals"], "raw.parquet"))["raw"].to_numpy()
-    noise = np.array([part - part.mean() for part in sums.reshape(3, -1)])
-    assert np.abs(np.corrcoef(noise)[np.triu_indices(3, 1)]).max() < 0.9
+    _, one, other = sums.reshape(3, -1)
+    assert (one != other).any()
 
 
 def test_the_question_and_the_model_are_those_of_the_estimator_with_the_same_rows(run):
@@ -274,6 +282,9 @@ def test_a_class_that_nobody_drew_is_not_corrected_and_all_else_is(run):
     assert not found.correction[:, silent].any()
     assert np.isinf(found.noise_sd[:, silent]).all()
     assert np.isfinite(found.sd).all()
+    n_silent = sum(n == 0 for n in n_reports)
+    heard = found.evidence.size * (3 - n_silent) // 3
+    assert found.chance == pytest.approx(chi2.sf((found.evidence**2).sum(), heard))
     assert found.share.sum() == pytest.approx(1)
     assert chain.page
 
@@ -385,7 +396,7 @@ def test_each_score_is_that_of_the_model_it_names(scored):
     assert said["no_noise"]["accuracy"] == pytest.approx(accuracy(base + added))
     assert said["ours"]["accuracy"] > said["public_only"]["accuracy"] + 0.05
     assert np.array(said["ours"]["confusion"]).shape == (3, 3)
-    assert all(np.isfinite(one["log_loss"]) for one in said.values())
+    assert said["ours"]["log_loss"] == score(rows.labels, model.predict_proba(rows.raw)).log_loss
 
 
 def test_redraws_spread_around_ours(scored):
