@@ -65,10 +65,10 @@ def run(tmp_path):
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory):
-    """A scored run on 1,800 rides, to be read and copied."""
+    """A scored run on 1,200 rides, to be read and copied."""
     folder = tmp_path_factory.mktemp("rides")
-    path = rides(folder / "a.csv", 1800, 1, **paid(1800, 1))
-    changes = {"privacy": {"epsilon": 6.0}, "evaluation": {"redraws": 20}, "model": {"depth": 1}}
+    path = rides(folder / "a.csv", 1200, 1, **paid(1200, 1, share=0.35))
+    changes = {"privacy": {"epsilon": 4.0}, "evaluation": {"redraws": 5}, "model": {"depth": 2}}
     chain = Chain(Store(folder / "work"), mended(rides_config, path, **DECLARED, **changes))
     assert chain.page
     return chain
@@ -104,7 +104,7 @@ def test_there_is_one_question_and_everybody_is_charged_for_it_once(scored):
     asked, model = published(scored), learned(scored)
     assert (asked.base.output, asked.n_outputs, asked.label_classes) == ("drawn", 3, tuple(CLASSES))
     assert model.protocol_digests == (asked.digest,)
-    assert scored.spent.largest == asked.epsilon == 6.0
+    assert scored.spent.largest == asked.epsilon == 4.0
     assert model.n_private == scored.held.facts["n_private"] == sum(t.n_private for t in totals_of(scored))
     assert model.classes == tuple(CLASSES)
 
@@ -140,9 +140,7 @@ def test_each_report_names_its_class_and_adds_up_there_alone(scored):
         assert root["unbiased"].to_numpy() == pytest.approx(totals.counts.sum(axis=0))
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "form"), [("grr", "reports"), ("oue", "reports"), ("grr", "totals"), ("olh", "totals")]
-)
+@pytest.mark.parametrize(("mechanism", "form"), [("grr", "reports"), ("oue", "reports"), ("olh", "totals")])
 def test_every_form_of_reports_says_how_wrong_the_model_is_about_each_class(run, mechanism, form):
     """At eps 16, of about 130 people a class: known to a tenth of the range, over three standard errors of whom they are."""
     limit = {"reports": 2**31, "totals": 0}[form]
@@ -196,20 +194,15 @@ def test_the_question_and_the_model_are_those_of_the_estimator_with_the_same_row
 
 def test_a_seeded_run_repeats_byte_for_byte_in_any_work_folder(run, tmp_path):
     path = rides(tmp_path / "same.csv", 300, 3, **paid(300, 3))
-    for limit in (2**31, 0):
-        one, two = (
-            run(f"{name} {limit}", path=path, evaluate=False, privacy={"max_report_bytes": limit})
-            for name in ("one", "two")
-        )
-        assert one.totals["totals"].digest == two.totals["totals"].digest
-        assert one.model["model"].digest == two.model["model"].digest
+    one, two = (run(name, path=path, evaluate=False, model={"depth": 1}) for name in ("one", "two"))
+    assert one.totals["totals"].digest == two.totals["totals"].digest
+    assert one.model["model"].digest == two.model["model"].digest
 
 
 # Labels
 
 
-@pytest.mark.parametrize("base", ["tree", "forest", "boosting"])
-def test_a_class_that_no_public_row_has_is_found_by_the_reports(run, base):
+def test_a_class_that_no_public_row_has_is_found_by_the_reports(run):
     """Public people never pay by cheque, a third of the private ones do."""
     columns = paid(900, 4, share=0.0)
     columns["paid"] = np.where(np.arange(900) % 3 == 1, "cheque", columns["paid"])
@@ -218,7 +211,7 @@ def test_a_class_that_no_public_row_has_is_found_by_the_reports(run, base):
         columns=columns,
         dataset={"classes": [*CLASSES, "cheque"]},
         privacy={"epsilon": 16.0},
-        correction={"base": base},
+        correction={"base": "forest"},
         model={"depth": 0},
         evaluate=False,
     )
@@ -247,7 +240,7 @@ def test_a_label_that_is_not_declared_counts_as_outside_of_whatever_class_was_dr
 
 
 def test_a_positive_class_is_the_second_of_the_classes_and_all_are_mended(run):
-    chain = run(dataset={"classes": None, "positive": "cash"}, privacy={"epsilon": 6.0})
+    chain = run(n=300, dataset={"classes": None, "positive": "cash"}, model={"depth": 0}, evaluate=False)
     assert published(chain).label_classes == ("app", "cash", "card")
     assert learned(chain).corrections.correction.shape[1] == 3
     facts = read_facts(chain.store, chain.page["page"])
@@ -290,7 +283,7 @@ def test_a_class_that_nobody_drew_is_not_corrected_and_all_else_is(run):
 
 
 def test_a_protocol_that_is_too_large_is_refused_with_its_size(run):
-    chain = run(correction={"base": "boosting", "max_protocol_bytes": 6_000})
+    chain = run(n=150, correction={"base": "boosting", "max_protocol_bytes": 6_000})
     with pytest.raises(ConfigError, match=r"base: [\d,]+ bytes in a protocol \(300 trees.*at most"):
         assert chain.published
 
@@ -362,7 +355,8 @@ def test_the_curators_steps_need_nothing_of_the_holders(scored, tmp_path):
     assert model["model"].digest == scored.model["model"].digest
 
 
-def test_a_campaign_adds_a_second_batch_to_each_class(run, tmp_path):
+@pytest.mark.slow
+def test_a_campaign_adds_a_second_batch_to_each_class(tmp_path):
     names = [rides(tmp_path / f"{k}.csv", 600, k, **paid(600, k)) for k in (1, 2)]
     plain = DECLARED | {"campaign": {"name": "paid"}, "evaluate": False}
     first = Chain(Store(tmp_path / "work"), mended(rides_config, names[0], **plain))
@@ -400,11 +394,13 @@ def test_each_score_is_that_of_the_model_it_names(scored):
 
 
 def test_redraws_spread_around_ours(scored):
-    """Ours is one draw of the holders' coins, the redraws are 20 more: within 4 standard deviations, one time in 10,000 not."""
+    """Ours is one draw of the holders' coins, the redraws are 5 more, all between the public model and far above it."""
     scores = content(scored)
-    spread = scores["redraws"]
+    spread, public = scores["redraws"], scores["scores"]["public_only"]["accuracy"]
+    assert len(spread) == 5
     assert len(set(spread)) > 1
-    assert abs(scores["scores"]["ours"]["accuracy"] - np.mean(spread)) < 4 * np.std(spread, ddof=1)
+    ours = scores["scores"]["ours"]["accuracy"]
+    assert abs(ours - np.mean(spread)) < 0.5 * (np.mean(spread) - public)
 
 
 def test_a_database_says_what_the_model_says(scored, tmp_path):
