@@ -141,16 +141,17 @@ def aggregate(
         print_json(found)
         return
     at = "{} "
-    if "residual" in found:
-        of, label = found["residual"]["of"], found["residual"]["label"]
-        asked, at = of if label is None else f"{of} = {label}", "at {}: "
-        typer.echo(f"People by level of the public model's error on {asked} (truth less answer)")
-    for cell in found["cells"]:
-        counts = ", ".join(
-            f"{at.format(_short(name) if 'residual' in found else name)}{n:,.1f} ± {cell['sd'][name]:,.1f}"
-            for name, n in cell["totals"].items()
-        )
-        typer.echo(f"{cell['where']}: {counts}")
+    for part in found.get("labels", [found]):
+        if "residual" in found:
+            of, label = found["residual"]["of"], part.get("label", found["residual"]["label"])
+            asked, at = of if label is None else f"{of} = {label}", "at {}: "
+            typer.echo(f"People by level of the public model's error on {asked} (truth less answer)")
+        for cell in part["cells"]:
+            counts = ", ".join(
+                f"{at.format(_short(name) if 'residual' in found else name)}{n:,.1f} ± {cell['sd'][name]:,.1f}"
+                for name, n in cell["totals"].items()
+            )
+            typer.echo(f"{cell['where']}: {counts}")
     typer.echo(f"{found['accepted']:,} reports accepted; {received.in_words()}", err=True)
 
 

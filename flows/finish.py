@@ -129,6 +129,7 @@ def _tables(config: RunConfig, facts: AnyFacts, by_step: dict[str, Record]) -> d
     return {
         "totals": by_step["aggregate"]["totals"].path,
         "classes": _labels(facts),
+        "outputs": list(facts.outputs) if isinstance(facts, MendedFacts) and len(facts.outputs) > 1 else [],
         "nodes": by_step["report"].facts["nodes"],
         "facts": {
             "name": config.name,
@@ -160,7 +161,14 @@ def _all_runs(store: Store) -> list[RunTables]:
         folder = store.root / content["totals"]
         if folder.is_dir():
             runs.append(
-                RunTables(path.parent.name, folder, content["facts"], content["nodes"], content["classes"])
+                RunTables(
+                    path.parent.name,
+                    folder,
+                    content["facts"],
+                    content["nodes"],
+                    content["classes"],
+                    content.get("outputs", ()),
+                )
             )
     return runs
 

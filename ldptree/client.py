@@ -45,17 +45,20 @@ class Report:
         round: number of the round.
         id: 32 random hexadecimal digits, drawn with the report: one that arrives twice counts once.
         payload: the bytes of the report, as the protocol's mechanism packs them.
+        output: which output of the protocol's base it is about, where holders draw one; else None.
     """
 
     protocol: str
     round: int
     id: str
     payload: bytes
+    output: int | None = None
 
     def to_json(self) -> str:
         """One line of text; the payload in base64."""
         payload = base64.b64encode(self.payload).decode()
-        return json.dumps({"protocol": self.protocol, "round": self.round, "id": self.id, "report": payload})
+        content = {"protocol": self.protocol, "round": self.round, "id": self.id, "report": payload}
+        return json.dumps(content if self.output is None else content | {"output": self.output})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -68,19 +71,27 @@ class Report:
             data = json.loads(text)
         except (ValueError, RecursionError):
             raise DataError("report: not JSON") from None
-        if not isinstance(data, dict) or set(data) != {"protocol", "round", "id", "report"}:
-            raise DataError("report: it has exactly the fields protocol, round, id and report")
-        if type(data["round"]) is not int or any(
+        if not isinstance(data, dict) or set(data) - {"output"} != {"protocol", "round", "id", "report"}:
+            raise DataError(
+                "report: it has exactly the fields protocol, round, id and report, and where holders draw one, output"
+            )
+        if any(type(data[k]) is not int for k in ("round", "output") if k in data) or any(
             type(data[k]) is not str for k in ("protocol", "id", "report")
         ):
-            raise DataError("report: round is a whole number, the other fields are texts")
+            raise DataError("report: round and output are whole numbers, the other fields are texts")
         if not _ID.fullmatch(data["id"]):
             raise DataError("report: id is 32 hexadecimal digits")
         try:
             payload = base64.b64decode(data["report"], validate=True)
         except (binascii.Error, ValueError):
             raise DataError("report: its bytes are not base64") from None
-        return cls(protocol=data["protocol"], round=data["round"], id=data["id"], payload=payload)
+        return cls(
+            protocol=data["protocol"],
+            round=data["round"],
+            id=data["id"],
+            payload=payload,
+            output=data.get("output"),
+        )
 
 
 class Client:
@@ -169,11 +180,18 @@ class Client:
             return report
         words = Words.system() if self._words is None else self._words
         label = self._label(y) if self.protocol.label_classes else _number(y)
-        value = self.protocol.values(self._row(x), [label], words=words)
+        row, outputs = self._row(x), self.protocol.draw_outputs(1, words)
+        value = self.protocol.values(row, [label], words=words, outputs=outputs)
         mechanism = self.protocol.mechanism
         payload = mechanism.pack(mechanism.randomize(value, words)).tobytes()
         identity = words.block(2).tobytes().hex()
-        report = Report(protocol=self.protocol.digest, round=round_number, id=identity, payload=payload)
+        report = Report(
+            protocol=self.protocol.digest,
+            round=round_number,
+            id=identity,
+            payload=payload,
+            output=None if outputs is None else int(outputs[0]),
+        )
         self._memory[key] = report.to_json()
         return report
 

@@ -83,7 +83,7 @@ class CorrectedModel:
         mechanism: how reports were made, such as "joint oue".
         n_private: holders who reported.
         n_public: public rows.
-        protocol_digests: of the questions that were answered, one an output.
+        protocol_digests: of the question that was answered; or of M questions, one an output.
 
     Raises:
         DataError: the parts do not fit each other.
@@ -120,8 +120,10 @@ class CorrectedModel:
                 raise DataError(f"corrected model: {name} is below 0")
         if self.default.shape != (m,) or not np.isfinite(self.default).all():
             raise DataError(f"corrected model: default has shape {self.default.shape}, expected ({m},)")
-        if len(found.priors) != m or len(self.protocol_digests) != m:
-            raise DataError(f"corrected model: expected {m} priors and protocol digests, one an output")
+        if len(found.priors) != m or len(self.protocol_digests) not in (1, m):
+            raise DataError(
+                f"corrected model: expected {m} priors, one an output, and one protocol digest or as many"
+            )
         if self.base.n_outputs not in ({1, 2} if len(self.classes) == 2 else {m}):
             raise DataError(f"corrected model: the public model has {self.base.n_outputs} outputs, not {m}")
         if not self.classes and self.base.link != "identity":

@@ -77,6 +77,12 @@ class Observed:
         return cls(mean=mean, variance=noise / (slope * mass) ** 2, mass=mass)
 
     @classmethod
+    def nothing(cls, plan: Plan) -> Observed:
+        """Where nobody reported on the output."""
+        n_cells = plan.partition.n_leaves
+        return cls(mean=np.zeros(n_cells), variance=np.full(n_cells, np.inf), mass=np.zeros(n_cells))
+
+    @classmethod
     def exactly(cls, plan: Plan, cells: NDArray[np.integer], found: Floats) -> Observed:
         """From the true cells [n] and residuals [n] of holders: a simulation device, to show what the noise costs.
 
@@ -133,7 +139,8 @@ class Corrections:
         """How likely noise alone would make the reports differ so much from the public model (chi-square)."""
         from scipy.stats import chi2
 
-        return float(chi2.sf(np.sum(self.evidence**2), self.evidence.size))
+        n_heard = max(int(np.isfinite(self.noise_sd).sum()), 1)  # an output may have been drawn by nobody
+        return float(chi2.sf(np.sum(self.evidence**2), n_heard))
 
     @property
     def is_nothing(self) -> bool:
@@ -143,6 +150,10 @@ class Corrections:
     @property
     def says(self) -> str:
         """One line: whether something was found, and how large it is."""
+        return self.says_of(())
+
+    def says_of(self, classes: Sequence[object]) -> str:
+        """The same; of several classes with the name of the one that is corrected most."""
         largest = np.unravel_index(np.abs(self.correction).argmax(), self.correction.shape)
         most, sd = float(self.correction[largest]), float(self.sd[largest])
         cells = f"{len(self.share):,} {'cell' if len(self.share) == 1 else 'cells'}"
@@ -157,29 +168,42 @@ class Corrections:
                 f"(chance {self.chance:.2g}), but not so that any correction is worth it."
             )
         by = f"{float(self.mean[0]):+.3g} on average, " if self.correction.shape[1] == 1 else ""
+        of = f"share of {classes[int(largest[1])]} " if len(classes) > 2 else ""
         return (
-            f"The public model is wrong on private people: corrected by {by}{most:+.3g} (sd {sd:.2g}) at most, in {cells} "
+            f"The public model is wrong on private people: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) at most, in {cells} "
             f"(chance that noise alone does this {self.chance:.2g})."
         )
 
 
-def correct(plan: Plan, observed: Sequence[Observed]) -> Corrections:
+def observed(plan: Plan, totals: Sequence[Totals]) -> list[Observed]:
+    """What the reports say of every output, of which single ones may have been drawn by nobody.
+
+    Raises:
+        DataError: totals of another shape, or nobody reported at all.
+    """
+    is_answered = any(t.n_private for t in totals)
+    return [
+        Observed.of(plan, t) if t.n_private or not is_answered else Observed.nothing(plan) for t in totals
+    ]
+
+
+def correct(plan: Plan, seen: Sequence[Observed]) -> Corrections:
     """The corrections that these reports carry, one `Observed` an output.
 
     The sd is how far the residual's mean may be off (`correction_means`). The choice of a process is slow to believe that cells
     differ, and a public model that does not know its own doubt is taken at its word; the sd does neither.
     """
     n_outputs = plan.own_variance.shape[1]
-    if len(observed) != n_outputs:
-        raise DataError(f"correction: reports on {len(observed)} outputs, the public model has {n_outputs}")
-    columns = [_one(plan, k, seen) for k, seen in enumerate(observed)]
-    mass = np.sum([seen.mass for seen in observed], axis=0)
+    if len(seen) != n_outputs:
+        raise DataError(f"correction: reports on {len(seen)} outputs, the public model has {n_outputs}")
+    columns = [_one(plan, k, one) for k, one in enumerate(seen)]
+    mass = np.sum([one.mass for one in seen], axis=0)
     return Corrections(
         share=mass / mass.sum(),
         correction=np.stack([c[0] for c in columns], axis=1),
         sd=np.stack([c[1] for c in columns], axis=1),
-        observed=np.stack([seen.mean for seen in observed], axis=1),
-        noise_sd=np.stack([np.sqrt(seen.variance) for seen in observed], axis=1),
+        observed=np.stack([one.mean for one in seen], axis=1),
+        noise_sd=np.stack([np.sqrt(one.variance) for one in seen], axis=1),
         discrepancy=np.stack([c[2] for c in columns], axis=1),
         priors=tuple(c[3] for c in columns),
     )

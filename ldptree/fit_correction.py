@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ldptree.corrected import CorrectedModel
-from ldptree.correction import Observed, correct
+from ldptree.correction import correct, observed
 from ldptree.correction_plan import MAX_CELLS, Known, Plan, ResidualRange, plan_on
 from ldptree.encoding import Encoding
 from ldptree.errors import ConfigError
@@ -25,7 +25,7 @@ from ldptree.mechanisms import describe
 from ldptree.protocol import Protocol
 from ldptree.public_fit import fit_public, take_public
 from ldptree.public_model import PublicModel, constant, indicators
-from ldptree.published_base import PublishedBase
+from ldptree.published_base import DRAWN, PublishedBase
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -195,17 +195,15 @@ def protocol_of(
     *,
     target: str,
     epsilon: float,
-    output: int = 0,
     max_bytes: int = MAX_PROTOCOL_BYTES,
     **said: Any,
 ) -> Protocol:
-    """The question about one output of the public model.
+    """The question about the public model's error: of several outputs each holder draws one.
 
     Args:
         plan, encoding, base: what was chosen.
         labels: the declared classes, none for a number.
         target, epsilon, said: as of `Protocol`.
-        output: which output.
         max_bytes: the largest protocol.
 
     Raises:
@@ -220,7 +218,7 @@ def protocol_of(
         mechanism=plan.mechanism,
         epsilon=epsilon,
         numeric=True,
-        base=PublishedBase(ensemble=base.ensemble, labels=labels, output=output),
+        base=PublishedBase(ensemble=base.ensemble, labels=labels, output=0 if base.n_outputs == 1 else DRAWN),
         **said,
     )
     size = len(protocol.to_json())
@@ -233,7 +231,10 @@ def protocol_of(
 
 
 def plan_behind(protocol: Protocol, side: PublicSide, n_holders: int) -> Plan:
-    """The plan behind a protocol that was published before, with what the public rows of now say of it."""
+    """The plan behind a protocol that was published before, with what the public rows of now say of it.
+
+    `n_holders`: on each output.
+    """
     half = protocol.label_range[1]
     found = ResidualRange(half=half) if protocol.label_classes else ResidualRange.of(side.known.errors, half)
     known = replace(side.known, range=found)
@@ -241,35 +242,34 @@ def plan_behind(protocol: Protocol, side: PublicSide, n_holders: int) -> Plan:
 
 
 def corrected(
-    protocols: Sequence[Protocol], public: Public, totals: Sequence[Totals], *, epsilon: float
+    protocol: Protocol, public: Public, totals: Sequence[Totals], *, epsilon: float
 ) -> CorrectedModel:
-    """The public model of the protocols (one an output), mended by the totals of their answers.
+    """The public model of a protocol, mended by the totals of its answers.
 
     Args:
-        protocols: the questions.
-        public: what public rows say of them.
-        totals: their answers.
+        protocol: the question.
+        public: what public rows say of it.
+        totals: the answers, one an output. An output that nobody drew is not corrected.
         epsilon: a holder's.
 
     Raises:
         DataError: totals of another shape, or nobody reported.
     """
-    corrections = correct(public.plan, [Observed.of(public.plan, t) for t in totals])
-    first = protocols[0]
-    assert first.base is not None
+    corrections = correct(public.plan, observed(public.plan, totals))
+    assert protocol.base is not None
     return CorrectedModel(
-        encoding=first.encoding,
-        base=first.base.ensemble,
-        partition=first.partition,
+        encoding=protocol.encoding,
+        base=protocol.base.ensemble,
+        partition=protocol.partition,
         corrections=corrections,
-        classes=first.base.labels,
+        classes=protocol.base.labels,
         default=public.usual + corrections.mean,
-        target=first.target,
+        target=protocol.target,
         epsilon=epsilon,
-        mechanism=describe(first.mechanism),
+        mechanism=describe(protocol.mechanism),
         n_private=sum(t.n_private for t in totals),
         n_public=public.n_public,
-        protocol_digests=tuple(p.digest for p in protocols),
+        protocol_digests=(protocol.digest,),
     )
 
 

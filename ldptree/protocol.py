@@ -25,7 +25,7 @@ from ldptree.number_range import levels, rounded
 from ldptree.oracles import Words
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
-from ldptree.published_base import PublishedBase
+from ldptree.published_base import DRAWN, PublishedBase
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -162,6 +162,18 @@ class Protocol:
         return len(self.classes)
 
     @property
+    def n_outputs(self) -> int:
+        """M, over two where each report is about an output of the base that its holder draws; else 1."""
+        return len(self.base.labels) if self.base is not None and self.base.output == DRAWN else 1
+
+    def draw_outputs(self, n: int, words: Words) -> NDArray[np.int64] | None:
+        """The output of the base that each of n holders reports on, int64 [n]; None where nothing is to be drawn.
+
+        Each is uniform on 0 .. n_outputs - 1 and depends on nothing else, so that it may be sent as it is.
+        """
+        return words.below(self.n_outputs, n).astype(np.int64) if self.n_outputs > 1 else None
+
+    @property
     def k(self) -> int:
         """Size of the alphabet, L C + 1; the last value is "outside"."""
         return self.mechanism.k
@@ -197,6 +209,7 @@ class Protocol:
         columns: Sequence[str] | None = None,
         *,
         words: Words | None = None,
+        outputs: NDArray[np.int64] | None = None,
     ) -> NDArray[np.int64]:
         """The value each holder must randomise, int64 [n] in 0 .. n_values - 1 of the mechanism; still private.
 
@@ -206,13 +219,14 @@ class Protocol:
                 [n], NaN for a missing one. What is numeric is rounded here at random to one of the mechanism's levels.
             columns: names of raw's columns, where they are not all of the encoding's; `columns_needed` suffice.
             words: coins for rounding, needed where a number is reported.
+            outputs: what `draw_outputs` drew for these holders.
 
         Raises:
-            DataError: a column is absent, or lengths differ.
+            DataError: a column is absent, lengths differ, or outputs were to be drawn and were not.
         """
         cells = self.cells(raw, columns)
         if self.base is not None:
-            labels = self.residuals(raw, labels, columns)
+            labels = self.residuals(raw, labels, columns, outputs=outputs)
         if self.numeric:
             labels = rounded(labels, *self.label_range, self.mechanism.n_levels, words or Words.system())
         return report_values(cells, labels, n_cells=self.n_cells, n_classes=self.mechanism.n_levels)
@@ -231,22 +245,27 @@ class Protocol:
         return cells
 
     def residuals(
-        self, raw: NDArray[np.float64], labels: ArrayLike, columns: Sequence[str] | None = None
+        self,
+        raw: NDArray[np.float64],
+        labels: ArrayLike,
+        columns: Sequence[str] | None = None,
+        *,
+        outputs: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float64]:
         """How wrong the base is for each holder, float64 [n], before clipping and rounding; still private.
 
         Args:
-            raw, labels, columns: as of `values`.
+            raw, labels, columns, outputs: as of `values`.
 
         Raises:
-            DataError: there is no base, a column is absent, or lengths differ.
+            DataError: as `values`, or there is no base.
         """
         if self.base is None:
             raise DataError("the protocol has no base to have residuals of")
         if columns is not None and tuple(columns) != self.encoding.columns:
             place = {name: j for j, name in enumerate(columns)}
             raw = raw[:, [place[column] for column in self.encoding.columns]]
-        return self.base.residuals(self.encoding, raw, labels)
+        return self.base.residuals(self.encoding, raw, labels, outputs)
 
     @property
     def label_classes(self) -> tuple[Level, ...]:

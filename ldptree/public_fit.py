@@ -40,6 +40,8 @@ only get larger leaves. On 100,000 rows a fourth of the time, as good on private
 _SEED = 0
 _PROBE, _PROBE_OF_MANY = 16, 8
 _ROOM = 0.9
+_NEVER = -700.0
+"""Log odds of a class that no public row has: a share of 10^-304."""
 
 
 def fit_public(
@@ -61,7 +63,7 @@ def fit_public(
     wanted = indicators(y, n_classes)
     if base == "tree":
         return _within(_smoothed(X, wanted, n_classes), max_bytes)
-    if len(X) < 2:
+    if len(X) < 2 or (n_classes and np.unique(y).size == 1):
         return constant(wanted[0], n_classes)
     if base == "boosting":
         return _within(_of_fitted(_boosting(n_classes).fit(X, y), X, y, n_classes), max_bytes)
@@ -150,6 +152,24 @@ def _one_share(ensemble: Ensemble, n_classes: int) -> Ensemble:
     return replace(ensemble, value=ensemble.value[:, 1:], offset=ensemble.offset[1:])
 
 
+def _trees_of(fitted: Any, n_classes: int) -> Ensemble:
+    """A model fitted here, with an output for every declared class: one that no public row has gets no share."""
+    ensemble = from_sklearn(fitted)
+    seen = fitted.classes_ if n_classes else np.arange(0)
+    if len(seen) == n_classes:
+        return _one_share(ensemble, n_classes)
+    is_share = ensemble.link == "identity"
+    own = (
+        seen[1:] if ensemble.link == "logistic" else seen
+    )  # log odds of the second over the first, whose own are 0
+    value = np.zeros((ensemble.n_nodes, n_classes))
+    value[:, own] = ensemble.value
+    offset = np.full(n_classes, 0.0 if is_share else _NEVER)
+    offset[seen] = 0.0
+    offset[own] = ensemble.offset
+    return replace(ensemble, value=value, offset=offset, link="identity" if is_share else "softmax")
+
+
 def _smoothed(X: Rows, wanted: Floats, n_classes: int) -> PublicModel:
     trees = tuple(public_tree.fit(X, column) for column in wanted.T)
     arrays = []
@@ -179,11 +199,11 @@ def _forest(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> PublicM
     n_trees, min_rows = _forest_size(X, y, n_classes, max_bytes)
     while True:
         forest = _grown(X, y, n_classes, n_trees, min_rows)
-        ensemble = _one_share(from_sklearn(forest), n_classes)
+        ensemble = _trees_of(forest, n_classes)
         while (size := n_bytes(ensemble)) > max_bytes and n_trees > FEWEST_TREES:
             n_trees = max(FEWEST_TREES, int(0.95 * n_trees * max_bytes / size))
             del forest.estimators_[n_trees:]
-            ensemble = _one_share(from_sklearn(forest), n_classes)
+            ensemble = _trees_of(forest, n_classes)
         if size <= max_bytes or min_rows > len(X):
             break
         min_rows = max(min_rows + 1, int(min_rows * size / max_bytes))
@@ -195,7 +215,7 @@ def _forest_size(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> tu
     is_few, min_rows = len(X) <= MOST_DRAWN, MIN_SAMPLES_LEAF
     probe = _PROBE if is_few else _PROBE_OF_MANY
     while True:
-        few = _one_share(from_sklearn(_grown(X, y, n_classes, probe, min_rows)), n_classes)
+        few = _trees_of(_grown(X, y, n_classes, probe, min_rows), n_classes)
         # in a list of more trees the two ids of an inner node and the share of a leaf have more digits
         longer = 0.0 if is_few else 1.5 * few.n_nodes * math.log10(FEWEST_TREES / probe)
         per_tree = (n_bytes(few) + longer) / probe
@@ -240,6 +260,9 @@ def _out_of_bag(forest: Any, X: Rows, y: NDArray[Any], n_classes: int) -> Floats
         forest.fit(X, y)
     held_out = forest.oob_decision_function_ if n_classes else _seen_out_of_bag(forest, X)
     held_out = np.asarray(held_out, dtype=np.float64).reshape(len(X), -1)
+    if n_classes > held_out.shape[1]:  # some have no row
+        held_out, seen = np.zeros((len(X), n_classes)), held_out
+        held_out[:, forest.classes_] = seen
     errors = indicators(y, n_classes) - (held_out[:, 1:] if n_classes == 2 else held_out)
     found: Floats = errors[np.isfinite(errors).all(axis=1)]
     return found
@@ -255,7 +278,7 @@ def _seen_out_of_bag(forest: Any, X: Rows) -> Floats:
 
 def _of_fitted(fitted: Any, X: Rows, y: NDArray[Any], n_classes: int) -> PublicModel:
     errors = _out_of_fold(lambda: _boosting(n_classes), X, y, n_classes)
-    return PublicModel(ensemble=from_sklearn(fitted), errors=errors, n_classes=n_classes)
+    return PublicModel(ensemble=_trees_of(fitted, n_classes), errors=errors, n_classes=n_classes)
 
 
 def _out_of_fold(make: Callable[[], Any], X: Rows, y: NDArray[Any], n_classes: int) -> Floats:

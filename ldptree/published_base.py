@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _FIELDS = {"trees", "labels", "output"}
+DRAWN: Literal["drawn"] = "drawn"
+"""In the place of an output: each report is about one of them, drawn by coins that depend on nothing."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,7 +36,8 @@ class PublishedBase:
     Attributes:
         ensemble: the model, on encoded rows.
         labels: the C declared classes, class 1 the positive one where there are two; none where the label is a number.
-        output: which of the model's M outputs (`public_model.n_outputs`) a residual is of: 0, or one of over two classes.
+        output: which of the model's M outputs (`public_model.n_outputs`) a residual is of: 0, or one of over two classes; or
+            `DRAWN`, and each holder draws one of over two.
 
     Raises:
         DataError: the parts do not fit each other.
@@ -42,7 +45,7 @@ class PublishedBase:
 
     ensemble: Ensemble
     labels: tuple[Level, ...] = ()
-    output: int = 0
+    output: int | Literal["drawn"] = 0
 
     def __post_init__(self) -> None:
         c = len(self.labels)
@@ -54,13 +57,22 @@ class PublishedBase:
             raise DataError(f"base: {self.ensemble.n_outputs} outputs, which do not fit {c} labels")
         if not c and self.ensemble.link != "identity":
             raise DataError(f'base: link "{self.ensemble.link}" is for classes; a number has "identity"')
-        if not 0 <= self.output < n_outputs(c):
+        if self.output == DRAWN:
+            if n_outputs(c) == 1:
+                raise DataError(f'base: output "{DRAWN}" is for over two labels')
+        elif not 0 <= self.output < n_outputs(c):
             raise DataError(f"base: output {self.output} of {n_outputs(c)}")
         highest = float(np.abs(self.ensemble.value).max()) * self.ensemble.roots.size
         if max(highest, float(np.abs(self.ensemble.offset).max())) > LARGEST:
             raise DataError(f"base: values so large that their sum may be beyond {LARGEST:g}")
 
-    def residuals(self, encoding: Encoding, raw: Floats, labels: ArrayLike) -> Floats:
+    def residuals(
+        self,
+        encoding: Encoding,
+        raw: Floats,
+        labels: ArrayLike,
+        outputs: NDArray[np.int64] | None = None,
+    ) -> Floats:
         """The holders' side: label less the model's answer, float64 [n]; still private.
 
         NaN (which is reported as "outside") where a row cannot be encoded, or a label is missing or not declared.
@@ -69,12 +81,25 @@ class PublishedBase:
             encoding: how a row is read.
             raw: raw matrix [n, columns], all columns of the encoding.
             labels: numbers [n], NaN for a missing one; or indices of `labels`, -1 for one that is not declared.
+            outputs: where holders draw the output, what each drew, int64 [n].
+
+        Raises:
+            DataError: outputs were to be drawn and were not.
         """
-        wanted = indicators(np.asarray(labels), len(self.labels))[:, self.output]
+        found = self.all_residuals(encoding, raw, labels)
+        if isinstance(self.output, int):
+            return found[:, self.output]
+        if outputs is None or outputs.shape != (len(found),):
+            raise DataError(f"base: each holder reports on one of {found.shape[1]} outputs; draw them first")
+        return np.asarray(found[np.arange(len(found)), outputs])
+
+    def all_residuals(self, encoding: Encoding, raw: Floats, labels: ArrayLike) -> Floats:
+        """The same of every output, float64 [n, M]."""
+        wanted = indicators(np.asarray(labels), len(self.labels))
         is_whole = encoding.encodable(raw)
-        found = np.full(len(wanted), np.nan)
+        found = np.full(wanted.shape, np.nan)
         said = answers(self.ensemble, encoding.encode(raw[is_whole]), len(self.labels))
-        found[is_whole] = wanted[is_whole] - said[:, self.output]
+        found[is_whole] = wanted[is_whole] - said
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -89,6 +114,6 @@ class PublishedBase:
         labels = data["labels"]
         if not isinstance(labels, list) or any(type(v) not in (str, int, float, bool) for v in labels):
             raise DataError("base: labels must be a list of texts, numbers or booleans")
-        if type(data["output"]) is not int:
-            raise DataError("base: output must be a whole number")
+        if type(data["output"]) is not int and data["output"] != DRAWN:
+            raise DataError(f'base: output must be a whole number or "{DRAWN}"')
         return cls(ensemble=Ensemble.from_json(data["trees"]), labels=tuple(labels), output=data["output"])

@@ -215,11 +215,6 @@ class RunConfig(Table):
                     f'privacy.mechanism: "{self.privacy.mechanism}" is not for a residual, which is reported jointly with its '
                     f"cell; use one of {', '.join(RESIDUAL_MECHANISMS)}"
                 )
-            if len(self.dataset.classes or ()) > 2:
-                faults.append(
-                    f"dataset.classes: {len(self.dataset.classes or ())} of them, and a run mends a model of two classes or of a "
-                    'number. Use model.estimator = "lpct", or CorrectionClassifier in Python, which takes more'
-                )
             if not self.is_numeric and self.correction.base == "blend":
                 faults.append(
                     'correction.base: "blend" is for a label that is a number; for classes take "forest" or "boosting"'

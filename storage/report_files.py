@@ -34,6 +34,7 @@ class Block:
         ids: of each; none where the file gives none.
         source: what stands for all of them where they have no ids, the same wherever the same file is met.
         payloads: bytes of each.
+        outputs: the output that each says it is about, None of one that says none.
         unreadable: how many more there were that are no reports.
     """
 
@@ -41,6 +42,7 @@ class Block:
     round: int = 0
     ids: list[str] = field(default_factory=list)
     payloads: list[bytes] = field(default_factory=list)
+    outputs: list[int | None] = field(default_factory=list)
     source: str = ""
     unreadable: int = 0
 
@@ -93,6 +95,7 @@ def _reports(lines: Sequence[bytes | None]) -> Iterator[Block]:
         block = found.setdefault(key, Block(protocol=report.protocol, round=report.round))
         block.ids.append(report.id)
         block.payloads.append(report.payload)
+        block.outputs.append(report.output)
     yield Block(unreadable=unreadable)
     yield from found.values()
 
@@ -103,35 +106,44 @@ def _shard(path: Path, longest: int) -> Iterator[Block]:
         schema = described.schema_arrow
         stated = schema.metadata or {}
         # As the pipeline writes them: a value, or bytes of one length. Anything else could unfold to any size.
-        is_of_reports = stated.get(b"form") == b"reports" and (
-            schema.field(0).equals(pa.field("value", pa.uint32()))
-            or (schema.names[0] == "bits" and schema.field(0).type == pa.binary(longest))
+        is_of_reports = (
+            stated.get(b"form") == b"reports"
+            and (
+                schema.field(0).equals(pa.field("value", pa.uint32()))
+                or (schema.names[0] == "bits" and schema.field(0).type == pa.binary(longest))
+            )
+            and ("output" not in schema.names or schema.field("output").type == pa.int32())
         )
         if not is_of_reports:
             yield Block(unreadable=described.metadata.num_rows)
             return
         number, protocol = int(stated.get(b"round", b"0")), stated.get(b"protocol", b"").decode()
         digest = hashlib.sha256()  # of what it says: a copy that was written otherwise is known again
-        for payloads in _batches(described, longest):
-            digest.update(b"".join(payload for payload in payloads if payload is not None))
-        for place, payloads in enumerate(_batches(described, longest)):
-            there = [payload for payload in payloads if payload is not None]
+        for reports in _batches(described, longest):
+            digest.update(b"".join(payload for payload, _ in reports if payload is not None))
+            if "output" in schema.names:
+                digest.update(repr([output for _, output in reports]).encode())
+        for place, reports in enumerate(_batches(described, longest)):
+            there = [(payload, output) for payload, output in reports if payload is not None]
             yield Block(
                 protocol=protocol,
                 round=number,
-                payloads=there,
+                payloads=[payload for payload, _ in there],
+                outputs=[output for _, output in there],
                 source=f"{digest.hexdigest()} {place}",
-                unreadable=len(payloads) - len(there),
+                unreadable=len(reports) - len(there),
             )
     except (OSError, pa.ArrowException, ValueError, IndexError):
         yield Block(unreadable=1)
 
 
-def _batches(described: Any, longest: int) -> Iterator[list[bytes | None]]:
-    for batch in described.iter_batches(
-        batch_size=max(1, BATCH_BYTES // longest), columns=[described.schema_arrow.names[0]]
-    ):
-        yield _payloads(batch.column(0))
+def _batches(described: Any, longest: int) -> Iterator[list[tuple[bytes | None, int | None]]]:
+    """The payload of each report, and the output it says it is about."""
+    names = described.schema_arrow.names
+    columns = [names[0], *(name for name in names[1:] if name == "output")]
+    for batch in described.iter_batches(batch_size=max(1, BATCH_BYTES // longest), columns=columns):
+        outputs = batch.column(1).to_pylist() if len(columns) > 1 else [None] * batch.num_rows
+        yield list(zip(_payloads(batch.column(0)), outputs, strict=True))
 
 
 def _payloads(values: Any) -> list[bytes | None]:

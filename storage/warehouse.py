@@ -29,6 +29,7 @@ VIEWS = {
 COMMENTS = {
     "totals.raw": "reports that support this cell and label, with the noise in it; NULL unless the mechanism is joint",
     "totals.label": "a class; of a number the level its label was rounded to, of a correction that of the public model's error",
+    "totals.error_of": "of a correction of several classes, the class whose error each of these holders reported; else NULL",
     "totals.unbiased": "right on average, with the noise variance of the protocol's mechanism; joint: (raw - n q) / (p - q)",
     "cells.node": "0 is the root; a leaf has no children",
     "cells.path": "conditions from the root, in raw units",
@@ -53,6 +54,7 @@ TABLES = {
     "totals": {
         "run": "VARCHAR",
         "cell": "INTEGER",
+        "error_of": "VARCHAR",
         "label": "VARCHAR",
         "raw": "BIGINT",
         "unbiased": "DOUBLE",
@@ -64,12 +66,14 @@ TABLES = {
         "depth": "INTEGER",
         "is_leaf": "BOOLEAN",
         "path": "VARCHAR",
+        "error_of": "VARCHAR",
         "label": "VARCHAR",
         "unbiased": "DOUBLE",
     },
     "reports_per_shard": {"run": "VARCHAR", "report": "VARCHAR", "holders": "BIGINT"},
 }
 LABEL = {"run": "VARCHAR", "class": "INTEGER", "label": "VARCHAR"}
+OUTPUT = {"run": "VARCHAR", "output": "INTEGER", "error_of": "VARCHAR"}
 NODE = {
     "run": "VARCHAR",
     "node": "INTEGER",
@@ -90,6 +94,8 @@ class RunTables:
     facts: Mapping[str, Any]
     nodes: Sequence[Mapping[str, Any]]
     classes: Sequence[str]
+    outputs: Sequence[str] = ()
+    """The classes whose error reports are about, where there are several."""
 
 
 def build(store: Store, runs: Sequence[RunTables]) -> Path:
@@ -130,6 +136,11 @@ def _fill(connection: Any, runs: Sequence[RunTables]) -> None:
         for run in runs
         for number, label in enumerate(run.classes)
     ]
+    outputs = [
+        {"run": run.run, "output": number, "error_of": name}
+        for run in runs
+        for number, name in enumerate(run.outputs)
+    ]
     nodes = [dict(node) | {"run": run.run} for run in runs for node in run.nodes]
     files = [
         {"run": run.run, "part": part, "filename": str(run.totals / f"{part}.parquet")}
@@ -137,19 +148,33 @@ def _fill(connection: Any, runs: Sequence[RunTables]) -> None:
         for part in ("totals", "cells", "shards")
     ]
     connection.execute(f"INSERT INTO stored.runs {_from_json(TABLES['runs'])}", [json.dumps(facts)])
-    for name, columns, rows in (("labels", LABEL, labels), ("nodes", NODE, nodes), ("files", FILE, files)):
+    for name, columns, rows in (
+        ("labels", LABEL, labels),
+        ("outputs", OUTPUT, outputs),
+        ("nodes", NODE, nodes),
+        ("files", FILE, files),
+    ):
         connection.execute(f"CREATE TEMP TABLE {name} AS {_from_json(columns)}", [json.dumps(rows)])
     for table, part, joins in (
-        ("totals", "totals", "JOIN labels USING (run, class) ORDER BY run, cell, label"),
+        (
+            "totals",
+            "totals",
+            "JOIN labels USING (run, class) LEFT JOIN outputs USING (run, output) ORDER BY run, cell, error_of, label",
+        ),
         (
             "cells",
             "cells",
-            "JOIN nodes USING (run, node) JOIN labels USING (run, class) ORDER BY run, node, label",
+            "JOIN nodes USING (run, node) JOIN labels USING (run, class) LEFT JOIN outputs USING (run, output) "
+            "ORDER BY run, node, error_of, label",
         ),
         ("reports_per_shard", "shards", "ORDER BY run, report"),
     ):
         paths = sorted({file["filename"] for file in files if file["part"] == part})
-        source = f"read_parquet([{', '.join(literal(path) for path in paths)}], filename = true)"
+        # Only runs of several outputs name them; of the others the column is NULL.
+        source = (
+            "(SELECT NULL::INTEGER AS output WHERE false UNION ALL BY NAME "
+            f"FROM read_parquet([{', '.join(literal(path) for path in paths)}], filename = true, union_by_name = true))"
+        )
         connection.execute(
             f"INSERT INTO stored.{table} SELECT {', '.join(TABLES[table])} FROM {source} JOIN files USING (filename) {joins}"
         )

@@ -4,6 +4,7 @@ curator's, who sees reports only.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
-from ldptree.mechanisms import Joint, Mechanism
+from ldptree.errors import ArtifactCorrupt, DataError, ProtocolMismatch
+from ldptree.mechanisms import Joint
 from ldptree.protocol import Protocol
+from ldptree.raw_sums import RawSums
 from ldptree.totals import Totals
 from schemas.manifest import Manifest
 from storage import tables
@@ -27,47 +29,79 @@ from tasks.checkpoint import step
 from tasks.scale import read_protocol
 
 ROLL_UP = """
-    SELECT node, class, sum(raw) AS raw, sum(unbiased) AS unbiased
-    FROM totals JOIN paths USING (cell) GROUP BY node, class ORDER BY node, class
+    SELECT {output}node, class, sum(raw) AS raw, sum(unbiased) AS unbiased
+    FROM totals JOIN paths USING (cell) GROUP BY {output}node, class ORDER BY {output}node, class
 """
 
 
-def raw_counts(
-    connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], mechanism: Mechanism
-) -> NDArray[Any]:
-    """Raw sums of the reports, [raw_size], over the files of all shards (values, packed reports or exact totals).
+def raw_sums(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], protocol: Protocol) -> RawSums:
+    """Raw sums of the reports, over the files of all shards (values, packed reports or exact totals).
 
     Raises ProtocolMismatch where there is a report that no holder of the protocol can have sent.
     """
-    raw = mechanism.no_reports()
+    sums, is_drawn = RawSums.none(protocol), protocol.n_outputs > 1
     by_column: dict[str, list[Path]] = {}
     for path in paths:
-        by_column.setdefault(pq.read_schema(path).names[0], []).append(path)
-    if values := by_column.get("value"):
-        counted = connection.execute(
-            f"SELECT value::BIGINT AS value, count(*) AS n FROM read_parquet({_list(values)}) GROUP BY value"
-        ).fetchnumpy()
-        found = np.ma.filled(counted["value"], -1)  # a report that is missing is none either
-        if found.size and (found.min() < 0 or found.max() >= mechanism.k):
+        names = pq.read_schema(path).names
+        if ("output" in names) != is_drawn:
             raise ProtocolMismatch(
-                f"a report is outside 0 .. {mechanism.k - 1}: it answers another protocol."
+                f"{path.name}: it {'does not say' if is_drawn else 'says'} which output a report is about."
             )
-        raw[found] += np.asarray(counted["n"])
+        by_column.setdefault(names[0], []).append(path)
+    if values := by_column.get("value"):
+        _add_values(connection, values, sums)
     for done, path in enumerate(by_column.get("bits", [])):
         for table in tables.batches([path]):
-            bits = table.column("bits")
-            if bits.null_count:
-                raise ProtocolMismatch(f"{path.name}: a report is missing where one is said to be.")
-            raw += mechanism.aggregate(mechanism.unpack(_packed(bits)))
+            _add_bits(path, table, sums)
         progress.advance((done + 1) / len(paths))
     for path in by_column.get("support", []):
-        support, holders = pq.read_table(path).column("support").to_numpy(), _metadata(path)[b"holders"]
-        if support.shape != raw.shape:
-            raise ProtocolMismatch(f"totals of {support.size} values, not {raw.size}: of another protocol.")
-        if not mechanism.can_be_sum(support, int(holders)):
-            raise ProtocolMismatch(f"{path.name}: totals that {int(holders)} holders cannot have given.")
-        raw += support
-    return raw
+        _add_support(path, sums)
+    return sums
+
+
+def _add_values(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], sums: RawSums) -> None:
+    """Add reports that are one value each, counted by the database."""
+    mechanism, is_drawn = sums.protocol.mechanism, sums.protocol.n_outputs > 1
+    counted = connection.execute(
+        f"SELECT {'output' if is_drawn else '0'}::BIGINT AS output, value::BIGINT AS value, count(*) AS n "
+        f"FROM read_parquet({_list(paths)}) GROUP BY ALL"
+    ).fetchnumpy()
+    # a report that is missing is none either
+    found, outputs = (np.ma.filled(counted[name], -1) for name in ("value", "output"))
+    if found.size and (found.min() < 0 or found.max() >= mechanism.k):
+        raise ProtocolMismatch(f"a report is outside 0 .. {mechanism.k - 1}: it answers another protocol.")
+    if not sums.is_output(outputs).all():
+        raise ProtocolMismatch("a report is about an output that is not there: it answers another protocol.")
+    np.add.at(sums.raw, (outputs, found), np.asarray(counted["n"]))
+    np.add.at(sums.n_reports, outputs, np.asarray(counted["n"]))
+
+
+def _add_bits(path: Path, table: pa.Table, sums: RawSums) -> None:
+    """Add packed reports."""
+    if any(column.null_count for column in table.columns):
+        raise ProtocolMismatch(f"{path.name}: a report is missing where one is said to be.")
+    mechanism = sums.protocol.mechanism
+    outputs = table.column("output").to_numpy() if sums.protocol.n_outputs > 1 else None
+    try:
+        sums.add(mechanism.unpack(_packed(table.column("bits"))), outputs)
+    except DataError as fault:
+        raise ProtocolMismatch(f"{path.name}: {fault}") from None
+
+
+def _add_support(path: Path, sums: RawSums) -> None:
+    """Add totals that were drawn as such."""
+    mechanism, stated = sums.protocol.mechanism, _metadata(path)
+    support = pq.read_table(path).column("support").to_numpy()
+    holders = [int(stated[b"holders"])]
+    if sums.protocol.n_outputs > 1:
+        holders = json.loads(stated[b"holders_of_outputs"])
+    if support.size != sums.raw.size or len(holders) != len(sums.raw):
+        raise ProtocolMismatch(f"totals of {support.size} values, not {sums.raw.size}: of another protocol.")
+    for output, (part, n) in enumerate(zip(support.reshape(sums.raw.shape), holders, strict=True)):
+        if not mechanism.can_be_sum(part, n):
+            raise ProtocolMismatch(f"{path.name}: totals that {n} holders cannot have given.")
+        sums.raw[output] += part
+        sums.n_reports[output] += n
 
 
 @step("aggregate", version="2", home="curator", retries=2)
@@ -83,70 +117,75 @@ def aggregate(
     n_private = sum(_holders(store, path, published, round_number) for path in paths)
     with duckdb.connect(config={"threads": 2}) as connection:
         try:
-            raw = raw_counts(connection, paths, published.mechanism)
+            sums = raw_sums(connection, paths, published)
         except (duckdb.Error, pa.ArrowException, OSError):
             check_whole(store, reports)
             raise
-        totals = read_totals_from(published, raw, n_private, round_number)
+        if sums.n_private != n_private:
+            raise ProtocolMismatch(f"{sums.n_private} reports of {n_private} holders.")
         folder = draft.folder("totals")
-        write_totals(connection, folder, published, raw, totals)
+        write_totals(connection, folder, sums, round_number)
     received = sorted((m.digest, m.rows) for m in reports)
     pq.write_table(
         pa.table({"report": [r[0] for r in received], "holders": [r[1] for r in received]}),
         folder / "shards.parquet",
     )
-    draft.count("totals", "totals.parquet", totals.counts.size)
+    draft.count("totals", "totals.parquet", published.n_outputs * published.n_cells * published.n_classes)
     return {"n_private": n_private, "shards": len(paths)}
 
 
 def write_totals(
-    connection: duckdb.DuckDBPyConnection,
-    folder: Path,
-    protocol: Protocol,
-    raw: NDArray[Any],
-    totals: Totals,
+    connection: duckdb.DuckDBPyConnection, folder: Path, sums: RawSums, round_number: int
 ) -> None:
-    """Write `raw.parquet`, `totals.parquet` and `cells.parquet`."""
-    L, C = totals.counts.shape
+    """Write `raw.parquet`, `totals.parquet` and `cells.parquet`, of outputs that are drawn with a column that names them."""
+    protocol, totals = sums.protocol, sums.totals(round_number)
+    (M, size), (L, C) = sums.raw.shape, totals[0].counts.shape
+    is_drawn = M > 1
     cells, nodes = protocol.partition.paths()
     # Of a joint report each value has a sum of its own.
     has_own_sums = isinstance(protocol.mechanism, Joint)
+    output = np.arange(M, dtype=np.int32)
     connection.register(
         "totals",
         pa.table(
-            {
-                "cell": np.repeat(np.arange(L, dtype=np.int32), C),
-                "class": np.tile(np.arange(C, dtype=np.int32), L),
-                "raw": pa.array(raw[: L * C]) if has_own_sums else pa.nulls(L * C, pa.int64()),
-                "unbiased": totals.counts.ravel(),
+            ({"output": np.repeat(output, L * C)} if is_drawn else {})
+            | {
+                "cell": np.tile(np.repeat(np.arange(L, dtype=np.int32), C), M),
+                "class": np.tile(np.arange(C, dtype=np.int32), M * L),
+                "raw": pa.array(sums.raw[:, : L * C].ravel())
+                if has_own_sums
+                else pa.nulls(M * L * C, pa.int64()),
+                "unbiased": np.concatenate([one.counts.ravel() for one in totals]),
             }
         ),
     )
     connection.register("paths", pa.table({"cell": cells, "node": nodes}))
-    meta = {"n_private": str(totals.n_private), "round": str(totals.round)}
-    pq.write_table(pa.table({"raw": raw}).replace_schema_metadata(meta), folder / "raw.parquet")
+    meta = {"n_private": str(sums.n_private), "round": str(round_number)}
+    raw = {"raw": sums.raw.ravel()}
+    if is_drawn:
+        meta["holders_of_outputs"] = json.dumps(sums.n_reports.tolist())
+        raw = {"output": np.repeat(output, size)} | raw
+    pq.write_table(pa.table(raw).replace_schema_metadata(meta), folder / "raw.parquet")
+    also = "output, " if is_drawn else ""
     pq.write_table(
-        connection.sql("FROM totals ORDER BY cell, class").to_arrow_table(), folder / "totals.parquet"
+        connection.sql(f"FROM totals ORDER BY {also}cell, class").to_arrow_table(), folder / "totals.parquet"
     )
-    pq.write_table(connection.sql(ROLL_UP).to_arrow_table(), folder / "cells.parquet")
+    pq.write_table(connection.sql(ROLL_UP.format(output=also)).to_arrow_table(), folder / "cells.parquet")
 
 
 def read_totals(store: Store, totals: Manifest, protocol: Protocol) -> Totals:
-    """The totals in an artifact, with the exact variance of what is made of them."""
+    """The totals in an artifact of a protocol whose reports are all about the same."""
+    (found,) = read_totals_of_outputs(store, totals, protocol)
+    return found
+
+
+def read_totals_of_outputs(store: Store, totals: Manifest, protocol: Protocol) -> tuple[Totals, ...]:
+    """The totals in an artifact, one an output, with the exact variance of what is made of them."""
     table = pq.read_table(store.file(totals, "raw.parquet"))
-    meta = {key.decode(): int(value) for key, value in table.schema.metadata.items()}
-    return read_totals_from(protocol, table.column("raw").to_numpy(), meta["n_private"], meta["round"])
-
-
-def read_totals_from(protocol: Protocol, raw: NDArray[Any], n_private: int, round_number: int) -> Totals:
-    """Unbiased totals of raw sums under a protocol."""
-    return Totals.from_raw(
-        raw,
-        mechanism=protocol.mechanism,
-        n_private=n_private,
-        depth=protocol.partition.max_depth,
-        round=round_number,
-    )
+    meta = {key.decode(): json.loads(value) for key, value in table.schema.metadata.items()}
+    n_reports = np.array(meta.get("holders_of_outputs", [meta["n_private"]]))
+    raw = table.column("raw").to_numpy().reshape(len(n_reports), -1)
+    return RawSums(protocol, raw, n_reports).totals(meta["round"])
 
 
 def check_whole(store: Store, reports: Sequence[Manifest]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from ldptree.correction_plan import make_plan
-from ldptree.errors import ConfigError
+from ldptree.errors import DataError
 from ldptree.protocol import Protocol
 from schemas.manifest import Manifest
 from schemas.model import CorrectionConfig
@@ -41,7 +41,8 @@ def residual_question(
         said: what else the protocol says.
 
     Raises:
-        ConfigError: over two classes, or what is to be published is too large.
+        ConfigError: what is to be published is too large.
+        DataError: fewer private people than outputs of the public model.
     """
     from ldptree.fit_correction import (  # with scikit-learn: a second
         Public,
@@ -54,12 +55,6 @@ def residual_question(
     features, label = read_encoding(store, encoding)
     X, y = read_scaled(store, scaled)
     labels = () if y.dtype.kind == "f" else label
-    if len(labels) > 2:
-        raise ConfigError(
-            f'model.estimator: "correction" mends a model of two classes or of a number, and "{said["target"]}" has '
-            f"{len(labels)} classes. Use lpct, or CorrectionClassifier in Python, which takes more; or keep two, in "
-            "dataset.classes or by dataset.where."
-        )
     half = settings.residual_range
     side = PublicSide.of(
         settings.base,
@@ -75,11 +70,17 @@ def residual_question(
     if frozen is not None:
         protocol = read_protocol(store, frozen)
         side = side.answering_as(protocol)
-        return protocol, Public.of(side, plan_behind(protocol, side, n_private)).to_json()
+        n_holders = max(n_private // side.base.n_outputs, 1)
+        return protocol, Public.of(side, plan_behind(protocol, side, n_holders)).to_json()
+    if n_private < side.base.n_outputs:
+        raise DataError(
+            f'{n_private} private people for the {len(labels)} classes of "{said["target"]}": each reports on one of them, and '
+            "each class needs one at least. Wait for more, or keep fewer in dataset.classes."
+        )
     plan = make_plan(
         side.known,
         epsilon=epsilon,
-        n_holders=n_private,
+        n_holders=n_private // side.base.n_outputs,
         depth=depth,
         n_levels=settings.label_levels,
         mechanism=mechanism,

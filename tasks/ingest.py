@@ -214,7 +214,7 @@ def _with_numeric_target(spec: DatasetSpec, files: Sequence[RawFile]) -> Dataset
             raise DataError(
                 f'{file.name}, column "{spec.target}" (the target): true and false are not numbers. Choose another '
                 'dataset.target. A label of classes is for model.estimator = "lpct", or for "correction" with its positive '
-                "class named in dataset.positive, or both in dataset.classes."
+                "class named in dataset.positive, or all in dataset.classes."
             )
     return spec.model_copy(update={"types": {spec.target: "number"} | spec.types})
 

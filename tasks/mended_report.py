@@ -36,7 +36,7 @@ def mended_facts(
     Args:
         common: what every run has.
         model: the public model and its corrections.
-        published: the question; of several classes any one of them, as they differ in the class alone.
+        published: the question.
         public: what public rows say of it.
         content: `scores.json`; None without.
         caps: of a baseline that read fewer rows, how many.
@@ -45,7 +45,7 @@ def mended_facts(
     """
     classes = tuple(class_name(model.target, value, names) for value in model.classes)
     positive = classes[1] if len(classes) == 2 else None
-    n_reports = model.n_private // len(model.protocol_digests)
+    n_reports = max(model.n_private // model.corrections.correction.shape[1], 1)
     return MendedFacts(
         **common,
         **_scored(content, caps),

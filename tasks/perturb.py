@@ -7,6 +7,7 @@ simulation, which protects nobody, draws a lost shard anew (and gets the same by
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ldptree.mechanisms import Mechanism
 from ldptree.oracles import Words
 from ldptree.protocol import Protocol
 from schemas.manifest import Manifest
@@ -35,14 +35,22 @@ def form(n_private: int, report_bytes: int, max_report_bytes: int) -> Form:
     return "reports" if n_private * report_bytes <= max_report_bytes else "totals"
 
 
-def values_of(path: Path, protocol: Protocol, words: Words | None = None) -> NDArray[np.int64]:
-    """The value each holder of a shard has to report, int64 [rows]; a number is rounded with `words`."""
-    found = []
+def values_of(
+    path: Path, protocol: Protocol, words: Words | None = None, outputs: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """The value each holder of a shard has to report, int64 [rows]; a number is rounded with `words`.
+
+    `outputs`: what each reports on, int64 [rows], where the protocol has them draw it.
+    """
+    found: list[NDArray[np.int64]] = []
+    first = 0
     needed = protocol.columns_needed
     for table in tables.batches([path], [*needed, protocol.target]):
         raw = tables.raw_matrix(table, protocol.encoding, needed)
         labels = labels_of(table.column(protocol.target), protocol)
-        found.append(protocol.values(raw, labels, needed, words=words))
+        drawn = None if outputs is None else outputs[first : first + table.num_rows]
+        found.append(protocol.values(raw, labels, needed, words=words, outputs=drawn))
+        first += table.num_rows
     return np.concatenate(found)
 
 
@@ -70,8 +78,9 @@ def perturb(
 
     def drawn() -> pa.Table:
         words = Words.system() if noise_seed is None else _seeded(noise_seed, published, round_number, path)
-        values = values_of(path, published, words)
-        return (_reports if form == "reports" else _totals)(published.mechanism, values, words)
+        outputs = published.draw_outputs(shard.rows, words)
+        values = values_of(path, published, words, outputs)
+        return (_reports if form == "reports" else _totals)(published, values, outputs, words)
 
     received = written_once(
         draft,
@@ -100,16 +109,37 @@ def _seeded(noise_seed: int, protocol: Protocol, round_number: int, shard: Path)
     return Words.seeded(np.random.SeedSequence(entropy))
 
 
-def _reports(mechanism: Mechanism, values: NDArray[np.int64], words: Words) -> pa.Table:
+def _reports(
+    protocol: Protocol, values: NDArray[np.int64], outputs: NDArray[np.int64] | None, words: Words
+) -> pa.Table:
+    """A row a holder; of outputs that are drawn with a second column, which of them it is about."""
+    mechanism = protocol.mechanism
+    said = {} if outputs is None else {"output": pa.array(outputs.astype(np.int32))}
     reports = mechanism.randomize(values, words)
     if reports.ndim == 1:
-        return pa.table({"value": pa.array(reports)})
+        return pa.table({"value": pa.array(reports)} | said)
     packed = mechanism.pack(reports)
     width = packed.shape[1]
     column = pa.Array.from_buffers(pa.binary(width), len(packed), [None, pa.py_buffer(packed)])
-    return pa.table({"bits": column})
+    return pa.table({"bits": column} | said)
 
 
-def _totals(mechanism: Mechanism, values: NDArray[np.int64], words: Words) -> pa.Table:
-    counts = np.bincount(values, minlength=mechanism.n_values).astype(np.int64)
-    return pa.table({"support": pa.array(mechanism.sample_totals(counts, words.generator()))})
+def _totals(
+    protocol: Protocol, values: NDArray[np.int64], outputs: NDArray[np.int64] | None, words: Words
+) -> pa.Table:
+    """The sums that such reports add up to; of outputs that are drawn one after the other, with how many drew each."""
+    mechanism, generator = protocol.mechanism, words.generator()
+
+    def drawn(of: NDArray[np.int64]) -> NDArray[Any]:
+        return mechanism.sample_totals(
+            np.bincount(of, minlength=mechanism.n_values).astype(np.int64), generator
+        )
+
+    if outputs is None:
+        return pa.table({"support": pa.array(drawn(values))})
+    n_outputs = protocol.n_outputs
+    supports = [drawn(values[outputs == output]) for output in range(n_outputs)]
+    place = np.repeat(np.arange(n_outputs, dtype=np.int32), [support.size for support in supports])
+    holders = np.bincount(outputs, minlength=n_outputs).tolist()
+    table = pa.table({"support": pa.array(np.concatenate(supports)), "output": pa.array(place)})
+    return table.replace_schema_metadata({"holders_of_outputs": json.dumps(holders)})

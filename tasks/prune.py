@@ -23,7 +23,7 @@ from ldptree.released import read_any
 from schemas.manifest import Manifest
 from schemas.model import PaperConfig
 from storage.store import Draft, Store
-from tasks.aggregate import read_totals
+from tasks.aggregate import read_totals, read_totals_of_outputs
 from tasks.checkpoint import step
 from tasks.corrections import read_public
 from tasks.partition import read_labels
@@ -56,28 +56,29 @@ def prune(
     """
     store = draft.store
     published = read_protocol(store, protocol)
-    received = read_totals(store, totals, published)
     how = settings(lam, prune, rule, paper)
     model: OfOneQuestion
     if public is not None:
         from ldptree.fit_correction import corrected  # with scikit-learn, which takes a second
 
         known = read_public(store, public, published)
-        model = corrected([published], known, [received], epsilon=epsilon)
+        answers = read_totals_of_outputs(store, totals, published)
+        model = corrected(published, known, answers, epsilon=epsilon)
     elif labels is not None:
+        received = read_totals(store, totals, published)
         model = fit_regression(published, received, read_labels(store, labels), **how, epsilon=epsilon)
     else:
         assert scaled is not None
         model = fit_model(
             published,
-            received,
+            read_totals(store, totals, published),
             public_counts(store, scaled, published),
             **how,
             is_second_query=is_second_query,
             epsilon=epsilon,
         )
     (draft.folder("model") / "model.json").write_text(model.to_json())
-    says = {"says": model.corrections.says} if isinstance(model, CorrectedModel) else {}
+    says = {"says": model.corrections.says_of(model.classes)} if isinstance(model, CorrectedModel) else {}
     return says | {"digest": model.digest}
 
 

@@ -13,20 +13,21 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import describe
 from ldptree.protocol import Protocol
-from ldptree.published_base import PublishedBase
+from ldptree.published_base import DRAWN, PublishedBase
+from ldptree.raw_sums import RawSums
 from ldptree.totals import Totals
 from storage.report_files import Block, blocks_of, files_of
-from tasks.aggregate import read_totals_from, write_totals
+from tasks.aggregate import write_totals
 
 UNREADABLE = "not a report"
 OTHER_PROTOCOL = "answers another protocol"
 OTHER_ROUND = "of another round"
 WRONG_LENGTH = "wrong length"
+OTHER_OUTPUT = "about no output of the protocol"
 IMPOSSIBLE = "impossible under the protocol"
 SEEN = "received before"
 CONFLICTING = "another report under the same id"
@@ -36,9 +37,7 @@ CONFLICTING = "another report under the same id"
 class Received:
     """Raw sums of accepted reports, and how many of the others there were of each kind."""
 
-    protocol: Protocol
-    raw: NDArray[Any]
-    accepted: int = 0
+    sums: RawSums
     rejected: Counter[str] = field(default_factory=Counter)
     _seen: dict[bytes, bytes] = field(default_factory=dict)
     _sources: set[str] = field(default_factory=set)
@@ -46,7 +45,17 @@ class Received:
     @classmethod
     def under(cls, protocol: Protocol) -> Received:
         """Nothing yet."""
-        return cls(protocol, protocol.mechanism.no_reports())
+        return cls(RawSums.none(protocol))
+
+    @property
+    def protocol(self) -> Protocol:
+        """What was to be answered."""
+        return self.sums.protocol
+
+    @property
+    def accepted(self) -> int:
+        """Reports that were added up."""
+        return self.sums.n_private
 
     def add(self, blocks: Iterable[Block]) -> None:
         """Add what can be accepted; one report at a time is judged, and none is added that is impossible."""
@@ -65,11 +74,11 @@ class Received:
                 if block.source:
                     self._sources.add(block.source)
 
-    def totals(self) -> Totals:
-        """Unbiased totals. Raises DataError where no report was accepted."""
+    def totals(self) -> tuple[Totals, ...]:
+        """Unbiased totals, one an output that reports may be about. Raises DataError where no report was accepted."""
         if not self.accepted:
             raise DataError(f"no report was accepted ({self.in_words()}).")
-        return read_totals_from(self.protocol, self.raw, self.accepted, self.protocol.rounds[0])
+        return self.sums.totals(self.protocol.rounds[0])
 
     def in_words(self) -> str:
         """How many were rejected, and why."""
@@ -80,6 +89,11 @@ class Received:
         mechanism = self.protocol.mechanism
         fitting = [i for i, payload in enumerate(block.payloads) if len(payload) == mechanism.report_bytes]
         self.rejected[WRONG_LENGTH] += len(block.payloads) - len(fitting)
+        said = block.outputs or [None] * len(block.payloads)
+        about = [i for i in fitting if self._is_about(said[i])]
+        if len(about) < len(fitting):
+            self.rejected[OTHER_OUTPUT] += len(fitting) - len(about)
+        fitting = about
         if not fitting:
             return
         packed = np.frombuffer(b"".join(block.payloads[i] for i in fitting), np.uint8)
@@ -88,15 +102,24 @@ class Received:
         self.rejected[IMPOSSIBLE] += int((~is_taken).sum())
         if block.ids:
             is_taken[is_taken] = [
-                self._is_new(block.ids[fitting[i]], block.payloads[fitting[i]])
-                for i in np.flatnonzero(is_taken)
+                self._is_new(block.ids[i], block.payloads[i], said[i])
+                for i in np.array(fitting)[is_taken].tolist()
             ]
         if is_taken.any():
-            self.raw += mechanism.aggregate(reports[is_taken])
-            self.accepted += int(is_taken.sum())
+            outputs = [said[i] for i in np.array(fitting)[is_taken].tolist()]
+            self.sums.add(
+                reports[is_taken], np.array(outputs, dtype=np.int64) if self.protocol.n_outputs > 1 else None
+            )
 
-    def _is_new(self, identity: str, payload: bytes) -> bool:
-        key, content = bytes.fromhex(identity), hashlib.blake2b(payload, digest_size=16).digest()
+    def _is_about(self, output: int | None) -> bool:
+        """Whether a report that says this is about something that the protocol asks."""
+        if self.protocol.n_outputs == 1:
+            return output is None
+        return output is not None and 0 <= output < self.protocol.n_outputs
+
+    def _is_new(self, identity: str, payload: bytes, output: int | None) -> bool:
+        key = bytes.fromhex(identity)
+        content = hashlib.blake2b(b"%s %r" % (payload, output), digest_size=16).digest()
         kept = self._seen.setdefault(key, content)
         if kept is not content:
             self.rejected[SEEN if kept == content else CONFLICTING] += 1
@@ -134,9 +157,34 @@ def receive(protocol: Path, reports: Path) -> Received:
 def described(received: Received) -> dict[str, Any]:
     """What the command prints as JSON: counts, and every cell with its totals and their standard deviations.
 
-    Totals are of classes, of levels of a number, or of levels of a public model's error, which is then named ("residual").
+    Totals are of classes, of levels of a number, or of levels of a public model's error, which is then named ("residual"); where
+    each report is about one of several labels, of each of these ("labels").
     """
     totals, protocol = received.totals(), received.protocol
+    residual = {} if protocol.base is None else {"residual": _residual_of(protocol, protocol.base)}
+    found = [_totals_of(one, protocol) for one in totals]
+    if protocol.n_outputs > 1:
+        assert protocol.base is not None
+        of_labels = [
+            {"label": label, "accepted": one.n_private} | each
+            for label, one, each in zip(protocol.base.labels, totals, found, strict=True)
+        ]
+    return (
+        residual
+        | {
+            "protocol": protocol.digest,
+            "round": protocol.rounds[0],
+            "mechanism": describe(protocol.mechanism),
+            "epsilon": protocol.epsilon,
+            "accepted": received.accepted,
+            "rejected": {reason: count for reason, count in sorted(received.rejected.items()) if count},
+        }
+        | ({"labels": of_labels} if protocol.n_outputs > 1 else found[0])
+    )
+
+
+def _totals_of(totals: Totals, protocol: Protocol) -> dict[str, Any]:
+    """Every cell of the totals of one output."""
     spread = np.sqrt([totals.cell_variance(w) for w in np.eye(totals.n_classes)]).T
     cells = [
         {
@@ -150,28 +198,22 @@ def described(received: Received) -> dict[str, Any]:
         }
         for cell, node in enumerate(protocol.partition.leaves)
     ]
-    residual = {} if protocol.base is None else {"residual": _residual_of(protocol, protocol.base)}
-    return residual | {
-        "protocol": protocol.digest,
-        "round": protocol.rounds[0],
-        "mechanism": describe(protocol.mechanism),
-        "epsilon": protocol.epsilon,
-        "accepted": received.accepted,
-        "rejected": {reason: count for reason, count in sorted(received.rejected.items()) if count},
-        "outside": round(totals.outside, 3),
-        "cells": cells,
-    }
+    return {"outside": round(totals.outside, 3), "cells": cells}
 
 
 def _residual_of(protocol: Protocol, base: PublishedBase) -> dict[str, Any]:
-    """Of which label: the positive one of two classes, the one asked about of more, none where it is a number."""
-    label = None if not base.labels else base.labels[1 if len(base.labels) == 2 else base.output]
+    """Of which label: the positive one of two classes, the one asked about of more, none where it is a number or drawn."""
+    label = None
+    if len(base.labels) == 2:
+        label = base.labels[1]
+    elif base.labels and base.output != DRAWN:
+        label = base.labels[base.output]
     return {"of": protocol.target, "label": label, "range": list(protocol.label_range)}
 
 
 def write(received: Received, folder: Path) -> None:
     """The files that the pipeline's aggregate step writes. Raises DataError, ConfigError where the folder holds something."""
-    totals = received.totals()
+    received.totals()
     if folder.is_file() or (folder.exists() and any(folder.iterdir())):
         raise ConfigError(
             f"--out {folder}: is {'a file' if folder.is_file() else 'not empty'}. Name a new folder."
@@ -179,6 +221,6 @@ def write(received: Received, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with duckdb.connect() as connection:
-            write_totals(connection, folder, received.protocol, received.raw, totals)
+            write_totals(connection, folder, received.sums, received.protocol.rounds[0])
     except OSError as fault:
         raise ConfigError(f"--out {folder}: cannot be written ({fault.strerror}).") from None

@@ -29,7 +29,7 @@ from ldptree.tree_model import TreeModel
 from schemas.config import EvaluateConfig, RunConfig
 from schemas.manifest import Manifest, Record
 from storage.store import Draft, Store
-from tasks.aggregate import read_totals
+from tasks.aggregate import read_totals_of_outputs
 from tasks.checkpoint import Aside, step
 from tasks.class_report import class_scores, spread_of
 from tasks.corrections import read_public
@@ -97,10 +97,11 @@ def report(
     protocols = [read_protocol(store, protocol) for protocol in asked]
     published, learned = protocols[-1], read_model(store, model)
     names = config.dataset.names
-    received = read_totals(store, totals, published)
+    received = read_totals_of_outputs(store, totals, published)
+    n_private = sum(one.n_private for one in received)  # in a campaign more than this run asked
     common = dict(
         **identity(config, command.value),
-        **_privacy(protocols, received.n_private, form),
+        **_privacy(protocols, n_private, form),
         largest_spend=spent["largest"],
         n_questions=spent["questions"],
         lifetime_epsilon=spent["cap"],
@@ -111,7 +112,7 @@ def report(
         partition=config.model.partition,
         lam=str(config.model.weighting),
         prune=config.model.prune,
-        n_private=received.n_private,  # in a campaign more than this run asked
+        n_private=n_private,
         n_public=fitted["n_public"],
         public_columns=tuple(ingested["rule_columns"]),
         n_test=held["n_test"],
@@ -139,10 +140,10 @@ def report(
         spread = spread_of(sorted(content["redraws"])) if content and content["redraws"] else None
         scored = number_scores(content, caps, spread) if content else {}
         facts = number_facts(
-            common, learned, published, received, scored, names=names, unit=config.dataset.unit
+            common, learned, published, received[0], scored, names=names, unit=config.dataset.unit
         )
     else:
-        cells = cells_of(learned, received, public_counts(store, scaled, published), names)
+        cells = cells_of(learned, received[0], public_counts(store, scaled, published), names)
         facts = Facts(
             **common,
             **class_scores(content, caps),

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, REGRESSION_BASELINES
 from ldptree.corrected import CorrectedModel, shares_of
-from ldptree.correction import Observed, correct
+from ldptree.correction import Observed, correct, observed
 from ldptree.intervals import accuracy_interval, paired_lead
 from ldptree.number_scores import bins_of, mse_interval, paired_mse_lead, score_numbers
 from ldptree.oracles import Words
 from ldptree.protocol import Protocol
 from ldptree.scores import score
-from ldptree.simulate.redraws import KnownHolders
+from ldptree.simulate.redraws import KnownResiduals
 from schemas.config import EvaluateConfig
 from storage import tables
 from tasks import progress
@@ -72,7 +72,7 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
     progress.advance(0.1)
     holders = known_holders(question.shards, question.protocol)
     progress.advance(0.4)
-    exact = Observed.exactly(question.public.plan, *_usable(holders))
+    exact = _exactly(question, holders)
     answers: dict[str, Floats] = {
         "ours": ours,
         "public_only": public,
@@ -81,7 +81,7 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
     }
     redraws = []
     for number in range(question.evaluation.redraws):
-        seen = Observed.of(question.public.plan, holders.drawn_again(question.words(number)))
+        seen = observed(question.public.plan, holders.drawn_again(question.words(number)))
         redraws.append(_chief(question, rows.labels, public + _added(question, seen, cells)))
     return {
         "kind": "correction",
@@ -96,8 +96,10 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
     }
 
 
-def known_holders(shards: Sequence[Path], protocol: Protocol) -> KnownHolders:
+def known_holders(shards: Sequence[Path], protocol: Protocol) -> KnownResiduals:
     """Everybody in these files, and how wrong the public model is for each."""
+    base = protocol.base
+    assert base is not None
 
     def read(path: Path) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         cells, residuals = [], []
@@ -105,23 +107,24 @@ def known_holders(shards: Sequence[Path], protocol: Protocol) -> KnownHolders:
             raw = tables.raw_matrix(table, protocol.encoding)
             labels = labels_of(table.column(protocol.target), protocol)
             cells.append(protocol.cells(raw))
-            residuals.append(protocol.residuals(raw, labels).astype(np.float32))
+            residuals.append(base.all_residuals(protocol.encoding, raw, labels).astype(np.float32))
         return np.concatenate(cells), np.concatenate(residuals)
 
     with ThreadPoolExecutor(2) as pool:
         parts = list(pool.map(read, shards))
-    return KnownHolders(protocol, *(np.concatenate(part) for part in zip(*parts, strict=True)))
+    return KnownResiduals(protocol, *(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _usable(holders: KnownHolders) -> tuple[NDArray[np.int32], Floats]:
-    """Cells and residuals of those who have both."""
-    is_in = (holders.cells >= 0) & ~np.isnan(holders.labels)
-    return holders.cells[is_in], holders.labels[is_in].astype(np.float64)
+def _exactly(question: Mended, holders: KnownResiduals) -> list[Observed]:
+    """The true mean residual of each output, over everybody who has one."""
+    is_in = holders.usable
+    residuals = holders.residuals[is_in].astype(np.float64)
+    return [Observed.exactly(question.public.plan, holders.cells[is_in], column) for column in residuals.T]
 
 
-def _added(question: Mended, seen: Observed, cells: NDArray[np.int32]) -> Floats:
-    """What is added to the public model's answers by what these observations say, [n, 1]."""
-    found = correct(question.public.plan, [seen])
+def _added(question: Mended, seen: Sequence[Observed], cells: NDArray[np.int32]) -> Floats:
+    """What is added to the public model's answers by what these observations of its outputs say, [n, M]."""
+    found = correct(question.public.plan, seen)
     return np.where((cells >= 0)[:, None], found.correction[cells], found.mean)
 
 
@@ -159,7 +162,8 @@ def _rivals(question: Mended, rows: Rows) -> dict[str, Floats]:
 
 
 def _told_classes(labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
-    shares = {key: shares_of(said) if said.shape[1] == 1 else said for key, said in answers.items()}
+    # of two classes a baseline has both shares; of more the corrected ones may lie outside 0 to 1
+    shares = {key: said if said.shape[1] == 2 else shares_of(said) for key, said in answers.items()}
     is_right = {key: said.argmax(axis=1) == labels for key, said in shares.items()}
     return {
         key: score(labels, said, positive=1).to_json()

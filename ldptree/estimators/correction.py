@@ -101,9 +101,9 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
         public = published(question, (rows[is_public], labels[is_public]), classes, names)
         found = mended(question, public, (rows[~is_public], labels[~is_public]), seeds)
         self.base_, self.plan_, self.corrections_ = found.base, found.plan, found.model.corrections
-        self.protocols_, self.totals_, self.ledger_ = found.protocols, found.totals, found.ledger
+        self.protocols_, self.totals_, self.ledger_ = (found.protocol,), found.totals, found.ledger
         self.model_: CorrectedModel = found.model
-        self.says_ = self.corrections_.says
+        self.says_ = self.corrections_.says_of(classes)
 
     @property
     def _fitted_base(self) -> Any:
@@ -143,8 +143,8 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore
 
     A model is fitted on public rows and published. Every private row computes its own residual, 0/1 of a class less the model's
     share of it, and sends (cell, residual rounded at random) as one epsilon-LDP value. The model is corrected in each cell of a
-    small tree, by how much the reports say and as far as they are sure. With more than two classes, public coins draw for each
-    private row the one class whose residual it reports.
+    small tree, by how much the reports say and as far as they are sure. With more than two classes, each private row draws the
+    one class whose residual it reports, and says which.
 
     Args:
         epsilon: the budget of each private row, above 0 and at most 64.
@@ -165,9 +165,9 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore
         base_: the public model (`PublicModel`).
         corrections_: cell by cell: share of people, correction, sd, evidence (`Corrections`).
         says_: one line: what was found, or that it is within noise of nothing.
-        plan_, protocols_, totals_: what was asked, and what came back; one protocol for each class where they are over 2.
+        plan_, protocols_, totals_: what was asked, in one protocol, and what came back; over 2 classes have totals each.
         model_: what is released.
-        ledger_: what every private row spent, on what. Its rows are private rows in the order drawn.
+        ledger_: what every private row spent, on what.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """
 

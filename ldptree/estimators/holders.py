@@ -17,6 +17,7 @@ from ldptree.mechanisms import Mechanism, describe
 from ldptree.oracles import Words
 from ldptree.parameters import checked_range
 from ldptree.protocol import Protocol
+from ldptree.raw_sums import RawSums
 from ldptree.totals import Totals
 
 if TYPE_CHECKING:
@@ -83,6 +84,21 @@ def answered(
     words: Words,
     start: int = 0,
 ) -> Totals:
+    """As `reported`, of a protocol whose reports are all about the same: their totals."""
+    sums = reported(protocol, X, labels_of, ledger=ledger, words=words, start=start)
+    (totals,) = sums.totals(protocol.rounds[0])
+    return totals
+
+
+def reported(
+    protocol: Protocol,
+    X: Floats,
+    labels_of: Callable[[slice], NDArray[Any]],
+    *,
+    ledger: Ledger,
+    words: Words,
+    start: int = 0,
+) -> RawSums:
     """Charge the ledger, have every private row [n, d] answer once, and add the answers up.
 
     Args:
@@ -102,16 +118,11 @@ def answered(
             about=f"round {round_number}: {describe(mechanism)} on {protocol.n_cells:,} cells",
         )
     )
-    raw = mechanism.no_reports()
+    sums = RawSums.none(protocol)
     step = max(1, _BLOCK_BYTES // mechanism.report_bytes)
     for first in range(0, len(X), step):
         rows = slice(first, first + step)
-        values = protocol.values(X[rows], labels_of(rows), words=words)
-        raw += mechanism.aggregate(mechanism.randomize(values, words))
-    return Totals.from_raw(
-        raw,
-        mechanism=mechanism,
-        n_private=len(X),
-        depth=protocol.partition.max_depth,
-        round=round_number,
-    )
+        outputs = protocol.draw_outputs(len(X[rows]), words)
+        values = protocol.values(X[rows], labels_of(rows), words=words, outputs=outputs)
+        sums.add(mechanism.randomize(values, words), outputs)
+    return sums

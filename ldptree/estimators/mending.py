@@ -14,7 +14,7 @@ import numpy as np
 
 from ldptree.correction_plan import make_plan
 from ldptree.errors import DataError
-from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
+from ldptree.estimators.holders import check_report, encoding_of, reported, target_name, words_of
 from ldptree.fit_correction import Public, PublicSide, corrected, protocol_of
 from ldptree.ledger import Ledger
 from ldptree.parameters import check_memory
@@ -52,11 +52,11 @@ class Question:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Mended:
-    """Everything that was published, asked and found."""
+    """Everything that was published, asked and found; totals are one an output."""
 
     base: PublicModel
     plan: Plan
-    protocols: tuple[Protocol, ...]
+    protocol: Protocol
     totals: tuple[Totals, ...]
     model: CorrectedModel
     ledger: Ledger
@@ -133,37 +133,16 @@ def mended(
     check_memory(plan.partition.n_leaves, plan.mechanism.n_classes)
     check_report(plan.mechanism)
     ledger = Ledger(cap=question.epsilon)
-    protocols = tuple(
-        protocol_of(
-            plan,
-            encoding,
-            base,
-            public.classes,
-            target=target_name(encoding.columns),
-            epsilon=question.epsilon,
-            output=k,
-            max_bytes=question.max_bytes,
-        )
-        for k in range(base.n_outputs)
+    protocol = protocol_of(
+        plan,
+        encoding,
+        base,
+        public.classes,
+        target=target_name(encoding.columns),
+        epsilon=question.epsilon,
+        max_bytes=question.max_bytes,
     )
-    totals: list[Totals] = []
-    groups = _groups(len(y), len(protocols), question.coins)
-    for protocol, group in zip(protocols, groups, strict=True):
-        totals.append(
-            answered(
-                protocol,
-                X[group],
-                y[group].__getitem__,
-                ledger=ledger,
-                words=words_of(protocol, seeds),
-                start=sum(t.n_private for t in totals),
-            )
-        )
-    model = corrected(protocols, Public.of(public.side, plan), totals, epsilon=question.epsilon)
-    return Mended(base=base, plan=plan, protocols=protocols, totals=tuple(totals), model=model, ledger=ledger)
-
-
-def _groups(n: int, n_groups: int, coins: int) -> list[NDArray[np.int64]]:
-    """Who reports on which output, drawn by public coins: as many for each."""
-    order = np.arange(n) if n_groups == 1 else np.random.default_rng(coins).permutation(n)
-    return np.array_split(order, n_groups)
+    sums = reported(protocol, X, y.__getitem__, ledger=ledger, words=words_of(protocol, seeds))
+    totals = sums.totals(protocol.rounds[0])
+    model = corrected(protocol, Public.of(public.side, plan), totals, epsilon=question.epsilon)
+    return Mended(base=base, plan=plan, protocol=protocol, totals=totals, model=model, ledger=ledger)

@@ -1,6 +1,6 @@
 """Holders whose cells and numbers are known, as only a simulation knows them: their true sums, and their reports drawn again.
 
-Nothing here is a release. What is concluded from totals is in `fit_numbers`.
+Nothing here is a release. What is concluded from totals is in `fit_numbers` and `correction`.
 """
 
 from __future__ import annotations
@@ -55,15 +55,49 @@ class KnownHolders:
         count = np.bincount(self.cells[is_in], minlength=n_cells).astype(np.float64)
         return count, np.bincount(self.cells[is_in], weights=moved, minlength=n_cells).astype(np.float64)
 
-    def drawn_again(self, words: Words) -> Totals:
-        """The totals that another draw of everybody's coins would have given."""
+    def drawn_again(self, words: Words, generator: np.random.Generator | None = None) -> Totals:
+        """The totals that another draw of everybody's coins would have given.
+
+        `generator`: in the place of that of `words`, which begins anew: one for several totals that are to differ.
+        """
         protocol, mechanism = self.protocol, self.protocol.mechanism
         levels = rounded(self.labels, *protocol.label_range, mechanism.n_levels, words)
         values = report_values(self.cells, levels, n_cells=protocol.n_cells, n_classes=mechanism.n_levels)
         counts = np.bincount(values, minlength=mechanism.n_values).astype(np.int64)
         return Totals.from_raw(
-            mechanism.sample_totals(counts, words.generator()),
+            mechanism.sample_totals(counts, generator or words.generator()),
             mechanism=mechanism,
             n_private=values.size,
             depth=protocol.partition.max_depth,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class KnownResiduals:
+    """Everybody who is asked how wrong a public model is: four bytes a holder, and four for each of M outputs.
+
+    Attributes:
+        protocol: the question, with the model in it.
+        cells: int32 [n], -1 outside.
+        residuals: float32 [n, M], NaN where there is none.
+    """
+
+    protocol: Protocol
+    cells: NDArray[np.int32]
+    residuals: NDArray[np.float32]
+
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """bool [n], who has both."""
+        found: NDArray[np.bool_] = (self.cells >= 0) & ~np.isnan(self.residuals).any(axis=1)
+        return found
+
+    def drawn_again(self, words: Words) -> tuple[Totals, ...]:
+        """The totals that another draw of everybody's coins would have given, one an output."""
+        outputs, generator = self.protocol.draw_outputs(len(self.cells), words), words.generator()
+        found = []
+        for output in range(self.protocol.n_outputs):
+            is_on = slice(None) if outputs is None else outputs == output
+            holders = KnownHolders(self.protocol, self.cells[is_on], self.residuals[is_on, output])
+            found.append(holders.drawn_again(words, generator))
+        return tuple(found)

@@ -126,7 +126,7 @@ def _mended_push(facts: MendedFacts, push: float) -> str:
     unit = 100.0 if facts.label == "class" else 1.0
     n_asked = facts.n_private / len(facts.outputs)
     size = max(n_asked / max(facts.n_cells, 1), 1.0)
-    many = math.ceil(n_asked / 100) * push
+    many = math.ceil(facts.n_private / 100) * push  # who is dishonest draws what they like
     where = f"a cell of average size ({n.count(size)} reports)" if facts.n_cells > 1 else "all reports"
     return (
         f"In a correction's unit: one moves the mean error that the reports of {where} give by up to "

@@ -72,7 +72,10 @@ def _error(facts: MendedFacts) -> str:
     drawn = (
         ""
         if facts.positive is not None
-        else (f" The class is drawn by public coins, one of {n.count(len(facts.outputs))} for each holder.")
+        else (
+            f" The class is one of {n.count(len(facts.outputs))}, drawn at random by each holder, whatever its "
+            f"{facts.target or 'label'} is, and sent along as it is."
+        )
     )
     is_it = "it" if facts.positive is not None else "that class"
     return (

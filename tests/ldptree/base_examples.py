@@ -31,8 +31,11 @@ KINDS = {
     "two classes, two shares": ("grr", 1.0, TWO, 0, "identity", 2),
     "three classes, softmax": ("olh", 1.0, THREE, 2, "softmax", 3),
     "three classes, shares": ("grr", 1.0, THREE, 1, "identity", 3),
+    "three classes, drawn": ("oue", 1.0, THREE, "drawn", "softmax", 3),
 }
 """Oracle, R, labels, output, link and outputs of each kind of base."""
+DRAWN = [kind for kind, (*_, output, _, _) in KINDS.items() if output == "drawn"]
+"""Where each holder draws the output it reports on."""
 
 
 def ensemble_of(link: str, n_outputs: int, scale: float = 1.0) -> Ensemble:

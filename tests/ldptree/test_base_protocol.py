@@ -11,12 +11,12 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from base_examples import KINDS, ROWS, base_of, ensemble_of, protocol_of, signed
+from base_examples import DRAWN, KINDS, ROWS, base_of, ensemble_of, protocol_of, signed
 from hypothesis import given
 from hypothesis import strategies as st
 from test_vectors import coded, played
 
-from ldptree.client import Client, FileMemory
+from ldptree.client import Client, FileMemory, Report
 from ldptree.correction_plan import make_plan
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
@@ -113,8 +113,8 @@ def answers_by_hand(trees, x):
     return sums
 
 
-def residual_by_hand(data, row, label):
-    """None where it is "outside"."""
+def residual_by_hand(data, row, label, output):
+    """None where it is "outside"; `output` of three classes."""
     x, labels = encoded_by_hand(data, row), data["base"]["labels"]
     if x is None or label is None:
         return None
@@ -125,8 +125,14 @@ def residual_by_hand(data, row, label):
         return None
     if len(labels) == 2:
         return (labels.index(label) == 1) - found[-1]
-    output = data["base"]["output"]
     return (labels.index(label) == output) - found[output]
+
+
+def outputs_of(protocol):
+    """Every output that a report may be about, and how that is said of one holder."""
+    if protocol.base.output == "drawn":
+        return [(output, np.array([output])) for output in range(3)]
+    return [(protocol.base.output, None)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -136,13 +142,14 @@ def test_a_residual_is_the_label_less_the_models_answer_as_the_docs_say(kind):
     n_inside = 0
     for row in ROWS:
         for label in labels_of(protocol):
-            (found,) = protocol.residuals(client._row(row), [coded(client, label)])
-            expected = residual_by_hand(data, row, label)
-            assert (expected is None) == np.isnan(found)
-            if expected is not None:
-                n_inside += 1
-                is_sum = KINDS[kind][4] == "identity"
-                assert found == (expected if is_sum else pytest.approx(expected, rel=1e-12))
+            for output, drawn in outputs_of(protocol):
+                (found,) = protocol.residuals(client._row(row), [coded(client, label)], outputs=drawn)
+                expected = residual_by_hand(data, row, label, output)
+                assert (expected is None) == np.isnan(found)
+                if expected is not None:
+                    n_inside += 1
+                    is_sum = KINDS[kind][4] == "identity"
+                    assert found == (expected if is_sum else pytest.approx(expected, rel=1e-12))
     assert n_inside >= 10
 
 
@@ -155,7 +162,8 @@ def test_what_cannot_be_compared_is_sent_as_outside_and_never_an_error(kind):
         for label in labels_of(protocol):
             report = Client(protocol.to_json()).report(row, label)
             found = int(np.frombuffer(report.payload, "<u4")[0])
-            is_outside = residual_by_hand(json.loads(protocol.to_json()), row, label) is None
+            output = KINDS[kind][3] if report.output is None else report.output
+            is_outside = residual_by_hand(json.loads(protocol.to_json()), row, label, output) is None
             assert (found == OUTSIDE) == is_outside
     far = protocol_of(kind, epsilon=50.0, oracle="grr", outside="drop")
     report = Client(far).report(ROWS[2], labels_of(far)[0])
@@ -187,8 +195,11 @@ def test_asked_twice_it_sends_the_same_report_also_after_a_restart(kind, tmp_pat
         )
 
 
-def chances(protocol):
-    """P(value | row, label) of every row and label, in rational numbers: the coin's edge is looked for in the program itself."""
+def chances(protocol, output=None):
+    """P(value | row, label) of every row and label, in rational numbers: the coin's edge is looked for in the program itself.
+
+    `output`: that all have drawn.
+    """
     client = Client(protocol)
     raw, labels = zip(
         *((client._row(row)[0], coded(client, y)) for row in ROWS for y in labels_of(protocol)), strict=True
@@ -196,7 +207,8 @@ def chances(protocol):
     raw, labels, n = np.array(raw), np.array(labels), len(labels)
 
     def values(uniform):
-        return protocol.values(raw, labels, words=played([int(u) << 11 for u in uniform]))
+        outputs = None if output is None else np.full(n, output)
+        return protocol.values(raw, labels, words=played([int(u) << 11 for u in uniform]), outputs=outputs)
 
     upper, lower = values([0] * n), values([2**53 - 1] * n)
     low, high = np.zeros(n, dtype=np.int64), np.full(n, 2**53, dtype=np.int64)
@@ -214,20 +226,63 @@ def chances(protocol):
     [(kind, "grr", 3) for kind in KINDS] + [("number", "oue", 2), ("two classes, one share", "oue", 2)],
 )
 def test_no_two_people_are_told_apart_beyond_epsilon_by_exact_enumeration(kind, oracle, n_levels):
-    """The rounding coin included: a report's law is a mixture of the laws of two levels, or that of one value."""
+    """All coins included: a report's law is a mixture of the laws of two levels, or that of one value; where the output is drawn
+    it is half of what is seen, and each comes up with a chance that nobody's row or label has a part in.
+    """
     protocol = protocol_of(kind, n_levels=n_levels, oracle=oracle)
-    mixtures = {tuple(sorted(mixture.items())) for mixture in chances(protocol)}
-    assert any(len(mixture) == 2 for mixture in mixtures)
     of_value = protocol.mechanism.oracle.law
-    laws = {value: of_value(value) for mixture in mixtures for value, _ in mixture}
-    highest, lowest = {}, {}
-    for mixture in mixtures:
-        for output in laws[0]:
-            chance = sum(share * laws[value][output] for value, share in mixture)
-            highest[output] = max(highest.get(output, chance), chance)
-            lowest[output] = min(lowest.get(output, chance), chance)
-    worst = log_up(max(highest[output] / lowest[output] for output in highest))
+    highest, lowest, sums = {}, {}, Fraction(0)
+    for output, drawn in outputs_of(protocol):
+        chance_of_output = Fraction(1, protocol.n_outputs)
+        mixtures = {
+            tuple(sorted(mixture.items())) for mixture in chances(protocol, None if drawn is None else output)
+        }
+        assert any(len(mixture) == 2 for mixture in mixtures)
+        laws = {value: of_value(value) for mixture in mixtures for value, _ in mixture}
+        for mixture in mixtures:
+            for report in laws[0]:
+                chance = chance_of_output * sum(share * laws[value][report] for value, share in mixture)
+                seen = (output, report)
+                highest[seen] = max(highest.get(seen, chance), chance)
+                lowest[seen] = min(lowest.get(seen, chance), chance)
+        sums += chance_of_output
+    assert sums == 1
+    worst = log_up(max(highest[seen] / lowest[seen] for seen in highest))
     assert 0.5 < worst <= protocol.epsilon_exact <= 1.0
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_the_output_is_drawn_alike_by_everybody_and_is_said_in_the_clear(kind):
+    """It is the first word's remainder, whoever they are; words of the last incomplete run of three are drawn again."""
+    protocol = protocol_of(kind)
+    rest = [1 << 63] * 100
+    for row in ROWS:
+        for label in labels_of(protocol):
+            said = [
+                Client(protocol, words=played([*first, *rest])).report(row, label).output
+                for first in ([0], [1], [2], [2**64 - 2], [2**64 - 1, 1])
+            ]
+            assert said == [0, 1, 2, 2, 1]
+    drawn = protocol.draw_outputs(30_000, Words.seeded(np.random.SeedSequence(1)))
+    # 10,000 each; a standard deviation is 82
+    assert np.abs(np.bincount(drawn, minlength=4) - [10_000, 10_000, 10_000, 0]).max() < 4 * 82
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_a_report_on_a_drawn_output_says_which_and_travels_with_it(kind):
+    report = Client(protocol_of(kind)).report(ROWS[0], "cash")
+    sent = json.loads(report.to_json())
+    assert sent.keys() == {"protocol", "round", "id", "report", "output"}
+    assert Report.from_json(report.to_json()) == report
+    for wrong in ("1", 1.0, True, None, [1]):
+        with pytest.raises(DataError, match="round and output are whole numbers"):
+            Report.from_json(json.dumps(sent | {"output": wrong}))
+    with pytest.raises(DataError, match="draw them first"):
+        protocol_of(kind).values(np.zeros((2, 2)), [0, 1], words=Words.system())
+    with pytest.raises(DataError, match="draw them first"):
+        protocol_of(kind).values(np.zeros((2, 2)), [0, 1], words=Words.system(), outputs=np.array([1]))
+    plain_report = Client(protocol_of("three classes, shares")).report(ROWS[0], "cash")
+    assert "output" not in json.loads(plain_report.to_json())
 
 
 @pytest.mark.parametrize(
@@ -299,6 +354,9 @@ def test_what_is_no_base_is_a_mismatch_that_says_what_was_found(changes, said):
     ("kind", "changes", "said"),
     [
         ("two classes, logistic", {"output": 1}, "output 1 of 1"),
+        ("two classes, logistic", {"output": "drawn"}, 'output "drawn" is for over two labels'),
+        ("number", {"output": "drawn"}, 'output "drawn" is for over two labels'),
+        ("three classes, drawn", {"output": "Drawn"}, 'a whole number or "drawn"'),
         ("two classes, logistic", {"labels": []}, 'a number has "identity"'),
         ("two classes, two shares", {"labels": ["a", "b", "c"]}, "2 outputs"),
         ("three classes, softmax", {"output": 3}, "output 3 of 3"),

@@ -49,6 +49,25 @@ def test_few_public_rows_are_enough(base, n):
     assert np.isfinite(model.errors).all()
 
 
+@pytest.mark.parametrize("seen", [[1], [0, 2], [3, 1, 0]])
+@pytest.mark.parametrize("base", ["forest", "boosting"])
+def test_a_class_that_no_public_row_has_is_an_output_whose_share_is_0(base, seen):
+    """The others' shares are those of the same base with their classes alone."""
+    X, y = rows(300, n_classes=2 if len(seen) == 2 else 3)
+    alone = fit_public(base, X, y, n_classes=len(seen)) if len(seen) > 1 else None
+    model = fit_public(base, X, np.array(seen)[y % len(seen)], n_classes=4)
+    said = model.answers(X)
+    unseen = np.setdiff1d(np.arange(4), seen)
+    assert model.errors.shape[1:] == (4,)
+    assert said[:, unseen].max() < 1e-300
+    np.testing.assert_allclose(said.sum(axis=1), 1)
+    if len(seen) == 2:
+        np.testing.assert_allclose(said[:, seen[1]], alone.answers(X)[:, 0], rtol=1e-9)
+        np.testing.assert_allclose(model.errors[:, seen[1]], alone.errors[:, 0], rtol=1e-9)
+    elif len(seen) == 1:
+        assert (said[:, seen[0]] == 1).all()
+
+
 def test_a_smoothed_tree_knows_how_unsure_its_cells_are():
     """Means of 16 trees' predictions spread as the posterior variance says: ratio of the two within [.25, 2.2]."""
     spread, stated = [], []

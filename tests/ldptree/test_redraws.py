@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from base_examples import protocol_of as base_protocol
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import DataError
@@ -13,7 +14,7 @@ from ldptree.number_range import levels
 from ldptree.oracles import Words
 from ldptree.partition.tree import Partition
 from ldptree.protocol import Protocol
-from ldptree.simulate.redraws import KnownHolders
+from ldptree.simulate.redraws import KnownHolders, KnownResiduals
 
 TREE = Partition.of([0, -1, -1], [0.5, 0.0, 0.0], [1, -1, -1], [2, -1, -1])
 LOW, HIGH = -1.0, 9.0
@@ -82,6 +83,36 @@ def test_another_number_is_another_draw_and_the_same_one_the_same():
     one, again, other = (holders.drawn_again(words(4, k)).counts for k in (1, 1, 2))
     assert (one == again).all()
     assert (one != other).any()
+
+
+@pytest.mark.parametrize("kind", ["three classes, drawn", "number"])
+def test_a_models_errors_are_reported_again_of_each_output_apart(kind):
+    """The mean residual of 200 draws of each output is that of everybody, to 5 standard errors: missed once in 100,000."""
+    protocol = base_protocol(kind, epsilon=6.0)
+    rng, m = np.random.default_rng(1), protocol.n_outputs
+    cells, residuals = rng.integers(-1, 3, 900).astype(np.int32), rng.uniform(-0.9, 0.6, (900, m))
+    residuals[:, 0] += 0.3
+    residuals[::40] = np.nan
+    holders = KnownResiduals(protocol, cells, residuals.astype(np.float32))
+    assert holders.usable.tolist() == ((cells >= 0) & ~np.isnan(residuals[:, 0])).tolist()
+    drawn = [holders.drawn_again(words(6, k)) for k in range(200)]
+    assert all(len(totals) == m and sum(t.n_private for t in totals) == 900 for totals in drawn)
+    ends = np.array(protocol.classes)
+    sums = np.array([[(t.counts @ ends).sum() for t in totals] for totals in drawn])
+    truth = residuals[holders.usable].sum(axis=0) / m
+    error = (sums.mean(axis=0) - truth) / (sums.std(axis=0) / np.sqrt(200))
+    assert np.abs(error).max() < 5
+    assert len({totals[-1].counts.tobytes() for totals in drawn}) == 200
+
+
+def test_the_noise_of_each_output_is_another_one(monkeypatch):
+    """As many on each output, all with one value: what differs is noise alone."""
+    monkeypatch.setattr(Protocol, "draw_outputs", lambda self, n, words: np.arange(n) % 3)
+    protocol = base_protocol("three classes, drawn")
+    holders = KnownResiduals(protocol, np.zeros(300, np.int32), np.zeros((300, 3), np.float32))
+    one, other, third = (totals.counts for totals in holders.drawn_again(words(7)))
+    assert (one != other).any()
+    assert (other != third).any()
 
 
 def public_labels():

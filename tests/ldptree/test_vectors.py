@@ -113,9 +113,10 @@ def answers_to(name: str) -> tuple[Protocol, list]:
 
 
 def value_of(protocol: Protocol, row, label, taken: list[int]) -> int:
-    """What is randomised: a number is rounded with the first word of those taken."""
-    client = Client(protocol)
-    return int(protocol.values(client._row(row), [coded(client, label)], words=played(taken))[0])
+    """What is randomised: an output is drawn, then a number is rounded, with the first words of those taken."""
+    client, words = Client(protocol), played(taken)
+    outputs = protocol.draw_outputs(1, words)
+    return int(protocol.values(client._row(row), [coded(client, label)], words=words, outputs=outputs)[0])
 
 
 def coded(client: Client, label) -> float:
@@ -124,10 +125,11 @@ def coded(client: Client, label) -> float:
     return np.nan if label is None else float(label)
 
 
-def residual_of(protocol: Protocol, row, label) -> float | None:
+def residual_of(protocol: Protocol, row, label, output: int | None) -> float | None:
     """Label less the base's answer, to the digits that every libm has; None where it is reported as "outside"."""
     client = Client(protocol)
-    found = float(protocol.residuals(client._row(row), [coded(client, label)])[0])
+    outputs = None if output is None else np.array([output])
+    found = float(protocol.residuals(client._row(row), [coded(client, label)], outputs=outputs)[0])
     return None if np.isnan(found) else float(f"{found:.12g}")
 
 
@@ -147,9 +149,9 @@ def vectors():
                 "report": report.payload.hex(),
                 "id": report.id,
             }
-            answers.append(
-                answer if protocol.base is None else answer | {"residual": residual_of(protocol, x, y)}
-            )
+            if protocol.base is not None:
+                answer["residual"] = residual_of(protocol, x, y, report.output)
+            answers.append(answer if report.output is None else answer | {"output": report.output})
         found.append({"mechanism": name, "protocol": json.loads(protocol.to_json()), "answers": answers})
     return found
 
@@ -164,9 +166,11 @@ def test_the_client_gives_the_known_answers(number):
         words = [int(word, 16) for word in answer["words"]]
         report = Client(protocol, words=played(words)).report(answer["row"], answer["label"])
         assert (report.payload.hex(), report.id) == (answer["report"], answer["id"])
+        assert report.output == answer.get("output")
         assert value_of(protocol, answer["row"], answer["label"], words) == answer["value"]
         if protocol.base is not None:
-            assert residual_of(protocol, answer["row"], answer["label"]) == answer["residual"]
+            found = residual_of(protocol, answer["row"], answer["label"], report.output)
+            assert found == answer["residual"]
 
 
 def test_the_file_is_what_is_written_anew():

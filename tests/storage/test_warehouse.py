@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -83,6 +84,21 @@ def test_its_figures_are_those_of_the_run(store, tmp_path):
     ]
     assert ask(path, "SELECT run, n_private, epsilon_exact FROM runs") == [("one", 16, 0.99)]
     assert ask(path, "SELECT sum(holders) FROM reports_per_shard") == [(16,)]
+
+
+def test_where_reports_are_about_one_of_several_classes_totals_name_it_and_others_name_none(store, tmp_path):
+    several = run_tables(tmp_path, "several")
+    for name in ("totals", "cells"):
+        table = pq.read_table(several.totals / f"{name}.parquet")
+        parts = [table.add_column(0, "output", pa.array([k] * len(table), pa.int32())) for k in (0, 1)]
+        pq.write_table(pa.concat_tables(parts), several.totals / f"{name}.parquet")
+    several = replace(several, outputs=["app", "cash"])
+    for runs in ([several], [several, run_tables(tmp_path, "one")]):
+        path = build(store, runs)
+        for table, n in (("totals", 4), ("cells", 6)):
+            found = ask(path, f"SELECT run, error_of, count(*) FROM {table} GROUP BY ALL ORDER BY ALL")
+            named = [("several", "app", n), ("several", "cash", n)]
+            assert found == ([("one", None, n)] if len(runs) > 1 else []) + named
 
 
 def test_the_root_holds_the_sum_of_the_cells(store, tmp_path):

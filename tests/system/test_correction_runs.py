@@ -153,6 +153,50 @@ def test_a_killed_run_goes_on_and_learns_what_an_undisturbed_one_learns(files, m
     assert learned(once.work, again) == learned(mended_release.work, mended_release.summary)
 
 
+@pytest.mark.slow
+def test_a_run_of_three_classes_is_told_class_by_class_and_by_nobody(connected, tmp_path, capsys, api):
+    """One private person in nine pays by what nobody declared: it is "outside", and stays with them."""
+    n, rng = 2400, np.random.default_rng(4)
+    is_closed = np.arange(n) % 3 != 0
+    paid = np.where(rng.random(n) < 0.5, "card", np.where(rng.random(n) < 0.5, "cash", "app"))
+    paid = np.where(is_closed & (rng.random(n) < 0.5), "app", paid).astype(object)
+    paid[7::27] = BAD.value  # of three in a row the first is public
+    path = rides(tmp_path / "rides.csv", n, 1, paid=paid)
+    config = rides_toml(
+        tmp_path / "rides.toml",
+        str(path),
+        **MENDED | {"model": {"estimator": "correction"}, "privacy": {"epsilon": 4.0}},
+        dataset={"classes": ["app", "card", "cash"]},
+        evaluation={"redraws": 2},
+    )
+    text = config.read_text().replace("evaluate = false", "evaluate = true")
+    config.write_text(text.replace('positive = "card"\n', ""))
+    work = tmp_path / "work"
+    summary = run(load(config), work)
+    assert summary["metrics"]["accuracy"] > summary["baselines"]["public_only"]["accuracy"] + 0.05
+    assert "share of app corrected by +" in summary["says"]
+    assert steps(run(load(config), work), "computed") == set()
+    with duckdb.connect(str(work / "curator" / "warehouse.duckdb"), read_only=True) as warehouse:
+        told = warehouse.execute("SELECT DISTINCT error_of FROM totals ORDER BY ALL").fetchall()
+    assert told == [("app",), ("card",), ("cash",)]
+    model, rows = summary["model"], tmp_path / "rows.parquet"
+    pl.read_csv(path).select("miles", "hour", "firm").write_parquet(rows)
+    said(capsys, "predict", model, rows, "--out", tmp_path / "out.parquet")
+    table = pl.read_parquet(tmp_path / "out.parquet")
+    select = said(capsys, "export", model, "--to", "sql", "--table", "rows")
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE VIEW rows AS FROM read_parquet('{rows}')")
+        scored = connection.execute(select).fetchnumpy()
+    for name in ("app", "card", "cash"):
+        shares = table[f"probability of {name}"].to_numpy()
+        np.testing.assert_allclose(scored[f"probability_{name}"], shares, atol=1e-12)
+    assert "share of paid = app +" in said(capsys, "export", model, "--to", "dot")
+    assert "made by partition" in said(capsys, "explain", model, "--work", work)
+    assert all(found((BAD,), work / "holders").values())
+    outside = [place for place in work.iterdir() if place.name != "holders"]
+    assert not any(found((BAD,), *outside, api.home).values())
+
+
 @pytest.fixture(scope="module")
 def told(connected, tmp_path_factory):
     """Runs with labels planted in private rows, a good one and failed ones: their folder and what they printed."""

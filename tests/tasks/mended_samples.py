@@ -111,25 +111,29 @@ def learned(
     m = side.base.n_outputs
     plan = make_plan(side.known, epsilon=epsilon, n_holders=n_private // m, depth=depth, n_levels=n_levels)
     public = Public.of(side, plan)
-    protocols = [
-        protocol_of(plan, encoding, side.base, labels, target=target, epsilon=epsilon, output=k)
-        for k in range(m)
-    ]
+    protocol = protocol_of(plan, encoding, side.base, labels, target=target, epsilon=epsilon)
+    words = Words.seeded(np.random.SeedSequence([seed, 0]))
+    outputs = protocol.draw_outputs(n_private, words)
+    values = protocol.values(private, y_private, words=words, outputs=outputs)
     totals, exact = [], []
-    groups = np.array_split(np.arange(n_private), m)
-    for k, (protocol, group) in enumerate(zip(protocols, groups, strict=True)):
-        words = Words.seeded(np.random.SeedSequence([seed, k]))
-        values = protocol.values(private[group], y_private[group], words=words)
-        counts = np.bincount(values, minlength=plan.mechanism.n_values)
+    cells, residuals = (
+        protocol.raw_tree.apply(private, columns),
+        protocol.base.all_residuals(encoding, private, y_private),
+    )
+    for k in range(m):
+        is_on = slice(None) if outputs is None else outputs == k
+        counts = np.bincount(values[is_on], minlength=plan.mechanism.n_values)
         drawn = plan.mechanism.sample_totals(counts, np.random.default_rng([seed, k]))
         totals.append(
             Totals.from_raw(
-                drawn, mechanism=plan.mechanism, n_private=len(group), depth=plan.partition.max_depth
+                drawn,
+                mechanism=plan.mechanism,
+                n_private=int(counts.sum()),
+                depth=plan.partition.max_depth,
             )
         )
-        cells = protocol.raw_tree.apply(private[group], columns)
-        exact.append(Observed.exactly(plan, cells, protocol.residuals(private[group], y_private[group])))
-    model = corrected(protocols, public, totals, epsilon=epsilon)
+        exact.append(Observed.exactly(plan, cells, residuals[:, k]))
+    model = corrected(protocol, public, totals, epsilon=epsilon)
     silent = replace(model, corrections=correct(plan, exact))
     said = {
         "ours": model.answers(test),
@@ -137,7 +141,7 @@ def learned(
         "no_noise": silent.answers(test),
     }
     content = _content(kind, said, y_test, model, test)
-    return model, protocols[0], public, content
+    return model, protocol, public, content
 
 
 def _content(

@@ -12,7 +12,7 @@ from chain import example_protocol, publish, shards_of
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
 from ldptree.mechanisms import CHOICES
 from storage.store import Store
-from tasks.aggregate import aggregate, raw_counts, read_totals
+from tasks.aggregate import aggregate, raw_sums, read_totals
 from tasks.once import manifest_of
 from tasks.perturb import perturb, values_of
 from tasks.scale import read_protocol
@@ -96,9 +96,9 @@ def test_reports_bits_and_exact_totals_of_one_protocol_add_up(store):
     protocol = example_protocol("oue")
     published, _, reports = collected(store, protocol, forms=("reports", "reports", "totals"))
     with duckdb.connect() as connection:
-        parts = [raw_counts(connection, store.files(r), protocol.mechanism) for r in reports]
+        parts = [raw_sums(connection, store.files(r), protocol).raw for r in reports]
         paths = [path for r in reports for path in store.files(r)]
-        assert raw_counts(connection, paths, protocol.mechanism).tolist() == sum(parts).tolist()
+        assert raw_sums(connection, paths, protocol).raw.tolist() == sum(parts).tolist()
     assert sums(store, published, reports).facts == {"n_private": sum(N), "shards": 3}
 
 

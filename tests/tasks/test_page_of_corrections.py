@@ -214,6 +214,26 @@ def test_a_correction_is_said_the_way_the_public_model_errs(facts, kind, correct
     assert plain(mended_words.sentence(mend, 0, facts[kind])) == said
 
 
+def test_of_several_classes_each_row_names_what_else_is_clear(pages, facts):
+    """The clearest class is drawn, two more at most are said beside it, and nothing is said of one that is not clear."""
+    one = facts["mended_classes"]
+    drawn, rows = picture_of(pages["mended_classes"]), mended_picture.rows_of(one.tree, lambda node: True)
+    assert {len(mended_words.beside(row.node, one)) for row in rows} > {0, 1}
+    for row in rows:
+        clear = {k for k, mend in enumerate(row.node.outputs) if mend.is_clear}
+        said = mended_words.beside(row.node, one)
+        assert len(said) == min(max(len(clear) - 1, 0), 2)
+        for words in said:
+            assert words in html.unescape(drawn)
+            assert words in mended_words.node_aria(row.node, one)
+            (k,) = [k for k, name in enumerate(one.outputs) if f"“{name}”" in words]
+            assert k in clear - {row.node.shown}
+            mend = row.node.outputs[k]
+            assert f"by {abs(100 * mend.correction):.1f} ± {200 * mend.sd:.1f}" in plain(words)
+            assert ("too seldom" in words) == (mend.correction > 0)
+    assert "also" not in picture_of(pages["mended_sample"])
+
+
 def _moved(one, found, mean):
     """The sample with these corrections of its first cells, 0.001 ± 0.1 in the others, and this mean."""
     filled = [*found, *[(0.001, 0.1)] * (one.n_cells - len(found))]
@@ -421,7 +441,10 @@ def test_what_a_report_says_is_said_in_words_an_officer_can_repeat(facts):
     assert k == 8 * 4 + 1
     assert f"Together that is one value of {k}, one of which stands for anything else." in said
     several = _answer(facts["mended_classes"], "What was sent")
-    assert "The class is drawn by public coins, one of 4 for each holder." in several
+    assert (
+        "The class is one of 4, drawn at random by each holder, whatever its mode is, and sent along as it is. Together that is "
+        "one value of"
+    ) in several
     number = facts["mended_number"]
     half = f"{number.residual_range:.2f}"
     assert f"its fare less what the model predicts, between −{half} and {half} $" in _answer(

@@ -25,6 +25,7 @@ from tasks.perturb import perturb
 from tasks.receive import (
     CONFLICTING,
     IMPOSSIBLE,
+    OTHER_OUTPUT,
     OTHER_PROTOCOL,
     OTHER_ROUND,
     SEEN,
@@ -88,8 +89,8 @@ def test_clients_and_the_pipeline_meet_in_one_total(room, tmp_path, name):
         if table.type == pa.uint32()
         else mechanism.unpack(np.frombuffer(b"".join(table.to_pylist()), np.uint8).reshape(50, -1))
     )
-    np.testing.assert_array_equal(received.raw, by_clients + mechanism.aggregate(packed))
-    assert received.totals().n_private == 90
+    np.testing.assert_array_equal(received.sums.raw[0], by_clients + mechanism.aggregate(packed))
+    assert [totals.n_private for totals in received.totals()] == [90]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -135,7 +136,7 @@ def test_every_kind_of_wrong_report_is_counted_and_none_is_added(name):
     )
     alone = Received.under(protocol)
     alone.add([block(report) for report in good])
-    np.testing.assert_array_equal(received.raw, alone.raw)
+    np.testing.assert_array_equal(received.sums.raw, alone.sums.raw)
     assert received.accepted == 5
     zeros_are_valid = protocol.mechanism.is_valid(protocol.mechanism.unpack(np.zeros((1, size), np.uint8)))[0]
     assert received.rejected == {
@@ -159,9 +160,9 @@ def test_random_bytes_are_rejected_or_change_totals_by_one_valid_report(name, pa
     for i, each in enumerate((payload, fitting)):
         received.add([Block(protocol=protocol.digest, round=1, ids=[f"{i:032x}"], payloads=[each])])
     assert received.accepted + received.rejected.total() == 2
-    assert protocol.mechanism.can_be_sum(received.raw, received.accepted)
+    assert protocol.mechanism.can_be_sum(received.sums.raw[0], received.accepted)
     if not received.accepted:
-        assert not received.raw.any()
+        assert not received.sums.raw.any()
 
 
 @given(data=st.lists(st.binary(max_size=60), max_size=5))
@@ -216,6 +217,131 @@ def test_values_of_any_length_are_no_reports_and_not_unfolded(room):
         table = pa.table({"bits": pa.array([b"\0" * 4] * 3, kind)})
         pq.write_table(table.replace_schema_metadata(meta), folder / f"{name}.parquet")
     assert +receive(path, folder).rejected == {UNREADABLE: 9}
+
+
+def of_three(mechanism="oue", **changes):
+    """A protocol about a model that always says 0 of three classes, of which each holder draws one."""
+    always_0 = Ensemble([-1], [0.0], [-1], [-1], np.zeros((1, 3)), [0], np.zeros(3))
+    base = PublishedBase(ensemble=always_0, labels=("no", "yes", "maybe"), output="drawn")
+    fields = {"classes": (-1.0, 0.0, 1.0), "positive": None, "numeric": True, "base": base}
+    return example_protocol(mechanism, **(fields | changes))
+
+
+@pytest.mark.parametrize("name", ["grr", "oue", "ss", "olh"])
+@given(payload=st.binary(max_size=24), filler=st.integers(0, 255), output=st.none() | st.integers())
+def test_random_outputs_are_rejected_or_change_totals_of_theirs_by_one_valid_report(
+    name, payload, filler, output
+):
+    protocol = of_three(name)
+    size = protocol.mechanism.report_bytes
+    fitting = (payload + bytes([filler]) * size)[:size]
+    received = Received.under(protocol)
+    received.add(
+        [Block(protocol=protocol.digest, round=1, ids=["0" * 32], payloads=[fitting], outputs=[output])]
+    )
+    assert received.accepted + received.rejected.total() == 1
+    if output is None or not 0 <= output < 3:
+        assert +received.rejected == {OTHER_OUTPUT: 1}
+    for k, raw in enumerate(received.sums.raw):
+        assert protocol.mechanism.can_be_sum(raw, int(received.sums.n_reports[k]))
+        assert raw.any() <= (k == output)
+
+
+def test_a_report_on_no_class_of_the_protocol_is_counted_and_never_added(room):
+    protocol = of_three("grr")
+    path, folder = room(protocol)
+    good = [json.loads(line) for line in lines_of(protocol, 30)]
+    plain = example_protocol("grr")
+    bad = [
+        good[0] | {"output": 3, "id": "a" * 32},
+        good[0] | {"output": -1, "id": "b" * 32},
+        good[0] | {"output": 10**40, "id": "c" * 32},
+        {key: value for key, value in good[0].items() if key != "output"} | {"id": "d" * 32},
+        good[1] | {"output": "1"},
+        good[1] | {"output": None},
+        good[1],
+        good[2] | {"output": (good[2]["output"] + 1) % 3},
+    ]
+    (folder / "a.jsonl").write_text("\n".join(map(json.dumps, [*good, *bad])))
+    received = receive(path, folder)
+    assert received.accepted == 30
+    assert +received.rejected == {OTHER_OUTPUT: 4, UNREADABLE: 2, SEEN: 1, CONFLICTING: 1}
+    assert received.sums.n_reports.tolist() == [sum(r["output"] == k for r in good) for k in range(3)]
+    sent = json.loads(lines_of(plain, 1)[0]) | {"output": 0}
+    path, folder = room(plain)
+    (folder / "a.jsonl").write_text(json.dumps(sent))
+    assert +receive(path, folder).rejected == {OTHER_OUTPUT: 1}
+
+
+@pytest.mark.parametrize("name", ["grr", "oue"])
+def test_shards_and_clients_meet_in_the_totals_of_each_class(room, tmp_path, name):
+    """A copy of a shard is known again, the same values said of other classes are another shard."""
+    protocol = of_three(name)
+    path, folder = room(protocol)
+    store = Store(tmp_path / "work")
+    shard = {"x": [1.0, 7.0] * 25, "y": [0.0] * 50, "label": ["no", "yes"] * 25}
+    record = perturb.fn(
+        store,
+        protocol=publish(store, protocol),
+        shard=shards_of(store, shard)[0],
+        round_number=1,
+        form="reports",
+        noise_seed=1,
+        campaign=None,
+    )
+    (written,) = store.files(record["reports"])
+    shutil.copy(written, folder / "a.parquet")
+    shutil.copy(written, folder / "b.parquet")
+    table = pq.read_table(written)
+    others = pa.array((table.column("output").to_numpy() + 1) % 3, pa.int32())
+    pq.write_table(table.set_column(1, "output", others), folder / "c.parquet")
+    holes = pa.array([None, 3, *others.to_pylist()[2:]], pa.int32())
+    pq.write_table(table.set_column(1, "output", holes), folder / "d.parquet")
+    pq.write_table(table.select([0]), folder / "e.parquet")
+    wide = table.set_column(1, "output", others.cast(pa.int64()))
+    pq.write_table(wide, folder / "f.parquet")
+    lines = lines_of(protocol, 20)
+    (folder / "g.jsonl").write_text("\n".join(lines))
+    received = receive(path, folder)
+    assert received.accepted == 50 + 50 + 48 + 20
+    assert +received.rejected == {SEEN: 50, OTHER_OUTPUT: 2 + 50, UNREADABLE: 50}
+    drawn = np.concatenate(
+        [
+            table.column("output").to_numpy(),
+            others.to_numpy(),
+            others.to_numpy()[2:],
+            [json.loads(line)["output"] for line in lines],
+        ]
+    )
+    assert [t.n_private for t in received.totals()] == np.bincount(drawn, minlength=3).tolist()
+
+
+def test_the_command_tells_the_totals_of_each_class_and_writes_them(room, tmp_path):
+    """At eps 40 grr tells what people have: of the class they drew, 1 more than the model says, or nothing."""
+    protocol = of_three("grr", epsilon=40.0)
+    path, folder = room(protocol)
+    lines = [json.loads(Client(protocol).report((2.0, 0.5), "yes").to_json()) for _ in range(60)]
+    (folder / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    n = np.bincount([line["output"] for line in lines], minlength=3).tolist()
+    done = run("--protocol", path, "--reports", folder, "--json", "--out", tmp_path / "totals")
+    found = json.loads(done.stdout)
+    assert found["residual"] == {"of": "label", "label": None, "range": [-1.0, 1.0]}
+    assert "cells" not in found
+    assert [part["label"] for part in found["labels"]] == ["no", "yes", "maybe"]
+    assert [part["accepted"] for part in found["labels"]] == n
+    assert [part["cells"][0]["totals"] for part in found["labels"]] == [
+        {"-1.0": 0.0, "0.0": float(n[0]), "1.0": 0.0},
+        {"-1.0": 0.0, "0.0": 0.0, "1.0": float(n[1])},
+        {"-1.0": 0.0, "0.0": float(n[2]), "1.0": 0.0},
+    ]
+    table = pq.read_table(tmp_path / "totals" / "totals.parquet")
+    assert table.column_names == ["output", "cell", "class", "raw", "unbiased"]
+    assert table.num_rows == 3 * 2 * 3
+    shown = run("--protocol", path, "--reports", folder).stdout.splitlines()
+    assert [line for line in shown if line.startswith("People")] == [
+        f"People by level of the public model's error on label = {name} (truth less answer)"
+        for name in ("no", "yes", "maybe")
+    ]
 
 
 def run(*words):
