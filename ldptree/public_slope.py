@@ -1,0 +1,107 @@
+"""The straight line beside a smoothed tree, from public rows: a second public model, and what those rows say of the difference.
+
+What lives here: the fit. What does not: the value that is published (`slope`), whether it is asked about (`correction_plan`), and
+what reports then say (`correction_slope`). No private row is looked at.
+
+Public rows have answers of models that they had no part in, from the same folds for line and tree: g_q. The clip c is the 98 %
+quantile of |g_q|, the middle m their median.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from ldptree.ensemble import Ensemble
+from ldptree.public_blend import FEWEST_ROWS, FOLDS, Linear
+from ldptree.ranges import scale
+from ldptree.slope import Slope
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Rows = NDArray[np.float32]
+
+KEPT = 0.98
+"""Share of public rows whose difference is not clipped."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KnownSlope:
+    """A slope that may be asked about, and what public rows say of it.
+
+    Attributes:
+        published: what is published where it is asked about.
+        apart: float64 [n], g of the public rows by models that they had no part in, clipped.
+        errors: float64 [n], their labels less the answer of such a tree.
+    """
+
+    published: Slope
+    apart: Floats
+    errors: Floats
+
+    @cached_property
+    def column(self) -> Rows:
+        """float32 [n], g as it is encoded."""
+        return scale(self.apart, -self.published.half, self.published.half)
+
+    @property
+    def middle(self) -> float:
+        """m, as g is encoded."""
+        return float(np.median(self.column))
+
+    @property
+    def expected(self) -> float:
+        """How much of g the public rows would have added to the tree: least squares on their errors."""
+        return float(self.apart @ self.errors / (self.apart @ self.apart))
+
+    @property
+    def variance(self) -> float:
+        """Of that figure."""
+        return float(np.mean(self.errors**2) / (self.apart @ self.apart))
+
+    def answering_as(self, slope: Slope) -> Self:
+        """The same with the slope that was published before."""
+        return type(self)(
+            published=slope, apart=np.clip(self.apart, -slope.half, slope.half), errors=self.errors
+        )
+
+
+def fit(X: Rows, y: Floats, tree_errors: Floats) -> KnownSlope | None:
+    """The line beside a smoothed tree; None where rows are too few, or line and tree never differ.
+
+    Args:
+        X, y: encoded public rows [n, d] and labels [n].
+        tree_errors: float64 [n], label less the answer of a tree that the row had no part in (`SmoothedTree.residuals`).
+    """
+    if len(y) < FEWEST_ROWS or len(tree_errors) != len(y):
+        return None
+    line = Linear.fit(X, y)
+    trees = line.trees(1.0)
+    apart = tree_errors - (y - _held_out(X, y))
+    half = float(np.quantile(np.abs(apart), KEPT))
+    if not trees or not half > 0:
+        return None
+    published = Slope(trees=Ensemble.of_trees(trees, np.array([line.offset])), half=half)
+    found = KnownSlope(published=published, apart=np.clip(apart, -half, half), errors=tree_errors)
+    return found if 0.0 < found.middle < 1.0 else None
+
+
+def of_published(slope: Slope, base: Ensemble, X: Rows, errors: Floats) -> KnownSlope | None:
+    """What public rows say of a slope that was published before, where they give none of their own; None without any."""
+    apart = slope.apart(base, X) if len(X) == len(errors) else np.empty(0)
+    return KnownSlope(published=slope, apart=apart, errors=errors) if np.any(apart) else None
+
+
+def _held_out(X: Rows, y: Floats) -> Floats:
+    """Answers of lines that the row had no part in, from the folds of `public_tree`."""
+    fold = np.random.default_rng(0).permutation(len(y)) % FOLDS
+    found = np.empty(len(y))
+    for k in range(FOLDS):
+        is_in = fold != k
+        found[~is_in] = Linear.fit(X[is_in], y[is_in])(X[~is_in])
+    return found
