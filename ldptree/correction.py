@@ -163,9 +163,16 @@ class Corrections:
             )
         by = f"{float(self.mean[0]):+.3g} on average, " if self.correction.shape[1] == 1 else ""
         return (
-            f"The public model is wrong on private people: corrected by {by}{most:+.3g} (sd {sd:.2g}) at most, in {cells} "
-            f"(chance that noise alone does this {self.chance:.2g})."
+            f"The public model is wrong on private people: corrected by {by}{most:+.3g} (sd {sd:.2g}) at most, in {cells}"
+            f"{self._says_slope} (chance that noise alone does this {self.chance:.2g})."
         )
+
+    @property
+    def _says_slope(self) -> str:
+        if self.slope is None or not self.slope.tau:
+            return ""
+        amount = f"{self.slope.amount:+.2f} (sd {self.slope.sd:.2g})"
+        return f", and by {amount} of where a straight line's answer differs from the tree's"
 
 
 def correct(plan: Plan, observed: Sequence[Observed]) -> Corrections:
