@@ -316,7 +316,9 @@ def main() -> None:
     )
     arguments.add_argument("suite", choices=SUITES)
     arguments.add_argument("--runs", type=int, help="draws of everything; the default is the documented one")
-    arguments.add_argument("--sets", help="of `regression` and `shift`: some of its sets, such as ABA,WHI; of `shift` also WINE")
+    arguments.add_argument(
+        "--sets", help="of `regression` and `shift`: some of its sets, such as ABA,WHI; of `shift` also WINE"
+    )
     options = arguments.parse_args()
     suite, usual = SUITES[options.suite]
     more = {} if options.sets is None else {"names": options.sets.split(",")}

@@ -188,20 +188,16 @@ class CorrectedModel:
         correction, sd = np.zeros_like(public), np.tile(self.corrections.sd.max(axis=0), (len(cells), 1))
         encoded = self.encoding.encode(np.asarray(raw, dtype=np.float64)[is_whole])
         public[is_whole] = answers(self.base, encoded, len(self.classes))
-        correction[is_whole] = self.corrections.correction[cells[is_whole]]
-        sd[is_whole] = self.corrections.sd[cells[is_whole]]
-        if self.slope is not None:
-            off, found = self._off_centre(encoded, cells[is_whole]), self.corrections.slope
-            assert found is not None
-            correction[is_whole, 0] += found.amount * off
-            sd[is_whole, 0] += found.sd * np.abs(off)
+        apart = None if self.slope is None else self.slope.apart(self.base, encoded)
+        correction[is_whole] = self.corrections.added(cells[is_whole], apart)
+        sd[is_whole] = self.corrections.doubt(cells[is_whole], apart)
         return Said(public, correction, sd)
 
-    def _off_centre(self, encoded: NDArray[np.float32], cells: NDArray[np.int32]) -> Floats:
-        """How far g of encoded rows is from where their cell's correction holds, float64 [n]."""
-        assert self.slope is not None
-        assert self.corrections.slope is not None
-        return self.slope.apart(self.base, encoded) - self.corrections.slope.centre[cells]
+    def apart(self, raw: Floats) -> Floats | None:
+        """How far the second public model is from the first, float64 [n], NaN for a row without a cell; None without a slope."""
+        if self.slope is None:
+            return None
+        return self.slope.lengthened(self.encoding, self.base, raw)[:, -1]
 
     def public_answers(self, raw: Floats) -> Floats:
         """float64 [n, M] what the public model alone says of raw rows."""

@@ -126,6 +126,27 @@ class Corrections:
             where=np.isfinite(self.noise_sd) & (self.noise_sd > 0),
         )
 
+    def added(self, cells: NDArray[np.integer], apart: Floats | None = None) -> Floats:
+        """What is added to the outputs of rows in these cells, float64 [n, M].
+
+        Args:
+            cells: int [n].
+            apart: float64 [n], g of the rows; of no matter where there is no slope.
+        """
+        found: Floats = self.correction[cells]
+        if self.slope is not None:
+            assert apart is not None
+            found[:, 0] += self.slope.amount * (apart - self.slope.centre[cells])
+        return found
+
+    def doubt(self, cells: NDArray[np.integer], apart: Floats | None = None) -> Floats:
+        """How unsure that is, float64 [n, M]: at most that of a cell and of the slope together. Arguments as of `added`."""
+        found: Floats = self.sd[cells]
+        if self.slope is not None:
+            assert apart is not None
+            found[:, 0] += self.slope.sd * np.abs(apart - self.slope.centre[cells])
+        return found
+
     @property
     def mean(self) -> Floats:
         """float64 [M]: the correction averaged over all private people."""

@@ -76,6 +76,7 @@ class PublicSide:
         residual_range: float | None = None,
         max_bytes: int = MAX_PROTOCOL_BYTES,
         seed: int = 0,
+        with_slope: bool = True,
     ) -> Self:
         """Fit the public model, or take over a fitted one.
 
@@ -90,6 +91,8 @@ class PublicSide:
             residual_range: R, or None for that of the public out-of-fold errors; of no matter for classes.
             max_bytes: the largest protocol.
             seed: of public coins, where the partition tosses any.
+            with_slope: whether cells may be cut once more by a straight line beside the base, where it is one of `WITH_SLOPE` and
+                the label a number.
 
         Raises:
             ConfigError: a setting is unknown, or the base is too large: its size is named.
@@ -118,7 +121,7 @@ class PublicSide:
             "seed": seed,
         }
         known = _known(model, X, y, residual_range, how)
-        if base in WITH_SLOPE and not n_classes:
+        if with_slope and isinstance(base, str) and base in WITH_SLOPE and not n_classes:
             known = replace(known, slope=_slope(model, encoding, X, y, room))
         return cls(base=model, known=known, usual=model.answers(seen).mean(axis=0))
 
