@@ -21,17 +21,15 @@ from ldptree.errors import ConfigError
 from ldptree.mechanisms import Mechanism, number_mechanism_for
 from ldptree.number_range import expected_shares, levels
 from ldptree.oracles import ORACLES
+from ldptree.public_slope import KnownSlope, PlannedSlope
 from ldptree.slope import cut, uncut
 from ldptree.tree_gaussian import Levels
 from ldptree.tuning import NUMBER_LEVELS
-from ldptree.weighting import NATS_PER_COMPONENT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldptree.partition.tree import Partition
-    from ldptree.public_slope import KnownSlope
-    from ldptree.slope import Slope
 
     Floats = NDArray[np.float64]
 
@@ -42,9 +40,6 @@ NOISE_OF_SCALE = 0.04
 """Where the public model does not know its own error: the standard deviation of a cell's mean that a report may have, in the
 label's scale. Of .1, .05, .04 and .03 on the Chicago trips, .1 is too deep and the others are equal."""
 MAX_CELLS = 1024
-SIDE_ROWS = 2.0
-TAUS = (0.0, 0.05, 0.5)
-"""What the variance of b may be, beside what public rows leave unknown of it."""
 MOST_RMS = 2.0
 LEAST_SLOPE = 0.5
 
@@ -82,25 +77,6 @@ class ResidualRange:
             slope=slope,
             offset=float(np.mean(np.clip(errors, -half, half)) - slope * np.mean(errors)),
         )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PlannedSlope:
-    """A slope that is asked about: every cell of the collection tree is cut once more, by the column after the last encoded one.
-
-    Attributes:
-        published: what is published of it.
-        column: which that is.
-        centre: float64 [L], mean of g over the public rows of a cell, drawn to that of its side of the middle.
-        variance: what public rows leave unknown of b, the multiple of g that private people have to be given.
-        drop: how much of the public model's error b is expected to take away, were private people like public ones.
-    """
-
-    published: Slope
-    column: int
-    centre: Floats
-    variance: float
-    drop: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -339,7 +315,6 @@ def _cut_plan(
     cells = 2 * tree.apply(known.X).astype(np.int64) + (slope.column > slope.middle)
     public_count = np.bincount(cells, minlength=2 * tree.n_leaves).astype(np.float64)
     own = np.repeat(plan.own_variance, 2, axis=0)
-    centre = _centres(slope, cells, public_count)
     share = (public_count / public_count.sum())[:, None]
     noise = (_expected_noise(plan.expected_sd, share) + own)[:, 0]
     return replace(
@@ -348,13 +323,7 @@ def _cut_plan(
         public_count=public_count,
         own_variance=own,
         doubt=_doubt(known, own, public_count),
-        slope=PlannedSlope(
-            published=slope.published,
-            column=known.X.shape[1],
-            centre=centre,
-            variance=slope.variance,
-            drop=_drop(slope, float(np.sum(centre**2 / noise))),
-        ),
+        slope=PlannedSlope.of(slope, known.X.shape[1], cells, noise),
     )
 
 
@@ -362,29 +331,6 @@ def _doubt(known: Known, own: Floats, public_count: Floats) -> Floats:
     of_means = float(np.mean(known.errors**2)) / np.maximum(public_count, 1.0)[:, None]
     doubt: Floats = np.where(own > 0, own, of_means)
     return doubt
-
-
-def _centres(slope: KnownSlope, cells: NDArray[np.int64], public_count: Floats) -> Floats:
-    """Mean g of the public rows of each cell, those of its side of the middle counted as `SIDE_ROWS` of them."""
-    side = np.bincount(cells % 2, slope.apart, 2) / np.maximum(np.bincount(cells % 2, minlength=2), 1)
-    total = np.bincount(cells, slope.apart, public_count.size)
-    centre: Floats = (total + SIDE_ROWS * np.tile(side, public_count.size // 2)) / (public_count + SIDE_ROWS)
-    return centre
-
-
-def _drop(slope: KnownSlope, strength: float) -> float:
-    """What b is expected to take away where private people are like public ones; nothing where reports would not show it.
-
-    With strength h, reports say b with variance 1 / h. Under the process that they are expected to speak for, b is drawn to 0 by
-    1 - B h / (1 + B h); no process with B > s^2 is chosen where the gain does not pay for the component.
-    """
-    square, best = (slope.expected * strength) ** 2 + strength, (0.0, 0.0)
-    for tau in TAUS[1:]:
-        free = (slope.variance + tau) * strength
-        gain = 0.5 * (free / strength * square / (1.0 + free) - np.log1p(free)) - NATS_PER_COMPONENT
-        left = (slope.expected / (1.0 + free)) ** 2 + (free / (1.0 + free)) ** 2 / strength
-        best = max(best, (float(gain), float(np.mean(slope.apart**2) * (slope.expected**2 - left))))
-    return best[1]
 
 
 def _noise(known: Known, mechanism: Mechanism, n: int) -> tuple[float, float, Mechanism]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.correction_plan import TAUS
+from ldptree.public_slope import TAUS
 from ldptree.tree_gaussian import posterior
 from ldptree.weighting import LEAST_SHARE, NATS_PER_COMPONENT, DiscrepancyPrior, discrepancy_grid
 

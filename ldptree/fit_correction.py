@@ -17,7 +17,7 @@ import numpy as np
 from ldptree import public_slope
 from ldptree.corrected import CorrectedModel
 from ldptree.correction import Observed, correct
-from ldptree.correction_plan import MAX_CELLS, Known, Plan, PlannedSlope, ResidualRange, plan_on
+from ldptree.correction_plan import MAX_CELLS, Known, Plan, ResidualRange, plan_on
 from ldptree.encoding import Encoding
 from ldptree.errors import ConfigError
 from ldptree.grow import grow
@@ -26,7 +26,7 @@ from ldptree.mechanisms import describe
 from ldptree.protocol import Protocol
 from ldptree.public_fit import fit_public, take_public
 from ldptree.public_model import PublicModel, constant, indicators, n_bytes
-from ldptree.public_slope import KnownSlope
+from ldptree.public_slope import KnownSlope, PlannedSlope
 from ldptree.published_base import PublishedBase
 from ldptree.slope import COLUMN
 

@@ -1,7 +1,7 @@
 """The straight line beside a smoothed tree, from public rows: a second public model, and what those rows say of the difference.
 
-What lives here: the fit. What does not: the value that is published (`slope`), whether it is asked about (`correction_plan`), and
-what reports then say (`correction_slope`). No private row is looked at.
+What lives here: the fit, and what asking about it is expected to bring. What does not: the value that is published (`slope`),
+whether it is asked about (`correction_plan`), and what reports then say (`correction_slope`). No private row is looked at.
 
 Public rows have answers of models that they had no part in, from the same folds for line and tree: g_q. The clip c is the 98 %
 quantile of |g_q|, the middle m their median.
@@ -19,6 +19,7 @@ from ldptree.ensemble import Ensemble
 from ldptree.public_blend import FEWEST_ROWS, FOLDS, Linear
 from ldptree.ranges import scale
 from ldptree.slope import Slope
+from ldptree.weighting import NATS_PER_COMPONENT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 KEPT = 0.98
 """Share of public rows whose difference is not clipped."""
+TAUS = (0.0, 0.05, 0.5)
+"""What the variance of b may be, beside what public rows leave unknown of it."""
+SIDE_ROWS = 2.0
+"""The mean of g in a cell counts that of its side of the middle as so many rows."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -71,6 +76,47 @@ class KnownSlope:
         )
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlannedSlope:
+    """A slope that is asked about: every cell of the collection tree is cut once more, by the column after the last encoded one.
+
+    Attributes:
+        published: what is published of it.
+        column: which that is.
+        centre: float64 [L], mean of g over the public rows of a cell, drawn to that of its side of the middle.
+        variance: what public rows leave unknown of b, the multiple of g that private people have to be given.
+        drop: how much of the public model's error b is expected to take away, were private people like public ones.
+    """
+
+    published: Slope
+    column: int
+    centre: Floats
+    variance: float
+    drop: float
+
+    @classmethod
+    def of(cls, known: KnownSlope, column: int, cells: NDArray[np.int64], noise: Floats) -> Self:
+        """Of what public rows say.
+
+        Args:
+            known: the slope.
+            column: the one that g is, as encoded.
+            cells: int [n], of the public rows; 2 j and 2 j + 1 are the sides of what was one cell.
+            noise: float64 [L], variance with which the mean residual of a cell will be seen.
+        """
+        count = np.bincount(cells, minlength=noise.size)
+        side = np.bincount(cells % 2, known.apart, 2) / np.maximum(np.bincount(cells % 2, minlength=2), 1)
+        total = np.bincount(cells, known.apart, noise.size) + SIDE_ROWS * np.tile(side, noise.size // 2)
+        centre: Floats = total / (count + SIDE_ROWS)
+        return cls(
+            published=known.published,
+            column=column,
+            centre=centre,
+            variance=known.variance,
+            drop=_drop(known, float(np.sum(centre**2 / noise))),
+        )
+
+
 def fit(X: Rows, y: Floats, tree_errors: Floats) -> KnownSlope | None:
     """The line beside a smoothed tree; None where rows are too few, or line and tree never differ.
 
@@ -105,3 +151,18 @@ def _held_out(X: Rows, y: Floats) -> Floats:
         is_in = fold != k
         found[~is_in] = Linear.fit(X[is_in], y[is_in])(X[~is_in])
     return found
+
+
+def _drop(known: KnownSlope, strength: float) -> float:
+    """What b is expected to take away where private people are like public ones; nothing where reports would not show it.
+
+    With strength h, reports say b with variance 1 / h. Under the process that they are expected to speak for, b is drawn to 0 by
+    1 - B h / (1 + B h); no process with B > s^2 is chosen where the gain does not pay for the component.
+    """
+    square, best = (known.expected * strength) ** 2 + strength, (0.0, 0.0)
+    for tau in TAUS[1:]:
+        free = (known.variance + tau) * strength
+        gain = 0.5 * (free / strength * square / (1.0 + free) - np.log1p(free)) - NATS_PER_COMPONENT
+        left = (known.expected / (1.0 + free)) ** 2 + (free / (1.0 + free)) ** 2 / strength
+        best = max(best, (float(gain), float(np.mean(known.apart**2) * (known.expected**2 - left))))
+    return best[1]

@@ -13,12 +13,13 @@ from slope_examples import apart, holders, plan_of, question, rows, side, totals
 from ldptree.corrected import CorrectedModel
 from ldptree.correction import Observed, correct
 from ldptree.correction_means import ROOTS, own_weights, sd_of_means
-from ldptree.correction_plan import TAUS, expected_drop, make_plan
+from ldptree.correction_plan import expected_drop, make_plan
 from ldptree.correction_slope import leans
 from ldptree.errors import DataError
 from ldptree.fit_correction import Public, PublicSide, corrected, plan_behind
 from ldptree.partition.tree import Partition
 from ldptree.protocol import Protocol
+from ldptree.public_slope import TAUS
 from ldptree.slope import cut, uncut
 from ldptree.weighting import discrepancy_grid
 
