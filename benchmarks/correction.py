@@ -97,10 +97,10 @@ class Rows:
 
 
 def mse(
-    rows: Rows, epsilons: Iterable[float], run: int, base: str = "tree"
+    rows: Rows, epsilons: Iterable[float], run: int, base: str = "tree", *, with_slope: bool = True
 ) -> tuple[float, list[float], list[int]]:
     """Mean squared error of the public model alone, then corrected at each epsilon; cells of collection."""
-    question = replace(QUESTION, base=base)
+    question = replace(QUESTION, base=base, with_slope=with_slope)
     public = published(question, rows.public, ())
     X, y = rows.test
     found: list[float] = []

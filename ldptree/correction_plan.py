@@ -92,7 +92,7 @@ class Plan:
         public_count: float64 [L], public rows.
         own_variance: float64 [L, M], variance of the public model's own mean error; 0 where it does not know.
         doubt: float64 [L, M], the same for the sd of a correction alone: where the public model does not know its own, as much as
-            the mean of the public labels of a cell has by their out-of-fold errors.
+            the mean of the public labels of a cell has by their out-of-fold errors; with a slope never less than that.
         expected_sd: what a report's noise leaves unknown of the mean residual of a cell of 1/L of the people.
         slope: what cells are cut by once more; None where they are not.
     """
@@ -301,7 +301,7 @@ def _plan(known: Known, tree: Partition, variance: float, mean_square: float, me
         scale=known.scale,
         public_count=public_count,
         own_variance=own,
-        doubt=_doubt(known, own, public_count),
+        doubt=np.where(own > 0, own, _doubt_of_means(known, public_count)),
         expected_sd=variance**0.5,
     )
 
@@ -309,7 +309,11 @@ def _plan(known: Known, tree: Partition, variance: float, mean_square: float, me
 def _cut_plan(
     known: Known, tree: Partition, variance: float, mean_square: float, mechanism: Mechanism
 ) -> Plan:
-    """The same with every cell of the tree cut once more: both halves as unsure as the whole."""
+    """The same with every cell of the tree cut once more.
+
+    Both halves are as unsure as the whole; but the sd of a correction believes the public tree, which knows nothing of the cut,
+    no more on either side of it than the mean of the public labels there.
+    """
     slope, plan = known.slope, _plan(known, tree, variance, mean_square, mechanism)
     assert slope is not None
     cells = 2 * tree.apply(known.X).astype(np.int64) + (slope.column > slope.middle)
@@ -322,15 +326,15 @@ def _cut_plan(
         partition=known.cut(tree),
         public_count=public_count,
         own_variance=own,
-        doubt=_doubt(known, own, public_count),
+        doubt=np.maximum(own, _doubt_of_means(known, public_count)),
         slope=PlannedSlope.of(slope, known.X.shape[1], cells, noise),
     )
 
 
-def _doubt(known: Known, own: Floats, public_count: Floats) -> Floats:
-    of_means = float(np.mean(known.errors**2)) / np.maximum(public_count, 1.0)[:, None]
-    doubt: Floats = np.where(own > 0, own, of_means)
-    return doubt
+def _doubt_of_means(known: Known, public_count: Floats) -> Floats:
+    """Variance of the mean of the public labels of a cell, [L, 1], by their out-of-fold errors."""
+    found: Floats = float(np.mean(known.errors**2)) / np.maximum(public_count, 1.0)[:, None]
+    return found
 
 
 def _noise(known: Known, mechanism: Mechanism, n: int) -> tuple[float, float, Mechanism]:
