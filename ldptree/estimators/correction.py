@@ -251,7 +251,8 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
         residual_range: residuals are clipped to +- this: "auto" (2 rms of public out-of-fold errors, at most the largest; without
             public rows 1), or a number above 0.
         slope: with base "tree", whether reports may also say on which side of a straight line a row is, so that they show how
-            much of that line private people follow: "auto" (where public rows expect that to help), or None for never.
+            much of that line private people follow: "auto" (where public rows expect that to help), or None for never. Cells
+            are then cut once more, below `depth`.
 
     Attributes:
         base_, corrections_, says_, plan_, protocols_, totals_, model_, ledger_, n_features_in_, feature_names_in_: as of
