@@ -182,6 +182,8 @@ def test_a_cell_is_where_the_encoded_row_comes_to_as_the_docs_say(kind):
     assert len(set(found)) == 1 + protocol.n_cells
     if kind == "number, slope":
         sides = {apart_by_hand(data["base"], encoded_by_hand(data, row)) for row in rows[6:]}
+        encoded = protocol.encoding.encode(np.vstack([client._row(row) for row in rows[6:]]))
+        assert set(protocol.base.slope.apart(protocol.base.ensemble, encoded).tolist()) == sides
         assert 2.1 in sides
         assert min(sides) < 0 < 2.1
 
