@@ -1,8 +1,8 @@
-"""How often two standard deviations of a correction cover the truth: python benchmarks/correction_coverage.py [--runs N]
+"""How often two standard deviations of a correction cover the truth: python benchmarks/correction_coverage.py [--base B]
 
 A made-up law: y = 2 x0 + sin(2 x1) + N(0, 1) on four normal columns, 1,500 public people and 8,000 private ones, of whom those
-with x2 > 0 have labels that are higher by a shift. Base "boosting". The truth of a cell is the mean error of the public model on
-60,000 more private people. Beside it the reports' own intervals, which know nothing but noise.
+with x2 > 0 have labels that are higher by a shift. Base "boosting", or another one. The truth of a cell is the mean error of the
+public model on 60,000 more private people. Beside it the reports' own intervals, which know nothing but noise.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ldptree.correction_plan import Plan, make_plan
 from ldptree.estimators.mending import published
 from ldptree.fit_correction import protocol_of
 from ldptree.oracles import Words
+from ldptree.public_fit import BASES
 from ldptree.simulate.redraws import KnownHolders
 
 Floats = NDArray[np.float64]
@@ -40,12 +41,15 @@ def main() -> None:
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    arguments.add_argument("--base", choices=BASES, default="boosting")
     arguments.add_argument("--runs", type=int, default=25)
     options = arguments.parse_args()
     rng = np.random.default_rng(0)
     X, y, _ = people(rng, N_PUBLIC, 0.0)
-    public = published(replace(QUESTION, base="boosting"), (X, y), ())
-    lines = Lines("shift, eps", "cells", "covered by the correction's 2 sd", "by the reports' own 2 sd")
+    public = published(replace(QUESTION, base=options.base), (X, y), ())
+    lines = Lines(
+        "shift, eps", "cells", "line", "covered by the correction's 2 sd", "by the reports' own 2 sd"
+    )
     for shift in SHIFTS:
         for epsilon in EPSILONS:
             plan = make_plan(public.side.known, epsilon=epsilon, n_holders=N_PRIVATE)
@@ -64,7 +68,9 @@ def main() -> None:
                 own = np.abs(seen.mean - truth) <= 2 * np.sqrt(seen.variance)
                 hits += [off[is_known].mean(), own[is_known].mean()]
             shown = (f"{h / options.runs:.2f}" for h in hits)
-            lines.row(f"{shift:g}, {epsilon:g}", str(plan.partition.n_leaves), *shown)
+            lines.row(
+                f"{shift:g}, {epsilon:g}", str(plan.partition.n_leaves), "yes" if plan.slope else "no", *shown
+            )
 
 
 def true_means(

@@ -136,7 +136,9 @@ def _asking(terms: Terms) -> Call:
     """What only some estimators' question depends on."""
     config = terms.config
     if config.model.is_correction:
-        return {"correction": config.correction}
+        return {"correction": config.correction} | (
+            {"slope": config.correction.slope} if config.has_slope else {}
+        )
     if config.is_numeric:
         return {"rho": config.model.rho}
     return {"has_positive": terms.dataset.positive is not None, "paper": config.model.algorithm_2}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ldptree.correction import Corrections
+from ldptree.correction_slope import FoundSlope
 from ldptree.encoding import Encoding, Level
 from ldptree.ensemble import Ensemble
 from ldptree.errors import DataError
@@ -23,6 +24,7 @@ from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 from ldptree.public_model import answers, n_outputs
 from ldptree.shares import half_width
+from ldptree.slope import Slope, uncut
 from ldptree.weighting import DiscrepancyPrior
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ class CorrectedModel:
         n_private: holders who reported.
         n_public: public rows.
         protocol_digests: of the question that was answered; or of M questions, one an output.
+        slope: the second public model, of which the corrections say how much of its difference is added; None without.
 
     Raises:
         DataError: the parts do not fit each other.
@@ -101,10 +104,12 @@ class CorrectedModel:
     n_private: int
     n_public: int
     protocol_digests: tuple[str, ...]
+    slope: Slope | None = None
 
     def __post_init__(self) -> None:
         d, found = self.encoding.n_encoded, self.corrections
-        if max(self.base.feature.max(), self.partition.feature.max()) >= d:
+        self._check_slope()
+        if max(self.base.feature.max(), self.partition.feature.max() - (self.slope is not None)) >= d:
             raise DataError(f"corrected model: a tree tests a column that the encoding's {d} do not have")
         if len(self.classes) == 1 or len(set(self.classes)) != len(self.classes):
             raise DataError("corrected model: classes are at least 2, each once, or none for a number")
@@ -131,22 +136,47 @@ class CorrectedModel:
                 f'corrected model: the public model\'s link "{self.base.link}" is none of numbers'
             )
 
+    def _check_slope(self) -> None:
+        found, d = self.corrections.slope, self.encoding.n_encoded
+        if (self.slope is None) != (found is None):
+            raise DataError("corrected model: a slope and how much of it is added go together")
+        if self.slope is None or found is None:
+            return
+        if self.classes:
+            raise DataError("corrected model: a slope is for a label that is a number")
+        if self.slope.trees.feature.max() >= d:
+            raise DataError(f"corrected model: the slope tests a column that the encoding's {d} do not have")
+        self.slope.longer(self.encoding)
+        uncut(self.partition, d)
+        numbers = np.array([found.amount, found.sd, found.tau, *found.centre])
+        if found.centre.shape != (self.partition.n_leaves,) or not np.isfinite(numbers).all():
+            raise DataError("corrected model: what is said of the slope is not finite numbers, one a cell")
+        if found.sd < 0 or found.tau < 0:
+            raise DataError("corrected model: the slope's sd or tau is below 0")
+
     @cached_property
     def raw_tree(self) -> RawTree:
-        """The collection tree in raw units."""
-        return RawTree.of(self.partition, self.encoding)
+        """The collection tree in raw units, of rows lengthened by one column where there is a slope."""
+        encoding = self.encoding if self.slope is None else self.slope.longer(self.encoding)
+        return RawTree.of(self.partition, encoding)
 
     @cached_property
     def columns_needed(self) -> tuple[str, ...]:
         """The raw columns that decide an answer, in the encoding's order: those of some test, and those without a rule."""
         raw_column = np.repeat(self.encoding.columns, [len(f.names) for f in self.encoding.features])
-        tested = raw_column[self.base.feature[self.base.feature >= 0]]
+        features = self.base.feature
+        if self.slope is not None:
+            features = np.concatenate([features, self.slope.trees.feature])
+        tested = raw_column[features[features >= 0]]
         used = {*tested.tolist(), *self.raw_tree.columns_used, *self.encoding.columns_without_rule}
         return tuple(column for column in self.encoding.columns if column in used)
 
     def cells(self, raw: Floats) -> NDArray[np.int32]:
         """int32 [n] the cell of each raw row [n, columns]; -1 where a value is missing that no rule fills."""
-        found: NDArray[np.int32] = self.raw_tree.apply(raw, self.encoding.columns)
+        rows = np.asarray(raw, dtype=np.float64)
+        if self.slope is not None:
+            rows = self.slope.lengthened(self.encoding, self.base, rows)
+        found: NDArray[np.int32] = self.raw_tree.apply(rows)
         return np.where(self.encoding.encodable(raw), found, np.int32(-1))
 
     def said(self, raw: Floats) -> Said:
@@ -160,9 +190,16 @@ class CorrectedModel:
         correction, sd = np.zeros_like(public), np.tile(self.corrections.sd.max(axis=0), (len(cells), 1))
         encoded = self.encoding.encode(np.asarray(raw, dtype=np.float64)[is_whole])
         public[is_whole] = answers(self.base, encoded, len(self.classes))
-        correction[is_whole] = self.corrections.correction[cells[is_whole]]
-        sd[is_whole] = self.corrections.sd[cells[is_whole]]
+        apart = None if self.slope is None else self.slope.apart(self.base, encoded)
+        correction[is_whole] = self.corrections.added(cells[is_whole], apart)
+        sd[is_whole] = self.corrections.doubt(cells[is_whole], apart)
         return Said(public, correction, sd)
+
+    def apart(self, raw: Floats) -> Floats | None:
+        """How far the second public model is from the first, float64 [n], NaN for a row without a cell; None without a slope."""
+        if self.slope is None:
+            return None
+        return self.slope.lengthened(self.encoding, self.base, raw)[:, -1]
 
     def public_answers(self, raw: Floats) -> Floats:
         """float64 [n, M] what the public model alone says of raw rows."""
@@ -218,7 +255,14 @@ class CorrectedModel:
             "priors": [[float(p.root), float(p.step), float(p.decay)] for p in found.priors],
             **{name: _words(getattr(found, name).tolist()) for name in _ARRAYS},
             **{name: getattr(self, name) for name in _PLAIN},
-        }
+        } | self._plain_slope()
+
+    def _plain_slope(self) -> dict[str, Any]:
+        found = self.corrections.slope
+        if self.slope is None or found is None:
+            return {}
+        said = {"amount": found.amount, "sd": found.sd, "tau": found.tau, "centre": found.centre.tolist()}
+        return {"slope": self.slope.to_json() | said}
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -235,7 +279,7 @@ class CorrectedModel:
         if not isinstance(data, dict) or data.get("kind") != KIND or data.get("version") != VERSION:
             raise DataError(f"corrected model: not an {KIND} of version {VERSION}")
         expected = {"kind", "version", "digest", "encoding", "base", "partition", "classes", "default"}
-        expected |= {"protocol_digests", "priors", *_ARRAYS, *_PLAIN}
+        expected |= {"protocol_digests", "priors", *_ARRAYS, *_PLAIN, *({"slope"} & set(data))}
         for name in sorted(expected ^ set(data)):
             raise DataError(
                 f'corrected model: field "{name}" is {"absent" if name in expected else "unknown"}'
@@ -280,16 +324,32 @@ def _arguments(data: Mapping[str, Any]) -> dict[str, Any]:
     except (TypeError, ValueError, OverflowError):
         raise DataError("corrected model: a field is not an array of numbers") from None
     default = arrays.pop("default")
+    slope, found = _slope(data["slope"]) if "slope" in data else (None, None)
     return {
         "encoding": Encoding.from_json(data["encoding"]),
         "base": Ensemble.from_json(data["base"]),
         "partition": Partition.from_json(data["partition"]),
-        "corrections": Corrections(**arrays, priors=priors),
+        "corrections": Corrections(**arrays, priors=priors, slope=found),
+        "slope": slope,
         "classes": tuple(data["classes"]),
         "default": default,
         "protocol_digests": tuple(data["protocol_digests"]),
         **{name: data[name] for name in _PLAIN},
     }
+
+
+def _slope(data: object) -> tuple[Slope, FoundSlope]:
+    """The second public model and how much of it is added. Raises DataError."""
+    said = ("amount", "sd", "tau", "centre")
+    if not isinstance(data, Mapping) or set(said) - set(data):
+        raise DataError(f"corrected model: the slope has no field of {', '.join(said)}")
+    try:
+        amount, sd, tau = (float(data[name]) for name in said[:3])
+        centre = np.array(data["centre"], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError("corrected model: what is said of the slope is no number") from None
+    slope = Slope.from_json({name: value for name, value in data.items() if name not in said})
+    return slope, FoundSlope(amount=amount, sd=sd, tau=tau, centre=centre)
 
 
 def _words(values: Any) -> Any:

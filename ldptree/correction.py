@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.correction_means import ROOTS, on_nodes, sd_of_cells
+from ldptree.correction_means import ROOTS, sd_of_cells
+from ldptree.correction_slope import FoundSlope, chosen, leans, sd_of_amount
 from ldptree.errors import DataError
 from ldptree.tree_gaussian import posterior
 from ldptree.weighting import (
@@ -108,6 +109,8 @@ class Corrections:
         noise_sd: float64 [L, M], its standard deviation: noise, rounding and sampling.
         discrepancy: float64 [L, M], the part that says that private people differ from public ones; 0 where it was not found.
         priors: the chosen discrepancy process of each output.
+        slope: how much of the difference of a second public model is added, where that was asked about: a cell's correction is
+            then that of its centre; None else.
     """
 
     share: Floats
@@ -117,6 +120,7 @@ class Corrections:
     noise_sd: Floats
     discrepancy: Floats
     priors: tuple[DiscrepancyPrior, ...]
+    slope: FoundSlope | None = None
 
     @property
     def evidence(self) -> Floats:
@@ -127,6 +131,27 @@ class Corrections:
             out=np.zeros_like(self.observed),
             where=np.isfinite(self.noise_sd) & (self.noise_sd > 0),
         )
+
+    def added(self, cells: NDArray[np.integer], apart: Floats | None = None) -> Floats:
+        """What is added to the outputs of rows in these cells, float64 [n, M].
+
+        Args:
+            cells: int [n].
+            apart: float64 [n], g of the rows; of no matter where there is no slope.
+        """
+        found: Floats = self.correction[cells]
+        if self.slope is not None:
+            assert apart is not None
+            found[:, 0] += self.slope.amount * (apart - self.slope.centre[cells])
+        return found
+
+    def doubt(self, cells: NDArray[np.integer], apart: Floats | None = None) -> Floats:
+        """How unsure that is, float64 [n, M]: at most that of a cell and of the slope together. Arguments as of `added`."""
+        found: Floats = self.sd[cells]
+        if self.slope is not None:
+            assert apart is not None
+            found[:, 0] += self.slope.sd * np.abs(apart - self.slope.centre[cells])
+        return found
 
     @property
     def mean(self) -> Floats:
@@ -145,7 +170,8 @@ class Corrections:
     @property
     def is_nothing(self) -> bool:
         """Whether the correction is within noise of nothing: no discrepancy found, and reports as noise alone makes them."""
-        return all(prior == ALIKE for prior in self.priors) and self.chance > SURELY
+        is_alike = all(prior == ALIKE for prior in self.priors) and not (self.slope and self.slope.tau)
+        return is_alike and self.chance > SURELY
 
     @property
     def says(self) -> str:
@@ -171,8 +197,15 @@ class Corrections:
         of = f"share of {classes[int(largest[1])]} " if len(classes) > 2 else ""
         return (
             f"The public model is wrong on private people: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) at most, in {cells} "
-            f"(chance that noise alone does this {self.chance:.2g})."
+            f"{self._says_slope} (chance that noise alone does this {self.chance:.2g})."
         )
+
+    @property
+    def _says_slope(self) -> str:
+        if self.slope is None or not self.slope.tau:
+            return ""
+        amount = f"{self.slope.amount:+.2f} (sd {self.slope.sd:.2g})"
+        return f", and by {amount} of where a straight line's answer differs from the tree's"
 
 
 def observed(plan: Plan, totals: Sequence[Totals]) -> list[Observed]:
@@ -206,16 +239,36 @@ def correct(plan: Plan, seen: Sequence[Observed]) -> Corrections:
         noise_sd=np.stack([np.sqrt(one.variance) for one in seen], axis=1),
         discrepancy=np.stack([c[2] for c in columns], axis=1),
         priors=tuple(c[3] for c in columns),
+        slope=columns[0][4],
     )
 
 
-def _one(plan: Plan, output: int, seen: Observed) -> tuple[Floats, Floats, Floats, DiscrepancyPrior]:
-    """Correction, sd, discrepancy and prior of one output."""
-    unit, own, at = plan.scale, plan.own_variance[:, output], plan.partition.leaves
-    tree, values, variance = on_nodes(plan, seen.mean, seen.variance + own)
-    prior = choose_discrepancy(tree, values, variance, ROOTS)
-    discrepancy = posterior(tree, values, variance, prior.innovation(tree.max_depth)).mean[at] * unit
+def _one(
+    plan: Plan, output: int, seen: Observed
+) -> tuple[Floats, Floats, Floats, DiscrepancyPrior, FoundSlope | None]:
+    """Correction, sd, discrepancy, prior and slope of one output."""
+    own = plan.own_variance[:, output]
+    believed, prior, slope = _believed(plan, seen.mean, seen.variance + own)
     weight = np.where(np.isinf(seen.variance), 0.0, own / np.where(own > 0, own + seen.variance, 1.0))
-    found = discrepancy + weight * (seen.mean - discrepancy)
+    found = believed + weight * (seen.mean - believed)
     spread = sd_of_cells(plan, output, seen.mean, seen.variance, found)
-    return found, spread, discrepancy, prior
+    discrepancy = believed if slope is None else believed - slope.amount * slope.centre
+    return found, spread, discrepancy, prior, slope
+
+
+def _believed(
+    plan: Plan, mean: Floats, variance: Floats
+) -> tuple[Floats, DiscrepancyPrior, FoundSlope | None]:
+    """What the process that is chosen says of the mean residual of each cell, D + b g; its prior, and b."""
+    if plan.slope is not None:
+        found = leans(plan, mean, variance, ROOTS)
+        best = chosen(found)
+        centre = plan.slope.centre
+        slope = FoundSlope(
+            amount=best.amount, sd=sd_of_amount(found, best.amount), tau=best.tau, centre=centre
+        )
+        return best.discrepancy + best.amount * centre, best.prior, slope
+    tree, values, of_nodes = plan.on_nodes(mean, variance)
+    prior = choose_discrepancy(tree, values, of_nodes, ROOTS)
+    believed = posterior(tree, values, of_nodes, prior.innovation(tree.max_depth)).mean[plan.places]
+    return believed * plan.scale, prior, None

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.tree_gaussian import Levels, posterior, variance_of_sum
+from ldptree.correction_slope import chosen, leans, likely
+from ldptree.tree_gaussian import posterior, variance_of_sum
 from ldptree.weighting import likely_discrepancies
 
 if TYPE_CHECKING:
@@ -31,22 +32,19 @@ ROOTS = (0.0, 0.0005, 0.002, 0.01, 0.05)
 """What the variance of the discrepancy at the root may be, in squares of the label's scale."""
 
 
-def on_nodes(plan: Plan, mean: Floats, variance: Floats) -> tuple[Levels, Floats, Floats]:
-    """The collection tree, and what was seen of its nodes with which variance, in the label's scale; mean, variance [L]."""
-    tree, at = Levels.of(plan.partition.parent), plan.partition.leaves
-    values, of_nodes = np.full(tree.n_nodes, np.nan), np.full(tree.n_nodes, np.inf)
-    values[at], of_nodes[at] = mean / plan.scale, variance / plan.scale**2
-    return tree, values, of_nodes
-
-
 @dataclass(frozen=True, eq=False)
 class _Belief:
-    """Under one process: its share of the likelihood, the mean of mu and the variance of D (float64 [L]), its innovation."""
+    """Under one process: its share of the likelihood, the mean of mu and the variance of D (float64 [L]), its innovation.
+
+    Where there is a slope, the variance of b, and how far D + b g moves with it.
+    """
 
     share: float
     mean: Floats
     variance: Floats
     innovation: Floats
+    of_slope: float = 0.0
+    moved: Floats | float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +65,20 @@ class _Seen:
         return cls(plan, np.where(np.isinf(noise), 0.0, mean), trust, left, noise + doubt)
 
     def beliefs(self) -> Iterator[_Belief]:
-        tree, values, variance = on_nodes(self.plan, self.mean, self.variance)
-        at, unit = self.plan.partition.leaves, self.plan.scale
+        tree, values, variance = self.plan.on_nodes(self.mean, self.variance)
+        if self.plan.slope is not None:
+            for lean, share in likely(leans(self.plan, self.mean, self.variance, ROOTS)):
+                mean = lean.discrepancy + lean.amount * self.plan.slope.centre
+                yield _Belief(
+                    share,
+                    mean + self.trust * (self.mean - mean),
+                    lean.spread,
+                    lean.prior.innovation(tree.max_depth),
+                    lean.variance,
+                    lean.rest,
+                )
+            return
+        at, unit = self.plan.places, self.plan.scale
         for prior, share in likely_discrepancies(tree, values, variance, ROOTS):
             innovation = prior.innovation(tree.max_depth)
             found = posterior(tree, values, variance, innovation)
@@ -91,7 +101,8 @@ def sd_of_cells(plan: Plan, output: int, mean: Floats, noise: Floats, correction
     found = np.zeros(len(mean))
     for belief in seen.beliefs():
         apart = belief.mean - correction
-        found += belief.share * (seen.left + (1.0 - seen.trust) ** 2 * belief.variance + apart**2)
+        shared = belief.variance + belief.of_slope * belief.moved**2
+        found += belief.share * (seen.left + (1.0 - seen.trust) ** 2 * shared + apart**2)
     return np.sqrt(found)
 
 
@@ -106,31 +117,36 @@ def sd_of_means(plan: Plan, found: Corrections, weights: Floats) -> Floats:
     made = np.empty((len(weights), len(found.priors)))
     for output in range(len(found.priors)):
         seen = _Seen.of(plan, output, found.observed[:, output], found.noise_sd[:, output] ** 2)
-        tree, _, variance = on_nodes(plan, seen.mean, seen.variance)
+        tree, _, variance = plan.on_nodes(seen.mean, seen.variance)
         doubt = weights**2 @ seen.left
         for belief in seen.beliefs():
             apart = weights @ (belief.mean - found.correction[:, output])
             shared = np.zeros(len(weights))
             if belief.innovation.any():
                 for row, weight in enumerate(weights * (1.0 - seen.trust)):
-                    of_nodes = np.zeros(tree.n_nodes)
-                    of_nodes[plan.partition.leaves] = weight
+                    of_nodes = np.bincount(plan.places, weight, tree.n_nodes).astype(np.float64)
                     shared[row] = variance_of_sum(tree, variance, belief.innovation, of_nodes)
-            doubt = doubt + belief.share * (np.maximum(shared, 0.0) * plan.scale**2 + apart**2)
+            moved = weights * (1.0 - seen.trust) @ (belief.moved * np.ones(len(seen.trust)))
+            shared = np.maximum(shared, 0.0) * plan.scale**2 + belief.of_slope * moved**2
+            doubt = doubt + belief.share * (shared + apart**2)
         made[:, output] = np.sqrt(doubt)
     return made
 
 
 def own_weights(plan: Plan, found: Corrections) -> Floats:
     """How far each correction moves with the mean of its own cell's reports, 0 to 1, float64 [L, M]."""
-    at = plan.partition.leaves
+    at = plan.places
     made = np.zeros_like(found.correction)
     for output, prior in enumerate(found.priors):
         own, noise = plan.own_variance[:, output], found.noise_sd[:, output] ** 2
         heard = np.isfinite(noise)
         trust = np.where(heard, own / np.where(heard & (own > 0), own + noise, 1.0), 0.0)
-        tree, values, variance = on_nodes(plan, found.observed[:, output], noise + own)
-        believed = posterior(tree, values, variance, prior.innovation(tree.max_depth)).variance[at]
-        shared = np.where(heard, believed / np.where(heard, variance[at], 1.0), 0.0)
+        if found.slope is None:
+            tree, values, variance = plan.on_nodes(found.observed[:, output], noise + own)
+            believed = posterior(tree, values, variance, prior.innovation(tree.max_depth)).variance[at]
+            shared = np.where(heard, believed / np.where(heard, variance[at], 1.0), 0.0)
+        else:
+            lean = chosen(leans(plan, found.observed[:, output], noise + own, ROOTS))
+            shared = np.where(heard, lean.doubt / np.where(heard, noise + own, 1.0), 0.0)
         made[:, output] = trust + (1.0 - trust) * shared
     return made

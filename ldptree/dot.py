@@ -12,6 +12,7 @@ from ldptree.encoding import CategoricalFeature
 from ldptree.model import Model
 from ldptree.partition.raw import LEFT
 from ldptree.regression import RegressionModel
+from ldptree.slope import COLUMN
 
 if TYPE_CHECKING:
     from ldptree.partition.raw import RawTree
@@ -34,6 +35,8 @@ def to_dot(model: TreeModel | CorrectedModel, level: float = 0.9) -> str:
     tree = model.partition
     if isinstance(model, CorrectedModel):
         said, about = _corrections(model), f"; its public model of {model.base.roots.size} trees is not drawn"
+        if found := model.corrections.slope:
+            about += f"; {found.amount:.3g} ± {found.sd:.2g} times how far {COLUMN} is from a cell's mean is added, too"
     else:
         said, about = [_answers(model, level)[node] for node in tree.leaves], ""
     lines = [

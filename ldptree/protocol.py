@@ -26,6 +26,7 @@ from ldptree.oracles import Words
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 from ldptree.published_base import DRAWN, PublishedBase
+from ldptree.slope import Slope, uncut
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -93,10 +94,13 @@ class Protocol:
             faults.append(f"{self.mechanism.name} is for a label that is a number")
         if self.base is not None:
             faults += self._base_faults(self.base)
-        if self.partition.feature.max() >= self.encoding.n_encoded:
+        slope = None if self.base is None else self.base.slope
+        if self.partition.feature.max() >= self.encoding.n_encoded + (slope is not None):
             faults.append(
                 f"the partition tests column {self.partition.feature.max()} of {self.encoding.n_encoded}"
             )
+        elif slope is not None:
+            faults += self._slope_faults(slope)
         sizes = (self.mechanism.n_cells, self.mechanism.n_classes)
         if sizes != (self.n_cells, self.n_classes):
             faults.append(
@@ -135,6 +139,16 @@ class Protocol:
         if base.ensemble.feature.max() >= self.encoding.n_encoded:
             faults.append(f"the base tests column {base.ensemble.feature.max()} of {self.encoding.n_encoded}")
         return faults
+
+    def _slope_faults(self, slope: Slope) -> list[str]:
+        d = self.encoding.n_encoded
+        try:
+            slope.longer(self.encoding)
+            uncut(self.partition, d)
+        except DataError as error:
+            return [str(error)]
+        tested = slope.trees.feature.max()
+        return [f"the slope tests column {tested} of {d}"] if tested >= d else []
 
     def _label_faults(self) -> list[str]:
         if any(type(level) is not float for level in self.classes) or self.positive is not None:
@@ -185,8 +199,9 @@ class Protocol:
 
     @cached_property
     def raw_tree(self) -> RawTree:
-        """The partition in raw units."""
-        return RawTree.of(self.partition, self.encoding)
+        """The partition in raw units, of rows lengthened by one column where there is a slope."""
+        slope = None if self.base is None else self.base.slope
+        return RawTree.of(self.partition, self.encoding if slope is None else slope.longer(self.encoding))
 
     @cached_property
     def columns_needed(self) -> tuple[str, ...]:
@@ -237,7 +252,12 @@ class Protocol:
         absent = [column for column in self.columns_needed if column not in names]
         if absent:
             raise DataError(f"raw rows lack the columns {', '.join(absent)}")
-        cells: NDArray[np.int32] = self.raw_tree.apply(raw, names)
+        if self.base is not None and self.base.slope is not None:
+            raw, names = self._in_order(raw, names), self.encoding.columns
+            longer = self.base.slope.lengthened(self.encoding, self.base.ensemble, raw)
+            cells: NDArray[np.int32] = self.raw_tree.apply(longer)
+        else:
+            cells = self.raw_tree.apply(raw, names)
         is_outside = ~self.encoding.encodable(raw, names)
         if self.outside == "drop":
             is_outside |= self.encoding.is_outside(raw, names)
@@ -262,10 +282,15 @@ class Protocol:
         """
         if self.base is None:
             raise DataError("the protocol has no base to have residuals of")
-        if columns is not None and tuple(columns) != self.encoding.columns:
-            place = {name: j for j, name in enumerate(columns)}
-            raw = raw[:, [place[column] for column in self.encoding.columns]]
-        return self.base.residuals(self.encoding, raw, labels, outputs)
+        names = self.encoding.columns if columns is None else tuple(columns)
+        return self.base.residuals(self.encoding, self._in_order(raw, names), labels, outputs)
+
+    def _in_order(self, raw: NDArray[np.float64], names: tuple[str, ...]) -> NDArray[np.float64]:
+        """All columns of the encoding, in its order."""
+        if names == self.encoding.columns:
+            return np.asarray(raw, dtype=np.float64)
+        place = {name: j for j, name in enumerate(names)}
+        return np.asarray(raw, dtype=np.float64)[:, [place[column] for column in self.encoding.columns]]
 
     @property
     def label_classes(self) -> tuple[Level, ...]:

@@ -18,6 +18,7 @@ from ldptree.ensemble import Ensemble
 from ldptree.errors import DataError
 from ldptree.limits import LARGEST
 from ldptree.public_model import answers, indicators, n_outputs
+from ldptree.slope import Slope
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -38,6 +39,7 @@ class PublishedBase:
         labels: the C declared classes, class 1 the positive one where there are two; none where the label is a number.
         output: which of the model's M outputs (`public_model.n_outputs`) a residual is of: 0, or one of over two classes; or
             `DRAWN`, and each holder draws one of over two.
+        slope: a second public model, where cells also ask on which side of it a row is; None else.
 
     Raises:
         DataError: the parts do not fit each other.
@@ -46,6 +48,7 @@ class PublishedBase:
     ensemble: Ensemble
     labels: tuple[Level, ...] = ()
     output: int | Literal["drawn"] = 0
+    slope: Slope | None = None
 
     def __post_init__(self) -> None:
         c = len(self.labels)
@@ -65,6 +68,8 @@ class PublishedBase:
         highest = float(np.abs(self.ensemble.value).max()) * self.ensemble.roots.size
         if max(highest, float(np.abs(self.ensemble.offset).max())) > LARGEST:
             raise DataError(f"base: values so large that their sum may be beyond {LARGEST:g}")
+        if self.slope is not None and c:
+            raise DataError(f"base: a slope is for a label that is a number, not for {c} labels")
 
     def residuals(
         self,
@@ -104,16 +109,23 @@ class PublishedBase:
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists."""
-        return {"trees": self.ensemble.to_json(), "labels": list(self.labels), "output": self.output}
+        slope = {} if self.slope is None else {"slope": self.slope.to_json()}
+        return {"trees": self.ensemble.to_json(), "labels": list(self.labels), "output": self.output} | slope
 
     @classmethod
     def from_json(cls, data: object) -> Self:
         """The base that `to_json` wrote, every part checked anew. Raises DataError."""
-        if not isinstance(data, Mapping) or set(data) != _FIELDS:
+        if not isinstance(data, Mapping) or set(data) - {"slope"} != _FIELDS:
             raise DataError(f"base: expected exactly the fields {', '.join(sorted(_FIELDS))}")
         labels = data["labels"]
         if not isinstance(labels, list) or any(type(v) not in (str, int, float, bool) for v in labels):
             raise DataError("base: labels must be a list of texts, numbers or booleans")
         if type(data["output"]) is not int and data["output"] != DRAWN:
             raise DataError(f'base: output must be a whole number or "{DRAWN}"')
-        return cls(ensemble=Ensemble.from_json(data["trees"]), labels=tuple(labels), output=data["output"])
+        slope = Slope.from_json(data["slope"]) if "slope" in data else None
+        return cls(
+            ensemble=Ensemble.from_json(data["trees"]),
+            labels=tuple(labels),
+            output=data["output"],
+            slope=slope,
+        )

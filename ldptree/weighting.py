@@ -438,7 +438,7 @@ def choose_discrepancy(
         fit = log_likelihood(levels, observed, variance, prior.innovation(levels.max_depth))
         return fit - NATS_PER_COMPONENT * prior.n_components
 
-    return max(_grid(roots), key=score)
+    return max(discrepancy_grid(roots), key=score)
 
 
 def likely_discrepancies(
@@ -449,7 +449,7 @@ def likely_discrepancies(
     `choose_discrepancy` takes a simple one until the totals speak against it; how unsure that leaves us is said by all of them,
     none preferred. Arguments as there.
     """
-    grid = _grid(roots)
+    grid = discrepancy_grid(roots)
     fits = np.array(
         [log_likelihood(levels, observed, variance, p.innovation(levels.max_depth)) for p in grid]
     )
@@ -458,7 +458,8 @@ def likely_discrepancies(
     return [(p, float(s)) for p, s in zip(grid, shares / shares.sum(), strict=True) if s]
 
 
-def _grid(roots: Sequence[float]) -> list[DiscrepancyPrior]:
+def discrepancy_grid(roots: Sequence[float]) -> list[DiscrepancyPrior]:
+    """Every process that is tried, the simplest first."""
     steps = [(0.0, 1.0), *itertools.product(STEP_GRID[1:], DECAY_GRID)]
     return [DiscrepancyPrior(root=r, step=s, decay=d) for r, (s, d) in itertools.product(roots, steps)]
 

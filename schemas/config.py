@@ -219,6 +219,10 @@ class RunConfig(Table):
                 faults.append(
                     'correction.base: "blend" is for a label that is a number; for classes take "forest" or "boosting"'
                 )
+            if "slope" in self.correction.model_fields_set and not self.has_slope:
+                faults.append(
+                    'correction.slope: is for base = "tree" and a label that is a number. Leave it out'
+                )
             if not self.is_numeric and self.correction.residual_range != "auto":
                 faults.append(
                     "correction.residual_range: is for a label that is a number; a class's residual is in +- 1. Leave it out"
@@ -243,6 +247,11 @@ class RunConfig(Table):
                 "use discrete_laplace, or set simulation.noise_seed"
             )
         return self
+
+    @property
+    def has_slope(self) -> bool:
+        """Whether a straight line may stand beside the public model of a correction."""
+        return self.model.is_correction and self.is_numeric and self.correction.base == "tree"
 
     @property
     def is_numeric(self) -> bool:

@@ -105,12 +105,22 @@ class CorrectionConfig(Table):
     `base`: a forest, boosting, one smoothed tree, or (of numbers) forests and a line weighed, fitted on public rows.
     `label_levels`: to how many levels a residual is rounded. `residual_range`: a number's residuals are moved into +- this, by
     default that of public out-of-fold errors. `max_protocol_bytes`: the largest protocol that is published, the base in it.
+    `slope`: whether reports on a tree of numbers may also say on which side of a straight line a row is.
     """
 
     base: Literal["forest", "boosting", "tree", "blend"] = "forest"
     label_levels: Literal["auto"] | Levels = "auto"
     residual_range: Literal["auto"] | HalfRange = "auto"
+    slope: Literal["auto", "none"] = "auto"
     max_protocol_bytes: Bytes = MAX_PROTOCOL_BYTES
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A new key is no part of what a run without it is known by."""
+        plain: dict[str, Any] = handler(self)
+        if self.slope == "auto":
+            plain.pop("slope", None)
+        return plain
 
 
 class ModelConfig(Table):

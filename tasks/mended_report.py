@@ -12,7 +12,7 @@ from ldptree.protocol import Protocol
 from tasks.class_report import class_scores, spread_of
 from tasks.number_report import number_scores
 from tasks.page.mended_facts import MendedFacts
-from tasks.page.mended_learned import cells_of, push_of, tree_of, usual_of
+from tasks.page.mended_learned import cells_of, push_of, slope_of, tree_of, usual_of
 from tasks.page.places import Names, class_name
 from tasks.page.run_words import MENDED
 
@@ -60,6 +60,7 @@ def mended_facts(
         is_nothing=model.corrections.is_nothing,
         chance=model.corrections.chance,
         usual=usual_of(model, public),
+        slope=slope_of(model),
         push=push_of(published.mechanism.influence(n_reports), public.plan),
         cells=cells_of(model, public, None if content is None else content["cells"], names),
         tree=tree_of(model, public.plan, names),

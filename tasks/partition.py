@@ -51,13 +51,15 @@ def partition(
     paper: PaperConfig | None = None,
     rho: float | None = None,
     correction: CorrectionConfig | None = None,
+    slope: Literal["auto", "none"] = "none",
 ) -> Mapping[str, Any]:
     """Write the protocol ("protocol"); and what public rows say of a label that is a number ("labels"), or of a public model
     that is to be mended ("public").
 
     `frozen`: a campaign's published one, taken as it is. `paper`: LPCT's Algorithm 2 is to prune, so depth and epsilon are
     those of its first query. `seed`: of public coins, where the partition tosses any. `rho`: the label is a number, and this
-    share of epsilon the cell's where it is sent apart. `correction`: reports are about the error of a public model.
+    share of epsilon the cell's where it is sent apart. `correction`: reports are about the error of a public model; `slope`:
+    whether they may also say on which side of a straight line a row is.
     """
     path = draft.folder("protocol") / "protocol.json"
     said: dict[str, Any] = {"outside": outside, "holder": holder, "target": target, "campaign": campaign}
@@ -72,7 +74,12 @@ def partition(
             depth=depth,
             epsilon=epsilon,
             mechanism=mechanism,
-            how={"partition": kind, "min_samples_leaf": min_samples_leaf, "seed": seed},
+            how={
+                "partition": kind,
+                "min_samples_leaf": min_samples_leaf,
+                "seed": seed,
+                "with_slope": slope == "auto",
+            },
             said=said,
         )
         path.write_text(protocol.to_json())

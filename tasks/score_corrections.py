@@ -68,6 +68,7 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
     told = _told_numbers if not question.classes else _told_classes
     learned = question.learned
     public, cells = learned.public_answers(rows.raw), learned.cells(rows.raw)
+    apart = learned.apart(rows.raw)
     ours = learned.answers(rows.raw)
     progress.advance(0.1)
     holders = known_holders(question.shards, question.protocol)
@@ -76,13 +77,13 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
     answers: dict[str, Floats] = {
         "ours": ours,
         "public_only": public,
-        "no_noise": public + _added(question, exact, cells),
+        "no_noise": public + _added(question, exact, cells, apart),
         **_rivals(question, rows),
     }
     redraws = []
     for number in range(question.evaluation.redraws):
         seen = observed(question.public.plan, holders.drawn_again(question.words(number)))
-        redraws.append(_chief(question, rows.labels, public + _added(question, seen, cells)))
+        redraws.append(_chief(question, rows.labels, public + _added(question, seen, cells, apart)))
     return {
         "kind": "correction",
         "label": "class" if question.classes else "number",
@@ -122,10 +123,12 @@ def _exactly(question: Mended, holders: KnownResiduals) -> list[Observed]:
     return [Observed.exactly(question.public.plan, holders.cells[is_in], column) for column in residuals.T]
 
 
-def _added(question: Mended, seen: Sequence[Observed], cells: NDArray[np.int32]) -> Floats:
+def _added(
+    question: Mended, seen: Sequence[Observed], cells: NDArray[np.int32], apart: Floats | None
+) -> Floats:
     """What is added to the public model's answers by what these observations of its outputs say, [n, M]."""
     found = correct(question.public.plan, seen)
-    return np.where((cells >= 0)[:, None], found.correction[cells], found.mean)
+    return np.where((cells >= 0)[:, None], found.added(cells, apart), found.mean)
 
 
 def _rivals(question: Mended, rows: Rows) -> dict[str, Floats]:

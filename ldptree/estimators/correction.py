@@ -96,6 +96,7 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
             feature_range=self.feature_range,
             max_bytes=int(self.max_protocol_bytes),
             coins=int.from_bytes(os.urandom(7), "little") if seeds is None else int(seeds[3]),
+            with_slope=getattr(self, "slope", None) is not None,
         )
         names = getattr(self, "feature_names_in_", None)
         public = published(question, (rows[is_public], labels[is_public]), classes, names)
@@ -249,6 +250,9 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
             `CorrectionClassifier`.
         residual_range: residuals are clipped to +- this: "auto" (2 rms of public out-of-fold errors, at most the largest; without
             public rows 1), or a number above 0.
+        slope: with base "tree", whether reports may also say on which side of a straight line a row is, so that they show how
+            much of that line private people follow: "auto" (where public rows expect that to help), or None for never. Cells
+            are then cut once more, below `depth`.
 
     Attributes:
         base_, corrections_, says_, plan_, protocols_, totals_, model_, ledger_, n_features_in_, feature_names_in_: as of
@@ -265,6 +269,7 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
         mechanism: str = "auto",
         label_levels: str | int = "auto",
         residual_range: str | float = "auto",
+        slope: str | None = "auto",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         max_protocol_bytes: int = MAX_PROTOCOL_BYTES,
         random_state: int | np.random.RandomState | None = None,
@@ -276,6 +281,7 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
         self.mechanism = mechanism
         self.label_levels = label_levels
         self.residual_range: Any = residual_range
+        self.slope = slope
         self.feature_range = feature_range
         self.max_protocol_bytes = max_protocol_bytes
         self.random_state = random_state
@@ -314,3 +320,5 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
             raise ConfigError(
                 f'residual_range must be "auto" or a number above 0, got {self.residual_range!r}'
             )
+        if self.slope is not None:
+            one_of("slope", self.slope, ("auto",), "or None")

@@ -48,6 +48,7 @@ class Question:
     feature_range: tuple[ArrayLike, ArrayLike] | None
     max_bytes: int
     coins: int
+    with_slope: bool = True
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -101,6 +102,7 @@ def published(
         residual_range=question.residual_range,
         max_bytes=question.max_bytes,
         seed=question.coins,
+        with_slope=question.with_slope,
     )
     return Published(encoding=encoding, side=side, classes=classes)
 

@@ -46,6 +46,27 @@ class MendFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SlopeFacts:
+    """A straight line beside the public model: how much of where it differs is added, beyond what cells are corrected by.
+
+    amount    parts of the difference: 1 would be the line itself in the place of the public model.
+    sd        its standard deviation.
+    is_found  whether the reports speak for it.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = STRICT
+
+    amount: float
+    sd: float
+    is_found: bool
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it was found and its sign is known."""
+        return self.is_found and abs(self.amount) >= CLEAR * self.sd
+
+
+@dataclass(frozen=True, kw_only=True)
 class CellMendFacts(MendFacts):
     """The same in one cell.
 
@@ -141,6 +162,7 @@ class MendedFacts(RunFacts):
     usual           of each output, the public model's answer averaged over private people, as public rows of their cells have
                     it; () where some cell has none.
     push            the most that one dishonest holder can move the sum of errors in one cell; None where not known.
+    slope           what was found of a straight line; None where the question had none.
     bins, n_few     of a number, as in `NumberFacts`.
     """
 
@@ -156,6 +178,7 @@ class MendedFacts(RunFacts):
     chance: float
     usual: tuple[float, ...] = ()
     push: float | None = None
+    slope: SlopeFacts | None = None
     ours: ScoreFacts | NumberScore | None = None
     baselines: tuple[ScoreFacts | NumberScore, ...] = ()
     cells: tuple[MendedCell, ...] = ()

@@ -10,7 +10,16 @@ from __future__ import annotations
 from tasks.page import finding, number_finding
 from tasks.page import numbers as n
 from tasks.page.mended_facts import MendedCell, MendedFacts
-from tasks.page.mended_words import direction, errs, measure, sentence, signed, size
+from tasks.page.mended_words import (
+    direction,
+    errs,
+    measure,
+    sentence,
+    signed,
+    size,
+    slope_sentence,
+    slope_size,
+)
 from tasks.page.run_finding import LOUD, failed_headline, failed_lead, tags, tiles, told_apart, verdict
 from tasks.page.run_words import cell_label, rows_of
 
@@ -44,6 +53,8 @@ def _found(facts: MendedFacts) -> str:
     if len(facts.outputs) == 1 and average.is_clear:
         by = "by" if facts.n_cells == 1 or _is_even(facts) else "on average by"
         return f"On {on} the public model {errs(facts)} {direction(average, 0, facts)}, {by} {size(average, facts)}."
+    if _is_line(facts):
+        return f"Private {rows_of(facts)} {slope_sentence(facts.slope)}." if facts.slope else ""
     peak = _peaks(facts)[:1]
     if not peak:
         return ""
@@ -53,6 +64,12 @@ def _found(facts: MendedFacts) -> str:
         f"On {on}{where} the public model {errs(facts)} {direction(mend, peak[0].shown, facts)}, "
         f"by {size(mend, facts)}."
     )
+
+
+def _is_line(facts: MendedFacts) -> bool:
+    """Whether a straight line is the finding: where it is clear and the average over everybody is not."""
+    assert facts.tree is not None
+    return facts.slope is not None and facts.slope.is_clear and not facts.tree.outputs[0].is_clear
 
 
 def _worth(facts: MendedFacts, reports: str) -> str:
@@ -94,7 +111,7 @@ def lead(facts: MendedFacts) -> list[str]:
     """The paragraph under the finding: where else, how much on average, what it is worth, what is against it."""
     if facts.failure is not None:
         return failed_lead(facts)
-    said = [nothing(facts)] if facts.is_nothing else [*_places(facts), *_overall(facts)]
+    said = [nothing(facts)] if facts.is_nothing else [*_places(facts), *_line(facts), *_overall(facts)]
     if facts.ours is None:
         said.append(
             "How good the model is, this run does not know: no private row was held back, so there is no score here."
@@ -119,9 +136,14 @@ def nothing(facts: MendedFacts) -> str:
         return f"{said}, so nothing is added to it: it is released as it is."
     largest = max((cell.outputs[cell.shown] for cell in facts.cells), key=lambda mend: abs(mend.correction))
     unit = measure(facts).unit
+    beside = (
+        ""
+        if facts.slope is None
+        else f" on average over a kind, and {slope_size(facts.slope)} of where a straight line differs from the tree"
+    )
     return (
         f"{said}: within noise of nothing. What is added all the same is {signed(largest, facts)}"
-        f"{n.FIXED + unit if unit else ''} at most."
+        f"{n.FIXED + unit if unit else ''} at most{beside}."
     )
 
 
@@ -143,17 +165,19 @@ def _places(facts: MendedFacts) -> list[str]:
         return []
     assert facts.tree is not None
     average = facts.tree.outputs[0]
-    in_heading = 0 if len(facts.outputs) == 1 and average.is_clear else 1
-    if not in_heading and _is_even(facts):
+    is_line = _is_line(facts)
+    in_heading = 0 if (len(facts.outputs) == 1 and average.is_clear) or is_line else 1
+    if not in_heading and not is_line and _is_even(facts):
         if facts.is_shared:
             return [
                 f"The reports do not tell kinds of {facts.noun} apart: the correction is the same everywhere."
             ]
         return ["That is about equally so everywhere."]
-    told = peaks[in_heading:MOST_PLACES]
+    told, whole_known = peaks[in_heading:MOST_PLACES], len(facts.outputs) == 1 and not is_line
+    is_first = not (in_heading or is_line)
     said = [
-        f"{'Where' if in_heading or i else 'Most clearly where'} {cell_label(cell, facts, most=4)}: "
-        f"{_short(cell, facts) if len(facts.outputs) == 1 else sentence(cell.outputs[cell.shown], cell.shown, facts)}."
+        f"{'Most clearly where' if is_first and not i else 'Where'} {cell_label(cell, facts, most=4)}: "
+        f"{_short(cell, facts) if whole_known else sentence(cell.outputs[cell.shown], cell.shown, facts)}."
         for i, cell in enumerate(told)
     ]
     left = len(peaks) - in_heading - len(told)
@@ -161,6 +185,13 @@ def _places(facts: MendedFacts) -> list[str]:
         places = "1 more kind" if left == 1 else f"{n.count(left)} more kinds"
         said.append(f"In {places} of {facts.noun} a correction stands clear of its noise.")
     return said
+
+
+def _line(facts: MendedFacts) -> list[str]:
+    """The straight line, where it is clear and not in the heading."""
+    if facts.slope is None or not facts.slope.is_clear or _is_line(facts):
+        return []
+    return [f"Beside that, private {facts.nouns} {slope_sentence(facts.slope)}."]
 
 
 def _short(cell: MendedCell, facts: MendedFacts) -> str:

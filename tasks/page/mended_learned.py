@@ -16,7 +16,14 @@ from ldptree.corrected import CorrectedModel
 from ldptree.correction_means import own_weights, sd_of_means
 from ldptree.oracles import Influence
 from tasks.page.basic_facts import Evidence
-from tasks.page.mended_facts import CellMendFacts, CellTestFacts, MendedCell, MendedNode, MendFacts
+from tasks.page.mended_facts import (
+    CellMendFacts,
+    CellTestFacts,
+    MendedCell,
+    MendedNode,
+    MendFacts,
+    SlopeFacts,
+)
 from tasks.page.number_learned import pushed
 from tasks.page.places import Names, path_words, shares_below
 
@@ -133,6 +140,12 @@ def usual_of(model: CorrectedModel, public: Public) -> tuple[float, ...]:
     if model.base.feature.size > 1 and not public.plan.public_count.all():
         return ()
     return tuple(float(mean) for mean in model.corrections.share @ public.answer)
+
+
+def slope_of(model: CorrectedModel) -> SlopeFacts | None:
+    """What was found of a straight line beside the public model."""
+    found = model.corrections.slope
+    return None if found is None else SlopeFacts(amount=found.amount, sd=found.sd, is_found=found.tau > 0)
 
 
 def push_of(force: Influence, plan: Plan) -> float | None:

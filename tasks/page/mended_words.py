@@ -15,6 +15,7 @@ from tasks.page.mended_facts import (
     MendedFacts,
     MendedNode,
     MendFacts,
+    SlopeFacts,
 )
 from tasks.page.number_facts import NumberScore
 from tasks.page.number_words import bin_aria, bins_aria, bins_caption, label_name, with_error
@@ -172,7 +173,8 @@ def title(facts: MendedFacts) -> str:
     """The heading over the corrections."""
     if facts.is_nothing:
         return "Where errors were looked for, and none was found"
-    if not any(cell.outputs[cell.shown].is_clear for cell in facts.cells):
+    is_line = facts.slope is not None and facts.slope.is_clear
+    if not is_line and not any(cell.outputs[cell.shown].is_clear for cell in facts.cells):
         return "Where errors were looked for, and none stands clear of its noise"
     return "Where the public model is wrong, and how surely"
 
@@ -215,20 +217,54 @@ def found_line(facts: MendedFacts) -> str:
     kinds = "" if facts.n_cells == 1 else f" in each of {n.count(facts.n_cells)} kinds of {facts.noun}"
     asked = f"Reports were about how far the public model ({public_model(facts)}{rows}) is off{kinds}."
     clear = [cell for cell in facts.cells if cell.outputs[cell.shown].is_clear]
+    if facts.slope is not None:
+        return f"{asked} {_cells_line(facts, clear)} {slope_line(facts.slope, facts)}"
     if facts.is_zero:
         return f"{asked} Nothing is added to it."
+    return f"{asked} {_cells_line(facts, clear)}"
+
+
+def _cells_line(facts: MendedFacts, clear: list[MendedCell]) -> str:
+    """In how many cells something was found."""
     if not clear:
-        return f"{asked} No correction stands clear of its noise."
+        return "No correction stands clear of its noise."
     if facts.n_cells == 1:
-        return f"{asked} The correction stands clear of its noise."
+        return "The correction stands clear of its noise."
     if facts.is_shared:
-        return f"{asked} They do not tell the kinds apart: all have the same correction, which stands clear of its noise."
+        return (
+            "They do not tell the kinds apart: all have the same correction, which stands clear of its noise."
+        )
     if len(clear) == facts.n_cells:
-        return f"{asked} In all of them the correction stands clear of its noise."
+        return "In all of them the correction stands clear of its noise."
     share = n.share(min(sum(cell.share_private for cell in clear), 1.0))
     return (
-        f"{asked} In {n.count(len(clear))} of them, with {share} of private {facts.nouns}, the correction stands clear of its "
+        f"In {n.count(len(clear))} of them, with {share} of private {facts.nouns}, the correction stands clear of its "
         "noise; in the others it does not."
+    )
+
+
+def slope_size(slope: SlopeFacts) -> str:
+    """How much of the line is added: "0.62 ± 0.16"."""
+    return f"{n.fixed(slope.amount, 2)} ± {n.fixed(2 * slope.sd, 2)}"
+
+
+def slope_sentence(slope: SlopeFacts) -> str:
+    """What they do: "follow a straight line rather than the public model, by 0.62 ± 0.16 of where the two differ"."""
+    size = f"{n.fixed(abs(slope.amount), 2)} ± {n.fixed(2 * slope.sd, 2)}"
+    if slope.amount < 0:
+        return f"keep away from a straight line, by {size} of where it differs from the public model"
+    return f"follow a straight line rather than the public model, by {size} of where the two differ"
+
+
+def slope_line(slope: SlopeFacts, facts: MendedFacts) -> str:
+    """What was found of a straight line beside the public model."""
+    asked = "Kinds are also told apart by how far a straight line's answer is from the tree's."
+    if not slope.is_found:
+        return f"{asked} That private {facts.nouns} follow the line, the reports do not show."
+    beside = "Beside the cells" if slope.is_clear else "Within noise: beside the cells"
+    return (
+        f"{asked} {beside}, private {facts.nouns} follow the line's answer by {slope_size(slope)} of where it differs from the "
+        "tree's."
     )
 
 
@@ -236,10 +272,15 @@ def cells_caption(facts: MendedFacts) -> str:
     """What the picture of the corrections shows, and what it must not be mistaken for."""
     branch = f"A branch is as thick as its share of private {facts.nouns}, which is itself estimated from reports. "
     leaning = "Where a cell has few reports, its correction leans on its neighbours in the tree. "
+    leans = (
+        "What is added to one answer also depends on where the straight line lies: drawn is the middle of each kind. "
+        if facts.slope is not None
+        else ""
+    )
     several = "Of several classes, the one whose correction is most clearly off 0 is drawn, and others that are clear are named. "
     return (
         f"{branch + leaning if facts.n_cells > 1 else ''}A hollow mark: within ± 2 sd of 0, so the sign is not known. Errors "
-        f"speak of a cell's mean, given the tree. {several if len(facts.outputs) > 1 else ''}"
+        f"speak of a cell's mean, given the tree. {leans}{several if len(facts.outputs) > 1 else ''}"
         "An arrow: the noise goes on beyond the picture."
     )
 

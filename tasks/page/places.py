@@ -56,7 +56,7 @@ def path_words(model: Grown, node: int, names: Names, *, only_last: bool = False
     order: dict[str, None] = {}
     while (above := int(tree.parent[node])) >= 0:
         is_left = int(tree.left[above]) == node
-        feature = model.encoding.features[raw.column[above]]
+        feature = raw.encoding.features[raw.column[above]]
         name = feature.column.replace("_", " ")
         order = {name: None} | order
         threshold = float(raw.threshold[above])

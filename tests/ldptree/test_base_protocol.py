@@ -28,9 +28,9 @@ from ldptree.oracles import Words
 from ldptree.oracles.coins import log_up
 from ldptree.protocol import Protocol
 from ldptree.published_base import PublishedBase
+from ldptree.slope import COLUMN
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "client" / "protocol.schema.json").read_text())
-OUTSIDE = 15
 NUMBERS = [12.5, -40.0, 9, 1e300, -math.inf, None, math.nan]
 CLASSES = ["cash", "card", "account", "cheque", 1, True, None, ("cash",)]
 
@@ -153,6 +153,48 @@ def test_a_residual_is_the_label_less_the_models_answer_as_the_docs_say(kind):
     assert n_inside >= 10
 
 
+def apart_by_hand(base, x):
+    """How far the answer of a base's slope is from its own, clipped."""
+    apart = answers_by_hand(base["slope"]["trees"], x)[0] - answers_by_hand(base["trees"], x)[0]
+    return min(max(apart, -base["slope"]["half"]), base["slope"]["half"])
+
+
+def cell_by_hand(data, row):
+    """As docs/client says it; None where the row is "outside"."""
+    x, tree = encoded_by_hand(data, row), data["partition"]
+    if x is None:
+        return None
+    if "slope" in data["base"]:
+        half = data["base"]["slope"]["half"]
+        place = (apart_by_hand(data["base"], x) + half) / (half + half)
+        x.append(struct.unpack("f", struct.pack("f", place))[0])
+    node = 0
+    while tree["feature"][node] != -1:
+        goes_left = x[tree["feature"][node]] <= tree["threshold"][node]
+        node = (tree["left"] if goes_left else tree["right"])[node]
+    return sum(f == -1 for f in tree["feature"][:node])
+
+
+@pytest.mark.parametrize("kind", ["number", "number, slope"])
+def test_a_cell_is_where_the_encoded_row_comes_to_as_the_docs_say(kind):
+    protocol, data = protocol_of(kind), plain(kind)
+    client = Client(protocol)
+    rng = np.random.default_rng(3)
+    rows = [*ROWS, *({"miles": m, "company": c} for m in 16 * rng.random(40) for c in ("Sun", "Blue"))]
+    expected = [cell_by_hand(data, row) for row in rows]
+    found = [int(protocol.cells(client._row(row))[0]) for row in rows]
+    assert found == [-1 if cell is None else cell for cell in expected]
+    turned = np.vstack([client._row(row) for row in rows])[:, ::-1]
+    assert protocol.cells(turned, protocol.encoding.columns[::-1]).tolist() == found
+    assert len(set(found)) == 1 + protocol.n_cells
+    if kind == "number, slope":
+        sides = {apart_by_hand(data["base"], encoded_by_hand(data, row)) for row in rows[6:]}
+        encoded = protocol.encoding.encode(np.vstack([client._row(row) for row in rows[6:]]))
+        assert set(protocol.base.slope.apart(protocol.base.ensemble, encoded).tolist()) == sides
+        assert 2.1 in sides
+        assert min(sides) < 0 < 2.1
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("error")
 def test_what_cannot_be_compared_is_sent_as_outside_and_never_an_error(kind):
@@ -164,10 +206,10 @@ def test_what_cannot_be_compared_is_sent_as_outside_and_never_an_error(kind):
             found = int(np.frombuffer(report.payload, "<u4")[0])
             output = KINDS[kind][3] if report.output is None else report.output
             is_outside = residual_by_hand(json.loads(protocol.to_json()), row, label, output) is None
-            assert (found == OUTSIDE) == is_outside
+            assert (found == protocol.k - 1) == is_outside
     far = protocol_of(kind, epsilon=50.0, oracle="grr", outside="drop")
     report = Client(far).report(ROWS[2], labels_of(far)[0])
-    assert int(np.frombuffer(report.payload, "<u4")[0]) == OUTSIDE
+    assert int(np.frombuffer(report.payload, "<u4")[0]) == far.k - 1
 
 
 @pytest.mark.parametrize("label", ["12", True, b"1", [1.0]])
@@ -223,7 +265,8 @@ def chances(protocol, output=None):
 
 @pytest.mark.parametrize(
     ("kind", "oracle", "n_levels"),
-    [(kind, "grr", 3) for kind in KINDS] + [("number", "oue", 2), ("two classes, one share", "oue", 2)],
+    [(kind, "grr", 3) for kind in KINDS]
+    + [("number", "oue", 2), ("two classes, one share", "oue", 2), ("number, slope", "oue", 2)],
 )
 def test_no_two_people_are_told_apart_beyond_epsilon_by_exact_enumeration(kind, oracle, n_levels):
     """All coins included: a report's law is a mixture of the laws of two levels, or that of one value; where the output is drawn
@@ -389,6 +432,52 @@ def test_a_base_goes_with_a_joint_report_of_a_number_only(changes, said):
         protocol_of(**changes)
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"half": 0}, "half = 0.0: must be above 0"),
+        ({"half": -1.0}, "half = -1.0: must be above 0"),
+        ({"half": 1e300}, "half = 1e\\+300: must be above 0 and at most 1e\\+60"),
+        ({"half": True}, "half must be a number"),
+        ({"half": math.inf}, "too large"),
+        ({"more": 1}, "slope: expected exactly the fields half, trees"),
+        ({"trees": {}}, "exactly the fields"),
+        ({"trees": None}, "exactly the fields"),
+        ({"feature": [0, 0, -1, -1, -1, 3, -1, -1]}, "the slope tests column 3 of 3"),
+        ({"feature": [0, 0, -1, -1, -1, -2, -1, -1]}, "not trees"),
+        ({"value": [[1.0]] * 4 + [[1e300]]}, "slope: values so large"),
+        ({"offset": [1e300]}, "slope: values so large"),
+        ({"link": "logistic"}, "slope: 1 outputs and link .logistic."),
+        ({"value": [[1.0, 1.0]] * 5, "offset": [0.0, 0.0]}, "slope: 2 outputs"),
+    ],
+)
+def test_what_is_no_slope_is_a_mismatch_that_says_what_was_found(changes, said):
+    data = plain("number, slope")
+    slope = data["base"]["slope"]
+    for name, value in changes.items():
+        (slope["trees"] if name in slope["trees"] else slope)[name] = value
+    with pytest.raises(ProtocolMismatch, match=said):
+        Client(signed(data))
+
+
+def test_a_slope_is_of_a_number_and_its_column_is_tested_once_and_last():
+    two, sloped = plain("two classes, one share"), plain("number, slope")
+    with pytest.raises(ProtocolMismatch, match="a slope is for a label that is a number, not for 2 labels"):
+        Client(signed(two | {"base": two["base"] | {"slope": sloped["base"]["slope"]}}))
+    plainly = plain("number")
+    for changes in (
+        {"base": sloped["base"], "partition": plainly["partition"], "k": plainly["k"]},
+        {"partition": changed(sloped["partition"], ("feature", 0), 3)},
+        {"partition": changed(sloped["partition"], ("threshold", 1), 0.25)},
+    ):
+        with pytest.raises(ProtocolMismatch, match="does not test column 3 once for each cell"):
+            Client(signed(sloped | changes))
+    with pytest.raises(ProtocolMismatch, match="the partition tests column 3 of 3"):
+        Client(signed(sloped | {"base": plainly["base"]}))
+    with pytest.raises(ProtocolMismatch, match="a column is listed twice"):
+        Client(signed(json.loads(json.dumps(sloped).replace('"miles"', f'"{COLUMN}"'))))
+
+
 @pytest.mark.parametrize("base", [[], "x", 1, True, [[]]])
 def test_a_base_is_an_object(base):
     with pytest.raises(ProtocolMismatch, match='field "base" has the wrong type'):
@@ -451,7 +540,7 @@ def is_refused_or_answered(text):
     return False
 
 
-@pytest.mark.parametrize("kind", ["number", "three classes, softmax"])
+@pytest.mark.parametrize("kind", ["number", "three classes, softmax", "number, slope"])
 def test_whatever_part_is_replaced_it_is_a_mismatch_or_a_base_that_answers(kind):
     data = plain(kind)
     forged = [

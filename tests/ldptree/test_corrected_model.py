@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from corrected_examples import KINDS, hard_rows, random_corrected
+from corrected_examples import KINDS, hard_rows, random_corrected, random_sloped
 from example_models import random_model
 
 from ldptree.corrected import CorrectedModel, shares_of
@@ -179,6 +179,17 @@ def test_the_picture_is_the_tree_of_corrections():
     edges = re.findall(r"^  (\d+) -> (\d+)", text, re.M)
     assert len(edges) == tree.n_nodes - 1
     assert "public model of 7 trees" in text.splitlines()[0]
+
+
+def test_the_picture_of_a_model_with_a_slope_says_how_much_is_added():
+    model = random_sloped(8)
+    found, text = model.corrections.slope, to_dot(model)
+    assert (
+        f"{found.amount:.3g} ± {found.sd:.2g} times how far straight line less tree is"
+        in text.splitlines()[0]
+    )
+    tests = [label for label in labels(text).values() if label.startswith("straight line less tree <= ")]
+    assert len(tests) == model.partition.n_leaves // 2
 
 
 def test_each_class_has_a_line_and_of_two_the_positive_one():

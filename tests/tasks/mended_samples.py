@@ -42,6 +42,8 @@ MENDED_SAMPLES = (
     "mended_classes",
     "mended_number",
     "mended_number_alike",
+    "mended_line",
+    "mended_line_alone",
     "mended_as_a_whole",
     "mended_without_public",
     "many_corrections",
@@ -86,6 +88,7 @@ def learned(
     classes: tuple[str, ...] | None = None,
     target: str = "payment_type",
     seed: int = 0,
+    with_slope: bool = False,
 ) -> tuple[CorrectedModel, Protocol, Public, dict[str, Any]]:
     """A mended model of made-up trips, the question (of the first output), what public rows say, and what evaluate writes."""
     labels = LABELS[kind] if classes is None else classes
@@ -107,6 +110,7 @@ def learned(
         y,
         n_classes=len(labels),
         partition="cart" if n_public else "max-edge",
+        with_slope=with_slope,
     )
     m = side.base.n_outputs
     plan = make_plan(side.known, epsilon=epsilon, n_holders=n_private // m, depth=depth, n_levels=n_levels)
@@ -117,7 +121,7 @@ def learned(
     values = protocol.values(private, y_private, words=words, outputs=outputs)
     totals, exact = [], []
     cells, residuals = (
-        protocol.raw_tree.apply(private, columns),
+        protocol.cells(private),
         protocol.base.all_residuals(encoding, private, y_private),
     )
     for k in range(m):
@@ -301,6 +305,30 @@ def mended_number() -> MendedFacts:
 def mended_number_alike() -> MendedFacts:
     """The same where nothing is wrong."""
     return facts_of(*learned("number", target="fare", shift=0.0, n_private=4_000, epsilon=1.0), unit="$")
+
+
+def mended_line() -> MendedFacts:
+    """A label that is a number, and a straight line beside the tree."""
+    return facts_of(
+        *learned("number", target="fare", depth=2, n_public=300, n_private=20_000, with_slope=True), unit="$"
+    )
+
+
+def mended_line_alone() -> MendedFacts:
+    """The same where cells are alike and too few report for them."""
+    return facts_of(
+        *learned(
+            "number",
+            target="fare",
+            depth=2,
+            shift=0.0,
+            n_public=300,
+            n_private=9_000,
+            epsilon=1.5,
+            with_slope=True,
+        ),
+        unit="$",
+    )
 
 
 def mended_as_a_whole() -> MendedFacts:

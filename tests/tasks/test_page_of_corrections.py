@@ -18,7 +18,7 @@ from ldptree.totals import Totals
 from tasks.page import mended_finding, mended_picture, mended_words, numbers, privacy, render
 from tasks.page.basic_facts import Span
 from tasks.page.facts import facts_from
-from tasks.page.mended_facts import CellTestFacts, MendedFacts, MendFacts
+from tasks.page.mended_facts import CellTestFacts, MendedFacts, MendFacts, SlopeFacts
 from tasks.page.number_facts import NumberScore
 from tasks.page.sheet import drawn_open
 
@@ -305,6 +305,39 @@ def test_where_nothing_is_found_heading_line_and_rows_say_so(pages, facts):
     assert Page(pages["nothing_zero"]).words.count("not corrected") >= facts["nothing_zero"].n_cells
     assert "Public model against corrected model" not in pages["nothing_zero"]
     assert "released as it is" not in pages["nothing_found"]
+
+
+def test_a_straight_line_is_said_where_it_is_found_and_that_it_is_not_where_it_is_not(pages, facts):
+    one, alone = facts["mended_line"], facts["mended_line_alone"]
+    model = mended_samples.learned(
+        "number", target="fare", depth=2, n_public=300, n_private=20_000, with_slope=True
+    )[0]
+    found = model.corrections.slope
+    assert (one.slope.amount, one.slope.sd, one.slope.is_found) == (found.amount, found.sd, True)
+    size = f"{found.amount:.2f} ± {2 * found.sd:.2f}"
+    words = plain(Page(pages["mended_line"]).words)
+    assert f"private trips follow the line's answer by {size} of where it differs from the tree's" in words
+    assert (
+        f"Beside that, private trips follow a straight line rather than the public model, by {size}" in words
+    )
+    assert "straight line less tree above" in words
+    assert facts["mended_number"].slope is None
+    assert "straight line" not in Page(pages["mended_number"]).words
+    assert not alone.tree.outputs[0].is_clear
+    assert plain(mended_finding.headline(alone)).startswith("Private simulated trips follow a straight line")
+    assert "the public model predicts fare too" in plain(mended_finding.lead(alone)[0])
+    for amount, sd, is_found, said in (
+        (-0.4, 0.1, True, "keep away from a straight line, by 0.40 ± 0.20 of where it differs"),
+        (0.1, 0.1, True, "Within noise: beside the cells"),
+        (0.1, 0.01, False, "follow the line, the reports do not show"),
+    ):
+        other = replace(alone, slope=SlopeFacts(amount=amount, sd=sd, is_found=is_found))
+        assert said in plain(mended_finding.headline(other) + mended_words.found_line(other))
+        assert other.slope.is_clear == (amount < 0)
+    quiet = replace(alone, slope=SlopeFacts(amount=0.01, sd=0.1, is_found=False), is_nothing=True)
+    assert "and 0.01 ± 0.20 of where a straight line differs from the tree" in plain(
+        mended_finding.nothing(quiet)
+    )
 
 
 def test_both_models_are_named_and_compared_overall(pages, facts):
