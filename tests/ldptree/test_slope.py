@@ -195,13 +195,13 @@ def test_a_later_round_of_a_campaign_keeps_the_slope_that_was_published(mended):
         later = PublicSide.of("tree", UNIT, UNIT.encode(X), y, n_classes=0).answering_as(protocol)
         plan = plan_behind(protocol, later, 20_000)
         assert plan.slope.published is protocol.base.slope
-        model = corrected([protocol], Public.of(later, plan), [totals], epsilon=4.0)
+        model = corrected(protocol, Public.of(later, plan), [totals], epsilon=4.0)
         assert abs(model.corrections.slope.amount - 0.7) < 5 * model.corrections.slope.sd
 
 
 def test_the_answer_is_the_trees_and_the_correction_and_how_far_the_line_is_from_it(mended):
     protocol, public, totals = mended
-    model = corrected([protocol], public, [totals], epsilon=4.0)
+    model = corrected(protocol, public, [totals], epsilon=4.0)
     X, _ = rows(500, 7)
     found = model.corrections
     cells, f0, g = protocol.cells(X), side().base.answers(UNIT.encode(X))[:, 0], apart(X)
@@ -235,7 +235,7 @@ def resigned(data):
 
 def test_a_model_with_a_slope_is_whole_in_json_or_refused(mended):
     protocol, public, totals = mended
-    model = corrected([protocol], public, [totals], epsilon=4.0)
+    model = corrected(protocol, public, [totals], epsilon=4.0)
     again = CorrectedModel.from_json(model.to_json())
     X, _ = rows(50, 8)
     assert (again.to_json(), again.digest) == (model.to_json(), model.digest)
