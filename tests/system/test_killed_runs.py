@@ -44,6 +44,7 @@ def test_any_number_of_workers_sends_the_same_reports(release, tmp_path, workers
     assert ours == theirs
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_go_on_with_a_killed_one_and_nobody_reports_twice(killed):
     """With the operating system's noise a second draw would differ: the kept bytes and one model show that there is none."""
     once = killed["system"]

@@ -54,6 +54,7 @@ def test_of_two_runs_at_once_one_spends_the_last_of_the_budget(connected, files,
     assert len({path.parent for path in (work / "curator").glob("reports/*/*/*.parquet")}) == 1
 
 
+@pytest.mark.slow
 def test_a_release_whose_reports_and_records_are_gone_is_not_drawn_again(connected, files, tmp_path):
     config = load(rides_toml(tmp_path / "rides.toml", str(files / "*.csv")))
     work = tmp_path / "work"
