@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 KIND = "ldptree corrected model"
 VERSION = 1
+LEAST_OF_PUBLIC = 0.1
+"""The part of a public share that no correction takes away (docs/correction.md)."""
 _ARRAYS = ("share", "correction", "sd", "observed", "noise_sd", "discrepancy")
 _PLAIN: dict[str, tuple[type, ...]] = {
     "target": (str,),
@@ -52,16 +54,18 @@ class Said:
         public: what the public model alone says.
         correction: what is added.
         sd: how unsure that is.
+        is_share: whether the outputs are shares of classes.
     """
 
     public: Floats
     correction: Floats
     sd: Floats
+    is_share: bool = False
 
     @property
     def corrected(self) -> Floats:
-        """float64 [n, M]; shares may lie a little outside [0, 1]."""
-        return self.public + self.correction
+        """float64 [n, M]."""
+        return together(self.public, self.correction) if self.is_share else self.public + self.correction
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Ends of what is believed of the outputs, not cut to a share's range. Raises ConfigError."""
@@ -193,7 +197,7 @@ class CorrectedModel:
         apart = None if self.slope is None else self.slope.apart(self.base, encoded)
         correction[is_whole] = self.corrections.added(cells[is_whole], apart)
         sd[is_whole] = self.corrections.doubt(cells[is_whole], apart)
-        return Said(public, correction, sd)
+        return Said(public, correction, sd, is_share=bool(self.classes))
 
     def apart(self, raw: Floats) -> Floats | None:
         """How far the second public model is from the first, float64 [n], NaN for a row without a cell; None without a slope."""
@@ -206,7 +210,7 @@ class CorrectedModel:
         return self.said(raw).public
 
     def answers(self, raw: Floats) -> Floats:
-        """float64 [n, M] the public model's answers, corrected; shares may lie a little outside [0, 1]."""
+        """float64 [n, M] the public model's answers, corrected."""
         return self.said(raw).corrected
 
     def predict(self, raw: Floats) -> Floats:
@@ -293,6 +297,18 @@ class CorrectedModel:
             raise
         except (OverflowError, ValueError):  # beyond every float, as it is written or as it is read
             raise DataError("corrected model: a number in it is too large; export it again") from None
+
+
+def together(public: Floats, added: Floats) -> Floats:
+    """Public shares and what is added to them, float64 [n, M], in [0, 1].
+
+    A correction is that of a whole cell, and a row may be unlike its cell. Of what the public model leaves to a class, or to all
+    others, `LEAST_OF_PUBLIC` stays: no row's log loss rises by more than -ln of that, and of two classes the likelier stays so.
+    """
+    found: Floats = np.maximum(
+        np.minimum(public + added, 1.0 - LEAST_OF_PUBLIC * (1.0 - public)), LEAST_OF_PUBLIC * public
+    )
+    return found
 
 
 def shares_of(found: Floats) -> Floats:

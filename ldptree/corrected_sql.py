@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ldptree.corrected import LEAST_OF_PUBLIC
 from ldptree.ensemble import Ensemble
 from ldptree.ensemble_sql import Columns, Stages, answered, named, nth
 from ldptree.shares import half_width
@@ -64,10 +65,7 @@ def to_sql(model: CorrectedModel, table: str = "data", level: float = 0.9) -> st
     if len(model.classes) == 2 and len(public) == 2:
         public = public[1:]
     stages = stages.then("parted", _parts(model, public, half_width(level)))
-    corrected = [
-        (nth("corrected", m), f"{quote(nth('public', m))} + {quote(nth('correction', m))}")
-        for m in range(len(public))
-    ]
+    corrected = [(nth("corrected", m), _together(model, m)) for m in range(len(public))]
     stages = stages.then("corrected", corrected)
     if model.classes:
         stages = stages.then("cut", _cut(len(public))).then(
@@ -91,13 +89,13 @@ def _placed_by_slope(
     model: CorrectedModel, slope: Slope, stages: Stages, names: dict[str, str]
 ) -> tuple[Stages, list[str]]:
     """Stages with how far both public models are apart and with the cell, and the answer of the first."""
-    stages, said = answered(stages, _together(model.base, slope.trees), model.encoding, names)
+    stages, said = answered(stages, _beside(model.base, slope.trees), model.encoding, names)
     half = literal(slope.half)
     stages = stages.then("apart", [(APART, f"greatest(least({said[1]} - {said[0]}, {half}), -{half})")])
     return stages.then("placed", [(CELL, cell_of(model.raw_tree, names | {COLUMN: APART}))]), said[:1]
 
 
-def _together(first: Ensemble, second: Ensemble) -> Ensemble:
+def _beside(first: Ensemble, second: Ensemble) -> Ensemble:
     """Both models' trees in one list, two outputs: adding the other's 0 changes no sum."""
     start = first.n_nodes
 
@@ -146,6 +144,15 @@ def _sloped_parts(model: CorrectedModel, slope: FoundSlope, public: str, half: f
         (nth("sd", 0), sd),
         (nth("half", 0), f"{literal(half)} * ({sd})"),
     ]
+
+
+def _together(model: CorrectedModel, output: int) -> str:
+    """`Said.corrected`."""
+    public, added = quote(nth("public", output)), quote(nth("correction", output))
+    if not model.classes:
+        return f"{public} + {added}"
+    least = literal(LEAST_OF_PUBLIC)
+    return f"greatest(least({public} + {added}, 1e0 - {least} * (1e0 - {public})), {least} * {public})"
 
 
 def _cut(n_outputs: int) -> Columns:

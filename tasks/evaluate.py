@@ -45,7 +45,7 @@ from tasks.score_corrections import Mended
 from tasks.score_numbers import Question, scored
 
 
-@step("evaluate", version="3", home="simulation")
+@step("evaluate", version="4", home="simulation")
 def evaluate(
     draft: Draft,
     *,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, REGRESSION_BASELINES
-from ldptree.corrected import CorrectedModel, shares_of
+from ldptree.corrected import CorrectedModel, shares_of, together
 from ldptree.correction import Observed, correct, observed
 from ldptree.intervals import accuracy_interval, paired_lead
 from ldptree.number_scores import bins_of, mse_interval, paired_mse_lead, score_numbers
@@ -77,13 +77,13 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
     answers: dict[str, Floats] = {
         "ours": ours,
         "public_only": public,
-        "no_noise": public + _added(question, exact, cells, apart),
+        "no_noise": _mended(question, exact, public, cells, apart),
         **_rivals(question, rows),
     }
     redraws = []
     for number in range(question.evaluation.redraws):
         seen = observed(question.public.plan, holders.drawn_again(question.words(number)))
-        redraws.append(_chief(question, rows.labels, public + _added(question, seen, cells, apart)))
+        redraws.append(_chief(question, rows.labels, _mended(question, seen, public, cells, apart)))
     return {
         "kind": "correction",
         "label": "class" if question.classes else "number",
@@ -123,12 +123,17 @@ def _exactly(question: Mended, holders: KnownResiduals) -> list[Observed]:
     return [Observed.exactly(question.public.plan, holders.cells[is_in], column) for column in residuals.T]
 
 
-def _added(
-    question: Mended, seen: Sequence[Observed], cells: NDArray[np.int32], apart: Floats | None
+def _mended(
+    question: Mended,
+    seen: Sequence[Observed],
+    public: Floats,
+    cells: NDArray[np.int32],
+    apart: Floats | None,
 ) -> Floats:
-    """What is added to the public model's answers by what these observations of its outputs say, [n, M]."""
+    """The public model's answers, corrected by what these observations of its outputs say, [n, M]."""
     found = correct(question.public.plan, seen)
-    return np.where((cells >= 0)[:, None], found.added(cells, apart), found.mean)
+    added = np.where((cells >= 0)[:, None], found.added(cells, apart), found.mean)
+    return together(public, added) if question.classes else public + added
 
 
 def _rivals(question: Mended, rows: Rows) -> dict[str, Floats]:

@@ -12,7 +12,7 @@ import pytest
 from corrected_examples import KINDS, hard_rows, random_corrected, random_sloped
 from example_models import random_model
 
-from ldptree.corrected import CorrectedModel, shares_of
+from ldptree.corrected import LEAST_OF_PUBLIC, CorrectedModel, shares_of, together
 from ldptree.dot import to_dot
 from ldptree.errors import DataError
 from ldptree.public_model import answers
@@ -40,7 +40,8 @@ def test_a_row_gets_what_the_trees_say_and_the_correction_of_its_cell(kind):
     np.testing.assert_array_equal(said.public[is_whole], answers(model.base, encoded, len(model.classes)))
     np.testing.assert_array_equal(said.correction[is_whole], model.corrections.correction[cells[is_whole]])
     np.testing.assert_array_equal(said.sd[is_whole], model.corrections.sd[cells[is_whole]])
-    np.testing.assert_array_equal(model.answers(raw), said.public + said.correction)
+    both = together(said.public, said.correction) if model.classes else said.public + said.correction
+    np.testing.assert_array_equal(model.answers(raw), both)
     np.testing.assert_array_equal(model.public_answers(raw), said.public)
 
 
@@ -69,6 +70,31 @@ def test_shares_are_shares_whatever_the_corrections():
             assert shares.min() >= 0
             np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     np.testing.assert_array_equal(shares_of(np.array([[-1.0, -0.5, 0.0, -2.0]])), [[0.25] * 4])
+
+
+def test_a_correction_leaves_a_part_of_every_public_share():
+    """So that no log loss rises without end; where there is room both are added up, and of two classes the likelier stays."""
+    rng = np.random.default_rng(5)
+    public, added = rng.random((4000, 1)), rng.normal(0, 0.5, (4000, 1))
+    found = together(public, added)
+    assert (found >= LEAST_OF_PUBLIC * public).all()
+    assert (1 - found >= LEAST_OF_PUBLIC * (1 - public) - 1e-15).all()
+    has_room = (public + added > LEAST_OF_PUBLIC * public) & (
+        1 - public - added > LEAST_OF_PUBLIC * (1 - public)
+    )
+    assert 0.5 < has_room.mean() < 1
+    np.testing.assert_array_equal(found[has_room], (public + added)[has_room])
+    np.testing.assert_array_equal(found > 0.5, public + added > 0.5)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "three" in kind or "ten" in kind])
+def test_a_share_that_the_public_model_gives_is_never_corrected_to_0(kind):
+    model = random_corrected(kind, 4)
+    raw = hard_rows(model, 300, 4)
+    said = model.said(raw)
+    is_given = (model.cells(raw) >= 0)[:, None] & (said.public > 0)
+    assert is_given.mean() > 0.5
+    assert (said.public + said.correction)[is_given].min() < 0 < said.corrected[is_given].min()
 
 
 def test_intervals_hold_the_answer_and_shrink_with_the_level():
