@@ -196,7 +196,7 @@ class Corrections:
         by = f"{float(self.mean[0]):+.3g} on average, " if self.correction.shape[1] == 1 else ""
         of = f"share of {classes[int(largest[1])]} " if len(classes) > 2 else ""
         return (
-            f"The public model is wrong on private people: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) at most, in {cells} "
+            f"The public model is wrong on private people: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) at most, in {cells}"
             f"{self._says_slope} (chance that noise alone does this {self.chance:.2g})."
         )
 
