@@ -20,6 +20,7 @@ from ldptree.correction_slope import FoundSlope
 from ldptree.encoding import Encoding, Level
 from ldptree.ensemble import Ensemble
 from ldptree.errors import DataError
+from ldptree.limits import LARGEST
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 from ldptree.public_model import answers, n_outputs
@@ -359,13 +360,12 @@ def _slope(data: object) -> tuple[Slope, FoundSlope]:
     said = ("amount", "sd", "tau", "centre")
     if not isinstance(data, Mapping) or set(said) - set(data):
         raise DataError(f"corrected model: the slope has no field of {', '.join(said)}")
-    try:
-        amount, sd, tau = (float(data[name]) for name in said[:3])
-        centre = np.array(data["centre"], dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise DataError("corrected model: what is said of the slope is no number") from None
+    centre = data["centre"] if isinstance(data["centre"], list) else [None]
+    if any(type(v) not in (int, float) or abs(v) > LARGEST for v in (*(data[n] for n in said[:3]), *centre)):
+        raise DataError(f"corrected model: what is said of the slope is no numbers of at most {LARGEST:g}")
+    amount, sd, tau = (float(data[name]) for name in said[:3])
     slope = Slope.from_json({name: value for name, value in data.items() if name not in said})
-    return slope, FoundSlope(amount=amount, sd=sd, tau=tau, centre=centre)
+    return slope, FoundSlope(amount=amount, sd=sd, tau=tau, centre=np.array(centre, dtype=np.float64))
 
 
 def _words(values: Any) -> Any:

@@ -193,7 +193,9 @@ class Corrections:
                 f"Nothing is added: in {cells} the reports differ from the public model more than noise alone would make them "
                 f"(chance {self.chance:.2g}), but not so that any correction is worth it."
             )
-        by = f"{float(self.mean[0]):+.3g} on average, " if self.correction.shape[1] == 1 else ""
+        # with a line, the average also depends on where it lies for private people, which nobody reports
+        has_average = self.correction.shape[1] == 1 and not self._says_slope
+        by = f"{float(self.mean[0]):+.3g} on average, " if has_average else ""
         of = f"share of {classes[int(largest[1])]} " if len(classes) > 2 else ""
         return (
             f"The public model is wrong on private people: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) at most, in {cells}"
@@ -205,7 +207,10 @@ class Corrections:
         if self.slope is None or not self.slope.tau:
             return ""
         amount = f"{self.slope.amount:+.2f} (sd {self.slope.sd:.2g})"
-        return f", and by {amount} of where a straight line's answer differs from the tree's"
+        return (
+            f", and by {amount} of where a straight line's answer differs from the tree's, "
+            "as may be right for public people too"
+        )
 
 
 def observed(plan: Plan, totals: Sequence[Totals]) -> list[Observed]:

@@ -24,6 +24,8 @@ NUMBER_LEVELS = (2, 3, 4, 5, 7, 9, 13, 17)
 FEWEST_PUBLIC_ROWS = 3
 """In a cell of a CART of classes: fewer say next to nothing of where people differ. Of 1 to 7 on the Chicago trips all are within
 .001; 1 is the lowest at epsilon 4 (benchmarks/lpct.py chicago)."""
+FEW_PUBLIC_ROWS = 30
+"""Below, a CART of classes is cut down to single rows: any cut is better than none (5 rows of 3 classes: .67 for .46)."""
 DEPTH_OF_PUBLIC_ROWS = 6
 """How deep public rows alone may carry a regression tree: with smoothing, deeper gains nothing more (six real sets)."""
 

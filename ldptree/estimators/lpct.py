@@ -44,7 +44,13 @@ from ldptree.private_tuning import Tuning
 from ldptree.protocol import Protocol
 from ldptree.pruning import PRUNINGS
 from ldptree.totals import Totals
-from ldptree.tuning import FEWEST_PUBLIC_ROWS, automatic_depth, paper_depth, termination_depth
+from ldptree.tuning import (
+    FEW_PUBLIC_ROWS,
+    FEWEST_PUBLIC_ROWS,
+    automatic_depth,
+    paper_depth,
+    termination_depth,
+)
 from ldptree.weighting import RULES
 
 if TYPE_CHECKING:
@@ -65,7 +71,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         mechanism: one of `ldptree.mechanisms.CHOICES`: an oracle's name for the joint report over it ("auto": the quieter
             of grr and oue), "discrete_laplace" or "randomized_response" for the papers', "laplace" to compare with
             the paper (a simulation device).
-        partition: "cart" (cells of at least `tuning.FEWEST_PUBLIC_ROWS` public rows, but for Algorithm 2), "max-edge" or
+        partition: "cart" (cells of three public rows or more, but for Algorithm 2 and below 30 public rows), "max-edge" or
             "random-edge"; without public rows always one of the edges.
         depth: "auto", or the deepest a cell may lie, at most 62.
         lam: "learned", "auto", or the weight of a public row in private people: 0 is LPCT-P, infinity LPCT-Q.
@@ -303,7 +309,9 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         prune: str | PaperOptions,
         seeds: NDArray[np.int64] | None,
     ) -> Partition:
-        is_ours = self.partition == "cart" and len(X) > 0 and not isinstance(prune, PaperOptions)
+        is_ours = (
+            self.partition == "cart" and len(X) >= FEW_PUBLIC_ROWS and not isinstance(prune, PaperOptions)
+        )
         return grow(
             X,
             y,

@@ -211,8 +211,11 @@ def _overall(facts: MendedFacts) -> list[str]:
         )
         if before == after:
             return []
+        where = (
+            " where the straight line lies as for public ones" if facts.slope and facts.slope.is_found else ""
+        )
         return [
-            f"Over all private {facts.nouns} the public model predicts {before} on average, corrected {after}."
+            f"Over all private {facts.nouns} the public model predicts {before} on average, corrected {after}{where}."
         ]
     told = sorted(range(len(added)), key=lambda k: -abs(added[k].correction))[:3]
     parts = []

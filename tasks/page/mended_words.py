@@ -264,7 +264,7 @@ def slope_line(slope: SlopeFacts, facts: MendedFacts) -> str:
     beside = "Beside the cells" if slope.is_clear else "Within noise: beside the cells"
     return (
         f"{asked} {beside}, private {facts.nouns} follow the line's answer by {slope_size(slope)} of where it differs from the "
-        "tree's."
+        f"tree's. That need not set them apart: a line may be the better model of public {facts.nouns} too."
     )
 
 

@@ -21,7 +21,7 @@ from ldptree.mechanisms import CHOICES
 from ldptree.model import Model
 from ldptree.paper_pruning import PaperOptions
 from ldptree.sql import to_sql
-from ldptree.tuning import FEWEST_PUBLIC_ROWS
+from ldptree.tuning import FEW_PUBLIC_ROWS, FEWEST_PUBLIC_ROWS
 
 
 def people(n=3000, n_public=150, seed=0, n_classes=2):
@@ -45,11 +45,18 @@ def test_it_is_a_scikit_learn_estimator(random_state):
 
 
 @pytest.mark.parametrize(
-    ("settings", "fewest"),
-    [({}, FEWEST_PUBLIC_ROWS), ({"partition": "max-edge"}, 0), ({"prune": "paper"}, 1)],
+    ("settings", "n_public", "fewest"),
+    [
+        ({}, 60, FEWEST_PUBLIC_ROWS),
+        ({}, FEW_PUBLIC_ROWS - 1, 1),
+        ({"partition": "max-edge"}, 60, 0),
+        ({"prune": "paper"}, 60, 1),
+    ],
 )
-def test_a_cart_has_some_public_rows_in_every_cell_but_where_the_paper_says_otherwise(settings, fewest):
-    X, _, public = people(3000, 60)
+def test_a_cart_has_some_public_rows_in_every_cell_but_where_they_are_few_or_the_paper_says_otherwise(
+    settings, n_public, fewest
+):
+    X, _, public = people(3000, n_public)
     any_label = np.random.default_rng(1).integers(0, 2, len(X))
     fitted = LPCTClassifier(8.0, depth=8, random_state=1, **settings).fit(X, any_label, public=public)
     cells = fitted.partition_.apply(fitted.protocol_.encoding.encode(X[public]))
