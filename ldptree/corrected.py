@@ -304,7 +304,7 @@ def together(public: Floats, added: Floats) -> Floats:
     """Public shares and what is added to them, float64 [n, M], in [0, 1].
 
     A correction is that of a whole cell, and a row may be unlike its cell. Of what the public model leaves to a class, or to all
-    others, `LEAST_OF_PUBLIC` stays: no row's log loss rises by more than -ln of that, and of two classes the likelier stays so.
+    others, `LEAST_OF_PUBLIC` stays: of two classes no row's log loss rises by more than -ln of that, and the likelier stays so.
     """
     found: Floats = np.maximum(
         np.minimum(public + added, 1.0 - LEAST_OF_PUBLIC * (1.0 - public)), LEAST_OF_PUBLIC * public
