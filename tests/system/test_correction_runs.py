@@ -168,6 +168,7 @@ def test_a_run_of_three_classes_is_told_class_by_class_and_by_nobody(connected, 
         **MENDED | {"model": {"estimator": "correction"}, "privacy": {"epsilon": 4.0}},
         dataset={"classes": ["app", "card", "cash"]},
         evaluation={"redraws": 2},
+        simulation={"noise_seed": 11},
     )
     text = config.read_text().replace("evaluate = false", "evaluate = true")
     config.write_text(text.replace('positive = "card"\n', ""))
