@@ -21,7 +21,7 @@ import numpy as np
 
 from ldptree.public_slope import TAUS
 from ldptree.tree_gaussian import posterior
-from ldptree.weighting import LEAST_SHARE, NATS_PER_COMPONENT, DiscrepancyPrior, discrepancy_grid
+from ldptree.weighting import NATS_PER_COMPONENT, DiscrepancyPrior, by_likelihood, discrepancy_grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -129,11 +129,8 @@ def chosen(found: Sequence[Lean]) -> Lean:
 
 
 def likely(found: Sequence[Lean]) -> list[tuple[Lean, float]]:
-    """Those with more than next to no share of the likelihood, with that share (as `weighting.likely_discrepancies`)."""
-    fits = np.array([lean.fit for lean in found])
-    shares = np.exp(fits - fits.max())
-    shares = np.where(shares > LEAST_SHARE * shares.sum(), shares, 0.0)
-    return [(lean, float(s)) for lean, s in zip(found, shares / shares.sum(), strict=True) if s]
+    """Those with more than next to no share of the likelihood, with that share."""
+    return by_likelihood(found, [lean.fit for lean in found])
 
 
 def sd_of_amount(found: Sequence[Lean], amount: float) -> float:

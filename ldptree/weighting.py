@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+T = TypeVar("T")
 ROOT_GRID = (0.0, 0.002, 0.02)
 STEP_GRID = (0.0, 0.002, 0.006, 0.02, 0.06)
 DECAY_GRID = (0.5, 1.0)
@@ -450,12 +451,16 @@ def likely_discrepancies(
     none preferred. Arguments as there.
     """
     grid = discrepancy_grid(roots)
-    fits = np.array(
-        [log_likelihood(levels, observed, variance, p.innovation(levels.max_depth)) for p in grid]
+    return by_likelihood(
+        grid, [log_likelihood(levels, observed, variance, p.innovation(levels.max_depth)) for p in grid]
     )
-    shares = np.exp(fits - fits.max())
+
+
+def by_likelihood(found: Sequence[T], fits: Sequence[float]) -> list[tuple[T, float]]:
+    """Each with its share of the likelihood, given log likelihoods; those with less than `LEAST_SHARE` left out."""
+    shares = np.exp(np.array(fits) - max(fits))
     shares = np.where(shares > LEAST_SHARE * shares.sum(), shares, 0.0)
-    return [(p, float(s)) for p, s in zip(grid, shares / shares.sum(), strict=True) if s]
+    return [(one, float(s)) for one, s in zip(found, shares / shares.sum(), strict=True) if s]
 
 
 def discrepancy_grid(roots: Sequence[float]) -> list[DiscrepancyPrior]:

@@ -67,9 +67,8 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
     )
     told = _told_numbers if not question.classes else _told_classes
     learned = question.learned
-    public, cells = learned.public_answers(rows.raw), learned.cells(rows.raw)
-    apart = learned.apart(rows.raw)
-    ours = learned.answers(rows.raw)
+    said, cells, apart = learned.said(rows.raw), learned.cells(rows.raw), learned.apart(rows.raw)
+    public, ours = said.public, said.corrected
     progress.advance(0.1)
     holders = known_holders(question.shards, question.protocol)
     progress.advance(0.4)
@@ -170,7 +169,7 @@ def _rivals(question: Mended, rows: Rows) -> dict[str, Floats]:
 
 
 def _told_classes(labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
-    # of two classes a baseline has both shares; of more the corrected ones may lie outside 0 to 1
+    # of two classes a baseline has both shares; of more the corrected ones need not add up to 1
     shares = {key: said if said.shape[1] == 2 else shares_of(said) for key, said in answers.items()}
     is_right = {key: said.argmax(axis=1) == labels for key, said in shares.items()}
     return {

@@ -58,14 +58,8 @@ def room(tmp_path):
     return made
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_clients_and_the_pipeline_meet_in_one_total(room, tmp_path, name):
-    protocol = example_protocol(name)
-    path, folder = room(protocol)
-    lines = lines_of(protocol)
-    (folder / "one.jsonl").write_text("\n".join(lines[:30]) + "\n\n")
-    (folder / "deep" / "two.jsonl").write_text("\n".join(lines[30:]))
-    store = Store(tmp_path / "work")
+def shard_of_50(store, protocol):
+    """The file of reports that the step perturb writes for 50 holders."""
     shard = {"x": [1.0, 7.0] * 25, "y": [0.0] * 50, "label": ["no", "yes"] * 25}
     record = perturb.fn(
         store,
@@ -77,6 +71,17 @@ def test_clients_and_the_pipeline_meet_in_one_total(room, tmp_path, name):
         campaign=None,
     )
     (written,) = store.files(record["reports"])
+    return written
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_clients_and_the_pipeline_meet_in_one_total(room, tmp_path, name):
+    protocol = example_protocol(name)
+    path, folder = room(protocol)
+    lines = lines_of(protocol)
+    (folder / "one.jsonl").write_text("\n".join(lines[:30]) + "\n\n")
+    (folder / "deep" / "two.jsonl").write_text("\n".join(lines[30:]))
+    written = shard_of_50(Store(tmp_path / "work"), protocol)
     shutil.copy(written, folder / "shard.parquet")
     received = receive(path, folder)
     assert (received.accepted, +received.rejected) == (90, {})
@@ -278,18 +283,7 @@ def test_shards_and_clients_meet_in_the_totals_of_each_class(room, tmp_path, nam
     """A copy of a shard is known again, the same values said of other classes are another shard."""
     protocol = of_three(name)
     path, folder = room(protocol)
-    store = Store(tmp_path / "work")
-    shard = {"x": [1.0, 7.0] * 25, "y": [0.0] * 50, "label": ["no", "yes"] * 25}
-    record = perturb.fn(
-        store,
-        protocol=publish(store, protocol),
-        shard=shards_of(store, shard)[0],
-        round_number=1,
-        form="reports",
-        noise_seed=1,
-        campaign=None,
-    )
-    (written,) = store.files(record["reports"])
+    written = shard_of_50(Store(tmp_path / "work"), protocol)
     shutil.copy(written, folder / "a.parquet")
     shutil.copy(written, folder / "b.parquet")
     table = pq.read_table(written)
