@@ -2,11 +2,15 @@
 
     synthetic       the paper's synthetic pairs, automatic depth and depth 8
     chicago         two real days of Chicago trips, the eight largest companies as public
+    leaves          fewest public rows in a cell of a CART, by sets that are not Chicago's
     classes         a law of four classes, and one real set
     paper-laplace   the paper's own mechanism, rule and grid, beside its Figure 4
     variants        every variant of the paper by its parameters here
     ranges          the public range against fixed ones (Figure 8, a picture)
     partitions      max-edge against random max-edge (Figure 9, a picture)
+    signed          signed subsets against the joint report, pairs and Chicago
+    trust           what it gains not to take the cells of a CART at their word, by the same sets
+    intervals       what intervals of 90 % hold, and differences seen where there are none
 
 Each prints a table, targets beside what was measured, and ends with 1 where a target is missed. Seeds are fixed. All models of
 one row are made of the same reports. Nothing is tuned on test rows but `paper-laplace` and the rows of `variants` that say so.
@@ -23,6 +27,7 @@ from typing import Any
 
 import numpy as np
 from lpct_samples import PAIRS, Sample, chicago, companies, four_classes, synthetic_pair, wine_classes
+from lpct_tables import Table, standard_error
 from lpct_trials import PAPER_LAM, Asked, algorithm_2, asked, coins, paper_grid
 from numpy.typing import NDArray
 
@@ -51,30 +56,6 @@ FIGURE_4 = {
 """LPCT with its best parameters, read off the paper's Figure 4, at PAPER_EPSILONS."""
 
 
-class Table:
-    """A Markdown table that remembers whether a target was missed."""
-
-    def __init__(self, *columns: str) -> None:
-        self.is_met = True
-        print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
-
-    def row(self, *cells: object) -> None:
-        """Cells as they are."""
-        print(f"| {' | '.join(str(cell) for cell in cells)} |", flush=True)
-
-    def measured(self, name: str, found: Sequence[float], targets: Sequence[float] | None = None) -> None:
-        """Figures with three digits, each with its target and a mark where it is missed (in the digits shown)."""
-        if targets is None:
-            self.row(name, *(f"{f:.3f}" for f in found))
-            return
-        cells = []
-        for figure, target in zip(found, targets, strict=False):
-            is_met = round(figure, 3) >= round(target, 3)
-            self.is_met &= is_met
-            cells.append(f"{figure:.3f} (at least {target:.3f}{'' if is_met else ': MISSED'})")
-        self.row(name, *cells, *(f"{f:.3f}" for f in found[len(cells) :]))
-
-
 def mean_of(
     trials: Iterable[Asked], settings: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, NDArray[np.float64]]:
@@ -84,11 +65,6 @@ def mean_of(
         for name, setting in settings.items():
             found[name].append(trial.accuracy(**setting))
     return {name: np.array(values) for name, values in found.items()}
-
-
-def standard_error(values: NDArray[np.float64]) -> float:
-    """Of the mean."""
-    return float(np.std(values, ddof=1) / math.sqrt(values.size)) if values.size > 1 else math.nan
 
 
 def plain_tree(sample: Sample, X: NDArray[np.float64], y: NDArray[np.int64], run: int) -> float:
@@ -200,6 +176,22 @@ def chicago_trips(runs: int) -> bool:
         for name in list(settings)[:2]:
             table.measured(f"{company}: {name}", [mean(name, e, company=company) for e in epsilons])
     return table.is_met
+
+
+def leaves(runs: int) -> bool:
+    """Accuracy above that with one public row a cell."""
+    from lpct_leaves import ROWS, above_one_row
+
+    epsilons = (1.0, 2.0, 4.0)
+    by_set, means, errors = above_one_row(epsilons, runs)
+    table = Table("accuracy above one row a cell", *(f"{rows} rows" for rows in ROWS[1:]))
+    for epsilon, mean, error in zip(epsilons, means, errors, strict=True):
+        cells = (f"{m:+.4f} ± {e:.4f}" for m, e in zip(mean[1:], error[1:], strict=True))
+        table.row(f"eps {epsilon:g}, mean of {len(by_set)} sets", *cells)
+    table.row("mean of these", *(f"{m:+.4f}" for m in means.mean(axis=0)[1:]))
+    for name, gains in by_set.items():
+        table.row(name, *(f"{g:+.4f}" for g in gains[1:]))
+    return True
 
 
 def classes(runs: int) -> bool:
@@ -361,14 +353,39 @@ def partitions(runs: int) -> bool:
     return figure_9(runs, IMAGES / "lpct-figure-9.png")
 
 
+def signed(runs: int) -> bool:
+    """Signed subsets."""
+    from lpct_signed import side_by_side
+
+    return side_by_side(runs)
+
+
+def trust(runs: int) -> bool:
+    """Accuracy above that of public cells taken at their word."""
+    from lpct_trust import gains
+
+    return gains(runs)
+
+
+def intervals(runs: int) -> bool:
+    """What intervals hold, and differences that are not there."""
+    from lpct_intervals import intervals as held
+
+    return held(runs)
+
+
 SUITES: dict[str, tuple[Callable[[int], bool], int]] = {
     "synthetic": (synthetic, 20),
     "chicago": (chicago_trips, 20),
+    "leaves": (leaves, 20),
     "classes": (classes, 20),
     "paper-laplace": (paper_laplace, 20),
     "variants": (variants, 20),
     "ranges": (ranges, 20),
     "partitions": (partitions, 20),
+    "signed": (signed, 20),
+    "trust": (trust, 5),
+    "intervals": (intervals, 30),
 }
 """Each suite and how many runs it takes by default."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,9 @@ from ldptree.model import Model
 from ldptree.paper_pruning import PaperOptions
 from ldptree.partition import PARTITIONS
 from ldptree.protocol import Protocol
+from ldptree.public_trust import class_inflation
 from ldptree.totals import Totals
-from ldptree.tuning import FEWEST_PUBLIC_ROWS, automatic_depth, termination_depth
+from ldptree.tuning import automatic_depth, fewest_public_rows, termination_depth
 
 PAPER_LAM = (0.1, 0.5, 1, 2, 5, 10, 50, 100, 200, 300, 400, 500, 750, 1000, 1250, 1500, 2000)
 PAPER_DEPTHS = range(1, 9)
@@ -43,16 +44,18 @@ class Asked:
     Attributes:
         public: int [cells, classes] public rows.
         test: int [nodes, classes] test rows.
+        inflation: how much less sure public cells are than their rows say.
     """
 
     protocol: Protocol
     totals: Totals
     public: NDArray[np.int64]
     test: NDArray[np.int64]
+    inflation: float = 1.0
 
     def model(self, **settings: Any) -> Model:
         """`fit_model` on these totals."""
-        return fit_model(self.protocol, self.totals, self.public, **settings)
+        return fit_model(self.protocol, self.totals, self.public, inflation=self.inflation, **settings)
 
     def score(self, model: Model) -> float:
         """Accuracy on the test rows."""
@@ -101,6 +104,7 @@ def asked(
     known: tuple[float, float] | None = None,
     outside: str = "clip",
     round_number: int = 1,
+    inflation: float | None = None,
     **growth: Any,
 ) -> Asked:
     """Grow the tree on public rows and collect one report of each private row.
@@ -115,17 +119,20 @@ def asked(
         known: the range of all features; None takes the public rows'.
         outside: "clip" or "drop".
         round_number: 1, or 2.
-        growth: further settings of the partition; a CART has `FEWEST_PUBLIC_ROWS` in a cell where nothing else is said.
+        inflation: how much less sure public cells are than their rows say; None measures it.
+        growth: further settings of the partition; a CART has `fewest_public_rows` in a cell where nothing else is said.
     """
     encoding = encoding_of(sample.public_X, known)
     C = sample.n_classes
     if partition == "cart":
-        growth = {"min_samples_leaf": FEWEST_PUBLIC_ROWS} | growth
+        growth = {"min_samples_leaf": fewest_public_rows("classes", len(sample.public_y))} | growth
     if depth == "auto":
         depth = automatic_depth(encoding.n_encoded, len(sample.y), epsilon, C, mechanism)
-    tree = PARTITIONS[partition](
-        encoding.encode(sample.public_X), sample.public_y, depth=int(depth), n_classes=C, **growth
+    public_X, grow = (
+        encoding.encode(sample.public_X),
+        partial(PARTITIONS[partition], depth=int(depth), n_classes=C, **growth),
     )
+    tree = grow(public_X, sample.public_y)
     reported = mechanism_for(mechanism, epsilon, tree.n_leaves, C)
     protocol = Protocol(
         encoding=encoding,
@@ -148,7 +155,9 @@ def asked(
     cells = protocol.raw_tree.apply(sample.test_X)
     test = np.zeros((tree.n_nodes, C), dtype=np.int64)
     np.add.at(test, (tree.leaves[cells], sample.test_y), 1)
-    return Asked(protocol, totals, public.reshape(tree.n_leaves, C), test)
+    if inflation is None:
+        inflation = class_inflation(partition, public_X, sample.public_y, C, grow)
+    return Asked(protocol, totals, public.reshape(tree.n_leaves, C), test, inflation)
 
 
 def algorithm_2(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lpdt_trials import Asked, Rows, asked, automatic_depth_of, coins, planted
+from lpdt_trials import Asked, Rows, asked, automatic_depths_of, coins, planted
 from numpy.typing import NDArray
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
@@ -53,7 +53,7 @@ def published(rows: Rows, epsilon: float, run: int, depth: int, leaf: int = 15) 
         rows,
         depth,
         partition="max-edge",
-        min_samples_leaf=leaf if rows.public_y.size else 1,
+        min_samples_leaf=leaf,
         mechanism="randomized_response",
     )
     return asked(tree, epsilon, *coins(run, depth, leaf, int(10 * epsilon)), mechanism="randomized_response")
@@ -61,7 +61,7 @@ def published(rows: Rows, epsilon: float, run: int, depth: int, leaf: int = 15) 
 
 def ours(rows: Rows, epsilon: float, run: int) -> Asked:
     """The default."""
-    tree = planted(rows, automatic_depth_of(rows, epsilon))
+    tree = planted(rows, automatic_depths_of(rows, epsilon))
     return asked(tree, epsilon, *coins(run, 99, int(10 * epsilon)))
 
 
@@ -138,7 +138,7 @@ def _curves(path: Path) -> None:
                 model.predict(x),
                 color=colour,
                 lw=1,
-                label=f"{label}: MSE {one.score(model.value):.2f}",
+                label=f"{label}: MSE {one.score(model):.2f}",
             )
         axis.set(ylim=(-4, 4), xlabel="x")
         axis.set_title(title, loc="left")

@@ -10,8 +10,10 @@ import math
 from typing import Any
 
 import numpy as np
-from lpdt_trials import Planted, Rows, asked, automatic_depth_of, coins, planted
+from lpdt_trials import Planted, Rows, asked, automatic_depths_of, coins, planted
 from regression_sets import load
+
+from ldptree.tuning import NumberDepths
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -27,7 +29,7 @@ def wines(runs: int) -> bool:
     red, white = load("RED"), load("WHI")
     found: dict[tuple[str, float], list[float]] = {}
     seen: dict[float, list[float]] = {epsilon: [] for epsilon in EPSILONS}
-    known: dict[int, Planted] = {}
+    known: dict[NumberDepths, Planted] = {}
     for run in range(runs):
         order = np.random.default_rng([run, 40_000]).permutation(white.y.size)
         test, private = np.split(order, [white.y.size // 5])
@@ -40,14 +42,14 @@ def wines(runs: int) -> bool:
             test_y=white.y[test],
         )
         for number, epsilon in enumerate(EPSILONS):
-            depth = automatic_depth_of(rows, epsilon)
+            depth = automatic_depths_of(rows, epsilon)
             tree = planted(rows, depth)
             known.setdefault(depth, tree)
             one = asked(tree, epsilon, *coins(run, number))
             for name, setting in SETTINGS.items():
                 # the public rows are the same in every run, and so is what they say
                 model = one.model(known[depth].public, **setting)
-                found.setdefault((name, epsilon), []).append(one.score(model.value))
+                found.setdefault((name, epsilon), []).append(one.score(model))
                 if not setting:
                     seen[epsilon].append(model.mean_discrepancy)
     print(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from regression_sets import RegressionSet, splits
 
 from ldptree.encoding import Encoding
 from ldptree.estimators.holders import encoding_of
+from ldptree.finer import public_labels
 from ldptree.fit_numbers import PublicLabels, fit_regression
 from ldptree.grow import grow
 from ldptree.mechanisms import number_mechanism_for
@@ -28,11 +29,9 @@ from ldptree.partition import Partition
 from ldptree.protocol import Protocol
 from ldptree.regression import RegressionModel
 from ldptree.totals import Totals
-from ldptree.tuning import number_depth, number_levels
+from ldptree.tuning import NumberDepths, fewest_public_rows, number_depths, number_levels
 
 Floats = NDArray[np.float64]
-MIN_SAMPLES_LEAF = 5
-"""The default of `LPDTRegressor`."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -81,19 +80,21 @@ class Planted:
     rows: Rows
     encoding: Encoding
     partition: Partition
-    grow: Callable[[NDArray[np.float32], Floats], Partition]
+    grow: Callable[..., Partition]
+    depths: NumberDepths
 
     @cached_property
-    def test_nodes(self) -> NDArray[np.int64]:
-        """The leaf of each test row."""
-        cells = self.partition.apply(self.encoding.encode(self.rows.test_X))
-        return np.asarray(self.partition.leaves[cells], dtype=np.int64)
+    def test_X(self) -> NDArray[np.float32]:  # noqa: N802
+        """Encoded test rows."""
+        return self.encoding.encode(self.rows.test_X)
 
     @cached_property
     def public(self) -> PublicLabels:
         """With the cross-validation that the default needs."""
         X = self.encoding.encode(self.rows.public_X)
-        return PublicLabels.of(self.partition, X, self.rows.public_y, self.rows.ends, self.grow)
+        return public_labels(
+            self.partition, X, self.rows.public_y, self.rows.ends, grow=self.grow, depths=self.depths
+        )
 
     @cached_property
     def bare(self) -> PublicLabels:
@@ -109,41 +110,41 @@ class Planted:
         )
 
 
-def automatic_depth_of(rows: Rows, epsilon: float) -> int:
-    """That of `LPDTRegressor`."""
+def automatic_depths_of(rows: Rows, epsilon: float) -> NumberDepths:
+    """Those of `LPDTRegressor`."""
     low, high = rows.ends
     spread = float(rows.public_y.std()) / (high - low)
-    return number_depth(
+    return number_depths(
         rows.X.shape[1],
         len(rows.y),
         epsilon,
         n_public=len(rows.public_y),
-        min_samples_leaf=MIN_SAMPLES_LEAF,
+        min_samples_leaf=fewest_public_rows("numbers", len(rows.public_y)),
         label_sd=min(spread or 0.5, 0.5),
     )
 
 
 def planted(
     rows: Rows,
-    depth: int,
+    depth: int | NumberDepths,
     *,
     partition: str = "cart",
-    min_samples_leaf: int = MIN_SAMPLES_LEAF,
+    min_samples_leaf: int | Literal["auto"] = "auto",
     mechanism: str = "auto",
 ) -> Planted:
-    """Grow the tree on public rows."""
+    """Grow the tree on public rows; a number is the depth of all of it."""
+    depths = depth if isinstance(depth, NumberDepths) else NumberDepths(asked=depth, whole=depth)
     encoding = encoding_of(rows.public_X, None, rows.feature_range)
     regrow = partial(
         grow,
         kind=partition,
-        depth=depth,
         n_classes=2,
         mechanism=mechanism,
         criterion="variance",
-        min_samples_leaf=min_samples_leaf,
+        min_samples_leaf=fewest_public_rows("numbers", len(rows.public_y), wanted=min_samples_leaf),
     )
-    tree = regrow(encoding.encode(rows.public_X), rows.public_y)
-    return Planted(rows, encoding, tree, regrow)
+    tree = regrow(encoding.encode(rows.public_X), rows.public_y, depth=depths.asked)
+    return Planted(rows, encoding, tree, regrow, depths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,15 +161,16 @@ class Asked:
 
     def mse(self, **settings: Any) -> float:
         """Of `model` with these settings, on the test rows."""
-        return self.score(self.model(**settings).value)
+        return self.score(self.model(**settings))
 
     def paper_mse(self) -> float:
         """Of LPDT eq. 5, moved into the label's range."""
-        return self.score(self.model(self.tree.bare, lam=0.0, prune="none", rule="ratio").value)
+        return self.score(self.model(self.tree.bare, lam=0.0, prune="none", rule="ratio"))
 
-    def score(self, value: Floats) -> float:
-        """Mean squared error on the test rows, of a value for each node."""
-        return float(np.mean((value[self.tree.test_nodes] - self.tree.rows.test_y) ** 2))
+    def score(self, model: RegressionModel) -> float:
+        """Mean squared error on the test rows."""
+        cells = model.partition.apply(self.tree.test_X)
+        return float(np.mean((model.value[model.partition.leaves[cells]] - self.tree.rows.test_y) ** 2))
 
 
 def asked(

@@ -42,7 +42,8 @@ EVERY = (
     *(name for name, kind in MECHANISMS.items() if name in CHOICES and not kind.is_simulation_device),
     *(kind.name for kind in NUMBER_MECHANISMS.values() if not kind.is_simulation_device),
 )
-"""What "all" stands for: every mechanism that a real holder may use, of either kind of label."""
+"""What "all" stands for: every mechanism that a real holder may use, of either kind of label (and that is for so many
+classes as there are)."""
 _BAR = 16
 _MOST_ASKED = 10**7
 
@@ -65,7 +66,7 @@ def run_audit(
     Raises:
         ConfigError: no such mechanism, a parameter is wrong, or the picture cannot be written.
     """
-    names = named(mechanism, label)
+    names = named(mechanism, label, classes)
     _check(epsilon, cells, classes, reports, picture)
     makers = {name: _maker(name, label, epsilon, classes) for name in names}
     subjects = {name: make(cells) for name, make in makers.items()}
@@ -125,8 +126,8 @@ def _check(epsilon: float, cells: int, classes: int, reports: int | None, pictur
         raise ConfigError(f"--picture {picture}: no file can be written there")
 
 
-def named(mechanism: str, label: str) -> tuple[str, ...]:
-    """The mechanisms that a word stands for, where the label is a "class" or a "number".
+def named(mechanism: str, label: str, classes: int) -> tuple[str, ...]:
+    """The mechanisms that a word stands for, where the label is one of so many classes ("class") or a "number".
 
     Raises:
         ConfigError: none.
@@ -134,7 +135,7 @@ def named(mechanism: str, label: str) -> tuple[str, ...]:
     if label not in LABELS:
         raise ConfigError(f"--label {label}: must be {' or '.join(LABELS)}")
     if mechanism == "all":
-        return EVERY
+        return tuple(name for name in EVERY if label == "number" or _is_for(name, classes))
     if label == "number" and mechanism in NUMBER_MECHANISMS:
         return (NUMBER_MECHANISMS[mechanism].name,)
     if mechanism in CHOICES or mechanism in OF_NUMBERS:
@@ -144,6 +145,12 @@ def named(mechanism: str, label: str) -> tuple[str, ...]:
     raise ConfigError(
         f'no mechanism is called "{mechanism}": {hint}Known are {", ".join([*CHOICES, *OF_NUMBERS])}, and all'
     )
+
+
+def _is_for(name: str, classes: int) -> bool:
+    """Whether a mechanism is for so many classes."""
+    kind = MECHANISMS.get(name)
+    return kind is None or kind.for_classes in (None, classes)
 
 
 def _maker(name: str, label: str, epsilon: float, classes: int) -> Callable[[int], Mechanism]:
@@ -178,9 +185,8 @@ def show(audits: Sequence[Audit], *, holders: int) -> None:
     fewest = min(audits, key=lambda one: one.reach)
     console.print(
         f"\nClaim, exact and at least are epsilons. All bounds hold together with {CONFIDENCE:.0%} confidence; "
-        f"{fewest.n_reports:,} reports an input can prove {fewest.reach:.1f} at most. Every output was gone through with so "
-        "many of the cells that could be, and the reports of every value were held against it. Shifts are in holders: what "
-        "one dishonest report adds to a total, and one per cent of the holders together.",
+        f"{fewest.n_reports:,} reports an input can prove {fewest.reach:.1f} at most. {_gone_through(audits)} Shifts are in "
+        "holders: what one dishonest report adds to a total, and one per cent of the holders together.",
         highlight=False,
     )
     for one in audits:
@@ -218,6 +224,18 @@ def _exact(one: Audit) -> tuple[str, str]:
     if one.exact is None:
         return "-", "not gone through"
     return f"{one.exact.epsilon:.4g}", f"{one.exact.n_cells:,} of {one.exact.most_cells:,} cells"
+
+
+def _gone_through(audits: Sequence[Audit]) -> str:
+    """What the column of that name means, of these."""
+    told = "with so many of the cells that could be, and the reports of every value were held against it."
+    is_exact = [one.exact is not None for one in audits]
+    if all(is_exact):
+        return f"Every output was gone through {told}"
+    none = "no output was gone through: the bound from its reports is all that is known beside the claim."
+    if not any(is_exact):
+        return none.capitalize()
+    return f"Where cells are stated, every output was gone through {told} Elsewhere {none}"
 
 
 def _shifts(one: Audit) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from flows.asked import known_apart
 from ldptree.ledger import Charge, Ledger, Names, Rows
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
@@ -40,7 +41,14 @@ def charge(
     store: Store, config: RunConfig, raw: Manifest, held: Record, protocol: Manifest, form: str
 ) -> Spent:
     """Charge every holder whom a run asks, or nobody. The same run again costs nothing more. Raises BudgetError."""
+    keep_apart(store, config, held)
     return _spent(account_of(store, config).charge, store, config, raw, held, protocol, form)
+
+
+def keep_apart(store: Store, config: RunConfig, held: Record) -> None:
+    """Keep which of a run's shards that hold the same is which, before they are charged: questions are known by it."""
+    with kept_in_zone(store, "ledger", "holders"):
+        known_apart(store, config, held, keep=True)
 
 
 def foresee(
@@ -152,12 +160,12 @@ def questions_of(
     store: Store, config: RunConfig, held: Record, digest: str, rounds: Sequence[int], form: str
 ) -> list[_Question]:
     """Each round's question to each raw file with somebody to ask."""
-    shards = {entry.name: entry.digest for entry in held["train"].files}
+    shards = {shard.files[0].name: shard.digest for shard, _ in known_apart(store, config, held)}
     drawn = None if config.simulation.noise_seed is None else [config.simulation.noise_seed, form]
     asked = json.loads(store.file(held["answers"], "files.json").read_bytes())
     found = []
     for source, file in asked.items():
-        # Of a campaign's shard its name, else what it holds.
+        # Of a campaign's shard its name, else what it holds, and which it is of those that hold the same.
         known_by = sorted(
             file["shards"] if config.campaign.name else [shards[name] for name in file["shards"]]
         )

@@ -6,12 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Final, Literal
 
+from flows.asked import known_apart
 from flows.budget import Spent
 from flows.campaign import Terms
+from ldptree.tuning import fewest_public_rows
 from schemas.manifest import Manifest, Record
-from tasks.checkpoint import REGISTERED, StepTask
+from schemas.model import CLASSES, CORRECTION, NUMBERS
+from storage.store import Store
+from tasks.checkpoint import REGISTERED, Aside, StepTask
 
 Call = dict[str, Any]
 
@@ -60,10 +64,16 @@ def ingest(terms: Terms, raw: Manifest, public_raw: Manifest | None) -> Call:
 
 
 def _protected(terms: Terms) -> Call:
-    """What holders protect, where some features are public: the label always."""
-    features = terms.config.features
-    protected = sorted({*features.private, *features.protects, terms.dataset.target})
-    return {"protected": protected} if terms.config.model.in_rounds else {}
+    """What holders protect, where some features are public: the label always; where the mask is not released, that and all
+    features.
+    """
+    config, features = terms.config, terms.config.features
+    if not config.model.in_rounds:
+        return {}
+    protected = {*features.private, *features.protects, terms.dataset.target}
+    if config.mask_release == "all":
+        return {"protected": sorted(protected)}
+    return {"protected": sorted(protected | features.masks), "every_feature": True}
 
 
 def _label(terms: Terms) -> Call:
@@ -110,6 +120,26 @@ def scale(terms: Terms, ingested: Record) -> Call:
     }
 
 
+LEARNED: Final[dict[str, Literal["classes", "numbers", "errors"]]] = {
+    CLASSES: "classes",
+    NUMBERS: "numbers",
+    CORRECTION: "errors",
+}
+"""What the reports of an estimator that asks once are about."""
+
+
+def _fewest(terms: Terms, scaled: Record) -> int:
+    """How few public rows a cell may have: always a number, so that it is told in words, and a run is known by what it does."""
+    model = terms.config.model
+    return fewest_public_rows(
+        LEARNED[model.estimator],
+        scaled.facts["n_public"],
+        wanted=model.min_samples_leaf,
+        partition=model.partition,
+        is_paper=model.algorithm_2 is not None,
+    )
+
+
 def partition(terms: Terms, held: Record, scaled: Record) -> Call:
     """Scaled public rows, how many holders will be asked, and what they are promised."""
     config = terms.config
@@ -119,7 +149,7 @@ def partition(terms: Terms, held: Record, scaled: Record) -> Call:
         "n_private": held.facts["n_private"],
         "kind": config.model.partition,
         "depth": config.model.depth,
-        "min_samples_leaf": config.model.min_samples_leaf,
+        "min_samples_leaf": _fewest(terms, scaled),
         "epsilon": config.privacy.epsilon,
         "mechanism": config.privacy.mechanism,
         "outside": config.privacy.outside,
@@ -167,6 +197,17 @@ def perturb(terms: Terms, protocol: Manifest, held: Record, published: Record, n
     }
 
 
+def shards(store: Store, terms: Terms, held: Record) -> list[Call]:
+    """Each shard of who is asked, and which it is of those that hold the same."""
+    apart = known_apart(store, terms.config, held)
+    return [{"shard": shard, "alike": Aside(number)} for shard, number in apart]
+
+
+def mapped(own: Sequence[Call]) -> Call:
+    """What is each shard's own, argument by argument, as a mapped step takes it."""
+    return {key: [call[key] for call in own] for key in own[0]}
+
+
 def aggregate(terms: Terms, protocol: Manifest, reports: Sequence[Record], number: int = 1) -> Call:
     """Every report there is."""
     return {"protocol": protocol, "reports": terms.received(reports), "round_number": number}
@@ -181,7 +222,7 @@ def terminate(terms: Terms, protocol: Manifest, totals: Record, scaled: Record) 
         "scaled": scaled["scaled"],
         "paper": config.model.paper,
         "kind": config.model.partition,
-        "min_samples_leaf": config.model.min_samples_leaf,
+        "min_samples_leaf": _fewest(terms, scaled),
         "epsilon": config.privacy.epsilon,
         "mechanism": config.privacy.mechanism,
         "seed": config.seed,
@@ -203,7 +244,7 @@ def _said_by_public_rows(terms: Terms, scaled: Record, published: Record) -> Cal
         return {"public": published["public"]}
     if terms.config.is_numeric:
         return {"labels": published["labels"]}
-    return {"scaled": scaled["scaled"]}
+    return {"scaled": scaled["scaled"], "trust": published["trust"]}
 
 
 def prune(

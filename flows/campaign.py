@@ -12,7 +12,7 @@ from flows import budget
 from schemas.config import RunConfig
 from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest, Record
-from storage.campaigns import Campaign
+from storage.campaigns import Campaign, file_of
 from storage.store import Store
 from tasks.aggregate import check_whole
 from tasks.perturb import form
@@ -96,17 +96,17 @@ class Terms:
         )
 
     def received(self, reports: Sequence[Record]) -> list[Manifest]:
-        """Every report there is to aggregate: this run's, and in a campaign all earlier ones.
+        """Every file of reports there is to aggregate: this run's, and in a campaign all earlier ones.
 
         Raises ArtifactCorrupt where an earlier one is no longer what was received.
         """
-        own = {record["reports"].digest: record["reports"] for record in reports}
-        if self.campaign is None:
-            return [manifest for _, manifest in sorted(own.items())]
-        # This run's own were looked at when they were drawn or found.
-        earlier = {m.digest: m for m in self.campaign.reports() if m.digest not in own}
-        check_whole(self.campaign.store, list(earlier.values()))
-        return [manifest for _, manifest in sorted((earlier | own).items())]
+        found = {file_of(record["reports"]): record["reports"] for record in reports}
+        if self.campaign is not None:
+            # This run's own were looked at when they were drawn or found.
+            earlier = {file_of(m): m for m in self.campaign.reports() if file_of(m) not in found}
+            check_whole(self.campaign.store, list(earlier.values()))
+            found |= earlier
+        return sorted(found.values(), key=lambda report: (report.digest, file_of(report)))
 
 
 def _estimator_terms(config: RunConfig) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from flows.interrupt import FINISHED_STEPS_STAND, INTERRUPTED
+from flows.interrupt import EXIT_CODES, FINISHED_STEPS_STAND
 from ldptree.errors import BudgetError, ConfigError, LdptreeError
 
 app = typer.Typer(
@@ -65,7 +65,10 @@ def run(
         str, typer.Argument(help="A TOML file, or the name of a packaged one.", autocompletion=_configs)
     ] = "quickstart",
     assignments: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the configuration.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Set a key of the configuration; KEY= takes it away."
+        ),
     ] = None,
     work: Work = WORK,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Shards perturbed at once.")] = os.cpu_count()
@@ -107,8 +110,9 @@ def predict(
         Path,
         typer.Option(
             "--out",
-            help="Parquet to write, a row a row: the class and its probabilities, or the number and its interval; of a "
-            "corrected model also what its public part says alone.",
+            help="Parquet to write, a row a row: the class and its probabilities, or the number and, of one tree, the "
+            "interval of its cell's mean (90 %). Of a corrected model the interval is that of the correction: the public "
+            "model's own error within a cell is not in it; what that model says alone stands beside it.",
         ),
     ],
 ) -> None:
@@ -137,6 +141,8 @@ def aggregate(
     found = described(received)
     if out is not None:
         write(received, out)
+    if passed_over := received.passed_over_in_words():
+        typer.echo(passed_over, err=True)
     if as_json:
         print_json(found)
         return
@@ -343,7 +349,7 @@ def options(
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0 done, 2 bad command or config, 3 bad data, 4 budget, 5 artifact or protocol, 1
-    the rest; 130 where it was interrupted.
+    the rest; 130 where it was interrupted, and 143 where a run was terminated.
     """
     words = sys.argv[1:] if arguments is None else arguments
     # Imports make many objects and no garbage: a fifth of their time went into looking for it.
@@ -378,7 +384,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _let_go(fault)
     except SystemExit as end:
         code = end.code or 0
-        if code == INTERRUPTED:
+        if code in EXIT_CODES.values():
             typer.echo(FINISHED_STEPS_STAND if words[:1] == ["run"] else "ldptree: interrupted.", err=True)
         _let_go(end)
     sys.exit(code)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from prefect import unmapped
 
 from flows import calls
+from flows.asked import check_reported
 from flows.budget import Spent, charge, keep_answers
 from flows.campaign import Terms
 from flows.shards import progress_shown
@@ -45,12 +46,14 @@ def collect(
 ) -> Collected:
     """Charge everybody whom the protocol asks, have each report once, and add the reports up."""
     spent = charge(store, **calls.charge(terms, raw, protocol, held, published))
-    shards = held["train"].one_by_one()
+    asked = calls.shards(store, terms, held)
+    shards = [one["shard"] for one in asked]
     with progress_shown(len(shards)):
         call = calls.perturb(terms, protocol, held, published, number)
         reports = perturb.map(
-            store, shard=shards, **{key: unmapped(value) for key, value in call.items()}
+            store, **calls.mapped(asked), **{key: unmapped(value) for key, value in call.items()}
         ).result()
+    check_reported(shards, reports)
     written = {shard.files[0].name: report["reports"] for shard, report in zip(shards, reports, strict=True)}
     keep_answers(store, terms.config, held, protocol, terms.form(held, published), written)
     totals = aggregate(store, **calls.aggregate(terms, protocol, reports, number))

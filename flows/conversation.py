@@ -10,7 +10,7 @@ from itertools import count
 
 from prefect import unmapped
 
-from flows import round_calls
+from flows import calls, round_calls
 from flows.budget import Spent
 from flows.campaign import Terms
 from flows.rounds_budget import Charged
@@ -36,7 +36,7 @@ def converse(
     store: Store, terms: Terms, raw: Manifest, held: Record, scaled: Record, shown: Record
 ) -> Conversation:
     """Charge everybody the whole epsilon before the first question, then put the questions, each on what was published before."""
-    shards, starts = round_calls.shards(store, terms, held)
+    shards: list[calls.Call] = []
     asked: list[Record] = []
     transcripts: list[Manifest] = []
     records: list[Record] = []
@@ -50,13 +50,14 @@ def converse(
         if charged is None:
             charged = Charged(store, terms.config, raw, held, question.key)
             spent = charged.charge()
+            shards = round_calls.shards(store, terms, held)
         charged.check_question(number, question["question"].digest)
         call = round_calls.answer(terms, scaled, shown, question, number)
         with progress_shown(len(shards), "answer"):
             reports = answer.map(
-                store, shard=shards, start=starts, **{key: unmapped(value) for key, value in call.items()}
+                store, **calls.mapped(shards), **{key: unmapped(value) for key, value in call.items()}
             ).result()
-        charged.keep_answers(number, shards, reports)
+        charged.keep_answers(number, [one["shard"] for one in shards], reports)
         round_ = publish(store, **round_calls.publish(question, shown, reports, number))
         asked.append(question)
         transcripts.append(round_["transcript"])

@@ -1,43 +1,74 @@
-"""What Ctrl-C does to a run.
+"""What Ctrl-C and a termination signal do to a run.
 
 Python raises KeyboardInterrupt wherever the main thread happens to be; inside an import it is swallowed, or leaves the
 import lock held and the run hanging. So a run that has not begun its flow ends at once (a killed run loses nothing, and
-its server ends with it), and one that has gets a while in which to tell Prefect.
+its server ends with it), and one that has gets a while in which to tell Prefect. While its flow goes on Prefect takes
+termination signals itself, and hands them on when it has noted them. What strikes in the middle of an exchange with the
+server may come out as another fault, a connection's: it is the interrupt all the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 INTERRUPTED = 130
 """What typer exits with on Ctrl-C."""
+TERMINATED = 143
+"""What a shell says of a process that a termination signal ended."""
 
+EXIT_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 FINISHED_STEPS_STAND = "ldptree: interrupted. Finished steps stand; the same command goes on from there."
 GRACE_SECONDS = 20.0
 
-
-def end_at_once() -> Any:
-    """From here on Ctrl-C ends the process. Returns the handler there was, for `signal.signal`."""
-    return signal.signal(signal.SIGINT, _end)
+Handlers = dict[signal.Signals, Any]
 
 
-def end_politely() -> Any:
-    """From here on Ctrl-C raises KeyboardInterrupt, and ends the process where that has not ended it in time."""
-    return signal.signal(signal.SIGINT, _raise)
+def end_at_once() -> Handlers:
+    """From here on these signals end the process. Returns the handlers there were, for `handle_again`."""
+    return {number: signal.signal(number, _end) for number in EXIT_CODES}
 
 
-def _end(signum: int = 0, frame: FrameType | None = None) -> None:
+@contextlib.contextmanager
+def ended_politely() -> Iterator[None]:
+    """In here these signals raise KeyboardInterrupt or SystemExit, and end the process where that has not ended it in time;
+    after one of them any other exception ends the process as it does. Where none came, handlers are as before.
+    """
+    struck: list[signal.Signals] = []
+
+    def unwind(signum: int, frame: FrameType | None) -> None:
+        struck.append(signal.Signals(signum))
+        end_at_once()
+        watch = threading.Timer(GRACE_SECONDS, _end, [signum])
+        watch.daemon = True
+        watch.start()
+        if signum == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(EXIT_CODES[struck[0]])
+
+    before = {number: signal.signal(number, unwind) for number in EXIT_CODES}
+    try:
+        yield
+    except Exception as fault:
+        if not struck:
+            raise
+        raise SystemExit(EXIT_CODES[struck[0]]) from fault
+    finally:
+        if not struck:
+            handle_again(before)
+
+
+def handle_again(handlers: Handlers) -> None:
+    """Handle signals as before."""
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def _end(signum: int, frame: FrameType | None = None) -> None:
     os.write(2, f"{FINISHED_STEPS_STAND}\n".encode())
-    os._exit(INTERRUPTED)
-
-
-def _raise(signum: int, frame: FrameType | None) -> None:
-    signal.signal(signal.SIGINT, _end)
-    watch = threading.Timer(GRACE_SECONDS, _end)
-    watch.daemon = True
-    watch.start()
-    raise KeyboardInterrupt
+    os._exit(EXIT_CODES[signal.Signals(signum)])

@@ -19,6 +19,7 @@ from rich.table import Table
 from flows import calls
 from flows.budget import foresee
 from flows.campaign import Terms
+from flows.terminal import shards_in_words
 from ldptree.errors import BudgetError
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
@@ -29,6 +30,9 @@ from tasks.timeline import STEPS
 
 for _name in STEPS:
     importlib.import_module(f"tasks.{_name}")  # registers the step
+
+
+NO_ROOM = "; the ledger would refuse a question that was not asked before"
 
 
 class Later(Exception):  # noqa: N818 - not an error: what a step above has yet to make
@@ -77,9 +81,10 @@ class Plan:
         found = [self.store.find(step.place(self.store, arguments | shard)) for shard in shards]
         missing = sum(record is None for record in found)
         if missing:
-            self._missing(name, f"{missing} of {len(shards)} shards have not reported")
+            have = "has" if missing == 1 else "have"
+            self._missing(name, f"{missing} of {shards_in_words(len(shards))} {have} not reported")
             return Missing()
-        self._say(name, "cached", f"{len(shards)} shards")
+        self._say(name, "cached", shards_in_words(len(shards)))
         return found
 
     def look_at_ledger(self, call: Callable[[], calls.Call], unknown: Callable[[], calls.Call]) -> Any:
@@ -106,7 +111,7 @@ class Plan:
         try:
             foresee(self.store, **arguments)
         except BudgetError:
-            asked["why"] += "; the ledger would refuse a question that was not asked before"
+            asked["why"] += NO_ROOM
 
     def _missing(self, name: str, why: str) -> None:
         self._say(name, "compute", why)
@@ -187,7 +192,7 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
         reports = plan.look_at_shards(
             lambda: (
                 calls.perturb(terms, published_as(), held, published, number),
-                [{"shard": shard} for shard in held["train"].one_by_one()],
+                calls.shards(needed(store), terms, known(held)),
             )
         )
         spent = plan.look_at_ledger(
@@ -271,6 +276,16 @@ REFUSED = "the budget is refused before any holder is asked: nothing would be sp
 FREE = "no holder would be asked: nothing is spent"
 
 
+def said_without_room(config: RunConfig, lines: list[dict[str, str]]) -> str | None:
+    """What is said where the ledger has no room for a new question, and whether this is one is not known; else None."""
+    if not any(line["why"].endswith(NO_ROOM) for line in lines):
+        return None
+    return (
+        f"the ledger has no room for epsilon {config.privacy.epsilon:g} more of each holder asked: unless this question was "
+        "asked before, the budget is refused and nothing would be spent"
+    )
+
+
 def _told(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
     """The epsilon to spend, and what is said of it."""
     asked = [line["state"] for line in lines if line["name"] == "perturb"]
@@ -279,6 +294,8 @@ def _told(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
     epsilon = 0.0 if reached in ("cached", "refused") else config.privacy.epsilon / len(asked)
     if reached == "refused":
         return epsilon, REFUSED
+    if said := said_without_room(config, lines):
+        return epsilon, said
     if reached == "cached" and is_open:
         epsilon = config.privacy.epsilon / 2
         return epsilon, f"each holder would spend epsilon {epsilon:g} more if Algorithm 2 asks again"

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from itertools import accumulate
 from typing import Any
 
+from flows import calls
 from flows.budget import Spent
 from flows.calls import Call
 from flows.campaign import Terms
@@ -29,10 +30,14 @@ def label(terms: Terms, scaled: Record) -> dict[str, Any]:
     return {"target": terms.dataset.target, "low": low, "high": high}
 
 
-def shards(store: Store, terms: Terms, held: Record) -> tuple[list[Manifest], list[int]]:
-    """The holders' shards in the order in which they are shown, and the position of each one's first holder."""
+def shards(store: Store, terms: Terms, held: Record) -> list[Call]:
+    """The holders' shards in the order in which they are shown: each with the position of its first holder, and which it is of
+    those that hold the same.
+    """
     ordered = in_order(store, held["train"], is_seeded=terms.config.is_seeded)
-    return ordered, [0, *accumulate(shard.rows for shard in ordered)][:-1]
+    own = {call["shard"].files[0].name: call for call in calls.shards(store, terms, held)}
+    starts = [0, *accumulate(shard.rows for shard in ordered)][:-1]
+    return [own[s.files[0].name] | {"start": start} for s, start in zip(ordered, starts, strict=True)]
 
 
 def show(terms: Terms, held: Record, scaled: Record) -> Call:

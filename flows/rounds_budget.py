@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from flows.budget import Spent, account_of, charges_of, questions_of, spent_now
+from flows.budget import Spent, account_of, charges_of, keep_apart, questions_of, spent_now
 from ldptree.errors import BudgetError
 from ldptree.ledger import Charge, Ledger
 from schemas.config import RunConfig
@@ -45,6 +45,7 @@ class Charged:
             BudgetError: a holder would spend more than the smallest lifetime cap ever stated; nothing is spent.
             ArtifactCorrupt: answers that were received in any of its rounds are missing.
         """
+        keep_apart(self.store, self.config, self.held)
         return self._spent(self._account.charge)
 
     def foresee(self) -> Spent:

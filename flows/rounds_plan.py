@@ -11,7 +11,7 @@ from typing import Any
 from flows import calls, round_calls
 from flows.budget import Spent
 from flows.campaign import Terms
-from flows.plan import FREE, REFUSED, Later, Missing, Plan, known, needed
+from flows.plan import FREE, NO_ROOM, REFUSED, Later, Missing, Plan, known, needed, said_without_room
 from flows.rounds_budget import Charged
 from ldptree.errors import BudgetError
 from schemas.config import RunConfig
@@ -82,9 +82,8 @@ def _rounds(
 def _answers(
     plan: Plan, terms: Terms, held: Any, scaled: Any, shown: Any, question: Record, number: int
 ) -> tuple[calls.Call, list[calls.Call]]:
-    shards, starts = round_calls.shards(needed(plan.store), terms, held)
-    own = [{"shard": shard, "start": start} for shard, start in zip(shards, starts, strict=True)]
-    return round_calls.answer(terms, scaled, shown, question, number), own
+    shards = round_calls.shards(needed(plan.store), terms, known(held))
+    return round_calls.answer(terms, scaled, shown, question, number), shards
 
 
 def _foreseen(
@@ -104,7 +103,7 @@ def _foreseen(
         return Charged(store, terms.config, rows, who, key).foresee()
     except BudgetError as fault:
         if key == UNKNOWN:
-            line["why"] += "; the ledger would refuse a question that was not asked before"
+            line["why"] += NO_ROOM
         else:
             line |= {"state": "refused", "why": str(fault)}
             plan.above = plan.above or "answer"
@@ -131,6 +130,8 @@ def told_in_rounds(config: RunConfig, lines: list[dict[str, str]]) -> tuple[floa
             f"each holder was charged epsilon {config.privacy.epsilon:g} before the first round: the rounds that are left "
             "spend no more"
         )
+    if said := said_without_room(config, lines):
+        return config.privacy.epsilon, said
     return config.privacy.epsilon, (
         f"each holder would spend at most epsilon {config.privacy.epsilon:g}, over all rounds together"
     )

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import warnings
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from flows.interrupt import end_at_once, end_politely
+from flows.interrupt import end_at_once, ended_politely, handle_again
 from flows.server import Server
 from flows.warmup import warm_up
 from schemas.config import RunConfig
@@ -49,7 +48,7 @@ def run_here(
             _send_last_logs()
             server.stop()
     finally:
-        signal.signal(signal.SIGINT, before)
+        handle_again(before)
     if as_json:
         from flows.cli import print_json
 
@@ -72,8 +71,7 @@ def _run(
     server.wait()
     runner: Any = ThreadPoolTaskRunner(max_workers=workers)
     flow = _flow_of(config).with_options(task_runner=runner)
-    end_politely()
-    with StepList(quiet=quiet):
+    with ended_politely(), StepList(quiet=quiet):
         summary: dict[str, Any] = flow(config=config, work=str(store.root), command=command)
     return summary
 

@@ -1,9 +1,9 @@
 """Which Prefect server a run talks to: the one PREFECT_API_URL names, else the one `ldptree ui` keeps up, else a
 temporary one of its own.
 
-A temporary server is started before anything else is imported, so that it comes up while the run reads its
-configuration; it ends with
-the run, also with a killed one (it watches the pipe to its parent). All of them keep their database in the work folder.
+A temporary server is started before anything else is imported, so that it comes up while the run reads its configuration; it
+ends with the run, also with a killed one (it watches the pipe to its parent), and not before it. All of them keep their
+database in the work folder.
 """
 
 from __future__ import annotations
@@ -215,6 +215,14 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def _outlive_signals() -> None:
+    """Ctrl-C and a termination of a whole group of processes strike a run and its server alike, and the run, which this one
+    ends with, still has something to tell it.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _serve_ui(port: int) -> None:
     _end_with_parent()
     sys.argv = ["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
@@ -222,10 +230,18 @@ def _serve_ui(port: int) -> None:
 
 
 def _serve(port: int) -> None:
+    _outlive_signals()
     _end_with_parent()
     import uvicorn
 
-    uvicorn.run(
+    class OfOneRun(uvicorn.Server):
+        """A server that leaves signals as they are handled."""
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    config = uvicorn.Config(
         "prefect.server.api.server:create_app",
         factory=True,
         host="127.0.0.1",
@@ -233,6 +249,10 @@ def _serve(port: int) -> None:
         log_level="error",
         lifespan="on",
     )
+    server = OfOneRun(config)
+    server.run()
+    if not server.started:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -13,27 +13,35 @@ from __future__ import annotations
 
 import base64
 import binascii
-import fcntl
 import json
 import math
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from ldptree import json_text
+from ldptree.client_memory import FileMemory
 from ldptree.encoding import CategoricalFeature, Feature
 from ldptree.errors import BudgetError, ConfigError, DataError, ProtocolMismatch
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.oracles.words import Words
 from ldptree.protocol import Protocol
 
+__all__ = ["Client", "FileMemory", "Report"]
+
 _ID = re.compile(r"[0-9a-f]{32}")
+
+# From looking for a report to keeping it no other thread comes between, of whichever client: two may share a memory.
+_ANSWERING = threading.RLock()
+os.register_at_fork(
+    before=_ANSWERING.acquire, after_in_parent=_ANSWERING.release, after_in_child=_ANSWERING.release
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +75,7 @@ class Report:
         Raises:
             DataError: not a report, or a field is absent, unknown or of a wrong type.
         """
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            raise DataError("report: not JSON") from None
+        data = json_text.read(text, of="report")
         if not isinstance(data, dict) or set(data) - {"output"} != {"protocol", "round", "id", "report"}:
             raise DataError(
                 "report: it has exactly the fields protocol, round, id and report, and where holders draw one, output"
@@ -95,20 +100,21 @@ class Report:
 
 
 class Client:
-    """Answers a protocol for the holders on this device.
+    """Answers a protocol for the holders on this device. Threads may share one.
 
     Args:
         protocol: a Protocol, or its JSON.
         max_epsilon: the most a report may cost; compared with what the protocol's integers really spend.
-        memory: where reports are kept, by holder, campaign and round. The default forgets with the process: give a
-            `FileMemory` where a process may end before the campaign does.
-        words: coins for a simulation; None: the operating system's.
+        memory: where reports are kept, by holder, campaign and round: a mapping of texts to texts. The default forgets with
+            the process: give a `FileMemory` where a process may end before the campaign does.
+        words: coins for a simulation, `Words` or a numpy Generator, which is drawn from once, for their seed; None: the
+            operating system's.
         max_protocol_bytes: the longest text of a protocol that is read: one with a public model in it is long.
 
     Raises:
         BudgetError: the protocol spends more than `max_epsilon`.
-        ConfigError: the protocol is of a simulation, whose mechanism leaks; or max_epsilon or max_protocol_bytes is no
-            positive number.
+        ConfigError: the protocol is of a simulation, whose mechanism leaks; max_epsilon or max_protocol_bytes is no
+            positive number; or memory or words is of another kind.
         ProtocolMismatch: the text is not a protocol, not a whole one, or too long.
     """
 
@@ -118,7 +124,7 @@ class Client:
         *,
         max_epsilon: float | None = None,
         memory: MutableMapping[str, str] | None = None,
-        words: Words | None = None,
+        words: Words | np.random.Generator | None = None,
         max_protocol_bytes: int = MAX_PROTOCOL_BYTES,
     ) -> None:
         if not _is_positive(max_protocol_bytes):
@@ -149,8 +155,8 @@ class Client:
                 f"at most {max_epsilon:g} is allowed here. Nothing was sent."
             )
         self.protocol = protocol
-        self._memory: MutableMapping[str, str] = {} if memory is None else memory
-        self._words = words
+        self._memory = _memory(memory)
+        self._words = _words(words)
 
     def report(self, x: Mapping[str, Any] | Sequence[Any], y: Any, *, holder: str = "") -> Report:
         """The one report of a holder; asked again it is the same, whatever x and y are by then.
@@ -170,30 +176,40 @@ class Client:
         (round_number,) = self.protocol.rounds
         campaign = self.protocol.campaign
         key = json.dumps([holder, self.protocol.digest if campaign is None else campaign, round_number])
-        if (kept := self._memory.get(key)) is not None:
-            report = Report.from_json(kept)
-            if report.protocol != self.protocol.digest:
-                raise ProtocolMismatch(
-                    f"campaign {self.protocol.campaign!r}, round {round_number}: already answered, under another protocol. "
-                    "A second report would spend epsilon twice."
-                )
+        with _ANSWERING:
+            if (kept := self._memory.get(key)) is None:
+                kept = self._keep(key, self._draw(x, y).to_json())
+        report = Report.from_json(kept)
+        if report.protocol != self.protocol.digest:
+            raise ProtocolMismatch(
+                f"campaign {self.protocol.campaign!r}, round {round_number}: already answered, under another protocol. "
+                "A second report would spend epsilon twice."
+            )
+        return report
+
+    def _keep(self, key: str, report: str) -> str:
+        """Keep a report, unless another process has kept one meanwhile; returns the one that is kept."""
+        if isinstance(self._memory, dict):  # its setdefault would pass by the __setitem__ of a subclass
+            self._memory[key] = report
             return report
+        return self._memory.setdefault(key, report)
+
+    def _draw(self, x: Mapping[str, Any] | Sequence[Any], y: Any) -> Report:
+        """A report from fresh coins."""
         words = Words.system() if self._words is None else self._words
         label = self._label(y) if self.protocol.label_classes else _number(y)
         row, outputs = self._row(x), self.protocol.draw_outputs(1, words)
         value = self.protocol.values(row, [label], words=words, outputs=outputs)
         mechanism = self.protocol.mechanism
         payload = mechanism.pack(mechanism.randomize(value, words)).tobytes()
-        identity = words.block(2).tobytes().hex()
-        report = Report(
+        (round_number,) = self.protocol.rounds
+        return Report(
             protocol=self.protocol.digest,
             round=round_number,
-            id=identity,
+            id=words.block(2).tobytes().hex(),
             payload=payload,
             output=None if outputs is None else int(outputs[0]),
         )
-        self._memory[key] = report.to_json()
-        return report
 
     def _row(self, x: Mapping[str, Any] | Sequence[Any]) -> Any:
         features = self.protocol.encoding.features
@@ -218,6 +234,31 @@ class Client:
         value = y.item() if isinstance(y, np.generic) else y
         classes = self.protocol.label_classes
         return next((i for i, c in enumerate(classes) if _kind(c) is _kind(value) and c == value), -1)
+
+
+def _memory(memory: Any) -> MutableMapping[str, str]:
+    """The mapping, a new dict for None. Raises ConfigError."""
+    if memory is None:
+        return {}
+    if not all(callable(getattr(memory, name, None)) for name in ("get", "setdefault", "__setitem__")):
+        given = repr(os.fspath(memory)) if isinstance(memory, str | os.PathLike) else "PATH"
+        raise ConfigError(
+            f"memory: a {type(memory).__name__}; give FileMemory({given}), or another mapping of texts to texts"
+        )
+    kept: MutableMapping[str, str] = memory
+    return kept
+
+
+def _words(words: Any) -> Words | None:
+    """The coins of a simulation, None for the operating system's. Raises ConfigError."""
+    if isinstance(words, np.random.Generator):
+        return Words.seeded(np.random.SeedSequence(words.integers(2**32, size=8).tolist()))
+    if words is not None and not isinstance(words, Words):
+        raise ConfigError(
+            f"words: a {type(words).__name__}; a simulation gives a numpy Generator, as np.random.default_rng(1), or "
+            "Words.seeded(...). Leave it out for the operating system's coins, the only ones that protect anybody"
+        )
+    return words
 
 
 def _raw(feature: Feature, value: Any) -> float:
@@ -262,76 +303,3 @@ def _is_positive(value: object) -> bool:
 def _kind(value: Any) -> type:
     """Its type; whole and broken numbers are one."""
     return float if type(value) is int else type(value)
-
-
-class FileMemory(MutableMapping[str, str]):
-    """Reports kept in a JSON file, on disk before they are given out. Several processes may use one file.
-
-    Args:
-        path: the file; made with the first report, readable by its owner only. A lock file stands beside it.
-
-    Raises:
-        DataError: the file is there and is not such a memory.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
-        self._kept = self._read()
-
-    def __getitem__(self, key: str) -> str:
-        self._kept = self._read()
-        return self._kept[key]
-
-    def __setitem__(self, key: str, value: str) -> None:
-        """Keep an answer. Raises ProtocolMismatch where another process has kept one meanwhile: ask again for that one."""
-        with self._locked():
-            kept = self._read()
-            if kept.get(key, value) != value:
-                raise ProtocolMismatch(
-                    f"{self._path}: another process has answered meanwhile. Ask again: its report is given out."
-                )
-            self._keep(kept | {key: value})
-
-    def __delitem__(self, key: str) -> None:
-        with self._locked():
-            kept = self._read()
-            del kept[key]
-            self._keep(kept)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._kept)
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        with self._path.with_name(f".{self._path.name}.lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
-    def _read(self) -> dict[str, str]:
-        if not self._path.exists():
-            return {}
-        try:
-            kept = json.loads(self._path.read_text())
-        except (ValueError, RecursionError):
-            kept = None
-        if not isinstance(kept, dict) or any(type(value) is not str for value in kept.values()):
-            raise DataError(
-                f"{self._path}: not a memory of reports. If it was one, restore it from a copy: whoever answered before "
-                "would answer twice."
-            )
-        return kept
-
-    def _keep(self, content: dict[str, str]) -> None:
-        aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:  # noqa: PTH123
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
-        self._kept = content

@@ -1,50 +1,36 @@
-"""The released model: a public model and what is added to it, cell by cell; predictions, intervals, canonical JSON with a digest.
+"""The released model: a public model and what is added to it, cell by cell; predictions, intervals, and a digest.
 
-What lives here: the value. What does not: how the parts come about (`public_model`, `correction`), files, and scoring.
+What lives here: the value. What does not: its canonical JSON (`corrected_json`), how the parts come about (`public_model`,
+`correction`), files, and scoring.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from ldptree import corrected_json, model_json
 from ldptree.correction import Corrections
-from ldptree.correction_slope import FoundSlope
 from ldptree.encoding import Encoding, Level
 from ldptree.ensemble import Ensemble
 from ldptree.errors import DataError
-from ldptree.limits import LARGEST
+from ldptree.limits import check_spent
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 from ldptree.public_model import answers, n_outputs
 from ldptree.shares import half_width
 from ldptree.slope import Slope, uncut
-from ldptree.weighting import DiscrepancyPrior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-KIND = "ldptree corrected model"
-VERSION = 1
 LEAST_OF_PUBLIC = 0.1
 """The part of a public share that no correction takes away (docs/correction.md)."""
-_ARRAYS = ("share", "correction", "sd", "observed", "noise_sd", "discrepancy")
-_PLAIN: dict[str, tuple[type, ...]] = {
-    "target": (str,),
-    "epsilon": (int, float),
-    "mechanism": (str,),
-    "n_private": (int,),
-    "n_public": (int,),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +41,16 @@ class Said:
         public: what the public model alone says.
         correction: what is added.
         sd: how unsure that is.
+        cells: int32 [n], the collection tree's; -1 where a value is missing that no rule fills.
+        apart: float64 [n], how far the second public model is from the first, NaN for a row without a cell; None without a slope.
         is_share: whether the outputs are shares of classes.
     """
 
     public: Floats
     correction: Floats
     sd: Floats
+    cells: NDArray[np.int32]
+    apart: Floats | None = None
     is_share: bool = False
 
     @property
@@ -69,7 +59,7 @@ class Said:
         return together(self.public, self.correction) if self.is_share else self.public + self.correction
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
-        """Ends of what is believed of the outputs, not cut to a share's range. Raises ConfigError."""
+        """Ends of what is believed of the outputs, given the public part, not cut to a share's range. Raises ConfigError."""
         half = half_width(level) * self.sd
         return self.corrected - half, self.corrected + half
 
@@ -94,7 +84,7 @@ class CorrectedModel:
         slope: the second public model, of which the corrections say how much of its difference is added; None without.
 
     Raises:
-        DataError: the parts do not fit each other.
+        DataError: the parts do not fit each other, or epsilon or a count is impossible.
     """
 
     encoding: Encoding
@@ -113,13 +103,16 @@ class CorrectedModel:
 
     def __post_init__(self) -> None:
         d, found = self.encoding.n_encoded, self.corrections
+        check_spent("corrected model", self.epsilon, n_private=self.n_private, n_public=self.n_public)
         self._check_slope()
         if max(self.base.feature.max(), self.partition.feature.max() - (self.slope is not None)) >= d:
             raise DataError(f"corrected model: a tree tests a column that the encoding's {d} do not have")
         if len(self.classes) == 1 or len(set(self.classes)) != len(self.classes):
             raise DataError("corrected model: classes are at least 2, each once, or none for a number")
         m = n_outputs(len(self.classes))
-        shapes = dict.fromkeys(_ARRAYS, (self.partition.n_leaves, m)) | {"share": (self.partition.n_leaves,)}
+        shapes = dict.fromkeys(corrected_json.ARRAYS, (self.partition.n_leaves, m)) | {
+            "share": (self.partition.n_leaves,)
+        }
         for name, shape in shapes.items():
             array: Floats = getattr(found, name)
             if array.shape != shape or np.isnan(array).any():
@@ -179,32 +172,35 @@ class CorrectedModel:
     def cells(self, raw: Floats) -> NDArray[np.int32]:
         """int32 [n] the cell of each raw row [n, columns]; -1 where a value is missing that no rule fills."""
         rows = np.asarray(raw, dtype=np.float64)
+        is_whole, apart = self.encoding.encodable(rows), None
         if self.slope is not None:
-            rows = self.slope.lengthened(self.encoding, self.base, rows)
-        found: NDArray[np.int32] = self.raw_tree.apply(rows)
-        return np.where(self.encoding.encodable(raw), found, np.int32(-1))
+            apart = self.slope.lengthened(self.encoding, self.base, rows)[:, -1]
+        return self._cells(rows, is_whole, apart)
+
+    def _cells(self, rows: Floats, is_whole: NDArray[np.bool_], apart: Floats | None) -> NDArray[np.int32]:
+        found = self.raw_tree.apply(rows if apart is None else np.column_stack([rows, apart]))
+        return np.where(is_whole, found, np.int32(-1))
 
     def said(self, raw: Floats) -> Said:
         """Both parts of the answer to raw rows [n, columns].
 
         A row that cannot be encoded gets `default` from both models, and the largest doubt of any cell.
         """
-        cells = self.cells(raw)
-        is_whole = cells >= 0
-        public = np.tile(self.default, (len(cells), 1))
-        correction, sd = np.zeros_like(public), np.tile(self.corrections.sd.max(axis=0), (len(cells), 1))
-        encoded = self.encoding.encode(np.asarray(raw, dtype=np.float64)[is_whole])
+        rows = np.asarray(raw, dtype=np.float64)
+        is_whole = self.encoding.encodable(rows)
+        public = np.tile(self.default, (len(rows), 1))
+        correction, sd = np.zeros_like(public), np.tile(self.corrections.sd.max(axis=0), (len(rows), 1))
+        encoded = self.encoding.encode(rows[is_whole])
         public[is_whole] = answers(self.base, encoded, len(self.classes))
-        apart = None if self.slope is None else self.slope.apart(self.base, encoded)
-        correction[is_whole] = self.corrections.added(cells[is_whole], apart)
-        sd[is_whole] = self.corrections.doubt(cells[is_whole], apart)
-        return Said(public, correction, sd, is_share=bool(self.classes))
-
-    def apart(self, raw: Floats) -> Floats | None:
-        """How far the second public model is from the first, float64 [n], NaN for a row without a cell; None without a slope."""
-        if self.slope is None:
-            return None
-        return self.slope.lengthened(self.encoding, self.base, raw)[:, -1]
+        apart = None
+        if self.slope is not None:
+            apart = np.full(len(rows), np.nan)
+            apart[is_whole] = self.slope.apart_from(public[is_whole, 0], encoded)
+        cells = self._cells(rows, is_whole, apart)
+        of_whole = None if apart is None else apart[is_whole]
+        correction[is_whole] = self.corrections.added(cells[is_whole], of_whole)
+        sd[is_whole] = self.corrections.doubt(cells[is_whole], of_whole)
+        return Said(public, correction, sd, cells, apart, is_share=bool(self.classes))
 
     def public_answers(self, raw: Floats) -> Floats:
         """float64 [n, M] what the public model alone says of raw rows."""
@@ -227,9 +223,10 @@ class CorrectedModel:
         return shares_of(self.answers(raw))
 
     def interval(self, raw: Floats, level: float) -> tuple[Floats, Floats]:
-        """Ends of what is believed of the outputs, given the public model's shape in a cell, each float64 [n, M].
+        """The outputs -+ how unsure their corrections are, given the public model's shape in a cell, each float64 [n, M].
 
-        They speak of the mean of people like the row's, and of how sure the correction is; of shares, not beyond [0, 1].
+        By how much the public model is off for people like the row, beside its mean error in the cell, is not in them. Of
+        shares, not beyond [0, 1].
 
         Raises:
             ConfigError: `level` is not between 0 and 1.
@@ -240,34 +237,11 @@ class CorrectedModel:
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON without the digest itself."""
-        return hashlib.sha256(_canonical(self._plain()).encode()).hexdigest()
+        return model_json.digest_of(corrected_json.content_of(self))
 
     def to_json(self) -> str:
         """The canonical text: sorted keys, no spaces, its own digest in it; an infinite number is the text "inf"."""
-        return _canonical(self._plain() | {"digest": self.digest})
-
-    def _plain(self) -> dict[str, Any]:
-        found = self.corrections
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "encoding": self.encoding.to_json(),
-            "base": self.base.to_json(),
-            "partition": self.partition.to_json(),
-            "classes": list(self.classes),
-            "default": self.default.tolist(),
-            "protocol_digests": list(self.protocol_digests),
-            "priors": [[float(p.root), float(p.step), float(p.decay)] for p in found.priors],
-            **{name: _words(getattr(found, name).tolist()) for name in _ARRAYS},
-            **{name: getattr(self, name) for name in _PLAIN},
-        } | self._plain_slope()
-
-    def _plain_slope(self) -> dict[str, Any]:
-        found = self.corrections.slope
-        if self.slope is None or found is None:
-            return {}
-        said = {"amount": found.amount, "sd": found.sd, "tau": found.tau, "centre": found.centre.tolist()}
-        return {"slope": self.slope.to_json() | said}
+        return model_json.written(corrected_json.content_of(self), self.digest)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -277,23 +251,9 @@ class CorrectedModel:
             DataError: not such a model, of an unknown version, a field absent, unknown or of a wrong type, parts that do not fit,
                 or a digest that is not that of the content.
         """
+        data = corrected_json.fields(text)
         try:
-            data = json.loads(text, parse_constant=_no_constant)
-        except (ValueError, RecursionError):
-            raise DataError("corrected model: not JSON; is it a model file, and whole?") from None
-        if not isinstance(data, dict) or data.get("kind") != KIND or data.get("version") != VERSION:
-            raise DataError(f"corrected model: not an {KIND} of version {VERSION}")
-        expected = {"kind", "version", "digest", "encoding", "base", "partition", "classes", "default"}
-        expected |= {"protocol_digests", "priors", *_ARRAYS, *_PLAIN, *({"slope"} & set(data))}
-        for name in sorted(expected ^ set(data)):
-            raise DataError(
-                f'corrected model: field "{name}" is {"absent" if name in expected else "unknown"}'
-            )
-        stated = data.pop("digest")
-        try:
-            if stated != hashlib.sha256(_canonical(data).encode()).hexdigest():
-                raise DataError("corrected model: its digest is not that of its content; export it again")
-            return cls(**_arguments(data))
+            return cls(**corrected_json.parts(data))
         except DataError:
             raise
         except (OverflowError, ValueError):  # beyond every float, as it is written or as it is read
@@ -320,64 +280,3 @@ def shares_of(found: Floats) -> Floats:
     total = np.cumsum(kept, axis=1)[:, -1:]  # in the classes' order, as a database adds them too
     shares: Floats = np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0 / found.shape[1])
     return shares
-
-
-def _arguments(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The constructor's arguments from plain values whose names are known to be complete. Raises DataError."""
-    for name, kinds in {**_PLAIN, "classes": (list,), "protocol_digests": (list,), "priors": (list,)}.items():
-        if type(data[name]) not in kinds:
-            raise DataError(
-                f'corrected model: field "{name}" has the wrong type ({type(data[name]).__name__})'
-            )
-    if any(type(v) not in (str, int, float, bool) for v in data["classes"]) or any(
-        type(v) is not str for v in data["protocol_digests"]
-    ):
-        raise DataError("corrected model: classes are texts, numbers or booleans, digests are texts")
-    try:
-        arrays = {name: np.array(data[name], dtype=np.float64) for name in (*_ARRAYS, "default")}
-        priors = tuple(
-            DiscrepancyPrior(root=float(r), step=float(s), decay=float(d)) for r, s, d in data["priors"]
-        )
-    except (TypeError, ValueError, OverflowError):
-        raise DataError("corrected model: a field is not an array of numbers") from None
-    default = arrays.pop("default")
-    slope, found = _slope(data["slope"]) if "slope" in data else (None, None)
-    return {
-        "encoding": Encoding.from_json(data["encoding"]),
-        "base": Ensemble.from_json(data["base"]),
-        "partition": Partition.from_json(data["partition"]),
-        "corrections": Corrections(**arrays, priors=priors, slope=found),
-        "slope": slope,
-        "classes": tuple(data["classes"]),
-        "default": default,
-        "protocol_digests": tuple(data["protocol_digests"]),
-        **{name: data[name] for name in _PLAIN},
-    }
-
-
-def _slope(data: object) -> tuple[Slope, FoundSlope]:
-    """The second public model and how much of it is added. Raises DataError."""
-    said = ("amount", "sd", "tau", "centre")
-    if not isinstance(data, Mapping) or set(said) - set(data):
-        raise DataError(f"corrected model: the slope has no field of {', '.join(said)}")
-    centre = data["centre"] if isinstance(data["centre"], list) else [None]
-    if any(type(v) not in (int, float) or abs(v) > LARGEST for v in (*(data[n] for n in said[:3]), *centre)):
-        raise DataError(f"corrected model: what is said of the slope is no numbers of at most {LARGEST:g}")
-    amount, sd, tau = (float(data[name]) for name in said[:3])
-    slope = Slope.from_json({name: value for name, value in data.items() if name not in said})
-    return slope, FoundSlope(amount=amount, sd=sd, tau=tau, centre=np.array(centre, dtype=np.float64))
-
-
-def _words(values: Any) -> Any:
-    """The lists with "inf" in the place of infinities, which JSON has not."""
-    if isinstance(values, list):
-        return [_words(v) for v in values]
-    return "inf" if math.isinf(values) else values
-
-
-def _canonical(plain: Mapping[str, Any]) -> str:
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")

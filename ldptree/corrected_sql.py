@@ -19,7 +19,7 @@ from ldptree.ensemble import Ensemble
 from ldptree.ensemble_sql import Columns, Stages, answered, named, nth
 from ldptree.shares import half_width
 from ldptree.slope import COLUMN
-from ldptree.sql import CELL, cell_of, labels_of, listed, literal, names_of, pick, quote, typed
+from ldptree.sql import CELL, OWN_COLUMNS, cell_of, labels_of, literal, names_of, pick, quote, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,12 +38,14 @@ APART = "ldptree apart"
 def to_sql(model: CorrectedModel, table: str = "data", level: float = 0.9) -> str:
     """A SELECT over `table` that returns its columns and both parts of the model's answer to each row.
 
-    Added columns, of numbers: `prediction`, `lower` and `upper` (the interval that holds the mean of people like the row's with
-    probability `level`), `public_prediction`, `correction` and `correction_sd`. Of classes: `prediction`, for each class
-    `probability_CLASS`, `lower_CLASS` and `upper_CLASS` (of its share, before over two shares are made to add up to 1),
-    `public_prediction` and `public_probability_CLASS`; and `correction_CLASS` and `correction_sd_CLASS`, of two classes for
+    Added columns, of numbers: `prediction`, `lower` and `upper` (as `CorrectedModel.interval`: of the correction with
+    probability `level`, without the public model's own error within a cell), `public_prediction`, `correction` and
+    `correction_sd`. Of classes: `prediction`, for each class `probability_CLASS`, `lower_CLASS` and `upper_CLASS` (likewise, of
+    its share before over two shares are made to add up to 1), `public_prediction` and `public_probability_CLASS`; and
+    `correction_CLASS` and `correction_sd_CLASS`, of two classes for
     the positive one alone. A row without a cell, where a value is missing that no rule fills, gets the default
-    from both parts, as in `CorrectedModel.said`. NULL and NaN are missing.
+    from both parts, as in `CorrectedModel.said`. NULL and NaN are missing. The table may have further columns of
+    any name; one that is named like an added column stands before it, under the same name.
 
     Args:
         model: the model.
@@ -54,9 +56,7 @@ def to_sql(model: CorrectedModel, table: str = "data", level: float = 0.9) -> st
         ConfigError: `level` is not between 0 and 1.
     """
     names = names_of(model.columns_needed)
-    stages = Stages(
-        (f"typed AS (\n  {typed(model.encoding, names, table)}\n)",), "typed", tuple(names.values())
-    )
+    stages = Stages((f"typed AS (\n  {typed(model.encoding, names, table)}\n)",), "typed")
     if model.slope is None:
         stages = stages.then("placed", [(CELL, cell_of(model.raw_tree, names))])
         stages, public = answered(stages, model.base, model.encoding, names)
@@ -76,13 +76,13 @@ def to_sql(model: CorrectedModel, table: str = "data", level: float = 0.9) -> st
     return (
         f"-- Scores rows by the model {model.digest[:12]} of ldptree: a public model of {_trees(model)}, "
         f"corrected in {model.partition.n_leaves} cells; at most {len(names)} columns are read.\n"
-        f"WITH {ctes}\nSELECT * EXCLUDE ({listed(stages.made)}),\n         {named(said)}\nFROM {stages.last}"
+        f"WITH {ctes}\nSELECT {OWN_COLUMNS},\n         {named(said)}\nFROM {stages.last}"
     )
 
 
 def _trees(model: CorrectedModel) -> str:
     beside = "" if model.slope is None else " and a second one that the corrections lean on"
-    return f"{model.base.roots.size} trees{beside}"
+    return f"{model.base.roots.size} {'tree' if model.base.roots.size == 1 else 'trees'}{beside}"
 
 
 def _placed_by_slope(

@@ -6,7 +6,7 @@ of private totals and costs no privacy.
 
 In cell j the reports say d_j = mu_j + N(0, E_j) of the mean residual mu_j = D_j + N(0, V_j): V_j is the public model's own
 variance, D the discrepancy between public and private people, a Gaussian process on the tree that stays exactly 0 unless the
-totals speak against it (`weighting.choose_discrepancy`). The correction is D_j + V_j / (V_j + E_j) (d_j - D_j).
+totals speak against it (`discrepancy.choose_discrepancy`). The correction is D_j + V_j / (V_j + E_j) (d_j - D_j).
 """
 
 from __future__ import annotations
@@ -20,14 +20,10 @@ import numpy as np
 
 from ldptree.correction_means import ROOTS, sd_of_cells
 from ldptree.correction_slope import FoundSlope, chosen, leans, sd_of_amount
+from ldptree.discrepancy import ALIKE, DiscrepancyPrior, choose_discrepancy
 from ldptree.errors import DataError
+from ldptree.masses import cell_masses
 from ldptree.tree_gaussian import posterior
-from ldptree.weighting import (
-    ALIKE,
-    DiscrepancyPrior,
-    cell_masses,
-    choose_discrepancy,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -179,14 +175,12 @@ class Corrections:
         return self.says_of(())
 
     def says_of(self, classes: Sequence[object]) -> str:
-        """The same; of several classes with the name of the one that is corrected most."""
-        largest = np.unravel_index(np.abs(self.correction).argmax(), self.correction.shape)
-        most, sd = float(self.correction[largest]), float(self.sd[largest])
+        """The same; of several classes with the name of the one whose correction is clearest."""
         cells = f"{len(self.share):,} {'cell' if len(self.share) == 1 else 'cells'}"
         if self.is_nothing:
             return (
                 f"Within noise of nothing: in {cells} the reports differ from the public model no more than noise makes them "
-                f"(chance {self.chance:.2f}); largest correction {most:+.3g}."
+                f"(chance {self.chance:.2f}); largest correction {self.correction.flat[np.abs(self.correction).argmax()]:+.3g}."
             )
         if not self.correction.any():
             return (
@@ -196,11 +190,22 @@ class Corrections:
         # with a line, the average also depends on where it lies for private people, which nobody reports
         has_average = self.correction.shape[1] == 1 and not self._says_slope
         by = f"{float(self.mean[0]):+.3g} on average, " if has_average else ""
-        of = f"share of {classes[int(largest[1])]} " if len(classes) > 2 else ""
+        clearest = self._clearest
+        most, sd = float(self.correction[clearest]), float(self.sd[clearest])
+        of = f"share of {classes[clearest[1]]} " if len(classes) > 2 else ""
         return (
-            f"The public model is wrong on private people: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) at most, in {cells}"
+            f"The public model is wrong on private people: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) where "
+            f"that is clearest, in {cells}"
             f"{self._says_slope} (chance that noise alone does this {self.chance:.2g})."
         )
+
+    @property
+    def _clearest(self) -> tuple[int, int]:
+        """Cell and output whose correction is most standard deviations from 0; of equals the largest."""
+        size = np.abs(self.correction)
+        strength = np.where(size > 0, size / np.maximum(self.sd, 1e-300), 0.0)
+        cell, output = np.unravel_index(np.lexsort((size.ravel(), strength.ravel()))[-1], size.shape)
+        return int(cell), int(output)
 
     @property
     def _says_slope(self) -> str:

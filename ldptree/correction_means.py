@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.correction_slope import chosen, leans, likely
+from ldptree.discrepancy import likely_discrepancies
 from ldptree.tree_gaussian import posterior, variance_of_sum
-from ldptree.weighting import likely_discrepancies
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ldptree.discrepancy import NATS_PER_COMPONENT, DiscrepancyPrior, by_likelihood, discrepancy_grid
 from ldptree.public_slope import TAUS
 from ldptree.tree_gaussian import posterior
-from ldptree.weighting import NATS_PER_COMPONENT, DiscrepancyPrior, by_likelihood, discrepancy_grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -112,7 +112,9 @@ def leans(plan: Plan, mean: Floats, variance: Floats, roots: Sequence[float]) ->
                 Lean(
                     prior=prior,
                     tau=tau,
-                    fit=of_reports.log_likelihood - 0.5 * math.log1p(free * strength) + 0.5 * share * pull**2,
+                    fit=float(of_reports.log_likelihood)
+                    - 0.5 * math.log1p(free * strength)
+                    + 0.5 * share * pull**2,
                     amount=amount,
                     variance=share,
                     discrepancy=alone - amount * (centre - rest),

@@ -6,11 +6,11 @@ estimators of scikit-learn make theirs themselves.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ldptree import json_text
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.histoftree import CellsQuestion, HistOfTree, HistOfTreeModel, LabelQuestion
@@ -86,10 +86,9 @@ MODELS: dict[str, type[HistOfTreeModel] | type[PublicFeatureModel]] = {
 
 def question_from_json(text: str | bytes) -> Question:
     """The published question in a text. Raises ProtocolMismatch."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ProtocolMismatch("question: not JSON; fetch it again from its publisher") from None
+    data = json_text.read(
+        text, of="question", remedy="fetch it again from its publisher", error=ProtocolMismatch
+    )
     kind = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(kind, str) or kind not in QUESTIONS:
         raise ProtocolMismatch(f"question: kind {kind!r} is not known here")

@@ -34,7 +34,8 @@ def to_dot(model: TreeModel | CorrectedModel, level: float = 0.9) -> str:
     """
     tree = model.partition
     if isinstance(model, CorrectedModel):
-        said, about = _corrections(model), f"; its public model of {model.base.roots.size} trees is not drawn"
+        trees = "1 tree" if model.base.roots.size == 1 else f"{model.base.roots.size} trees"
+        said, about = _corrections(model), f"; its public model of {trees} is not drawn"
         if found := model.corrections.slope:
             about += f"; {found.amount:.3g} ± {found.sd:.2g} times how far {COLUMN} is from a cell's mean is added, too"
     else:

@@ -10,7 +10,7 @@ the children of node n are at 2 n - 1 and 2 n.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -40,23 +40,19 @@ class Stages:
     Attributes:
         texts: of the CTEs, each with its name.
         last: the name of the last.
-        made: columns of it that are not the table's, and go again at the end.
     """
 
     texts: tuple[str, ...]
     last: str
-    made: tuple[str, ...] = ()
 
     def then(
-        self, name: str, columns: Columns, *, dropped: Iterable[str] = (), beside: str | None = None
+        self, name: str, columns: Columns, *, dropped: Sequence[str] = (), beside: str | None = None
     ) -> Stages:
         """With one more, which adds columns to those of the last but the dropped ones, and all rows of `beside`."""
-        gone = set(dropped)
-        kept = f"* EXCLUDE ({listed(dropped)})" if gone else "*"
+        kept = f"* EXCLUDE ({listed(dropped)})" if dropped else "*"
         source = f"{self.last} CROSS JOIN {beside}" if beside else self.last
         text = f"{name} AS (\n  SELECT {kept},\n         {named(columns)}\n  FROM {source}\n)"
-        made = [each for each in (*self.made, *(column for column, _ in columns)) if each not in gone]
-        return Stages((*self.texts, text), name, tuple(made))
+        return Stages((*self.texts, text), name)
 
 
 def answered(

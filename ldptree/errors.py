@@ -24,6 +24,10 @@ class DataError(LdptreeError, ValueError):
     exit_code = 3
 
 
+class DataTypeError(DataError, TypeError):
+    """The same, where the conventions of numpy and scikit-learn want a TypeError."""
+
+
 class BudgetError(LdptreeError):
     """A holder would spend more than the budget allows (exit code 4)."""
 

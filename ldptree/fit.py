@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldptree import paper_pruning
+from ldptree.discrepancy_doubt import doubt
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms import describe
 from ldptree.model import Model
@@ -48,6 +49,7 @@ def fit_model(
     rule: str = "margin",
     epsilon: float | None = None,
     is_second_query: bool = False,
+    inflation: float = 1.0,
 ) -> Model:
     """Turn totals into a model: weigh private against public evidence, then prune.
 
@@ -62,6 +64,8 @@ def fit_model(
         epsilon: what a holder spent in all rounds, where that is not the protocol's.
         is_second_query: Algorithm 2 ended with these totals: private ones alone, undivided (other settings are not
             looked at).
+        inflation: how much less sure public cells are than their rows say (`public_trust.class_inflation`); a given lam, "auto"
+            too, is how far they are trusted, and takes them at their word.
 
     Raises:
         ConfigError: lam, prune or rule is not known, or they do not go together.
@@ -70,7 +74,16 @@ def fit_model(
     if is_second_query:
         model = _fit(protocol, _seen(totals), public_counts, **SECOND_QUERY, epsilon=epsilon)
         return replace(model, prune="paper", lam="paper")
-    return _fit(protocol, _seen(totals), public_counts, lam=lam, prune=prune, rule=rule, epsilon=epsilon)
+    return _fit(
+        protocol,
+        _seen(totals),
+        public_counts,
+        lam=lam,
+        prune=prune,
+        rule=rule,
+        epsilon=epsilon,
+        inflation=inflation,
+    )
 
 
 def check_settings(*, lam: str | float, prune: str | PaperOptions, rule: str, n_classes: int) -> None:
@@ -114,6 +127,7 @@ def fit_without_noise(
     prune: str | PaperOptions = "smooth",
     rule: str = "margin",
     epsilon: float | None = None,
+    inflation: float = 1.0,
 ) -> Model:
     """The same model from true private counts, int [L, C]: a simulation device, to show what the noise costs.
 
@@ -126,7 +140,16 @@ def fit_without_noise(
 
     n = int(counts.sum())
     private = _Private(counts, no_noise, n, n)
-    return _fit(protocol, private, public_counts, lam=lam, prune=prune, rule=rule, epsilon=epsilon)
+    return _fit(
+        protocol,
+        private,
+        public_counts,
+        lam=lam,
+        prune=prune,
+        rule=rule,
+        epsilon=epsilon,
+        inflation=inflation,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,17 +171,24 @@ def _fit(
     prune: str | PaperOptions,
     rule: str,
     epsilon: float | None,
+    inflation: float = 1.0,
 ) -> Model:
     if prune == "paper":
         prune = PaperOptions()
     check_settings(lam=lam, prune=prune, rule=rule, n_classes=protocol.n_classes)
-    evidence = _gather(protocol, private, public_counts)
+    evidence = _gather(protocol, private, public_counts, inflation if lam == "learned" else 1.0)
     weighted = [weigh(e, 0.0 if isinstance(prune, PaperOptions) else lam, rule) for e in evidence]
     pruned = (
         [_algorithm_2(protocol, evidence, prune, private.n_reports).pruned]
         if isinstance(prune, PaperOptions)
         else [PRUNINGS[prune](e, w) for e, w in zip(evidence, weighted, strict=True)]
     )
+    if not isinstance(prune, PaperOptions):
+        doubts = [doubt(e, w, p, PRUNINGS[prune]) for e, w, p in zip(evidence, weighted, pruned, strict=True)]
+        pruned = [replace(p, variance=d.of_nodes) for p, d in zip(pruned, doubts, strict=True)]
+        weighted = [
+            replace(w, mean_discrepancy_variance=d.of_mean) for w, d in zip(weighted, doubts, strict=True)
+        ]
     return _released(
         protocol,
         private,
@@ -172,7 +202,9 @@ def _fit(
     )
 
 
-def _gather(protocol: Protocol, private: _Private, public_counts: ArrayLike) -> list[Evidence]:
+def _gather(
+    protocol: Protocol, private: _Private, public_counts: ArrayLike, inflation: float = 1.0
+) -> list[Evidence]:
     """The evidence of class 1 of two, or of every class of more."""
     public = np.asarray(public_counts, dtype=np.float64)
     shape = (protocol.n_cells, protocol.n_classes)
@@ -196,6 +228,7 @@ def _gather(protocol: Protocol, private: _Private, public_counts: ArrayLike) -> 
             public=public,
             n_private=private.n_inside,
             class_index=k,
+            inflation=inflation,
         )
 
     return [evidence_of(k) for k in ([1] if n_classes == 2 else range(n_classes))]

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ldptree.correction_plan import MAX_CELLS, Known, Plan, ResidualRange, plan_
 from ldptree.encoding import Encoding
 from ldptree.errors import ConfigError
 from ldptree.grow import grow
-from ldptree.limits import MAX_PROTOCOL_BYTES
+from ldptree.limits import MAX_PROTOCOL_BYTES, check_labels
 from ldptree.mechanisms import describe
 from ldptree.protocol import Protocol
 from ldptree.public_fit import fit_public, take_public
@@ -29,6 +29,7 @@ from ldptree.public_model import PublicModel, constant, indicators, n_bytes
 from ldptree.public_slope import KnownSlope, PlannedSlope
 from ldptree.published_base import DRAWN, PublishedBase
 from ldptree.slope import COLUMN
+from ldptree.tuning import fewest_public_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Rows = NDArray[np.float32]
 
-MIN_SAMPLES_LEAF = 5
-"""Public rows in a cell of a collection tree that is not the public model's own."""
 WITH_SLOPE = ("tree",)
 """Bases that a straight line may stand beside, where the label is a number."""
 _BYTES_A_CELL = 128
@@ -72,7 +71,7 @@ class PublicSide:
         n_classes: int,
         partition: str = "cart",
         mechanism: str = "auto",
-        min_samples_leaf: int = MIN_SAMPLES_LEAF,
+        min_samples_leaf: int | Literal["auto"] = "auto",
         residual_range: float | None = None,
         max_bytes: int = MAX_PROTOCOL_BYTES,
         seed: int = 0,
@@ -87,7 +86,8 @@ class PublicSide:
             n_classes: C, 0 for numbers.
             partition: of the collection tree, one of `ldptree.partition.PARTITIONS`.
             mechanism: how holders will report.
-            min_samples_leaf: fewest public rows in a cell of the collection tree, but of one cut from the base itself.
+            min_samples_leaf: fewest public rows in a cell of the collection tree, but of one cut from the base itself; or "auto"
+                (`ldptree.tuning.fewest_public_rows`).
             residual_range: R, or None for that of the public out-of-fold errors; of no matter for classes.
             max_bytes: the largest protocol.
             seed: of public coins, where the partition tosses any.
@@ -95,9 +95,12 @@ class PublicSide:
                 the label a number.
 
         Raises:
-            ConfigError: a setting is unknown, or the base is too large: its size is named.
+            ConfigError: a setting is unknown; the base is too large: its size is named; or public labels are in such a unit that
+                squares of them are no floats.
             DataError: as `public_fit.take_public`.
         """
+        if not n_classes and len(y):
+            check_labels(float(np.min(y)), float(np.max(y)))
         room = (
             max_bytes - len(json.dumps(encoding.to_json())) - min(max_bytes // 16, MAX_CELLS * _BYTES_A_CELL)
         )
@@ -117,7 +120,7 @@ class PublicSide:
         how = {
             "kind": partition,
             "mechanism": mechanism,
-            "min_samples_leaf": min_samples_leaf if len(y) else 1,
+            "min_samples_leaf": fewest_public_rows("errors", len(y), wanted=min_samples_leaf),
             "seed": seed,
         }
         known = _known(model, X, y, residual_range, how)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldptree.label_unit import in_range_of_one
 from ldptree.mechanisms import MECHANISMS
 from ldptree.mechanisms.additive import Additive
 from ldptree.partition import PARTITIONS, Partition
@@ -51,7 +52,7 @@ def grow(
         ConfigError, DataError: as the partitions.
     """
     if criterion == "variance":
-        y = _in_range_of_one(y)
+        y = in_range_of_one(y)
     if kind == "cart" and len(X):
         return PARTITIONS[kind](
             X, y, depth=depth, n_classes=n_classes, criterion=criterion, min_samples_leaf=min_samples_leaf
@@ -67,13 +68,3 @@ def grow(
         stop_empty=len(X) > 0 and (options.stop_empty if options else is_noisy),
         **more,
     )
-
-
-def _in_range_of_one(y: NDArray[Any]) -> NDArray[np.float64]:
-    """Numbers whose range is in [1/2, 1), by a power of two, which rounds nothing.
-
-    scikit-learn stops at an absolute variance (2^-52), so that a label in a small unit would never be cut.
-    """
-    labels = np.asarray(y, dtype=np.float64)
-    spread = float(np.ptp(labels)) if labels.size else 0.0
-    return np.ldexp(labels, -int(np.frexp(spread)[1])) if spread else labels

@@ -11,6 +11,10 @@ not refused, so that two halves of an epsilon are never more than the whole.
 The rows and the names charged for one question are the same people, and of it the names are exact. So what rows spend on
 questions that name nobody is carried over to everyone who was asked by name in these rows, before or after: a spend of
 theirs like any other, in whatever file they come next. It is not booked but found from the entries, once for each question.
+
+One question is therefore to be about one file: ask the same in another file under another name, as runs do. Which names came in
+which rows is not kept (who was asked before is not charged again, and stands in no later entry), so of a question about several
+files what the rows of one spent is carried over to the names of all. That may count too much for somebody, and never too little.
 """
 
 from __future__ import annotations
@@ -19,9 +23,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
+from operator import index
+from typing import SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ldptree.errors import BudgetError
 
@@ -43,8 +50,11 @@ class Rows:
     stop: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.start < self.stop:
-            raise BudgetError(f"rows {self.start} to {self.stop}: not a range; give 0 <= start < stop")
+        whole = all(isinstance(end, Integral) for end in (self.start, self.stop))
+        if not whole or not 0 <= self.start < self.stop:
+            raise BudgetError(
+                f"rows {self.start} to {self.stop}: not a range; give whole numbers, 0 <= start < stop"
+            )
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -52,12 +62,18 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """Holders known by hashes of their names, kept sorted and each once: uint64 [n]."""
+    """Holders known by hashes of their names, kept sorted and each once: uint64 [n]. Raises BudgetError on no hashes."""
 
     hashes: NDArray[np.uint64]
 
-    def __init__(self, hashes: ArrayLike) -> None:
-        kept = np.array(hashes, np.uint64)
+    def __init__(self, hashes: Iterable[SupportsIndex]) -> None:
+        if isinstance(hashes, np.ndarray) and hashes.dtype == np.uint64 and hashes.ndim == 1:
+            kept = hashes.copy()
+        else:
+            try:
+                kept = np.array([index(one) for one in hashes], np.uint64)
+            except (TypeError, OverflowError):
+                raise BudgetError("names: hashes are whole numbers of 0 to 2^64 - 1, [n]") from None
         if not (kept[1:] > kept[:-1]).all():
             kept.sort()
             kept = kept[np.append(kept[1:] != kept[:-1], True)]  # np.unique takes ten times as long
@@ -75,9 +91,11 @@ Who = Rows | Names
 class Charge:
     """What one question costs each of some holders.
 
-    question  whatever makes the same report be given again: asked of the same holder it costs nothing more.
+    question  whatever makes the same report be given again, in one file: asked of the same holder it costs nothing more.
     about     the question as people call it, for errors and lists.
     where     where these holders come from, for errors.
+
+    Raises BudgetError where `who` is neither Rows nor Names.
     """
 
     question: str
@@ -85,6 +103,12 @@ class Charge:
     who: Who
     about: str = ""
     where: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.who, Rows | Names):
+            raise BudgetError(
+                f"who: a {type(self.who).__name__}; give Rows of a source, or Names by their hashes"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,9 +363,14 @@ class _Book:
 def units_of(epsilon: float, what: str) -> int:
     """An amount in units, at least one. Raises BudgetError where it is not a positive, finite number."""
     is_number = isinstance(epsilon, (int, float, np.integer, np.floating)) and not isinstance(epsilon, bool)
-    if not is_number or not math.isfinite(epsilon) or not 0 < epsilon <= MOST:
-        raise BudgetError(f"{what} = {epsilon!r}: must be a number above 0 and at most {MOST:g}")
-    return max(round(epsilon * UNITS), 1)
+    try:
+        amount = float(epsilon) if is_number else math.nan  # a narrower type would round in its own digits
+    except OverflowError:
+        amount = math.inf if epsilon > 0 else -math.inf
+    if not 0 < amount <= MOST:
+        found = amount if is_number else repr(epsilon)
+        raise BudgetError(f"{what} = {found}: must be a number above 0 and at most {MOST:g}")
+    return max(round(amount * UNITS), 1)
 
 
 def shown(epsilon: float) -> str:

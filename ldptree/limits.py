@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 
-from ldptree.errors import ConfigError
+from ldptree.errors import ConfigError, DataError
 
 MIN_EPSILON = 1e-6
 """Below, reports tell nothing."""
@@ -16,6 +17,23 @@ LARGEST, NARROWEST = 1e60, 1e-60
 """Of a label's magnitude and of its range: fourth powers, of which variances of squared errors are made, stay floats."""
 
 
+def check_spent(model: str, epsilon: float, **people: int) -> None:
+    """What a model file says that it rests on. Raises DataError unless epsilon is positive and finite, and no count negative.
+
+    Args:
+        model: what the message calls it.
+        epsilon: what each holder spent.
+        people: how many there were, by the field's name.
+    """
+    if not 0 < epsilon <= sys.float_info.max:
+        raise DataError(f"{model}: epsilon = {epsilon!r:.24}: must be positive and finite; export it again")
+    for name, count in people.items():
+        if not 0 <= count < 2**63:
+            raise DataError(
+                f"{model}: {name} = {count!r:.24}: must be 0 or more, and below 2^63; export it again"
+            )
+
+
 def check_ends(low: float, high: float) -> None:
     """Raises ConfigError unless low < high, within LARGEST of 0 and NARROWEST or more apart."""
     check_order(low, high)
@@ -24,6 +42,13 @@ def check_ends(low: float, high: float) -> None:
             f"label range ({low:g}, {high:g}): its ends must be within {LARGEST:g} of 0 and at least {NARROWEST:g} apart, "
             "or squares of labels are no floats; choose another unit for the label"
         )
+
+
+def check_labels(low: float, high: float) -> None:
+    """Of public labels, all equal or not: raises ConfigError unless they are within LARGEST of 0, and their range is none or not
+    below NARROWEST.
+    """
+    check_ends(low, high if high > low else low + max(1.0, abs(low)))
 
 
 def check_order(low: float, high: float) -> None:

@@ -14,6 +14,8 @@ from ldptree.errors import ConfigError, DataError
 from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON, check_ends
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
@@ -81,6 +83,17 @@ def one_of(parameter: str, value: object, known: Any, more: str = "") -> None:
     )
 
 
+def check_simulated(
+    parameter: str, noise: str, random_state: Any, *, devices: Container[str], instead: str
+) -> None:
+    """Raises ConfigError where a report that gives holders away, one of `devices`, is asked of anybody but a simulation's."""
+    if noise in devices and random_state is None:
+        raise ConfigError(
+            f'{parameter} = "{noise}" is a simulation device, its floating-point noise gives holders away; use '
+            f'"{instead}", or set random_state'
+        )
+
+
 def checked_mask(public: ArrayLike | None, n: int) -> NDArray[np.bool_]:
     """The mask of public rows, bool [n]; all False for None. Raises DataError."""
     if public is None:
@@ -102,9 +115,13 @@ def classes_of(labels: NDArray[Any], *, are_public: bool) -> NDArray[Any]:
     """The labels there are, sorted. Raises DataError where they are fewer than 2."""
     classes = np.unique(labels)
     if classes.size < 2:
-        where = "the public rows have" if are_public else "y has"
+        found = (
+            f"the public rows have one class only, {classes.tolist()[0]!r}"
+            if are_public
+            else "y has one class only"
+        )
         raise DataError(
-            f"y: {where} one class only, {classes[0]!r}; a classifier needs at least 2"
+            f"y: {found}; a classifier needs at least 2"
             + (". Mark public rows of every class" if are_public else "")
         )
     return classes

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ldptree import json_text
 from ldptree.encoding import Encoding
 from ldptree.errors import ConfigError, ProtocolMismatch
 from ldptree.mechanisms import MECHANISMS, Joint, Mechanism, named
@@ -55,10 +56,9 @@ def fields(text: str) -> dict[str, Any]:
     Raises:
         ProtocolMismatch: not JSON, an unknown version, or a field absent, unknown or of a wrong type.
     """
+    again = "fetch it again from its publisher"
     try:
-        data = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
-    except (ValueError, RecursionError):
-        raise ProtocolMismatch("protocol: not JSON; fetch it again from its publisher") from None
+        data = json_text.read(text, of="protocol", remedy=again, error=ProtocolMismatch, parse_float=_finite)
     except OverflowError:
         raise ProtocolMismatch("protocol refused: a number in it is too large") from None
     if not isinstance(data, dict):
@@ -102,10 +102,6 @@ def parts(data: Mapping[str, Any]) -> dict[str, Any]:
         "epsilon": float(data["epsilon"]),
         "base": None if data["base"] is None else PublishedBase.from_json(data["base"]),
     }
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
 
 
 def _finite(digits: str) -> float:

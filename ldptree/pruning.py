@@ -80,10 +80,15 @@ def smooth(evidence: Evidence, weighted: Weighted) -> Pruned:
     first, loses nowhere more than .001 to the first alone and gains .004 at eps 8 and .01 on a tree that is too deep
     (LPCT synthetic pairs, 40 runs).
     """
-    observed = np.full(weighted.theta.size, np.nan)
-    variance = np.full(weighted.theta.size, np.inf)
-    observed[evidence.cell_nodes] = weighted.theta[evidence.cell_nodes]
-    variance[evidence.cell_nodes] = weighted.variance[evidence.cell_nodes]
+    theta, spread = smoothed(evidence, weighted.theta, weighted.variance)
+    return Pruned(theta=theta, variance=spread, decided_at=np.arange(theta.size))
+
+
+def smoothed(evidence: Evidence, theta: Floats, spread: Floats) -> tuple[Floats, Floats]:
+    """What `smooth` makes of margins [nodes] and their variances: the same two. Both may have a leading axis."""
+    at = evidence.cell_nodes
+    observed, variance = np.full_like(theta, np.nan), np.full_like(theta, np.inf)
+    observed[..., at], variance[..., at] = theta[..., at], spread[..., at]
     innovation = fit_innovations(
         evidence.levels,
         observed,
@@ -98,19 +103,16 @@ def smooth(evidence: Evidence, weighted: Weighted) -> Pruned:
         average(evidence.levels, observed, variance, evidence.private_mass, spread=spread, split=SPLIT)
         for spread in SPREADS
     ]
-    log_odds = np.array(
-        [near.log_likelihood + NATS_FOR_NEAR, *(a.log_likelihood - math.log(len(alike)) for a in alike)]
+    log_odds = np.stack(
+        [near.log_likelihood + NATS_FOR_NEAR, *(a.log_likelihood - math.log(len(alike)) for a in alike)],
+        axis=-1,
     )
-    weights = np.exp(log_odds - log_odds.max())
-    weights /= weights.sum()
-    means = np.stack([near.mean, *(a.mean for a in alike)])
-    squares = np.stack([near.variance, *(a.variance for a in alike)]) + means**2
-    theta = weights @ means
-    return Pruned(
-        theta=theta,
-        variance=np.maximum(weights @ squares - theta**2, 0.0),
-        decided_at=np.arange(theta.size),
-    )
+    weights = np.exp(log_odds - log_odds.max(axis=-1, keepdims=True))
+    weights = (weights / weights.sum(axis=-1, keepdims=True))[..., None, :]
+    means = np.stack([near.mean, *(a.mean for a in alike)], axis=-2)
+    squares = np.stack([near.variance, *(a.variance for a in alike)], axis=-2) + means**2
+    mean = (weights @ means)[..., 0, :]
+    return mean, np.maximum((weights @ squares)[..., 0, :] - mean**2, 0.0)
 
 
 def variance(evidence: Evidence, weighted: Weighted, bound: float = BOUND) -> Pruned:
@@ -131,7 +133,9 @@ def variance(evidence: Evidence, weighted: Weighted, bound: float = BOUND) -> Pr
     spread, lam = evidence.label_variance, weighted.lam
     private_variance = evidence.private_noise + spread * evidence.private_mass
     public_margin = evidence.public_margin + weighted.shift * evidence.public_mass
-    public_variance = spread * evidence.public_mass + weighted.shift_variance * evidence.public_mass**2
+    public_variance = (
+        evidence.public_variance * evidence.public_mass + weighted.shift_variance * evidence.public_mass**2
+    )
     s = evidence.private_margin / np.sqrt(private_variance)
     t = np.divide(
         public_margin, np.sqrt(public_variance), out=np.zeros_like(public_margin), where=public_variance > 0

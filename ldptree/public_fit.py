@@ -17,6 +17,7 @@ from ldptree import public_blend, public_tree
 from ldptree.encoding import Encoding, Feature, NumericFeature
 from ldptree.ensemble import Ensemble, from_sklearn
 from ldptree.errors import ConfigError, DataError
+from ldptree.label_unit import centre_of, fit_in_unit, unit_of
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.public_model import PublicModel, constant, indicators, n_bytes, n_outputs
 from ldptree.ranges import scale
@@ -51,7 +52,8 @@ def fit_public(
 
     "tree" is the smoothed tree, "forest" 200 trees of scikit-learn (with its out-of-bag errors), "boosting" its histogram
     boosting, "blend" two forests of 200 trees together and a linear part (`public_blend`). A tree of a forest draws at most
-    `MOST_DRAWN` rows. A forest that is too large gets fewer trees, down to 100, then larger leaves.
+    `MOST_DRAWN` rows. A forest that is too large gets fewer trees, down to 100, then larger leaves. Labels far from 0 are counted
+    from their centre (`label_unit`), which is put into the offset: a published value keeps 7 digits, the offset all of them.
 
     Raises:
         ConfigError: the base is unknown, not for classes, or still too large: its size is named.
@@ -59,17 +61,29 @@ def fit_public(
     if base not in BASES:
         raise ConfigError(f'base = "{base}": known are {", ".join(BASES)}, or a fitted scikit-learn model')
     if n_classes and base in OF_NUMBERS:
-        raise ConfigError(f'base = "{base}" is for a label that is a number; for classes take "forest"')
+        raise ConfigError(
+            f'base = "{base}" is for a label that is a number; for classes take "forest", "boosting" or "tree"'
+        )
+    centre = 0.0 if n_classes else centre_of(y)
+    if centre:
+        return _within(_moved(fit_public(base, X, y - centre, max_bytes=max_bytes), centre), max_bytes)
     wanted = indicators(y, n_classes)
     if base == "tree":
         return _within(_smoothed(X, wanted, n_classes), max_bytes)
     if len(X) < 2 or (n_classes and np.unique(y).size == 1):
         return constant(wanted[0], n_classes)
     if base == "boosting":
-        return _within(_of_fitted(_boosting(n_classes).fit(X, y), X, y, n_classes), max_bytes)
+        return _within(_boosted(X, y, n_classes), max_bytes)
     if base == "blend" and len(X) >= public_blend.FEWEST_ROWS:
         return _within(_blend(X, wanted[:, 0], max_bytes), max_bytes)
     return _within(_forest(X, y, n_classes, max_bytes), max_bytes)
+
+
+def _moved(model: PublicModel, by: float) -> PublicModel:
+    """The same of numbers that are so much larger."""
+    ensemble = replace(model.ensemble, offset=model.ensemble.offset + by)
+    smoothed = tuple(replace(tree, value=tree.value + by) for tree in model.smoothed)
+    return replace(model, ensemble=ensemble, smoothed=smoothed)
 
 
 def take_public(
@@ -114,7 +128,7 @@ def take_public(
     if len(X) > 1:
         from sklearn.base import clone
 
-        errors = _out_of_fold(lambda: clone(fitted), X, y, n_classes)
+        errors = _out_of_fold(lambda rows, labels: clone(fitted).fit(rows, labels), X, y, n_classes)
     return _within(PublicModel(ensemble=ensemble, errors=errors, n_classes=n_classes), max_bytes)
 
 
@@ -188,11 +202,18 @@ def _smoothed(X: Rows, wanted: Floats, n_classes: int) -> PublicModel:
     )
 
 
-def _boosting(n_classes: int) -> Any:
+def _boosted(X: Rows, y: NDArray[Any], n_classes: int) -> PublicModel:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     kind = HistGradientBoostingClassifier if n_classes else HistGradientBoostingRegressor
-    return kind(random_state=_SEED)
+    unit = 1.0 if n_classes else unit_of(y)
+
+    def fit(rows: Rows, labels: NDArray[Any]) -> Any:
+        model = kind(random_state=_SEED)
+        return model.fit(rows, labels) if n_classes else fit_in_unit(model, rows, labels, unit)
+
+    errors = _out_of_fold(fit, X, y, n_classes)
+    return PublicModel(ensemble=_trees_of(fit(X, y), n_classes), errors=errors, n_classes=n_classes)
 
 
 def _forest(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> PublicModel:
@@ -228,9 +249,10 @@ def _forest_size(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> tu
 
 def _blend(X: Rows, y: Floats, max_bytes: int) -> PublicModel:
     n_trees, min_rows = _forest_size(X, y, 0, max_bytes)
+    unit = unit_of(y)
 
     def grow(rows: Rows, labels: Floats, n: int) -> Ensemble:
-        return from_sklearn(_grown(rows, labels, 0, n, min_rows))
+        return from_sklearn(_grown(rows, labels, 0, n, min_rows, unit))
 
     found = public_blend.weigh(X, y, grow)
     while True:
@@ -241,14 +263,16 @@ def _blend(X: Rows, y: Floats, max_bytes: int) -> PublicModel:
         n_trees = max(FEWEST_TREES, int(0.9 * n_trees * max_bytes / size))
 
 
-def _grown(X: Rows, y: NDArray[Any], n_classes: int, n_trees: int, min_rows: int) -> Any:
+def _grown(
+    X: Rows, y: NDArray[Any], n_classes: int, n_trees: int, min_rows: int, unit: float | None = None
+) -> Any:
     """A fitted forest; the same whatever number of cores grows it, and its first trees are those of a smaller one."""
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     kind = RandomForestClassifier if n_classes else RandomForestRegressor
     drawn = MOST_DRAWN if len(X) > MOST_DRAWN else None
     forest = kind(n_trees, min_samples_leaf=min_rows, max_samples=drawn, random_state=_SEED, n_jobs=-1)
-    return forest.fit(X, y)
+    return forest.fit(X, y) if n_classes else fit_in_unit(forest, X, y, unit)
 
 
 def _out_of_bag(forest: Any, X: Rows, y: NDArray[Any], n_classes: int) -> Floats:
@@ -276,13 +300,10 @@ def _seen_out_of_bag(forest: Any, X: Rows) -> Floats:
     return np.where(is_out, forest.oob_prediction_, np.nan)
 
 
-def _of_fitted(fitted: Any, X: Rows, y: NDArray[Any], n_classes: int) -> PublicModel:
-    errors = _out_of_fold(lambda: _boosting(n_classes), X, y, n_classes)
-    return PublicModel(ensemble=_trees_of(fitted, n_classes), errors=errors, n_classes=n_classes)
-
-
-def _out_of_fold(make: Callable[[], Any], X: Rows, y: NDArray[Any], n_classes: int) -> Floats:
-    """Errors [n, M] on public rows of models fitted on the other folds; encoded rows serve, as trees only compare."""
+def _out_of_fold(
+    fit: Callable[[Rows, NDArray[Any]], Any], X: Rows, y: NDArray[Any], n_classes: int
+) -> Floats:
+    """Errors [n, M] on public rows of models that `fit` fits on the other folds; encoded rows serve, as trees only compare."""
     fold = np.random.default_rng(_SEED).permutation(len(y)) % min(FOLDS, len(y))
     answered = np.zeros((len(y), max(n_classes, 1)))
     for k in range(fold.max() + 1):
@@ -291,8 +312,8 @@ def _out_of_fold(make: Callable[[], Any], X: Rows, y: NDArray[Any], n_classes: i
         if n_classes and seen.size == 1:
             answered[~is_in, seen[0]] = 1.0
         elif n_classes:
-            answered[np.ix_(~is_in, seen)] = make().fit(X[is_in], y[is_in]).predict_proba(X[~is_in])
+            answered[np.ix_(~is_in, seen)] = fit(X[is_in], y[is_in]).predict_proba(X[~is_in])
         else:
-            answered[~is_in, 0] = make().fit(X[is_in], y[is_in]).predict(X[~is_in])
+            answered[~is_in, 0] = fit(X[is_in], y[is_in]).predict(X[~is_in])
     errors: Floats = indicators(y, n_classes) - (answered[:, 1:] if n_classes == 2 else answered)
     return errors

@@ -9,17 +9,18 @@ quantile of |g_q|, the middle m their median.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from ldptree.discrepancy import NATS_PER_COMPONENT
 from ldptree.ensemble import Ensemble
+from ldptree.label_unit import centre_of
 from ldptree.public_blend import FEWEST_ROWS, FOLDS, Linear
 from ldptree.ranges import scale
 from ldptree.slope import Slope
-from ldptree.weighting import NATS_PER_COMPONENT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -126,13 +127,16 @@ def fit(X: Rows, y: Floats, tree_errors: Floats) -> KnownSlope | None:
     """
     if len(y) < FEWEST_ROWS or len(tree_errors) != len(y):
         return None
+    centre = centre_of(y)
+    y = y - centre
     line = Linear.fit(X, y)
     trees = line.trees(1.0)
     apart = tree_errors - (y - _held_out(X, y))
     half = float(np.quantile(np.abs(apart), KEPT))
     if not trees or not half > 0:
         return None
-    published = Slope(trees=Ensemble.of_trees(trees, np.array([line.offset])), half=half)
+    summed = Ensemble.of_trees(trees, np.array([line.offset]))
+    published = Slope(trees=replace(summed, offset=summed.offset + centre), half=half)
     found = KnownSlope(published=published, apart=np.clip(apart, -half, half), errors=tree_errors)
     return found if 0.0 < found.middle < 1.0 else None
 

@@ -11,11 +11,12 @@ MSE than cost complexity on 12 real sets).
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ldptree.label_unit import unit_of
 from ldptree.partition import cart
 from ldptree.tree_gaussian import Levels, posterior, variance_of_sum
 
@@ -62,6 +63,16 @@ class SmoothedTree:
         """float64 [n] of encoded rows [n, d]."""
         return self.value[self.partition.leaves[self.partition.apply(X)]]
 
+    def times(self, unit: float) -> SmoothedTree:
+        """The same of labels that are so many times as large."""
+        return replace(
+            self,
+            value=self.value * unit,
+            variance=self.variance * unit**2,
+            noise=self.noise * unit**2,
+            residuals=self.residuals * unit,
+        )
+
     def variance_of_means(
         self, leaves: NDArray[np.integer], cells: NDArray[np.integer], n_cells: int
     ) -> Floats:
@@ -85,6 +96,9 @@ class SmoothedTree:
 
 def fit(X: NDArray[np.float32], y: Floats) -> SmoothedTree:
     """Grow and smooth a tree on encoded public rows [n, d] with labels [n], n >= 1."""
+    unit = unit_of(y)
+    if unit != 1.0:
+        return fit(X, y / unit).times(unit)
     grid = list(itertools.product(STEP_GRID, DECAY_GRID))
     fold = np.random.default_rng(0).permutation(y.size) % min(FOLDS, y.size)
     held_out, unsure = np.empty((len(grid), y.size)), np.empty((len(grid), y.size))

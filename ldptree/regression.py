@@ -35,9 +35,10 @@ class RegressionModel(TreeModel):
         discrepancy: float64 [nodes], what the reports say about private - public mean.
         discrepancy_sd: float64 [nodes], its standard deviation; 0 where no difference was found worth having.
         mean_discrepancy: the same averaged over all private people.
-        mean_discrepancy_sd: its standard deviation.
-        private_count: float64 [nodes], unbiased noisy number of private people.
-        private_sum: float64 [nodes], unbiased noisy sum of their labels.
+        mean_discrepancy_sd: how far it may be off, a difference that was not found included (`discrepancy_doubt`).
+        private_count: float64 [nodes], unbiased noisy number of private people; below a cell that reports were asked about
+            (`finer`) its number, shared out by public rows.
+        private_sum: float64 [nodes], unbiased noisy sum of their labels; below such a cell as `private_count`.
         public_count: int64 [nodes], public rows.
         public_sum: float64 [nodes], the sum of their labels.
 

@@ -5,18 +5,19 @@ What lives here: the value (predict, canonical JSON). What does not: what is ins
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from ldptree import model_json
 from ldptree.curators import MODELS
 from ldptree.encoding import Encoding
 from ldptree.errors import DataError, LdptreeError
+from ldptree.limits import check_spent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +54,7 @@ class ShownModel:
         questions: digests of the questions they answered.
 
     Raises:
-        DataError: the inner model is of another estimator.
+        DataError: the inner model is of another estimator, or epsilon or n_private is impossible.
     """
 
     KIND: ClassVar[str] = "ldptree model of public features"
@@ -68,6 +69,7 @@ class ShownModel:
     questions: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        check_spent("model", self.epsilon, n_private=self.n_private)
         if self.estimator not in MODELS or not isinstance(self.inner, MODELS[self.estimator]):
             raise DataError(f'model: what is inside is not a model of "{self.estimator}"')
 
@@ -91,11 +93,11 @@ class ShownModel:
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON without the digest itself."""
-        return hashlib.sha256(_canonical(self._to_plain()).encode()).hexdigest()
+        return model_json.digest_of(self._to_plain())
 
     def to_json(self) -> str:
         """The canonical text: sorted keys, its own digest in it."""
-        return _canonical(self._to_plain() | {"digest": self.digest})
+        return model_json.written(self._to_plain(), self.digest)
 
     def _to_plain(self) -> dict[str, Any]:
         return {
@@ -114,23 +116,10 @@ class ShownModel:
             DataError: not such a model, of an unknown version, a field absent, unknown or of a wrong type, or a digest that is
                 not that of the content.
         """
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            raise DataError("model: not JSON; is it a model file, and whole?") from None
-        if not isinstance(data, dict) or data.get("kind") != cls.KIND:
-            raise DataError(f'model: not an {cls.KIND} (its "kind" says otherwise); give a model file')
-        if data.get("version") != VERSION:
-            raise DataError(f"model: version {data.get('version')!r} is not known here (only {VERSION})")
-        expected = {"kind", "version", "digest", "encoding", "private", "inner", *_PLAIN}
-        for name in sorted(expected ^ set(data)):
-            raise DataError(f'model: field "{name}" is {"absent" if name in expected else "unknown"}')
-        stated = data.pop("digest")
-        if stated != hashlib.sha256(_canonical(data).encode()).hexdigest():
-            raise DataError("model: its digest is not that of its content; export it again")
-        for name, kinds in _PLAIN.items():
-            if type(data[name]) not in kinds:
-                raise DataError(f'model: field "{name}" has the wrong type ({type(data[name]).__name__})')
+        data = model_json.read(
+            text, kind=cls.KIND, version=VERSION, fields=("encoding", "private", "inner", *_PLAIN)
+        )
+        model_json.check_types(data, _PLAIN)
         if data["estimator"] not in MODELS:
             raise DataError(f"model: estimator {data['estimator']!r} is not known here")
         try:
@@ -159,7 +148,3 @@ def _texts(values: object) -> tuple[str, ...]:
     if not isinstance(values, list) or any(type(v) is not str for v in values):
         raise DataError("model: private and questions must be lists of texts")
     return tuple(values)
-
-
-def _canonical(plain: Mapping[str, Any]) -> str:
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)

@@ -60,7 +60,11 @@ class Slope:
 
     def apart(self, base: Ensemble, X: NDArray[np.float32]) -> Floats:
         """g, float64 [n], of encoded rows [n, d]: this model's answer less that of `base`, clipped."""
-        found: Floats = self.trees.predict(X)[:, 0] - base.predict(X)[:, 0]
+        return self.apart_from(base.predict(X)[:, 0], X)
+
+    def apart_from(self, answers: Floats, X: NDArray[np.float32]) -> Floats:
+        """The same where the answers of the base, float64 [n], are known."""
+        found: Floats = self.trees.predict(X)[:, 0] - answers
         return np.clip(found, -self.half, self.half)
 
     def longer(self, encoding: Encoding) -> Encoding:

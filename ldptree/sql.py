@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from ldptree.partition.raw import RawTree
 
 CELL = "ldptree cell"
+_OWN = "ldptree own "
+"""What the names of the table's own columns begin with until the end: none of them is taken for one of ours."""
+OWN_COLUMNS = rf"COLUMNS('(?s)^{_OWN}(.*)$') AS '\1'"
+"""The table's own columns, under their own names again."""
 
 
 def quote(name: str) -> str:
@@ -53,7 +57,8 @@ def to_sql(model: Model | RegressionModel, table: str = "data", level: float = 0
     `upper_CLASS`, the ends of the interval that holds its share with probability `level`. Of numbers: `prediction`, and
     `lower` and `upper`, those of the interval that holds the mean of its cell. A row without a cell
     gets the answer of the root, as in `predict`: a value missing that no rule fills, or with outside =
-    "drop" a number outside the public range. NULL and NaN are missing.
+    "drop" a number outside the public range. NULL and NaN are missing. The table may have further columns of
+    any name; one that is named like an added column stands before it, under the same name.
 
     Args:
         model: the model.
@@ -70,12 +75,12 @@ def to_sql(model: Model | RegressionModel, table: str = "data", level: float = 0
         f"-- Scores rows by the model {model.digest[:12]} of ldptree; at most {len(names)} columns are read.\n"
         f"WITH typed AS (\n  {typed(model.encoding, names, table)}\n),\nplaced AS (\n"
         f"  SELECT *, {cell} AS {quote(CELL)}\n  FROM typed\n)\n"
-        f"SELECT * EXCLUDE ({listed([*names.values(), CELL])}),\n       {answers}\nFROM placed"
+        f"SELECT {OWN_COLUMNS},\n       {answers}\nFROM placed"
     )
 
 
 def names_of(columns: Iterable[str]) -> dict[str, str]:
-    """For each raw column the name of its typed copy, which goes again at the end."""
+    """For each raw column the name of its typed copy."""
     return {column: f"ldptree {j}" for j, column in enumerate(columns)}
 
 
@@ -85,31 +90,49 @@ def listed(names: Iterable[str]) -> str:
 
 
 def typed(encoding: Encoding, names: Mapping[str, str], table: str) -> str:
-    """A SELECT of the table's own columns and typed copies of those in `names`: NULL where a value is missing."""
+    """A SELECT of the table's own columns, set apart, and typed copies of those in `names`: NULL where a value is missing."""
     features = [f for f in encoding.features if f.column in names]
-    copies = ",\n         ".join(f"{_typed(f)} AS {quote(names[f.column])}" for f in features)
-    return f"SELECT *{',' if copies else ''}\n         {copies}\n  FROM {quote(table)}"
+    copies = ",\n         ".join(
+        f"{typed_value(f, quote(f.column))} AS {quote(names[f.column])}" for f in features
+    )
+    return (
+        f"SELECT COLUMNS(*) AS '{_OWN}\\0'{',' if copies else ''}\n         {copies}\n  FROM {quote(table)}"
+    )
 
 
-def _typed(feature: Feature) -> str:
-    """The raw column as the type its tests compare, NULL where it is missing."""
-    column = quote(feature.column)
-    kind = "DOUBLE" if isinstance(feature, NumericFeature) else _type_of(feature)
+def typed_value(feature: Feature, column: str) -> str:
+    """The raw column, given as an SQL expression, as the type its tests compare: NULL where it is missing."""
+    kind = kind_of(feature)
     if kind == "DOUBLE":
         return f"NULLIF(CAST({column} AS DOUBLE), CAST('nan' AS DOUBLE))"
-    return f"CAST({column} AS {kind})"
+    if kind == "BOOLEAN":  # to a cast, NaN is as true as any number that is not 0
+        missing = f"TRY_CAST({column} AS DOUBLE) = CAST('nan' AS DOUBLE)"
+        return f"CASE WHEN {missing} THEN NULL ELSE CAST({column} AS BOOLEAN) END"
+    return f"CAST({column} AS VARCHAR)"
 
 
-def _type_of(feature: CategoricalFeature) -> str:
+def kind_of(feature: Feature) -> str:
+    """The SQL type of a feature's typed copy: DOUBLE, BOOLEAN or VARCHAR."""
+    if isinstance(feature, NumericFeature):
+        return "DOUBLE"
     if all(isinstance(level, bool) for level in feature.levels):
         return "BOOLEAN"
-    return "VARCHAR" if any(isinstance(level, str | bool) for level in feature.levels) else "DOUBLE"
+    is_text = any(isinstance(level, str | bool) or _loses_digits(level) for level in feature.levels)
+    return "VARCHAR" if is_text else "DOUBLE"
+
+
+def _loses_digits(level: Level) -> bool:
+    return isinstance(level, int) and abs(level) > 2**53
+
+
+def levels_of(feature: CategoricalFeature) -> list[Level]:
+    """The levels as values of the type that the column's typed copy has."""
+    return [str(level) for level in feature.levels] if kind_of(feature) == "VARCHAR" else list(feature.levels)
 
 
 def level_of(feature: CategoricalFeature, index: int) -> str:
     """A level as a literal of the type that its column's typed copy has."""
-    level = feature.levels[index]
-    return literal(str(level) if _type_of(feature) == "VARCHAR" else level)
+    return literal(levels_of(feature)[index])
 
 
 def cell_of(tree: RawTree, names: Mapping[str, str], *, drops_outside: bool = False) -> str:

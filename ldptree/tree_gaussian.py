@@ -110,12 +110,12 @@ class Levels:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What is believed after the observations.
+    """What is believed after the observations; all with the leading axes of what was observed.
 
     Attributes:
         mean: [nodes] posterior mean of each node's value.
         variance: [nodes] posterior variance of each node's value.
-        log_likelihood: natural logarithm of the density of the observations, the values integrated out.
+        log_likelihood: [] natural logarithm of the density of the observations, the values integrated out.
         innovation: [max_depth + 1] expected squared step from parent to child at each depth (depth 0: the
             root's expected square), averaged over the nodes of that depth: the EM update of the innovation
             variances.
@@ -123,7 +123,7 @@ class Posterior:
 
     mean: Floats
     variance: Floats
-    log_likelihood: float
+    log_likelihood: Floats
     innovation: Floats
 
 
@@ -133,62 +133,71 @@ class _Upward:
 
     precision: Floats
     pull: Floats
-    log_likelihood: float
+    log_likelihood: Floats
 
 
 def _upward(levels: Levels, observed: Floats, variance: Floats, innovation: Floats) -> _Upward:
-    is_observed = np.isfinite(variance[levels.order])
-    values = np.where(is_observed, observed[levels.order], 0.0)
-    precision = np.where(is_observed, 1.0 / variance[levels.order], 0.0)
+    seen = variance[..., levels.order]
+    is_observed = np.isfinite(seen)
+    values = np.where(is_observed, observed[..., levels.order], 0.0)
+    precision = np.where(is_observed, 1.0 / seen, 0.0)
     pull = precision * values
-    scale = -0.5 * float(np.sum(pull * values - np.log(np.where(is_observed, precision, 1.0))))
-    scale -= 0.5 * np.log(2.0 * np.pi) * int(is_observed.sum())
+    scale = -0.5 * np.sum(pull * values - np.log(np.where(is_observed, precision, 1.0)), axis=-1)
+    scale = scale - 0.5 * np.log(2.0 * np.pi) * is_observed.sum(axis=-1)
     for depth in range(levels.max_depth, 0, -1):
         here = levels.level(depth)
-        t = innovation[depth]
-        shrink = 1.0 / (1.0 + t * precision[here])
-        scale += 0.5 * float(np.sum(np.log(shrink) + t * pull[here] ** 2 * shrink))
+        t = innovation[..., depth, None]
+        shrink = 1.0 / (1.0 + t * precision[..., here])
+        scale = scale + 0.5 * np.sum(np.log(shrink) + t * pull[..., here] ** 2 * shrink, axis=-1)
         families, parents = levels.families[depth - 1], levels.parents[depth - 1]
-        precision[parents] += np.add.reduceat(precision[here] * shrink, families)
-        pull[parents] += np.add.reduceat(pull[here] * shrink, families)
-    shrink_root = 1.0 / (1.0 + innovation[0] * precision[0])
-    scale += 0.5 * float(np.log(shrink_root) + innovation[0] * pull[0] ** 2 * shrink_root)
+        precision[..., parents] += np.add.reduceat(precision[..., here] * shrink, families, axis=-1)
+        pull[..., parents] += np.add.reduceat(pull[..., here] * shrink, families, axis=-1)
+    shrink_root = 1.0 / (1.0 + innovation[..., 0] * precision[..., 0])
+    scale = scale + 0.5 * (np.log(shrink_root) + innovation[..., 0] * pull[..., 0] ** 2 * shrink_root)
     return _Upward(precision, pull, scale)
 
 
-def log_likelihood(levels: Levels, observed: Floats, variance: Floats, innovation: Floats) -> float:
-    """The log density of the observations under given innovation variances; O(nodes), the upward pass alone.
+def log_likelihoods(levels: Levels, observed: Floats, variance: Floats, innovations: Floats) -> Floats:
+    """[k] log densities of the observations under each of some innovation variances; O(nodes) each, the upward pass alone.
 
     Args:
         levels: the tree.
         observed: [nodes] observed values; ignored where `variance` is infinite.
         variance: [nodes] positive noise variances; infinite = no observation at this node.
-        innovation: [max_depth + 1] variances t_0 (of the root), t_1, ..., each >= 0.
+        innovations: [k, max_depth + 1] variances t_0 (of the root), t_1, ..., each >= 0.
     """
-    return _upward(levels, observed, variance, innovation).log_likelihood
+    shape = (len(innovations), levels.n_nodes)
+    seen, noise = np.broadcast_to(observed, shape), np.broadcast_to(variance, shape)
+    return _upward(levels, seen, noise, innovations).log_likelihood
 
 
 def posterior(levels: Levels, observed: Floats, variance: Floats, innovation: Floats) -> Posterior:
-    """Posterior mean and variance at every node, exactly, in O(nodes) (arguments as for `log_likelihood`).
+    """Posterior mean and variance at every node, exactly, in O(nodes).
+
+    `observed` and `variance` are as for `log_likelihoods`, `innovation` is one of its rows; all may have leading axes, the same
+    ones, for several sets of observations at once.
 
     Given its parent's value x, a node with subtree likelihood (precision, pull) and innovation t has mean
     (x + t pull) / (1 + t precision) and variance t / (1 + t precision), whatever is observed elsewhere; the
     parent's posterior enters through x.
     """
     up = _upward(levels, observed, variance, innovation)
-    mean, spread = np.zeros(levels.n_nodes), np.zeros(levels.n_nodes)
-    steps = np.zeros(levels.max_depth + 1)
+    mean, spread = np.zeros_like(up.precision), np.zeros_like(up.precision)
+    steps = np.zeros(innovation.shape)
+    nowhere = np.zeros((*up.precision.shape[:-1], 1))
     for depth in range(levels.max_depth + 1):
-        here, t = levels.level(depth), innovation[depth]
-        shrink = 1.0 / (1.0 + t * up.precision[here])
-        from_mean = mean[levels.above[here]] if depth else np.zeros(1)
-        from_variance = spread[levels.above[here]] if depth else np.zeros(1)
-        mean[here] = (from_mean + t * up.pull[here]) * shrink
-        spread[here] = from_variance * shrink**2 + t * shrink
+        here, t = levels.level(depth), innovation[..., depth, None]
+        shrink = 1.0 / (1.0 + t * up.precision[..., here])
+        from_mean = mean[..., levels.above[here]] if depth else nowhere
+        from_variance = spread[..., levels.above[here]] if depth else nowhere
+        mean[..., here] = (from_mean + t * up.pull[..., here]) * shrink
+        spread[..., here] = from_variance * shrink**2 + t * shrink
         lost = 1.0 - shrink
-        steps[depth] = np.mean((mean[here] - from_mean) ** 2 + lost**2 * from_variance + t * shrink)
+        steps[..., depth] = np.mean(
+            (mean[..., here] - from_mean) ** 2 + lost**2 * from_variance + t * shrink, axis=-1
+        )
     by_node_mean, by_node_variance = np.empty_like(mean), np.empty_like(spread)
-    by_node_mean[levels.order], by_node_variance[levels.order] = mean, spread
+    by_node_mean[..., levels.order], by_node_variance[..., levels.order] = mean, spread
     return Posterior(by_node_mean, by_node_variance, up.log_likelihood, steps)
 
 
@@ -222,13 +231,14 @@ def fit_innovations(
     """One innovation variance per depth by expectation maximisation (Dempster, Laird, Rubin 1977).
 
     The root's variance stays at `root`: one value tells nothing about its own variance. The others begin at
-    `start` and are kept at `floor` or above, since EM never leaves 0.
+    `start` and are kept at `floor` or above, since EM never leaves 0. Several sets of observations as for `posterior`.
 
     Returns:
         [max_depth + 1] variances, `root` first.
     """
-    innovation = np.full(levels.max_depth + 1, start)
-    innovation[0] = root
+    innovation = np.full((*observed.shape[:-1], levels.max_depth + 1), start)
+    innovation[..., 0] = root
     for _ in range(rounds):
-        innovation[1:] = np.maximum(posterior(levels, observed, variance, innovation).innovation[1:], floor)
+        found = posterior(levels, observed, variance, innovation).innovation
+        innovation[..., 1:] = np.maximum(found[..., 1:], floor)
     return innovation

@@ -6,8 +6,6 @@ What lives here: a tree as a value, and where a raw row falls. What does not: wh
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -17,8 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from ldptree import model_json
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import DataError
+from ldptree.limits import check_spent
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 
@@ -53,7 +53,7 @@ class TreeModel:
         protocol_digest: of the protocol that was answered.
 
     Raises:
-        DataError: arrays do not fit the tree.
+        DataError: arrays do not fit the tree, or epsilon or a count is impossible.
     """
 
     KIND: ClassVar[str]
@@ -74,6 +74,7 @@ class TreeModel:
     protocol_digest: str
 
     def __post_init__(self) -> None:
+        check_spent("model", self.epsilon, n_private=self.n_private, n_public=self.n_public)
         if self.partition.feature.max() >= self.encoding.n_encoded:
             raise DataError("model: the tree tests a column that the encoding does not have")
         for name, (kind, shape) in self.arrays(self.partition.n_nodes).items():
@@ -149,11 +150,11 @@ class TreeModel:
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON without the digest itself."""
-        return hashlib.sha256(_canonical(self._to_plain()).encode()).hexdigest()
+        return model_json.digest_of(self._to_plain())
 
     def to_json(self) -> str:
         """The canonical text: sorted keys, its own digest in it; an infinite number is the text "inf"."""
-        return _canonical(self._to_plain() | {"digest": self.digest})
+        return model_json.written(self._to_plain(), self.digest)
 
     def _to_plain(self) -> dict[str, Any]:
         plain: dict[str, Any] = {"kind": self.KIND, "version": VERSION}
@@ -177,20 +178,9 @@ class TreeModel:
             DataError: not a model, of an unknown version, a field absent, unknown or of a wrong type,
                 arrays that do not fit, or a digest that is not that of the content.
         """
-        try:
-            data = json.loads(text, parse_constant=_no_constant)
-        except (ValueError, RecursionError):
-            raise DataError("model: not JSON; is it a model file, and whole?") from None
-        if not isinstance(data, dict) or data.get("kind") != cls.KIND:
-            raise DataError(f'model: not an {cls.KIND} (its "kind" says otherwise); give a model file')
-        if data.get("version") != VERSION:
-            raise DataError(f"model: version {data.get('version')!r} is not known here (only {VERSION})")
-        expected = {"kind", "version", "digest", *(field.name for field in fields(cls))}
-        for name in sorted(expected ^ set(data)):
-            raise DataError(f'model: field "{name}" is {"absent" if name in expected else "unknown"}')
-        stated = data.pop("digest")
-        if stated != hashlib.sha256(_canonical(data).encode()).hexdigest():
-            raise DataError("model: its digest is not that of its content; export it again")
+        data = model_json.read(
+            text, kind=cls.KIND, version=VERSION, fields=[field.name for field in fields(cls)]
+        )
         return cls(**cls.from_plain(data))
 
     @classmethod
@@ -204,9 +194,8 @@ class TreeModel:
             "encoding": Encoding.from_json(data["encoding"]),
             "partition": Partition.from_json(data["partition"]),
         }
-        for name, kinds in _PLAIN.items():
-            if type(data[name]) not in kinds:
-                raise DataError(f'model: field "{name}" has the wrong type ({type(data[name]).__name__})')
+        model_json.check_types(data, _PLAIN)
+        for name in _PLAIN:
             values[name] = math.inf if name.startswith("lam") and data[name] == "inf" else data[name]
         return values
 
@@ -240,11 +229,3 @@ def _with_words(array: Floats) -> list[Any]:
     return [
         _with_words(v) if isinstance(v, np.ndarray) else "inf" if math.isinf(v) else float(v) for v in array
     ]
-
-
-def _canonical(plain: Mapping[str, Any]) -> str:
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")

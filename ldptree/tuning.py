@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -21,13 +22,43 @@ if TYPE_CHECKING:
 
 NUMBER_LEVELS = (2, 3, 4, 5, 7, 9, 13, 17)
 """Of how many levels a label that is a number may be sent as one."""
-FEWEST_PUBLIC_ROWS = 3
-"""In a cell of a CART of classes: fewer say next to nothing of where people differ. Of 1 to 7 on the Chicago trips all are within
-.001; 1 is the lowest at epsilon 4 (benchmarks/lpct.py chicago)."""
+FEWEST_PUBLIC_ROWS = {"classes": 3, "numbers": 5, "errors": 5}
+"""In a cell, by what is learned (errors: of a public model). Fewer say next to nothing of where people differ. Of
+classes, 3 wins most on 14 sets without losing more than .003 on any (benchmarks/lpct.py leaves)."""
 FEW_PUBLIC_ROWS = 30
 """Below, a CART of classes is cut down to single rows: any cut is better than none (5 rows of 3 classes: .67 for .46)."""
 DEPTH_OF_PUBLIC_ROWS = 6
 """How deep public rows alone may carry a regression tree: with smoothing, deeper gains nothing more (six real sets)."""
+MOST_NOISE_OF_ALL = 0.05
+"""Standard deviation that the noise of all cells may give the mean label of all reports, in twice that of a public label."""
+
+
+def fewest_public_rows(
+    learned: Literal["classes", "numbers", "errors"],
+    n_public: int,
+    *,
+    wanted: int | Literal["auto"] = "auto",
+    partition: str = "cart",
+    is_paper: bool = False,
+) -> int:
+    """How few public rows a cell may have (`min_samples_leaf` of `ldptree.grow.grow`).
+
+    Where nothing else is wanted `FEWEST_PUBLIC_ROWS`; but 1 for classes below `FEW_PUBLIC_ROWS` public rows, on edges, and where
+    LPCT's Algorithm 2 prunes.
+
+    Args:
+        learned: classes, numbers, or the errors of a public model.
+        n_public: public rows; without any there is nothing to count, and 1 is found whatever is wanted.
+        wanted: a number from 1 that is taken as it is, or "auto".
+        partition: one of `ldptree.partition.PARTITIONS`.
+        is_paper: whether LPCT's Algorithm 2 prunes.
+    """
+    if not n_public:
+        return 1
+    if wanted != "auto":
+        return wanted
+    is_free = partition != "cart" or is_paper or n_public < FEW_PUBLIC_ROWS
+    return 1 if learned == "classes" and is_free else FEWEST_PUBLIC_ROWS[learned]
 
 
 def paper_depth(d: int, n_private: int, n_public: int, epsilon: float) -> int:
@@ -76,23 +107,42 @@ def automatic_depth(d: int, n_private: int, epsilon: float, n_classes: int, mech
     return best
 
 
-def number_depth(
+@dataclass(frozen=True, kw_only=True)
+class NumberDepths:
+    """How deep a regression tree is.
+
+    Attributes:
+        asked: of the cells that reports are asked about.
+        whole: of the tree that public rows part further, at least `asked` (`finer`).
+    """
+
+    asked: int
+    whole: int
+
+
+def number_depths(
     d: int,
     n_private: int,
     epsilon: float,
     *,
     mechanism: str = "auto",
+    partition: str = "cart",
     n_public: int = 0,
     min_samples_leaf: int = 1,
     label_sd: float = 0.5,
-) -> int:
-    """The depth of a regression tree: what private rows carry, as `automatic_depth`, or what public rows do if that is deeper.
+) -> NumberDepths:
+    """The depths of a regression tree: of the cells that reports carry, and of those that public rows do if that is deeper.
 
-    The noise of a cell's sum of labels is taken in units in which the public standard deviation is 1/2, as that of two even
-    classes. Public rows carry floor(log2(n_public / min_samples_leaf)), at most `DEPTH_OF_PUBLIC_ROWS`.
+    Reports carry what `automatic_depth` says, the noise of a cell's sum of labels taken in units in which the public standard
+    deviation is 1/2, as that of two even classes. Where there are public rows, no more cells are asked about than leave the noise
+    of the mean of ALL reports at `MOST_NOISE_OF_ALL` or below, since every cell adds its own: a difference that is common to
+    all people would be lost in it. Public rows carry floor(log2(n_public / min_samples_leaf)), at most `DEPTH_OF_PUBLIC_ROWS`.
+
+    Where edges are cut, one tree serves both: of two depths the larger.
 
     Args:
         d, n_private, epsilon, mechanism: as `automatic_depth`.
+        partition: one of `ldptree.partition.PARTITIONS`.
         n_public: public rows.
         min_samples_leaf: fewest of them in a cell.
         label_sd: their labels' `relative_sd`.
@@ -102,14 +152,17 @@ def number_depth(
     """
     if d < 1 or n_private < 1:
         raise ConfigError(f"depth: d = {d}, n_private = {n_private}; they must be at least 1")
+    is_parted = partition == "cart" and n_public > 0
     best = 1
     for depth in range(1, MAX_DEPTH + 1):
         found = number_mechanism_for(mechanism, epsilon, 2**depth)
         noise = found.margin_variance_per_holder() / (4 * label_sd**2)
-        if depth <= d / (2 + 2 * d) * math.log2(n_private / max(noise, 2.0**-64)):
+        is_carried = depth <= d / (2 + 2 * d) * math.log2(n_private / max(noise, 2.0**-64))
+        if is_carried and (not is_parted or 2**depth * noise <= n_private * MOST_NOISE_OF_ALL**2):
             best = depth
     of_public = math.floor(math.log2(max(n_public // max(min_samples_leaf, 1), 1)))
-    return max(best, min(of_public, DEPTH_OF_PUBLIC_ROWS))
+    whole = max(best, min(of_public, DEPTH_OF_PUBLIC_ROWS))
+    return NumberDepths(asked=best if is_parted else whole, whole=whole)
 
 
 def relative_sd(labels: ArrayLike, label_range: tuple[float, float]) -> float:

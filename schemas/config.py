@@ -5,7 +5,9 @@ file is opened here but the TOML.
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -22,6 +24,7 @@ from pydantic import (
 
 from ldptree.errors import ConfigError
 from ldptree.limits import MAX_EPSILON, MIN_EPSILON
+from schemas.assignments import lay_over, with_remedy
 from schemas.catalogue import with_catalogue, with_paths_from
 from schemas.dataset import DatasetSpec
 from schemas.features import FeaturesConfig, HistOfTreeConfig
@@ -63,7 +66,16 @@ class PrivacyConfig(Table):
     epsilon: Epsilon
     lifetime_epsilon: LifetimeEpsilon | None = None
     mechanism: Literal[
-        "auto", "grr", "oue", "sue", "ss", "olh", "discrete_laplace", "randomized_response", "laplace"
+        "auto",
+        "grr",
+        "oue",
+        "sue",
+        "ss",
+        "olh",
+        "discrete_laplace",
+        "randomized_response",
+        "laplace",
+        "signed_subset",
     ] = "auto"
     outside: Literal["clip", "drop"] = "clip"
     max_report_bytes: int = Field(default=2 << 30, ge=0)
@@ -217,7 +229,7 @@ class RunConfig(Table):
                 )
             if not self.is_numeric and self.correction.base == "blend":
                 faults.append(
-                    'correction.base: "blend" is for a label that is a number; for classes take "forest" or "boosting"'
+                    'correction.base: "blend" is for a label that is a number; for classes take "forest", "boosting" or "tree"'
                 )
             if "slope" in self.correction.model_fields_set and not self.has_slope:
                 faults.append(
@@ -245,6 +257,15 @@ class RunConfig(Table):
             raise ValueError(
                 "privacy.mechanism: laplace is a simulation device, its floating-point noise gives holders away; "
                 "use discrete_laplace, or set simulation.noise_seed"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _signed_subsets_are_of_two_classes(self) -> RunConfig:
+        classes = self.dataset.classes
+        if self.privacy.mechanism == "signed_subset" and classes is not None and len(classes) != 2:
+            raise ValueError(
+                f'privacy.mechanism: "signed_subset" is for two classes, and dataset.classes has {len(classes)}; use "auto"'
             )
         return self
 
@@ -277,7 +298,7 @@ class RunConfig(Table):
 
 
 def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
-    """The configuration in a TOML file (or a packaged one, by name) with `KEY=VALUE` assignments over it.
+    """The configuration in a TOML file (or a packaged one, by name) with `KEY=VALUE` assignments over it (`assignments`).
 
     Raises ConfigError: file not found, not TOML, and every unknown key, wrong type or value out of range, all in one message.
     """
@@ -294,15 +315,23 @@ def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
     # A path in the file is taken from the file's folder, one typed at the prompt from the current one.
     if isinstance(raw.get("dataset"), dict):
         raw["dataset"] = with_paths_from(path.parent.absolute(), raw["dataset"])
-    for assignment in assignments or []:
-        _assign(raw, assignment)
-    return parse(raw, source=str(config), folder=Path.cwd())
+    lay_over(raw, assignments or ())
+    return parse(raw, source=str(config), folder=Path.cwd(), assignments=assignments or ())
 
 
-def parse(raw: dict[str, Any], *, source: str = "configuration", folder: Path | None = None) -> RunConfig:
-    """Check a configuration given as nested dicts; relative data paths are taken from `folder`. Raises ConfigError."""
+def parse(
+    raw: dict[str, Any],
+    *,
+    source: str = "configuration",
+    folder: Path | None = None,
+    assignments: Sequence[str] = (),
+) -> RunConfig:
+    """Check a configuration given as nested dicts; relative data paths are taken from `folder`. Raises ConfigError.
+
+    `assignments` were laid over it already: where there are some, what ought to be left out is told with how to do it there.
+    """
     faults: list[tuple[str, str]] = []
-    is_named = True
+    is_named, written = True, raw
     if isinstance(raw.get("dataset"), dict):
         try:
             raw = raw | {"dataset": with_catalogue(raw["dataset"], folder)}
@@ -326,7 +355,8 @@ def parse(raw: dict[str, Any], *, source: str = "configuration", folder: Path | 
         return config
     by_key: dict[str, list[str]] = {}
     for where, message in faults:
-        by_key.setdefault(where, []).append(message)
+        told = with_remedy(message, where, written, assignments) if assignments else message
+        by_key.setdefault(where, []).append(told)
     lines = [f"{where}: {_either(messages)}" for where, messages in sorted(by_key.items())]
     count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
     raise ConfigError("\n  ".join([f"{source}: {count}", *lines]))
@@ -338,35 +368,18 @@ def packaged() -> dict[str, Path]:
 
 
 def find(config: str | Path) -> Path:
-    """The file of a configuration: a path, or the name of a packaged one. Raises ConfigError."""
+    """The file of a configuration: a path, or the name of a packaged one, which a folder does not hide. Raises ConfigError."""
     path = Path(config)
     if path.is_file():
         return path
     ready = packaged()
     name = path.name.removesuffix(".toml")
-    if name in ready and not path.exists():
+    if name in ready and (str(config) in (name, f"{name}.toml") or not path.exists()):
         return ready[name]
     near = difflib.get_close_matches(name, ready, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     what = "is a folder" if path.is_dir() else "no such file"
     raise ConfigError(f"{config}: {what}, and no packaged configuration ({', '.join(ready)}).{hint}")
-
-
-def _assign(raw: dict[str, Any], assignment: str) -> None:
-    key, equals, value = assignment.partition("=")
-    keys = key.strip().split(".")
-    if not equals or not all(keys):
-        raise ConfigError(f"--set {assignment}: write KEY=VALUE, as in --set privacy.epsilon=2")
-    try:
-        parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        parsed = value.strip()  # an unquoted word is meant as text
-    table = raw
-    for part in keys[:-1]:
-        table = table.setdefault(part, {})
-        if not isinstance(table, dict):
-            raise ConfigError(f"--set {assignment}: {part} is a value, not a table")
-    table[keys[-1]] = parsed
 
 
 def _in_words(problem: Any, raw: dict[str, Any]) -> list[tuple[str, str]]:
@@ -416,14 +429,22 @@ def _one_in_words(problem: Any, raw: dict[str, Any]) -> tuple[str, str]:
         case "model_type" | "model_attributes_type":
             return where, f"input should be a table of keys, got {_short(problem['input'])}"
         case _:
-            return where, f"{problem['msg'][0].lower()}{problem['msg'][1:]}, got {_short(problem['input'])}"
+            said = f"{problem['msg'][0].lower()}{problem['msg'][1:]}, got {_short(problem['input'])}"
+            return where, said + (_nearest(problem) if problem["type"] == "literal_error" else "")
+
+
+def _nearest(problem: Any) -> str:
+    """'; did you mean ...?', of the words that may be written; '' where none is near."""
+    words = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
+    near = difflib.get_close_matches(str(problem["input"]), words, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _either(messages: list[str]) -> str:
     """One message of the several that a key gives which may be of several types."""
     if len(messages) == 1 or not all(m.startswith("input should be ") for m in messages):
         return "; ".join(dict.fromkeys(messages))
-    got = messages[0].rpartition(", got ")[2]
+    got = max((m.rpartition(", got ")[2] for m in messages), key=len)  # one of them may know what is near
     wanted = [
         m.removeprefix("input should be ").rpartition(", got ")[0].partition(", unable")[0] for m in messages
     ]

@@ -36,8 +36,6 @@ OWN_KEYS = {
 """Keys of [model] that only some estimators have."""
 OF_OTHERS = {"paper", "rho"}
 """Of these, what no estimator that asks in rounds has: refused for that reason already."""
-FEWEST = {CLASSES: 3, NUMBERS: 5, CORRECTION: 5}
-"""An estimator's own min_samples_leaf, where none is set (of classes: of a "cart" that Algorithm 2 does not prune)."""
 MOST_LEVELS = 1024
 
 
@@ -67,6 +65,7 @@ def _range(value: tuple[float, float]) -> tuple[float, float]:
 
 
 Depth = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=MAX_DEPTH)]
+Rows = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]
 Lam = Annotated[
     Literal["learned", "auto", "inf"] | Annotated[float, BeforeValidator(_not_bool)], AfterValidator(_lam)
 ]
@@ -126,32 +125,22 @@ class CorrectionConfig(Table):
 class ModelConfig(Table):
     """Which tree, and what is believed of private against public evidence.
 
-    `estimator`: "lpct" predicts a class, "correction" a class or a number, the others a number. `rho`: share of epsilon that
-    the cell gets where a number is sent apart from it. `label_range`: what private labels that are
-    numbers are moved into; None: the range of the public ones.
+    `estimator`: "lpct" predicts a class, "correction" a class or a number, the others a number. `min_samples_leaf`: fewest
+    public rows in a cell; "auto": by what is learned, and of how many (`ldptree.tuning.fewest_public_rows`). `rho`: share of
+    epsilon that the cell gets where a number is sent apart from it. `label_range`: what private labels that are numbers are moved
+    into; None: the range of the public ones.
     """
 
     estimator: Literal["lpct", "lpdt", "histoftree", "public_features", "correction"] = "lpct"
     partition: Literal["cart", "max-edge", "random-edge"] = "cart"
     depth: Literal["auto"] | Depth = "auto"
-    min_samples_leaf: int = Field(default=1, ge=1)
+    min_samples_leaf: Literal["auto"] | Rows = "auto"
     lam: Lam = "learned"
     prune: Literal["smooth", "variance", "fallback", "none", "paper"] = "smooth"
     rule: Literal["margin", "ratio"] = "margin"
     paper: PaperConfig = PaperConfig()
     rho: Share = 0.5
     label_range: LabelRange | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_defaults_of_its_estimator(cls, raw: Any) -> Any:
-        if not isinstance(raw, dict):
-            return raw
-        estimator = str(raw.get("estimator", CLASSES))
-        is_as_printed = raw.get("partition", "cart") != "cart" or raw.get("prune") == "paper"
-        if estimator not in FEWEST or (estimator == CLASSES and is_as_printed):
-            return raw
-        return {"min_samples_leaf": FEWEST[estimator]} | raw
 
     @model_serializer(mode="wrap")
     def _without_keys_of_other_estimators(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -180,9 +169,26 @@ class ModelConfig(Table):
             faults.append(
                 f'prune: "{self.prune}" is not for estimator = "{self.estimator}", which has {", ".join(known)}'
             )
+        if self.estimator in OWN_KEYS["paper"]:
+            faults += self._idle_switches()
         if faults:
             raise ValueError("\n".join(faults))
         return self
+
+    def _idle_switches(self) -> list[str]:
+        """What is said of switches of Algorithm 2 that were set and would do nothing."""
+        usual = PaperConfig()
+        turned = [key for key in PaperConfig.model_fields if getattr(self.paper, key) != getattr(usual, key)]
+        if self.prune != "paper":
+            return [
+                f'paper.{key}: is for prune = "paper", and this is "{self.prune}"; leave it out, or set prune'
+                for key in turned
+            ]
+        if self.partition == "cart" and "stop_empty" in turned:
+            return [
+                'paper.stop_empty: is for partition = "max-edge" or "random-edge"; leave it out with "cart"'
+            ]
+        return []
 
     @model_validator(mode="after")
     def _rule_fits(self) -> ModelConfig:

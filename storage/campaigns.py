@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from ldptree.errors import BudgetError, ProtocolMismatch
 from schemas.manifest import Manifest
-from storage.digests import canonical
+from storage.alike import Alike
+from storage.digests import Hasher, canonical
 from storage.store import Store
 
 
@@ -82,17 +83,20 @@ class Campaign:
             )
 
     def add_report(self, report: Manifest) -> None:
-        """Keep that a report was received."""
-        path = self._curator / "reports" / f"{report.digest}.json"
+        """Keep that a file of reports was received: one that says the same as another is a file of its own."""
+        path = self._curator / "reports" / f"{Hasher().of_value(file_of(report))}.json"
         if not path.exists():
             self.store.replace(path, report.model_dump_json().encode())
 
     def reports(self) -> list[Manifest]:
-        """Every report received so far."""
-        return [
-            Manifest.model_validate_json(path.read_bytes())
-            for path in sorted((self._curator / "reports").glob("*.json"))
-        ]
+        """Every file of reports received so far, once."""
+        kept = sorted((self._curator / "reports").glob("*.json"))
+        found = [Manifest.model_validate_json(path.read_bytes()) for path in kept]
+        return list({file_of(report): report for report in found}.values())
+
+    def alike(self) -> Alike:
+        """Which of its shards that hold the same is which."""
+        return Alike(self.store, self._holders / "alike")
 
     def asked(self) -> dict[str, str]:
         """Name to plain digest of every file whose holders were asked, oldest first."""
@@ -136,3 +140,8 @@ class Campaign:
 
     def _answers(self, digest: str) -> Path:
         return self._holders / "answered" / f"{digest}.npy"
+
+
+def file_of(report: Manifest) -> str:
+    """What a shard's reports are known by: their file, never what they say, which others may have said too."""
+    return f"{report.path}/{report.files[0].name}"

@@ -1,6 +1,7 @@
 """The ledger on disk: `holders/ledger/<account>/`, a file for each charge, written aside, fsynced and linked under the next
-number; a file for each question that was answered, with the names of the reports; and, of a conversation in rounds, one for
-each question put. Never rewritten, never collected by `gc`. What a charge means is in `ldptree.ledger`.
+number; a file for each question that was answered, with the names of the reports; of a conversation in rounds, one for each
+question put, both with how many charges stood then (were the last of these lost, the numbers would not tell); and a folder for
+shards that hold the same (`storage.alike`). Never rewritten, never collected by `gc`. What a charge means is in `ldptree.ledger`.
 
 A charge is there whole or not at all, whenever the process or the machine stops. Processes that charge at once take turns
 by a lock; were the lock of no use (some network drives), the number itself can be taken only once, and who comes second
@@ -21,6 +22,7 @@ import numpy as np
 
 from ldptree.errors import ArtifactCorrupt, BudgetError
 from ldptree.ledger import Charge, Ledger, Names, Rows
+from storage.alike import Alike
 from storage.digests import canonical
 from storage.store import Store, fsync
 
@@ -83,15 +85,15 @@ class Account:
 
     def keep_answer(self, question: str, files: Sequence[Path]) -> None:
         """Keep that a question was answered, and in which files: absent, it would be answered a second time."""
-        told = {"question": question, "files": sorted(str(f.relative_to(self.store.root)) for f in files)}
-        self.store.write_once(self._answer(question), lambda aside: aside.write_bytes(canonical(told)))
+        names = sorted(str(f.relative_to(self.store.root)) for f in files)
+        self._keep(self._answer(question), {"question": question, "files": names})
 
     def is_answered(self, question: str) -> bool:
         """Whether a question's answers were kept. Raises ArtifactCorrupt where they went missing since."""
         path = self._answer(question)
         if not path.exists():
             return False
-        for name in json.loads(path.read_bytes())["files"]:
+        for name in _told(path)["files"]:
             if not (self.store.root / name).exists():
                 raise ArtifactCorrupt(
                     f"{name}: these reports were received, and are now missing. Asking their holders again would spend "
@@ -102,10 +104,18 @@ class Account:
     def keep_asked(self, place: str, digest: str) -> bool:
         """Keep which question is asked in a place that one charge has paid for; False where it was another one."""
         path = self._answer(place).with_suffix(".asked")
-        told = {"question": place, "digest": digest}
         with self._alone():
-            self.store.write_once(path, lambda aside: aside.write_bytes(canonical(told)))
-        return bool(json.loads(path.read_bytes()) == told)
+            self._keep(path, {"question": place, "digest": digest})
+        return bool(_told(path)["digest"] == digest)
+
+    def _keep(self, path: Path, told: dict[str, Any]) -> None:
+        """Write what was asked or answered, once, and how many charges stood by then."""
+        content = canonical(told | {"charges": len(list(self._folder.glob("*.charge")))})
+        self.store.write_once(path, lambda aside: aside.write_bytes(content))
+
+    def alike(self) -> Alike:
+        """Which of the shards asked that hold the same is which."""
+        return Alike(self.store, self._folder / "alike")
 
     def _check_answers(self, charges: Sequence[Charge]) -> None:
         for question in dict.fromkeys(charge.question for charge in charges):
@@ -134,6 +144,9 @@ class Account:
             cap, found = _decoded(path)
             ledger.hold_to(cap)
             entries += found
+        kept = [path for kind in ("*.answered", "*.asked") for path in self._folder.glob(kind)]
+        if len(paths) < max((_told(path).get("charges", 0) for path in kept), default=0):
+            raise _damaged(self._folder / _name(len(paths) + 1), "missing")
         return Ledger(cap=ledger.cap, entries=entries), len(paths)
 
     def _append(self, number: int, cap: float | None, charges: Sequence[Charge]) -> bool:
@@ -192,6 +205,17 @@ def _decoded(path: Path) -> tuple[float | None, list[Charge]]:
             Charge(question=entry["question"], epsilon=entry["epsilon"], who=who, about=entry["about"])
         )
     return told["cap"], entries
+
+
+def _told(path: Path) -> dict[str, Any]:
+    """What was kept of a question. Raises ArtifactCorrupt."""
+    try:
+        told = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        told = None
+    if not isinstance(told, dict):
+        raise _damaged(path, "damaged")
+    return told
 
 
 def _damaged(path: Path, how: str) -> ArtifactCorrupt:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ldptree.client import Report
 from ldptree.errors import DataError
 
+KINDS = (".jsonl", ".parquet")
 LINES = 1_000
 ENVELOPE = 1_000
 """Bytes of a line beside the payload, at most."""
@@ -49,7 +50,12 @@ class Block:
 
 def files_of(folder: Path) -> list[Path]:
     """The files of reports below a folder, in the order of their names."""
-    return sorted(p for p in folder.rglob("*") if p.suffix in (".jsonl", ".parquet") and p.is_file())
+    return sorted(p for p in folder.rglob("*") if p.suffix in KINDS and p.is_file())
+
+
+def others_of(folder: Path) -> list[Path]:
+    """The files below a folder that are not read, whatever is in them, in the order of their names."""
+    return sorted(p for p in folder.rglob("*") if p.suffix not in KINDS and p.is_file())
 
 
 def blocks_of(path: Path, *, longest: int) -> Iterator[Block]:
@@ -118,7 +124,8 @@ def _shard(path: Path, longest: int) -> Iterator[Block]:
             yield Block(unreadable=described.metadata.num_rows)
             return
         number, protocol = int(stated.get(b"round", b"0")), stated.get(b"protocol", b"").decode()
-        digest = hashlib.sha256()  # of what it says: a copy that was written otherwise is known again
+        # Of its id and what it says: a copy that was written otherwise is known again, and two that say the same are two.
+        digest = hashlib.sha256(repr(stated.get(b"id", b"")).encode())
         for reports in _batches(described, longest):
             digest.update(b"".join(payload for payload, _ in reports if payload is not None))
             if "output" in schema.names:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ldptree.errors import ArtifactCorrupt, DataError, ProtocolMismatch
 from ldptree.mechanisms import Joint
+from ldptree.mechanisms.signed_subset import SignedSubset
 from ldptree.protocol import Protocol
 from ldptree.raw_sums import RawSums
 from ldptree.totals import Totals
@@ -142,8 +143,8 @@ def write_totals(
     (M, size), (L, C) = sums.raw.shape, totals[0].counts.shape
     is_drawn = M > 1
     cells, nodes = protocol.partition.paths()
-    # Of a joint report each value has a sum of its own.
-    has_own_sums = isinstance(protocol.mechanism, Joint)
+    # Of joint reports and of signed subsets each value has a sum of its own.
+    has_own_sums = isinstance(protocol.mechanism, Joint | SignedSubset)
     output = np.arange(M, dtype=np.int32)
     connection.register(
         "totals",

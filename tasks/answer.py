@@ -18,7 +18,7 @@ from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.store import Draft
 from tasks.ask import read_question
-from tasks.checkpoint import step
+from tasks.checkpoint import FIRST, Aside, step
 from tasks.once import written_once
 from tasks.publish import as_table
 from tasks.scale import read_encoding
@@ -38,10 +38,12 @@ def answer(
     features: FeaturesConfig,
     label: Mapping[str, Any],
     noise_seed: int | None,
+    alike: Aside = FIRST,
 ) -> Mapping[str, Any]:
     """Write one shard's reports (part "reports", in the curator's zone), of those in it whom the question asks.
 
-    `start`: position in `shown` of the shard's first holder. `label`: how a label is read (`tasks.show.Label`).
+    `start`: position in `shown` of the shard's first holder. `label`: how a label is read (`tasks.show.Label`). `alike`: as in
+    `perturb`.
     """
     store = draft.store
     asked = read_question(store, question)
@@ -52,7 +54,11 @@ def answer(
         read, _ = read_encoding(store, encoding)
         (path,) = store.files(shard)
         rows = read_rows(path, read, features, Label(**label))
-        words = Words.system() if noise_seed is None else _seeded(noise_seed, question, round_number, path)
+        words = (
+            Words.system()
+            if noise_seed is None
+            else _seeded(noise_seed, question, round_number, path, alike.value)
+        )
         at = mine - start
         reports = asked.randomize(rows.points[at], rows.labels[at], rows.protects[at], words)
         return as_table(mine, reports)
@@ -71,6 +77,7 @@ def answer(
     return {"n_reports": int(mine.size), "seeded": noise_seed is not None}
 
 
-def _seeded(noise_seed: int, question: Manifest, round_number: int, shard: Path) -> Words:
+def _seeded(noise_seed: int, question: Manifest, round_number: int, shard: Path, alike: int) -> Words:
+    """Words of a shard's own, as in `perturb`."""
     entropy = [noise_seed, int(question.digest, 16), round_number, int(Hasher().of_file(shard), 16)]
-    return Words.seeded(np.random.SeedSequence(entropy))
+    return Words.seeded(np.random.SeedSequence([*entropy, alike] if alike else entropy))

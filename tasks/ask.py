@@ -23,7 +23,7 @@ LEEWAY = 1e-9
 """What the rounding of parts of an epsilon explains."""
 
 
-@step("ask", version="1", home="curator", retries=2)
+@step("ask", version="3", home="curator", retries=2)
 def ask(
     draft: Draft,
     *,

@@ -33,9 +33,13 @@ Facts = Mapping[str, Any] | None
 
 @dataclass(frozen=True)
 class Aside:
-    """An argument that travels with the call and is no part of its key (times, for the page)."""
+    """An argument that travels with the call and is no part of its key (times, for the page; what a digest says already)."""
 
     value: Any
+
+
+FIRST = Aside(0)
+"""Of a shard: no other one that holds the same came before it."""
 
 
 @dataclass(frozen=True)

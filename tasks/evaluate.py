@@ -37,7 +37,7 @@ from tasks import progress, score_corrections
 from tasks.checkpoint import step
 from tasks.corrections import read_public
 from tasks.held_back import Rows, at_most, duplicates, read_rows, some_private
-from tasks.partition import read_labels
+from tasks.partition import read_labels, read_trust
 from tasks.perturb import values_of
 from tasks.prune import public_counts, read_model, settings
 from tasks.scale import read_protocol, read_scaled
@@ -45,7 +45,7 @@ from tasks.score_corrections import Mended
 from tasks.score_numbers import Question, scored
 
 
-@step("evaluate", version="4", home="simulation")
+@step("evaluate", version="5", home="simulation")
 def evaluate(
     draft: Draft,
     *,
@@ -62,12 +62,14 @@ def evaluate(
     rule: str = "margin",
     paper: PaperConfig | None = None,
     is_second_query: bool = False,
+    trust: Manifest | None = None,
     labels: Manifest | None = None,
     public: Manifest | None = None,
 ) -> None:
     """Write `scores.json`: ours, every baseline, the redraws and the count of duplicates ("scores").
 
-    `labels`, `public`: what public rows say of a label that is a number, and of a public model that is mended.
+    `trust`: how far public cells are to be trusted, where the label is a class. `labels`, `public`: what public rows say of a
+    label that is a number, and of a public model that is mended.
     """
     store = draft.store
     published, learned = read_protocol(store, protocol), read_model(store, model)
@@ -106,7 +108,9 @@ def evaluate(
         )
         found = scored(question, held_back)
     else:
+        assert trust is not None
         how = SECOND_QUERY if is_second_query else settings(lam, prune, rule, paper)
+        how = how | {"inflation": read_trust(store, trust)}
         rivals_prune = "none" if paper else prune
         found = _scored(
             store,
@@ -157,7 +161,7 @@ def _scored(
     found: dict[str, dict[str, Any]] = {"ours": score(held_back.labels, ours, positive=positive).to_json()}
     rivals = {
         "public_only": lambda: fit_without_noise(
-            published, counts, public, lam=np.inf, prune=public_prune, rule=how["rule"]
+            published, counts, public, **how | {"lam": np.inf, "prune": public_prune}
         ).predict_proba(held_back.raw),
         "no_noise": lambda: fit_without_noise(published, counts, public, **how).predict_proba(held_back.raw),
         **_baselines(store, published, held_back, scaled, shards, evaluation, seed),

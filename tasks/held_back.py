@@ -1,19 +1,26 @@
-"""Private rows in memory, as only a simulation may have them: those held back to score on, and some of those learned from."""
+"""Private rows in memory, as only a simulation may have them: those held back to score on, some of those learned from, and of
+everybody who was asked the cell and what was asked about.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ldptree.oracles import Words
 from ldptree.protocol import Protocol
+from ldptree.simulate.redraws import KnownHolders, KnownResiduals
 from storage import tables
-from tasks.perturb import labels_of
+from tasks.perturb import labels_of, values_of
+
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,41 @@ def some_private(
         shares.append(protocol.encoding.encode(rows.raw[usable]))
         labels.append(rows.labels[usable])
     return np.concatenate(shares), np.concatenate(labels)
+
+
+def known_labels(shards: Sequence[Path], protocol: Protocol) -> KnownHolders:
+    """Everybody in these files, of whom a number was asked."""
+
+    def read(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        labels = labels_of(tables.read([path], [protocol.target]).column(protocol.target), protocol)
+        # Of the values only the cells are kept: how a label is rounded is of no matter.
+        return values_of(path, protocol, Words.seeded(np.random.SeedSequence(0))), labels
+
+    return KnownHolders.of(protocol, _of_each(shards, read))
+
+
+def known_residuals(shards: Sequence[Path], protocol: Protocol) -> KnownResiduals:
+    """Everybody in these files, and how wrong the public model is for each."""
+    base = protocol.base
+    assert base is not None
+
+    def read(path: Path) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        cells, residuals = [], []
+        for table in tables.batches([path], [*protocol.encoding.columns, protocol.target]):
+            raw = tables.raw_matrix(table, protocol.encoding)
+            labels = labels_of(table.column(protocol.target), protocol)
+            cells.append(protocol.cells(raw))
+            residuals.append(base.all_residuals(protocol.encoding, raw, labels).astype(np.float32))
+        return np.concatenate(cells), np.concatenate(residuals)
+
+    parts = zip(*_of_each(shards, read), strict=True)
+    return KnownResiduals(protocol, *(np.concatenate(part) for part in parts))
+
+
+def _of_each(shards: Sequence[Path], read: Callable[[Path], Read]) -> Iterator[Read]:
+    """What is read of each file, two at once."""
+    with ThreadPoolExecutor(2) as pool:
+        yield from pool.map(read, shards)
 
 
 def duplicates(train: Sequence[Path], test: Sequence[Path]) -> int:

@@ -34,6 +34,7 @@ from storage.sql import check_predicate, near, shown
 from storage.store import Draft
 from storage.typed_rows import ASKED, BAD, TypedQuery
 from tasks.checkpoint import step
+from tasks.protected_columns import ProtectedColumns, check_no_leak
 
 LABELS_LISTED = 100
 """Distinct labels of public rows that are kept to be told of."""
@@ -83,6 +84,7 @@ def ingest_files(
     faults: Path | None = None,
     numeric: bool = False,
     protected: Sequence[str] = (),
+    every_feature: bool = False,
 ) -> Ingested:
     """Read `paths` (and `public_paths`, where the public rule names a second file) into typed Parquet by zone.
 
@@ -90,8 +92,8 @@ def ingest_files(
     the kept columns and `_row`, the number of the row in its file. Row groups, and so the bytes, depend on the
     input alone. Quarantined rows go to `quarantine/` in their zone's folder; details of private faults go to
     `faults` (default: faults.txt in `holders_dir`) and nowhere else. `seed` is public. `numeric`: the target is a number,
-    and kept as one. `protected`: the label, and features that some holder keeps to
-    themselves, where others are public.
+    and kept as one. `protected`: the label, and columns that some holder keeps to
+    themselves, where others are public. `every_feature`: that so are all features.
 
     Raises ConfigError (a rule that is not one, or names no column) and DataError (what is wrong with the files);
     then neither folder has a Parquet file from this call.
@@ -104,7 +106,9 @@ def ingest_files(
         for path in [*paths, *public_paths]
     ]
     raw_files.same_columns(files)
-    plan = _Plan.of(spec, files, len(paths), seed, numeric=numeric, protected=protected)
+    plan = _Plan.of(
+        spec, files, len(paths), seed, numeric=numeric, protected=protected, every_feature=every_feature
+    )
     noted = FaultList(faults or holders_dir / "faults.txt")
     noted.path.unlink(missing_ok=True)
     try:
@@ -136,6 +140,7 @@ class _Plan:
         *,
         numeric: bool,
         protected: Sequence[str] = (),
+        every_feature: bool = False,
     ) -> _Plan:
         """Names and rules checked against the header, types declared or told from public rows."""
         columns = files[0].columns
@@ -144,20 +149,33 @@ class _Plan:
             spec = _with_numeric_target(spec, files)
         rule = spec.rule
         rule_columns = check_predicate(rule.predicate, columns, "dataset.public") if rule.predicate else ()
-        needed = dict.fromkeys(rule_columns)
-        _check_not_told("dataset.public", rule_columns, protected, "who is public")
-        if spec.where is not None:
-            chosen_by = check_predicate(spec.where, columns, "dataset.where")
-            needed |= dict.fromkeys(chosen_by)
-            _check_not_told("dataset.where", chosen_by, protected, "who takes part")
-        for name, text in spec.derive.items():
-            used = check_predicate(text, columns, f"dataset.derive.{name}")
-            needed |= dict.fromkeys(used)
+        chosen_by = check_predicate(spec.where, columns, "dataset.where") if spec.where is not None else ()
+        made_of = {
+            name: check_predicate(text, columns, f"dataset.derive.{name}")
+            for name, text in spec.derive.items()
+        }
+        needed = dict.fromkeys(
+            [*rule_columns, *chosen_by, *(used for each in made_of.values() for used in each)]
+        )
+        hidden = ProtectedColumns.of(
+            spec,
+            columns,
+            rule_columns=rule_columns,
+            made_of=made_of,
+            declared=protected,
+            every_feature=every_feature,
+        )
+        hidden.check_not_told("dataset.public", rule_columns, "who is public")
+        hidden.check_not_told("dataset.where", chosen_by, "who takes part")
+        for name, used in made_of.items():
             if name != spec.target and name not in spec.drop:
-                _check_no_leak(name, used, rule_columns, spec.target)
-                if name not in protected:
-                    _check_not_told(
-                        f"dataset.derive.{name}", used, protected, f'"{name}", which everybody sees,'
+                check_no_leak(name, used, rule_columns, spec.target)
+                if name not in hidden.names:
+                    hidden.check_not_told(
+                        f"dataset.derive.{name}",
+                        used,
+                        f'"{name}", which everybody sees,',
+                        ", or protect what is made of it too",
                     )
         dropped = set(spec.drop)
         kept = [column for column in columns if column not in dropped]
@@ -217,26 +235,6 @@ def _with_numeric_target(spec: DatasetSpec, files: Sequence[RawFile]) -> Dataset
                 "class named in dataset.positive, or all in dataset.classes."
             )
     return spec.model_copy(update={"types": {spec.target: "number"} | spec.types})
-
-
-def _check_no_leak(name: str, used: Sequence[str], rule_columns: Sequence[str], target: str) -> None:
-    """Raises ConfigError where a derived feature would be made of the label, or of what tells public rows from private."""
-    for column in used:
-        if column == target or column in rule_columns:
-            what = "the target" if column == target else "a column of the rule dataset.public"
-            raise ConfigError(
-                f'dataset.derive.{name}: uses "{column}", {what}: no feature may be made of it.'
-            )
-
-
-def _check_not_told(where: str, used: Sequence[str], protected: Sequence[str], what: str) -> None:
-    """Raises ConfigError where something that everybody sees would tell of a value that holders protect."""
-    for column in used:
-        if column in protected:
-            raise ConfigError(
-                f'{where}: uses "{column}", which holders protect (features), and {what} would tell of it. '
-                "Leave it out, or protect what is made of it too."
-            )
 
 
 def _is_header(spec: DatasetSpec, file: RawFile) -> bool:
@@ -461,11 +459,12 @@ def ingest(
     seed: int,
     numeric: bool = False,
     protected: Sequence[str] = (),
+    every_feature: bool = False,
 ) -> dict[str, Any]:
     """Write the typed rows of each zone ("public", "private"); the private part says which raw file each came from.
 
-    `numeric`: the label is a number. `protected`: the label, and features that some holder keeps to
-    themselves, where others are public.
+    `numeric`: the label is a number. `protected`: the label, and columns that some holder keeps to
+    themselves, where others are public. `every_feature`: that so are all features.
     """
     store = draft.store
     paths = store.files(raw)
@@ -478,6 +477,7 @@ def ingest(
         seed=seed,
         public_paths=store.files(public_raw) if public_raw else (),
         protected=protected,
+        every_feature=every_feature,
         faults=store.zone("holders") / "faults" / f"ingest-{draft.place.key[:12]}.txt",
         numeric=numeric,
     )

@@ -20,7 +20,7 @@ from tasks.scale import read_encoding
 from tasks.show import read_shown
 
 
-@step("learn", version="2", home="curator", retries=2)
+@step("learn", version="4", home="curator", retries=2)
 def learn(
     draft: Draft,
     *,

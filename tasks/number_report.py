@@ -42,7 +42,7 @@ def number_facts(
         label_sd=model.label_sd,
         label_noise_sd=label_noise_sd(protocol.mechanism, high - low),
         push=push if math.isfinite(push) else None,
-        cells=cells_of(model, totals, names),
+        cells=cells_of(model, protocol.partition, totals, names),
         tree=tree_of(model, names),
         discrepancy=discrepancy_of(model),
         curves=curves_of(model, names),

@@ -6,21 +6,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldptree.fit_numbers import PublicLabels
+from ldptree.finer import Finer, public_labels
 from ldptree.grow import grow
 from ldptree.mechanisms import describe, mechanism_for, number_mechanism_for
 from ldptree.number_range import levels
 from ldptree.paper_pruning import PaperOptions
 from ldptree.partition import Partition
 from ldptree.protocol import Protocol
-from ldptree.tuning import automatic_depth, number_depth, number_levels, paper_depth, relative_sd
+from ldptree.public_labels import PublicLabels
+from ldptree.public_trust import class_inflation
+from ldptree.tuning import (
+    NumberDepths,
+    automatic_depth,
+    number_depths,
+    number_levels,
+    paper_depth,
+    relative_sd,
+)
 from schemas.manifest import Manifest
 from schemas.model import CorrectionConfig, PaperConfig
 from storage.store import Draft, Store
@@ -29,7 +37,7 @@ from tasks.corrections import residual_question
 from tasks.scale import read_encoding, read_protocol, read_scaled
 
 
-@step("partition", version="2", home="curator", retries=2)
+@step("partition", version="3", home="curator", retries=2)
 def partition(
     draft: Draft,
     *,
@@ -53,8 +61,8 @@ def partition(
     correction: CorrectionConfig | None = None,
     slope: Literal["auto", "none"] = "none",
 ) -> Mapping[str, Any]:
-    """Write the protocol ("protocol"); and what public rows say of a label that is a number ("labels"), or of a public model
-    that is to be mended ("public").
+    """Write the protocol ("protocol"); and how far public cells are to be trusted ("trust"), what public rows say of a label that
+    is a number ("labels"), or of a public model that is to be mended ("public").
 
     `frozen`: a campaign's published one, taken as it is. `paper`: LPCT's Algorithm 2 is to prune, so depth and epsilon are
     those of its first query. `seed`: of public coins, where the partition tosses any. `rho`: the label is a number, and this
@@ -102,42 +110,68 @@ def partition(
         path.write_text(protocol.to_json())
         (draft.folder("labels") / "labels.json").write_text(json.dumps(_plain(labels)))
         return described(protocol)
-    if frozen is not None:
-        protocol = read_protocol(draft.store, frozen)
-        path.write_bytes(draft.store.file(frozen, "protocol.json").read_bytes())
-        return described(protocol)
-    features, classes = read_encoding(draft.store, encoding)
-    X, y = read_scaled(draft.store, scaled)
-    options = PaperOptions(**paper.model_dump()) if paper else None
+    protocol, trust = _of_classes(
+        draft.store,
+        encoding,
+        scaled,
+        frozen,
+        n_private=n_private,
+        depth=depth,
+        epsilon=epsilon,
+        mechanism=mechanism,
+        has_positive=has_positive,
+        options=PaperOptions(**paper.model_dump()) if paper else None,
+        how={"kind": kind, "min_samples_leaf": min_samples_leaf, "seed": seed},
+        said=said,
+    )
+    path.write_text(protocol.to_json())
+    (draft.folder("trust") / "trust.json").write_text(json.dumps({"inflation": trust}))
+    return described(protocol)
+
+
+def _of_classes(
+    store: Store,
+    encoding: Manifest,
+    scaled: Manifest,
+    frozen: Manifest | None,
+    *,
+    n_private: int,
+    depth: int | Literal["auto"],
+    epsilon: float,
+    mechanism: str,
+    has_positive: bool,
+    options: PaperOptions | None,
+    how: Mapping[str, Any],
+    said: Mapping[str, Any],
+) -> tuple[Protocol, float]:
+    """The protocol, and how much less sure public cells are than their rows say; Algorithm 2 takes them at their word."""
+    features, classes = read_encoding(store, encoding)
+    X, y = read_scaled(store, scaled)
     d = features.n_encoded
-    if depth == "auto" and options:
+    asked = None if frozen is None else read_protocol(store, frozen)
+    if asked is not None:
+        depth = asked.partition.max_depth
+    elif depth == "auto" and options:
         depth = paper_depth(d, n_private, len(y), epsilon)
     elif depth == "auto":
         depth = automatic_depth(d, n_private, epsilon, len(classes), mechanism)
-    tree = grow(
-        X,
-        y,
-        kind=kind,
-        depth=depth,
-        n_classes=len(classes),
-        mechanism=mechanism,
-        min_samples_leaf=min_samples_leaf,
-        options=options,
-        seed=seed,
+    regrow: Callable[..., Partition] = partial(
+        grow, depth=depth, n_classes=len(classes), mechanism=mechanism, options=options, **how
     )
-    asked = epsilon * (options.share_of_first_query if options else 1.0)
-    protocol = Protocol(
-        encoding=features,
-        partition=tree,
-        classes=classes,
-        positive=classes[1] if has_positive else None,
-        mechanism=mechanism_for(mechanism, asked, tree.n_leaves, len(classes)),
-        epsilon=asked,
-        **said,
-        simulation=mechanism == "laplace",
-    )
-    path.write_text(protocol.to_json())
-    return described(protocol)
+    if asked is None:
+        tree = regrow(X, y)
+        budget = epsilon * (options.share_of_first_query if options else 1.0)
+        asked = Protocol(
+            encoding=features,
+            partition=tree,
+            classes=classes,
+            positive=classes[1] if has_positive else None,
+            mechanism=mechanism_for(mechanism, budget, tree.n_leaves, len(classes)),
+            epsilon=budget,
+            **said,
+            simulation=mechanism == "laplace",
+        )
+    return asked, 1.0 if options else class_inflation(how["kind"], X, y, len(classes), regrow)
 
 
 def _of_numbers(
@@ -161,23 +195,30 @@ def _of_numbers(
     X, y = read_scaled(store, scaled)
     label_range = (float(ends[0]), float(ends[1]))
     asked = None if frozen is None else read_protocol(store, frozen)
-    if asked is not None:
-        depth = asked.partition.max_depth
-    elif depth == "auto":
-        depth = number_depth(
+    if depth == "auto":
+        depths = number_depths(
             features.n_encoded,
             n_private,
             epsilon,
             mechanism=mechanism,
+            partition=how["kind"],
             n_public=len(y),
             min_samples_leaf=how["min_samples_leaf"],
             label_sd=relative_sd(y, label_range),
         )
-    regrow: Callable[[NDArray[np.float32], NDArray[np.float64]], Partition] = partial(
-        grow, depth=depth, n_classes=2, mechanism=mechanism, criterion="variance", **how
+    else:
+        depths = NumberDepths(asked=depth, whole=depth)
+    if asked is not None:
+        frozen_depth = asked.partition.max_depth
+        is_parted = depth == "auto" and how["kind"] == "cart"
+        depths = NumberDepths(
+            asked=frozen_depth, whole=max(frozen_depth, depths.whole) if is_parted else frozen_depth
+        )
+    regrow: Callable[..., Partition] = partial(
+        grow, n_classes=2, mechanism=mechanism, criterion="variance", **how
     )
     if asked is None:
-        tree = regrow(X, y)
+        tree = regrow(X, y, depth=depths.asked)
         n_levels = number_levels(mechanism, epsilon, tree.n_leaves, y, label_range)
         check_memory(tree.n_leaves, n_levels)
         found = number_mechanism_for(mechanism, epsilon, tree.n_leaves, n_levels, rho=rho)
@@ -192,21 +233,48 @@ def _of_numbers(
             numeric=True,
             **said,
         )
-    return asked, PublicLabels.of(asked.partition, X, y, label_range, regrow)
+    return asked, public_labels(asked.partition, X, y, label_range, grow=regrow, depths=depths)
 
 
 def _plain(labels: PublicLabels) -> dict[str, Any]:
     return {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in asdict(labels).items()
+        field.name: _plain_value(value)
+        for field in fields(labels)
+        if (value := getattr(labels, field.name)) is not None
     }
+
+
+def read_trust(store: Store, trust: Manifest) -> float:
+    """How much less sure public cells are than their rows say, where the label is a class."""
+    return float(json.loads(store.file(trust, "trust.json").read_bytes())["inflation"])
+
+
+def _plain_value(value: Any) -> Any:
+    match value:
+        case Finer():
+            return {field.name: _plain_value(getattr(value, field.name)) for field in fields(value)}
+        case Partition():
+            return value.to_json()
+        case np.ndarray():
+            return value.tolist()
+        case _:
+            return value
 
 
 def read_labels(store: Store, labels: Manifest) -> PublicLabels:
     """What public rows say of a label that is a number."""
     content = json.loads(store.file(labels, "labels.json").read_bytes())
-    arrays = {name: np.array(content[name], dtype=np.float64) for name in ("count", "total")}
-    return PublicLabels(**(content | arrays))
+    finer = content.pop("finer", None)
+    if finer is not None:
+        finer = Finer(**(_with_arrays(finer) | {"partition": Partition.from_json(finer["partition"])}))
+    return PublicLabels(**_with_arrays(content), finer=finer)
+
+
+def _with_arrays(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: np.array(value, dtype=np.float64) if isinstance(value, list) else value
+        for name, value in content.items()
+    }
 
 
 def described(protocol: Protocol) -> dict[str, Any]:

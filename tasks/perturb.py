@@ -23,7 +23,7 @@ from storage import tables
 from storage.campaigns import Campaign
 from storage.digests import Hasher
 from storage.store import Draft
-from tasks.checkpoint import step
+from tasks.checkpoint import FIRST, Aside, step
 from tasks.once import written_once
 from tasks.scale import read_protocol
 
@@ -70,17 +70,29 @@ def perturb(
     form: Form,
     noise_seed: int | None,
     campaign: str | None,
+    alike: Aside = FIRST,
 ) -> Mapping[str, Any]:
-    """Write one shard's reports (part "reports", in the curator's zone): a report a holder, or the shard's exact totals."""
+    """Write one shard's reports (part "reports", in the curator's zone): a report a holder, or the shard's exact totals.
+
+    `alike`: how many other shards hold the same and came before this one. Its digest then is its own (`flows.asked`), by which
+    its reports are known; to a simulation the number says that its noise is too.
+    """
     store = draft.store
     published = read_protocol(store, protocol)
     (path,) = store.files(shard)
 
     def drawn() -> pa.Table:
-        words = Words.system() if noise_seed is None else _seeded(noise_seed, published, round_number, path)
+        words = (
+            Words.system()
+            if noise_seed is None
+            else _seeded(noise_seed, published, round_number, path, alike.value)
+        )
         outputs = published.draw_outputs(shard.rows, words)
         values = values_of(path, published, words, outputs)
-        return (_reports if form == "reports" else _totals)(published, values, outputs, words)
+        said = (_reports if form == "reports" else _totals)(published, values, outputs, words)
+        # Drawn last, and of nothing else: what tells a copy of this file from another that says the same.
+        identity = words.block(2).tobytes().hex()
+        return said.replace_schema_metadata({**(said.schema.metadata or {}), "id": identity})
 
     received = written_once(
         draft,
@@ -103,10 +115,11 @@ def perturb(
     return {"n_reports": received.rows, "seeded": noise_seed is not None}
 
 
-def _seeded(noise_seed: int, protocol: Protocol, round_number: int, shard: Path) -> Words:
+def _seeded(noise_seed: int, protocol: Protocol, round_number: int, shard: Path, alike: int) -> Words:
+    """Words of a shard's own: of what it holds, and of how many others held the same before it."""
     plain = Hasher().of_file(shard)
     entropy = [noise_seed, int(protocol.digest, 16), round_number, int(plain, 16)]
-    return Words.seeded(np.random.SeedSequence(entropy))
+    return Words.seeded(np.random.SeedSequence([*entropy, alike] if alike else entropy))
 
 
 def _reports(

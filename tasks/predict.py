@@ -24,7 +24,7 @@ from ldptree.model import Model
 from ldptree.regression import RegressionModel
 from ldptree.released import Released, read_any
 from ldptree.tree_model import TreeModel
-from storage import tables
+from storage import foreign_tables, tables
 
 LEVEL = 0.9
 """Of the interval that stands beside a number."""
@@ -160,18 +160,6 @@ def _read(source: pq.ParquetFile, group: int, encoding: Encoding, data: Path) ->
     except (OSError, pa.ArrowException):
         raise DataError(f"{data}: damaged in row group {group}.") from None
     try:
-        return tables.raw_matrix(table, encoding)
-    except pa.ArrowException:
-        wrong = next(c for c in encoding.columns if not _fits(table, encoding, c))
-        raise DataError(
-            f"{data}: column {wrong!r} is {table.schema.field(wrong).type}, "
-            "another type than the model was learned on."
-        ) from None
-
-
-def _fits(table: pa.Table, encoding: Encoding, column: str) -> bool:
-    try:
-        tables.raw_matrix(table, encoding, [column])
-    except pa.ArrowException:
-        return False
-    return True
+        return foreign_tables.raw_matrix(table, encoding)
+    except DataError as fault:
+        raise DataError(f"{data}: {fault}.") from None

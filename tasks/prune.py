@@ -26,14 +26,14 @@ from storage.store import Draft, Store
 from tasks.aggregate import read_totals, read_totals_of_outputs
 from tasks.checkpoint import step
 from tasks.corrections import read_public
-from tasks.partition import read_labels
+from tasks.partition import read_labels, read_trust
 from tasks.scale import read_protocol, read_scaled
 
 OfOneQuestion = Model | RegressionModel | CorrectedModel
 """What a run that asks one question releases."""
 
 
-@step("prune", version="4", home="curator", retries=2)
+@step("prune", version="5", home="curator", retries=2)
 def prune(
     draft: Draft,
     *,
@@ -46,13 +46,14 @@ def prune(
     scaled: Manifest | None = None,
     paper: PaperConfig | None = None,
     is_second_query: bool = False,
+    trust: Manifest | None = None,
     labels: Manifest | None = None,
     public: Manifest | None = None,
 ) -> Mapping[str, Any]:
     """Write the model ("model"). `epsilon`: a holder's, over all rounds.
 
-    Of classes `scaled` are the public rows, and `paper` the switches of Algorithm 2; of numbers `labels` are what the public
-    rows say of them, and `public` of a public model that is mended.
+    Of classes `scaled` are the public rows, `trust` how far their cells are to be trusted, and `paper` the switches of Algorithm
+    2; of numbers `labels` are what the public rows say of them, and `public` of a public model that is mended.
     """
     store = draft.store
     published = read_protocol(store, protocol)
@@ -69,6 +70,7 @@ def prune(
         model = fit_regression(published, received, read_labels(store, labels), **how, epsilon=epsilon)
     else:
         assert scaled is not None
+        assert trust is not None
         model = fit_model(
             published,
             read_totals(store, totals, published),
@@ -76,6 +78,7 @@ def prune(
             **how,
             is_second_query=is_second_query,
             epsilon=epsilon,
+            inflation=read_trust(store, trust),
         )
     (draft.folder("model") / "model.json").write_text(model.to_json())
     says = {"says": model.corrections.says_of(model.classes)} if isinstance(model, CorrectedModel) else {}

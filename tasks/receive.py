@@ -20,7 +20,7 @@ from ldptree.protocol import Protocol
 from ldptree.published_base import DRAWN, PublishedBase
 from ldptree.raw_sums import RawSums
 from ldptree.totals import Totals
-from storage.report_files import Block, blocks_of, files_of
+from storage.report_files import Block, blocks_of, files_of, others_of
 from tasks.aggregate import write_totals
 
 UNREADABLE = "not a report"
@@ -29,16 +29,19 @@ OTHER_ROUND = "of another round"
 WRONG_LENGTH = "wrong length"
 OTHER_OUTPUT = "about no output of the protocol"
 IMPOSSIBLE = "impossible under the protocol"
+NAMED = 3
+"""So many of the files that were passed over are told by name."""
 SEEN = "received before"
 CONFLICTING = "another report under the same id"
 
 
 @dataclass
 class Received:
-    """Raw sums of accepted reports, and how many of the others there were of each kind."""
+    """Raw sums of accepted reports, how many of the others there were of each kind, and files that were not looked into."""
 
     sums: RawSums
     rejected: Counter[str] = field(default_factory=Counter)
+    passed_over: list[str] = field(default_factory=list)
     _seen: dict[bytes, bytes] = field(default_factory=dict)
     _sources: set[str] = field(default_factory=set)
 
@@ -84,6 +87,17 @@ class Received:
         """How many were rejected, and why."""
         reasons = [f"{count:,} {reason}" for reason, count in self.rejected.most_common() if count]
         return f"rejected: {', '.join(reasons)}" if reasons else "none rejected"
+
+    def passed_over_in_words(self) -> str:
+        """How many other files there are, and which; "" where there are none."""
+        n = len(self.passed_over)
+        if not n:
+            return ""
+        names = ", ".join(map(repr, self.passed_over[:NAMED])) + (", ..." if n > NAMED else "")
+        return (
+            f"{n:,} other {'file was' if n == 1 else 'files were'} passed over ({names}): only *.jsonl, one report a line, "
+            "and *.parquet are read"
+        )
 
     def _judge(self, block: Block) -> None:
         mechanism = self.protocol.mechanism
@@ -146,8 +160,10 @@ def receive(protocol: Path, reports: Path) -> Received:
     except ProtocolMismatch as fault:
         raise ProtocolMismatch(f"{protocol}: {fault}") from None
     files = files_of(reports)
+    received.passed_over = [str(path.relative_to(reports)) for path in others_of(reports)]
     if not files:
-        raise ConfigError(f"--reports {reports}: holds no file of reports (*.jsonl, *.parquet).")
+        told = f"; {passed_over}" if (passed_over := received.passed_over_in_words()) else ""
+        raise ConfigError(f"--reports {reports}: holds no file of reports (*.jsonl, *.parquet){told}.")
     longest = received.protocol.mechanism.report_bytes
     for path in files:
         received.add(blocks_of(path, longest=longest))
@@ -179,6 +195,7 @@ def described(received: Received) -> dict[str, Any]:
             "accepted": received.accepted,
             "rejected": {reason: count for reason, count in sorted(received.rejected.items()) if count},
         }
+        | ({"passed_over": received.passed_over} if received.passed_over else {})
         | ({"labels": of_labels} if protocol.n_outputs > 1 else found[0])
     )
 

@@ -23,6 +23,7 @@ from ldptree.mechanisms.additive import Additive
 from ldptree.mechanisms.number_laplace import NumberLaplace
 from ldptree.mechanisms.number_response import NumberResponse
 from ldptree.mechanisms.randomized_response import RandomizedResponse
+from ldptree.mechanisms.signed_subset import SignedSubset
 from ldptree.protocol import Protocol
 from ldptree.regression import RegressionModel
 from ldptree.tree_model import TreeModel
@@ -272,6 +273,9 @@ def _coins(mechanism: Mechanism) -> dict[str, Any]:
             return {"mechanism": "joint", "oracle": oracle.name, "p": oracle.p, "q": oracle.q}
         case RandomizedResponse(bits=bits, label=label):
             return {"mechanism": mechanism.name, "p": bits.p, "q": bits.q, "label_p": label.p}
+        case SignedSubset():
+            chances = {"p": mechanism.p, "q": mechanism.q, "label_p": mechanism.label_p}
+            return {"mechanism": mechanism.name} | chances
         case NumberResponse(bits=bits):
             return {"mechanism": mechanism.name, "p": bits.p, "q": bits.q}
         case NumberLaplace(scales=(of_cell, _)):

@@ -15,7 +15,6 @@ from ldptree.curves import Along
 from ldptree.encoding import CategoricalFeature, Encoding
 from ldptree.histoftree import CellsQuestion, HistOfTreeModel, LabelQuestion
 from ldptree.public_features import FeatureBins, LabelBins, PublicFeatureModel, ResidualQuestion
-from ldptree.public_features.contrast import SQUARE
 from ldptree.rounds import Question, Shown
 from ldptree.shown_model import ShownModel
 from schemas.features import FeaturesConfig
@@ -200,14 +199,14 @@ def effects_of(model: PublicFeatureModel, names: Sequence[str], visible: Floats)
     found = []
     for effect in model.effects:
         coefficient = np.asarray(effect.coefficient(visible))
-        typical = float(np.sqrt(SQUARE * np.mean(coefficient**2)))
+        typical = float(np.sqrt(effect.contrast.square * np.mean(coefficient**2)))
         if typical == 0.0:
             continue
         found.append(
             EffectFacts(
                 feature=names[effect.contrast.feature],
                 shape=effect.contrast.shape,
-                swing=2 * float(coefficient.mean()),
+                swing=effect.contrast.swing * float(coefficient.mean()),
                 typical=typical,
                 varies=bool(effect.coefficient.features),
             )

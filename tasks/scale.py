@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -24,11 +25,15 @@ from ldptree.protocol import Protocol
 from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest
 from storage import tables
+from storage.sql import quote
 from storage.store import Draft, Store
 from tasks.checkpoint import step
 
 LEVELS_MAX = 1_000
 """A column of text with more public levels than this is a name, not a category."""
+DATES_MAX = 31
+"""A column of dates with more public levels than this is a point in time, not a category, unless it was declared one."""
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
 
 
 def classes_of(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]:
@@ -204,6 +209,14 @@ def _category(name: str, column: pa.ChunkedArray, spec: DatasetSpec) -> Categori
         if len(levels) > LEVELS_MAX:
             raise DataError(
                 f'column "{name}": {len(levels)} different texts in public rows. Drop it, or declare its levels.'
+            )
+        is_declared = name in spec.categorical
+        if len(levels) > DATES_MAX and not is_declared and all(_DATE.fullmatch(str(v)) for v in levels):
+            part = f"month(CAST({quote(name)} AS DATE))"
+            raise DataError(
+                f'column "{name}": {len(levels)} different dates in public rows, and each would be a feature of its own. Add it '
+                f"to dataset.drop and say in dataset.derive what matters of it, such as {name}_month = '{part}'; or add it to "
+                "dataset.categorical, if it is one."
             )
     codes = tables.label_codes(column, levels).astype(np.float64)
     if not (codes >= 0).any():

@@ -25,10 +25,8 @@ from ldptree.protocol import Protocol
 from ldptree.scores import score
 from ldptree.simulate.redraws import KnownResiduals
 from schemas.config import EvaluateConfig
-from storage import tables
 from tasks import progress
-from tasks.held_back import Rows, some_private
-from tasks.perturb import labels_of
+from tasks.held_back import Rows, known_residuals, some_private
 
 if TYPE_CHECKING:
     from ldptree.fit_correction import Public
@@ -66,11 +64,10 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
         else Rows(held_back.raw[held_back.is_known], held_back.labels[held_back.is_known])
     )
     told = _told_numbers if not question.classes else _told_classes
-    learned = question.learned
-    said, cells, apart = learned.said(rows.raw), learned.cells(rows.raw), learned.apart(rows.raw)
-    public, ours = said.public, said.corrected
+    said = question.learned.said(rows.raw)
+    public, ours, cells, apart = said.public, said.corrected, said.cells, said.apart
     progress.advance(0.1)
-    holders = known_holders(question.shards, question.protocol)
+    holders = known_residuals(question.shards, question.protocol)
     progress.advance(0.4)
     exact = _exactly(question, holders)
     answers: dict[str, Floats] = {
@@ -94,25 +91,6 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
             for cell in range(question.protocol.n_cells)
         ],
     }
-
-
-def known_holders(shards: Sequence[Path], protocol: Protocol) -> KnownResiduals:
-    """Everybody in these files, and how wrong the public model is for each."""
-    base = protocol.base
-    assert base is not None
-
-    def read(path: Path) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        cells, residuals = [], []
-        for table in tables.batches([path], [*protocol.encoding.columns, protocol.target]):
-            raw = tables.raw_matrix(table, protocol.encoding)
-            labels = labels_of(table.column(protocol.target), protocol)
-            cells.append(protocol.cells(raw))
-            residuals.append(base.all_residuals(protocol.encoding, raw, labels).astype(np.float32))
-        return np.concatenate(cells), np.concatenate(residuals)
-
-    with ThreadPoolExecutor(2) as pool:
-        parts = list(pool.map(read, shards))
-    return KnownResiduals(protocol, *(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def _exactly(question: Mended, holders: KnownResiduals) -> list[Observed]:

@@ -22,10 +22,8 @@ from ldptree.protocol import Protocol
 from ldptree.regression import RegressionModel
 from ldptree.simulate.redraws import KnownHolders
 from schemas.config import EvaluateConfig
-from storage import tables
 from tasks import progress
-from tasks.held_back import Rows, some_private
-from tasks.perturb import labels_of, values_of
+from tasks.held_back import Rows, known_labels, some_private
 
 Floats = NDArray[np.float64]
 
@@ -51,7 +49,7 @@ def scored(question: Question, held_back: Rows) -> dict[str, Any]:
     labels = held_back.labels[held_back.is_known]
     raw = held_back.raw[held_back.is_known]
     ours = question.learned.predict(raw)
-    holders = known_holders(question.shards, question.protocol)
+    holders = known_labels(question.shards, question.protocol)
     progress.advance(0.2)
     found = {"ours": score_numbers(labels, ours).to_json() | {"interval": mse_interval(labels, ours)}}
     rivals = _rivals(question, holders, raw)
@@ -72,18 +70,6 @@ def scored(question: Question, held_back: Rows) -> dict[str, Any]:
         model = fit_regression(question.protocol, totals, question.public, **question.how)
         redraws.append(score_numbers(labels, model.value[nodes]).mse)
     return {"kind": "regression", "scores": found, "redraws": redraws, "bins": bins_of(labels, ours)}
-
-
-def known_holders(shards: Sequence[Path], protocol: Protocol) -> KnownHolders:
-    """Everybody in these files."""
-
-    def read(path: Path) -> tuple[NDArray[np.int64], Floats]:
-        labels = labels_of(tables.read([path], [protocol.target]).column(protocol.target), protocol)
-        # Of the values only the cells are kept: how a label is rounded is of no matter.
-        return values_of(path, protocol, Words.seeded(np.random.SeedSequence(0))), labels
-
-    with ThreadPoolExecutor(2) as pool:
-        return KnownHolders.of(protocol, pool.map(read, shards))
 
 
 def _rivals(question: Question, holders: KnownHolders, raw: Floats) -> dict[str, Callable[[], Floats]]:

@@ -5,6 +5,7 @@ Each property runs the steps it needs, once. Small tables of made-up rides, prot
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,9 +33,9 @@ from tasks.evaluate import evaluate
 from tasks.ingest import ingest
 from tasks.partition import partition
 from tasks.perturb import perturb
-from tasks.prune import prune
+from tasks.prune import prune, read_model
 from tasks.report import report
-from tasks.scale import scale
+from tasks.scale import read_protocol, scale
 from tasks.split import split
 from tasks.timeline import Timeline
 from tasks.validate import validate
@@ -98,7 +99,8 @@ class Chain:
     def reports(self) -> list[Record]:
         assert self.spent
         call = calls.perturb(self.terms, self.protocol, self.held, self.published)
-        return [perturb.fn(self.store, shard=shard, **call) for shard in self.held["train"].one_by_one()]
+        shards = calls.shards(self.store, self.terms, self.held)
+        return [perturb.fn(self.store, **shard, **call) for shard in shards]
 
     @cached_property
     def totals(self) -> Record:
@@ -131,6 +133,22 @@ class Chain:
             scores=self.scores if self.config.evaluate else None,
         )
         return report.fn(self.store, **call, timeline=Aside(Timeline()), command=Aside(""))
+
+
+def published(chain: Chain) -> Protocol:
+    """The protocol that was published, read."""
+    return read_protocol(chain.store, chain.protocol)
+
+
+def learned(chain: Chain) -> Any:
+    """The released model, read."""
+    return read_model(chain.store, chain.model["model"])
+
+
+def scores_of(chain: Chain) -> dict[str, Any]:
+    """What evaluate wrote."""
+    found: dict[str, Any] = json.loads(chain.store.file(chain.scores["scores"], "scores.json").read_text())
+    return found
 
 
 def rides(path: Path, n: int, seed: int, **columns: Any) -> Path:

@@ -21,12 +21,17 @@ TRIPS = 20_000
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """How tests are shared out over processes: whole runs to one, for they share a server; of others each file to one."""
+    """How tests are shared out over processes: each file to one, and whole runs all to one, for they share a server. The slow
+    ones, most of them whole runs, are too many for that.
+    """
     from xdist.scheduler import LoadScopeScheduling
+
+    is_slow = config.option.markexpr == "slow"
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return "system" if nodeid.startswith("tests/system/") else nodeid.partition("::")[0]
+            is_run = nodeid.startswith("tests/system/") and not is_slow
+            return "system" if is_run else nodeid.partition("::")[0]
 
     return Together(config, log)
 

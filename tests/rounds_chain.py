@@ -89,11 +89,8 @@ class RoundsChain:
     def answer(self, question: Record, number: int) -> list[Record]:
         """Everybody's answers to a question."""
         call = round_calls.answer(self.terms, self.scaled, self.shown, question, number)
-        shards, starts = round_calls.shards(self.store, self.terms, self.held)
-        return [
-            answer.fn(self.store, shard=shard, start=start, **call)
-            for shard, start in zip(shards, starts, strict=True)
-        ]
+        shards = round_calls.shards(self.store, self.terms, self.held)
+        return [answer.fn(self.store, **shard, **call) for shard in shards]
 
     def publish(self, question: Record, reports: list[Record], number: int) -> Record:
         return publish.fn(self.store, **round_calls.publish(question, self.shown, reports, number))
@@ -110,7 +107,8 @@ class RoundsChain:
                 self.spent = charged.charge()
             charged.check_question(number, question["question"].digest)
             reports = self.answer(question, number)
-            charged.keep_answers(number, round_calls.shards(self.store, self.terms, self.held)[0], reports)
+            shards = round_calls.shards(self.store, self.terms, self.held)
+            charged.keep_answers(number, [one["shard"] for one in shards], reports)
             self.asked.append(question)
             self.answered.append(reports)
             self.transcripts.append(self.publish(question, reports, number)["transcript"])

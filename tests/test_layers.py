@@ -76,8 +76,8 @@ def test_the_check_of_layers_sees_every_kind_of_import(tmp_path):
     assert [name for _, name in imports(path)] == ["a", "b", "d", "flows", "h", "j"]
 
 
-DEVICE = "ldptree/client.py"
-"""The one algorithm that lives on somebody's device: it keeps what it answered in a file there."""
+DEVICE = "ldptree/client_memory.py"
+"""What keeps the reports of somebody's device in a file there."""
 
 
 def test_the_algorithms_know_no_pipeline_no_files_and_no_network():

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldptree.label_unit import fit_in_unit
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -68,7 +70,8 @@ class GrownTree:
         """The same for labels y [n] and squared error."""
         from sklearn.tree import DecisionTreeRegressor
 
-        tree = DecisionTreeRegressor(min_samples_leaf=MIN_SAMPLES_LEAF, random_state=seed).fit(X, y).tree_
+        model = DecisionTreeRegressor(min_samples_leaf=MIN_SAMPLES_LEAF, random_state=seed)
+        tree = fit_in_unit(model, X, y).tree_
         # prices depend on the labels' unit; labels that are all equal have none
         return cls._of(tree, tree.value[:, 0, :], unit=float(tree.impurity[0]) or 1.0)
 

@@ -17,10 +17,11 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, scaled, seed_of
 from ldptree.errors import ConfigError
+from ldptree.input_rows import validated
 from ldptree.parameters import checked_epsilon, checked_number, is_number
 from ldptree.partition.histogram import MAX_BINS, Histogram
 
@@ -79,7 +80,7 @@ class CubicHistogramRegressor(NoisyRegressor):
             ConfigError: a parameter is wrong, or t^d cells are too many (a ValueError).
         """
         self._check_parameters()
-        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
         cells, labels = self._placed(rows, labels)
         n, k = labels.size, self.histogram_.n_cells
         generator = np.random.default_rng(seed_of(self.random_state))
@@ -93,7 +94,7 @@ class CubicHistogramRegressor(NoisyRegressor):
     def predict(self, X: ArrayLike) -> Floats:
         """The prediction of each row's cell, float64 [n]."""
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = validated(self, X, dtype=np.float64, reset=False)
         return np.asarray(self.values_[self.histogram_.apply(scaled(rows, self.feature_range))])
 
     def answers(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:

@@ -13,9 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, scaled, seed_of
+from ldptree.input_rows import validated
 from ldptree.parameters import checked_epsilon, checked_number
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class DeconvolutionRegressor(NoisyRegressor):
             ConfigError: a parameter is wrong (a ValueError).
         """
         self._check_parameters()
-        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
         answers, scales = self.answers(rows, labels)
         noise = np.random.default_rng(seed_of(self.random_state)).laplace(size=answers.shape)
         self.reports_: Floats = answers + scales * noise
@@ -87,7 +88,7 @@ class DeconvolutionRegressor(NoisyRegressor):
     def predict(self, X: ArrayLike) -> Floats:
         """The estimate at each row, float64 [n], without any bound."""
         check_is_fitted(self)
-        rows = scaled(validate_data(self, X, dtype=np.float64, reset=False), self.feature_range)
+        rows = scaled(validated(self, X, dtype=np.float64, reset=False), self.feature_range)
         step = max(1, _PAIRS_AT_ONCE // len(self.reports_))
         return np.concatenate([self._at(rows[i : i + step]) for i in range(0, len(rows), step)])
 

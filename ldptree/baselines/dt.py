@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from ldptree.input_rows import validated
+from ldptree.label_unit import fit_in_unit
 from ldptree.limits import MAX_DEPTH
 from ldptree.parameters import checked_count
 
@@ -46,22 +48,23 @@ class PlainTreeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit rows [n, d] with labels [n]. Raises ConfigError where a parameter is wrong (a ValueError)."""
         self._check_parameters()
-        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
         return self._grow(rows, labels)
 
     def predict(self, X: ArrayLike) -> Floats:
         """The mean label of each row's leaf, float64 [n]."""
         check_is_fitted(self)
-        return np.asarray(self.tree_.predict(validate_data(self, X, dtype=np.float64, reset=False)))
+        return np.asarray(self.tree_.predict(validated(self, X, dtype=np.float64, reset=False)))
 
     def _grow(self, X: Floats, y: Floats) -> Self:
         from sklearn.tree import DecisionTreeRegressor
 
-        self.tree_ = DecisionTreeRegressor(
+        tree = DecisionTreeRegressor(
             max_depth=int(self.max_depth),
             min_samples_leaf=int(self.min_samples_leaf),
             random_state=self.random_state,
-        ).fit(X, y)
+        )
+        self.tree_ = fit_in_unit(tree, X, y)
         return self
 
     def _check_parameters(self) -> None:

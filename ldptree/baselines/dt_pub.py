@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from ldptree.baselines.dt import PlainTreeRegressor
 from ldptree.errors import DataError
+from ldptree.input_rows import validated
 from ldptree.parameters import checked_mask
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class PublicTreeRegressor(PlainTreeRegressor):
         self._check_parameters()
         rows: NDArray[Any]
         labels: NDArray[Any]
-        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
         if public is None:
             raise DataError("public: this tree reads public rows only; say which rows are public")
         mask = checked_mask(public, len(labels))

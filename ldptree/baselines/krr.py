@@ -16,9 +16,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, scaled, seed_of
+from ldptree.input_rows import validated
+from ldptree.label_unit import fit_in_unit
 from ldptree.limits import MAX_DEPTH
 from ldptree.oracles import Words
 from ldptree.oracles.grr import Grr
@@ -91,22 +93,23 @@ class KaryResponseRegressor(NoisyRegressor):
         from sklearn.tree import DecisionTreeRegressor
 
         self._check_parameters()
-        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
         mask = checked_protects(protects, self.private_features, rows.shape)
         seed = seed_of(self.random_state)
         self.reports_: Floats = self.randomize(rows, labels, mask, seed)
         self.epsilon_spent_ = float(((mask.sum(axis=1) + 1) * self.epsilon_each(mask)).max())
-        self.tree_ = DecisionTreeRegressor(
+        tree = DecisionTreeRegressor(
             max_depth=int(self.max_depth),
             min_samples_leaf=int(self.min_samples_leaf),
             random_state=int(seed.generate_state(1)[0]),
-        ).fit(self.reports_[:, :-1], self.reports_[:, -1])
+        )
+        self.tree_ = fit_in_unit(tree, self.reports_[:, :-1], self.reports_[:, -1])
         return self
 
     def predict(self, X: ArrayLike) -> Floats:
         """The tree's value at each row, float64 [n]."""
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = validated(self, X, dtype=np.float64, reset=False)
         return np.asarray(self.tree_.predict(scaled(rows, self.feature_range)))
 
     def epsilon_each(self, protects: Mask) -> Floats:

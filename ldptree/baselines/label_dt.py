@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, scaled, seed_of
 from ldptree.histoftree.questions import LabelQuestion
+from ldptree.input_rows import validated
+from ldptree.label_unit import fit_in_unit
 from ldptree.limits import MAX_DEPTH
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
@@ -73,13 +75,13 @@ class LabelTreeRegressor(NoisyRegressor):
             ConfigError: a parameter is wrong (a ValueError).
         """
         self._check_parameters()
-        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
         return self._grow(scaled(rows, self.feature_range), self._report(labels))
 
     def predict(self, X: ArrayLike) -> Floats:
         """The mean noisy label of each row's leaf, float64 [n]."""
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = validated(self, X, dtype=np.float64, reset=False)
         return self._predict(scaled(rows, self.feature_range))
 
     def _report(self, labels: Floats) -> Floats:
@@ -98,9 +100,10 @@ class LabelTreeRegressor(NoisyRegressor):
         depth = int(self.max_depth)
         # scikit-learn has no depth of 0: a single leaf is a tree on a constant
         X = X if depth else np.zeros((len(X), 1))
-        self.tree_ = DecisionTreeRegressor(
+        tree = DecisionTreeRegressor(
             max_depth=max(depth, 1), min_samples_leaf=int(self.min_samples_leaf), random_state=_TIES
-        ).fit(X, noisy)
+        )
+        self.tree_ = fit_in_unit(tree, X, noisy)
         return self
 
     def _predict(self, X: Floats) -> Floats:

@@ -13,10 +13,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.label_dt import LabelTreeRegressor
 from ldptree.baselines.regression_checks import scaled
+from ldptree.input_rows import validated
 from ldptree.parameters import checked_protects
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class PublicPartTreeRegressor(LabelTreeRegressor):
             DataError: the mask is (a ValueError).
         """
         self._check_parameters()
-        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
         mask = checked_protects(protects, self.private_features, rows.shape)
         self.features_: NDArray[np.int64] = np.flatnonzero(~mask.all(axis=0))
         shown = np.where(mask, np.nan, scaled(rows, self.feature_range))[:, self.features_]
@@ -82,5 +83,5 @@ class PublicPartTreeRegressor(LabelTreeRegressor):
     def predict(self, X: ArrayLike) -> Floats:
         """The mean noisy label of each row's leaf, float64 [n]; rows [n, d] are complete."""
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = validated(self, X, dtype=np.float64, reset=False)
         return self._predict(scaled(rows, self.feature_range)[:, self.features_])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.baselines.sample import at_most
+from ldptree.label_unit import fit_in_unit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +48,8 @@ def fit_predict(
     X, y = at_most(max_rows, X, y, seed=seed)
     forest = RandomForestRegressor(
         n_estimators=N_TREES, min_samples_leaf=MIN_SAMPLES_LEAF, n_jobs=2, random_state=seed
-    ).fit(X, y)
+    )
+    fit_in_unit(forest, X, y)
     forest.n_jobs = 1  # as above
     predicted: NDArray[np.float64] = forest.predict(test_X)
     return predicted

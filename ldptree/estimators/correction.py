@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ldptree.corrected import CorrectedModel
 from ldptree.correction import Corrections
 from ldptree.correction_plan import CHOICES, Plan
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.mending import Question, mended, published
+from ldptree.input_rows import check_class_labels, validated
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.noisy import Noisy
 from ldptree.parameters import (
     check_depth,
-    check_one_kind,
     checked_budget,
     checked_mask,
     classes_of,
@@ -115,7 +114,7 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
 
     def _rows(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
-        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        rows: Floats = validated(self, X, dtype=np.float64, reset=False)
         return rows
 
     def _check_parameters(self) -> None:
@@ -208,16 +207,16 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore
             DataError: the rows are (a ValueError).
         """
         self._check_parameters()
-        check_one_kind(y)
         rows: Floats
         labels: NDArray[Any]
-        rows, labels = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(labels)
+        rows, labels = validated(self, X, y, dtype=np.float64)
         is_public = checked_mask(public, len(labels))
         has_public = bool(is_public.any())
         declared = getattr(self._fitted_base, "classes_", None)
         if declared is None:
-            declared = classes_of(labels[is_public] if has_public else labels, are_public=has_public)
+            known = labels[is_public] if has_public else labels
+            check_class_labels(known)
+            declared = classes_of(known, are_public=has_public)
         self.classes_ = np.asarray(declared)
         places = np.minimum(np.searchsorted(self.classes_, labels), self.classes_.size - 1)
         codes = np.where(self.classes_[places] == labels, places, -1)
@@ -297,9 +296,9 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
         self._check_parameters()
         rows: Floats
         labels: Floats
-        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
         half = None if self.residual_range == "auto" else float(self.residual_range)
-        self._mend(rows, labels.astype(np.float64), checked_mask(public, len(labels)), (), half)
+        self._mend(rows, labels, checked_mask(public, len(labels)), (), half)
         return self
 
     def predict(self, X: ArrayLike) -> Floats:
@@ -308,7 +307,11 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
         return self.model_.predict(rows)
 
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Ends of what is believed, with probability `level`, of the mean label of people like each row's, each float64 [n]."""
+        """The prediction -+ how unsure the correction of its cell is, with probability `level`, each float64 [n].
+
+        It is an interval of the correction, given the public model's shape within the cell. By how much that model is off for
+        people like the row beside its mean error in the cell is not in it: the mean label of such people lies outside more often.
+        """
         rows = self._rows(X)
         low, high = self.model_.interval(rows, level)
         return low[:, 0], high[:, 0]

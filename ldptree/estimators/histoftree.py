@@ -7,23 +7,26 @@ What lives here: the parameters, their checks, and the holders played on this ma
 from __future__ import annotations
 
 import os
+import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, seed_of
+from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError
 from ldptree.estimators.holders import encoding_of
 from ldptree.histoftree import BIN_SHIFTS, RELEASES, HistOfTree
+from ldptree.input_rows import validated
 from ldptree.ledger import Charge, Ledger, Rows
 from ldptree.limits import MAX_DEPTH
 from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
 from ldptree.parameters import (
-    check_no_dates,
+    check_simulated,
     checked_count,
     checked_epsilon,
     checked_number,
@@ -50,7 +53,7 @@ class HistOfTreeRegressor(NoisyRegressor):
     Each row is a holder who shows some features, the same for everybody (`private_features`) or chosen by each (`protects`),
     and answers two questions: the label, then the cell. Together they are epsilon-semi-feature LDP (Definition 3.1): whatever
     is shown, no other value of the protected features and the label makes the transcript less likely by more than e^epsilon.
-    The label by "laplace" is a simulation device (floating point), "optimal_label" is not.
+    The paper's label noise, "laplace", is a simulation device (floating point): "optimal_label", the default, has less noise.
 
     With t = s = p = "auto", the default, it is AdHistOfTree: (15) decides from sizes, epsilon and the mask. With bias_weight
     .01 and t_shift -1, both of the paper's grid, nothing is tuned on data; they were set on the law of section 5.1.
@@ -65,7 +68,8 @@ class HistOfTreeRegressor(NoisyRegressor):
         criterion: of max-edge: "weighted" by size, or "printed" as in Algorithm 1.
         min_samples_leaf: fewest rows that show the feature on either side of a split; 0 (max-edge) splits without rows.
         mechanism: of the cell: "grr" (eqs 16, 17) or "randomized_response" (eqs 5, 8).
-        label: of the label: one of `ldptree.mechanisms.numbers.NUMBERS`.
+        label: of the label: one of `ldptree.mechanisms.numbers.NUMBERS`; floating-point ones, the paper's
+            "laplace" among them, are refused without `random_state`.
         rho: the share of epsilon that the cell takes, above 0 and below 1 (the paper's appendix C.1 calls the label's
             share rho). Where cells follow from what is shown, they are not asked for and the label takes all.
         bias_weight: the constant on the second term of (15). t_shift: what is added to t*: -1, 0 or 1.
@@ -73,7 +77,8 @@ class HistOfTreeRegressor(NoisyRegressor):
             (ii), from which much of the mask can be read); "none", nothing, so that features shown count for nothing.
             The last two look at no shown value and split at random, and (15) supposes that everything is protected.
         label_range: (low, high); labels are clipped to it. None: (-1, 1). It must not come from private labels.
-        feature_range: (low, high), numbers or one for each feature; None: (0, 1).
+        feature_range: (low, high), numbers or one for each feature, to whose ends values are moved; None: (0, 1). A warning
+            tells of values beyond it that are shown; of protected ones nothing does.
         random_state: None draws coins from the operating system. A number makes a simulation that can be repeated, and
             protects nobody.
 
@@ -97,7 +102,7 @@ class HistOfTreeRegressor(NoisyRegressor):
         criterion: str = "weighted",
         min_samples_leaf: int = 1,
         mechanism: str = "grr",
-        label: str = "laplace",
+        label: str = "optimal_label",
         rho: float = 0.5,
         bias_weight: float = 0.01,
         t_shift: int = -1,
@@ -137,14 +142,14 @@ class HistOfTreeRegressor(NoisyRegressor):
             DataError: the rows or the mask are (a ValueError).
         """
         self._check_parameters()
-        check_no_dates(y)
         rows: Floats
         labels: Floats
-        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        labels = labels.astype(np.float64)
+        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
         n, d = rows.shape
         mask = self._mask(protects, (n, d))
         curator = self._curator(d)
+        if self.mask_release == "all":
+            _warn_of_range(rows, ~mask, curator.encoding)
         points = curator.encoding.encode(rows).astype(np.float64)
         is_seeded = self.random_state is not None
         words = Words.seeded(seed_of(self.random_state)) if is_seeded else Words.system()
@@ -167,7 +172,7 @@ class HistOfTreeRegressor(NoisyRegressor):
     def predict(self, X: ArrayLike) -> Floats:
         """Labels [n] of complete rows [n, d]."""
         check_is_fitted(self)
-        return self.model_.predict(validate_data(self, X, dtype=np.float64, reset=False))
+        return self.model_.predict(validated(self, X, dtype=np.float64, reset=False))
 
     def _mask(self, protects: ArrayLike | None, shape: tuple[int, int]) -> Mask:
         """W. Raises ConfigError or DataError."""
@@ -219,6 +224,8 @@ class HistOfTreeRegressor(NoisyRegressor):
         one_of("criterion", self.criterion, CRITERIA)
         one_of("mechanism", self.mechanism, MASKED)
         one_of("label", self.label, NUMBERS)
+        devices = [name for name, kind in NUMBERS.items() if kind.is_simulation_device]
+        check_simulated("label", self.label, self.random_state, devices=devices, instead="optimal_label")
         one_of("mask_release", self.mask_release, RELEASES)
         for name, low, high in (("t", 1, MAX_BINS), ("s", 0, 2**31), ("p", 0, MAX_DEPTH)):
             value = getattr(self, name)
@@ -234,6 +241,25 @@ class HistOfTreeRegressor(NoisyRegressor):
         checked_number("bias_weight", self.bias_weight, low=0, high=1e6, is_open=True)
         if not is_number(self.t_shift, whole=True) or self.t_shift not in BIN_SHIFTS:
             raise ConfigError(f"t_shift must be -1, 0 or 1, got {self.t_shift!r}")
+
+
+def _warn_of_range(rows: Floats, is_shown: Mask, encoding: Encoding) -> None:
+    """Warn of features whose range some value that is shown lies beyond; a protected value has no say in it."""
+    seen = np.where(is_shown, rows, np.nan)
+    beyond = [
+        feature.column
+        for column, feature in zip(seen.T, encoding.features, strict=True)
+        if isinstance(feature, NumericFeature)
+        and ((column < feature.minimum) | (column > feature.maximum)).any()
+    ]
+    if beyond:
+        warnings.warn(
+            f"feature_range: values that are shown lie beyond it, and are moved to its ends, of {', '.join(beyond)}. Give "
+            "feature_range = (low, high), numbers or one for each feature; without it, it is (0, 1), for protected "
+            "features too",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _columns(private: Any, names: NDArray[Any] | None, d: int) -> list[int]:

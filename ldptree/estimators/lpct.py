@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ldptree.encoding import Encoding, Level
 from ldptree.errors import DataError
@@ -24,6 +23,7 @@ from ldptree.estimators.holders import answered, check_report, encoding_of, targ
 from ldptree.estimators.tuned import Asked, Parts, check_tuning, tuned
 from ldptree.fit import asks_again, check_settings, fit_model
 from ldptree.grow import grow
+from ldptree.input_rows import check_class_labels, validated
 from ldptree.ledger import Ledger
 from ldptree.mechanisms import CHOICES, Mechanism, mechanism_for
 from ldptree.model import Model
@@ -33,7 +33,7 @@ from ldptree.parameters import (
     check_depth,
     check_lam,
     check_memory,
-    check_one_kind,
+    check_simulated,
     checked_budget,
     checked_mask,
     classes_of,
@@ -43,11 +43,11 @@ from ldptree.partition import PARTITIONS, Partition
 from ldptree.private_tuning import Tuning
 from ldptree.protocol import Protocol
 from ldptree.pruning import PRUNINGS
+from ldptree.public_trust import class_inflation
 from ldptree.totals import Totals
 from ldptree.tuning import (
-    FEW_PUBLIC_ROWS,
-    FEWEST_PUBLIC_ROWS,
     automatic_depth,
+    fewest_public_rows,
     paper_depth,
     termination_depth,
 )
@@ -69,9 +69,10 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
     Args:
         epsilon: the budget of each private row, above 0 and at most 64.
         mechanism: one of `ldptree.mechanisms.CHOICES`: an oracle's name for the joint report over it ("auto": the quieter
-            of grr and oue), "discrete_laplace" or "randomized_response" for the papers', "laplace" to compare with
-            the paper (a simulation device).
-        partition: "cart" (cells of three public rows or more, but for Algorithm 2 and below 30 public rows), "max-edge" or
+            of grr and oue), "signed_subset" for two classes with less noise of their difference, "discrete_laplace" or
+            "randomized_response" for the papers', "laplace" to compare with the paper (a simulation
+            device, refused without `random_state`).
+        partition: "cart" (in its cells `ldptree.tuning.fewest_public_rows`), "max-edge" or
             "random-edge"; without public rows always one of the edges.
         depth: "auto", or the deepest a cell may lie, at most 62.
         lam: "learned", "auto", or the weight of a public row in private people: 0 is LPCT-P, infinity LPCT-Q.
@@ -146,20 +147,18 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
             DataError: the rows are (a ValueError).
         """
         epsilon, prune = self._check_parameters()
-        check_one_kind(y)
         rows: NDArray[Any]
         labels: NDArray[Any]
-        rows, labels = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(labels)
+        rows, labels = validated(self, X, y, dtype=np.float64)
         is_public = checked_mask(public, len(labels))
+        declared = labels[is_public] if is_public.any() else labels
+        check_class_labels(declared)
         seeds = (
             None
             if self.random_state is None
             else check_random_state(self.random_state).randint(2**31, size=4)
         )
-        self.classes_ = classes_of(
-            labels[is_public] if is_public.any() else labels, are_public=bool(is_public.any())
-        )
+        self.classes_ = classes_of(declared, are_public=bool(is_public.any()))
         check_settings(lam=self.lam, prune=prune, rule=self.rule, n_classes=self.classes_.size)
         names = getattr(self, "feature_names_in_", None)
         encoding = encoding_of(rows[is_public], names, self.feature_range)
@@ -218,10 +217,15 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """Grow the tree, have each of these private rows answer once (Algorithm 2: perhaps twice), and add the answers up."""
         epsilon, prune = self._check_parameters()
         n_classes, n_private = self.classes_.size, len(y)
-        partition = self._grow(X_public, codes, n_classes, n_private, epsilon, prune, seeds)
+        depth = self._depth(X_public.shape[1], n_private, len(X_public), epsilon, prune)
+        partition = self._tree(X_public, codes, n_classes, depth, prune, seeds)
         first = self._ask(encoding, partition, epsilon * _first_share(prune), 1, X, y, seeds, start)
         counts = partition.class_counts(X_public, codes, n_classes)
-        if not (isinstance(prune, PaperOptions) and asks_again(*first, counts, prune)):
+        if not isinstance(prune, PaperOptions):
+            regrow = partial(self._tree, n_classes=n_classes, depth=depth, prune=prune, seeds=seeds)
+            trust = class_inflation(self.partition, X_public, codes, n_classes, regrow)
+            return Asked(*first, partial(fit_model, *first, counts, inflation=trust))
+        if not asks_again(*first, counts, prune):
             return Asked(*first, partial(fit_model, *first, counts))
         # Algorithm 2 terminates: the other half of epsilon on a tree of the depth that private rows can carry.
         depth = termination_depth(encoding.n_encoded, n_private, epsilon)
@@ -241,14 +245,18 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return np.asarray(self.model_.probability[nodes])
 
     def decision_function(self, X: ArrayLike) -> Floats:
-        """Margins, float64: [n], the share of class 1 less 1/2, or [n, C], each class's share less 1/C."""
+        """Float64: of two classes [n], the margin, which is the share of class 1 less 1/2; of more [n, C], each class's
+        expected share less 1/C, of which the predicted class has the largest.
+        """
         nodes = self._nodes(X)
-        margin = self.model_.margin[nodes]
-        return margin[:, 0] if self.classes_.size == 2 else margin
+        if self.classes_.size == 2:
+            return np.asarray(self.model_.margin[nodes, 0])
+        return np.asarray(self.model_.probability[nodes] - 1.0 / self.classes_.size)
 
     def margin_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Ends of what is believed of each row's margins with probability `level`, as `decision_function`.
+        """Ends of what is believed of each row's margins with probability `level`, in the shape of `decision_function`.
 
+        A margin is a class's share less 1/C; noise may carry its estimate beyond a share's range.
         Where an interval holds 0 the reports do not carry a decision, and one may abstain.
         """
         nodes = self._nodes(X)
@@ -257,12 +265,15 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _nodes(self, X: ArrayLike) -> NDArray[np.int32]:
         check_is_fitted(self)
-        return self.model_.nodes(validate_data(self, X, dtype=np.float64, reset=False))
+        return self.model_.nodes(validated(self, X, dtype=np.float64, reset=False))
 
     def _check_parameters(self) -> tuple[float, str | PaperOptions]:
         """Everything that can be wrong before a row is looked at; epsilon, and what to prune by."""
         epsilon = checked_budget(self.epsilon)
         one_of("mechanism", self.mechanism, CHOICES)
+        check_simulated(
+            "mechanism", self.mechanism, self.random_state, devices=("laplace",), instead="discrete_laplace"
+        )
         one_of("partition", self.partition, PARTITIONS)
         one_of("rule", self.rule, RULES)
         one_of("outside", self.outside, ("clip", "drop"))
@@ -277,19 +288,6 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """As alone; "paper", the only one that cares for the number of classes, is no candidate."""
         _, prune = self._check_parameters()
         check_settings(lam=self.lam, prune=prune, rule=self.rule, n_classes=2)
-
-    def _grow(
-        self,
-        X: NDArray[np.float32],
-        y: NDArray[np.int64],
-        n_classes: int,
-        n_private: int,
-        epsilon: float,
-        prune: str | PaperOptions,
-        seeds: NDArray[np.int64] | None,
-    ) -> Partition:
-        depth = self._depth(X.shape[1], n_private, len(X), epsilon, prune)
-        return self._tree(X, y, n_classes, depth, prune, seeds)
 
     def _depth(
         self, n_encoded: int, n_private: int, n_public: int, epsilon: float, prune: str | PaperOptions
@@ -309,9 +307,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         prune: str | PaperOptions,
         seeds: NDArray[np.int64] | None,
     ) -> Partition:
-        is_ours = (
-            self.partition == "cart" and len(X) >= FEW_PUBLIC_ROWS and not isinstance(prune, PaperOptions)
-        )
+        options = prune if isinstance(prune, PaperOptions) else None
         return grow(
             X,
             y,
@@ -319,8 +315,10 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
             depth=depth,
             n_classes=n_classes,
             mechanism=self.mechanism,
-            min_samples_leaf=FEWEST_PUBLIC_ROWS if is_ours else 1,
-            options=prune if isinstance(prune, PaperOptions) else None,
+            min_samples_leaf=fewest_public_rows(
+                "classes", len(X), partition=self.partition, is_paper=options is not None
+            ),
+            options=options,
             seed=int.from_bytes(os.urandom(7), "little") if seeds is None else int(seeds[3]),
         )
 

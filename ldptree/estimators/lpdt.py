@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
 from ldptree.estimators.tuned import Asked, Parts, answers, check_tuning, is_on_same_tree, tuned
-from ldptree.fit_numbers import PublicLabels, check_settings, fit_regression
+from ldptree.finer import public_labels
+from ldptree.fit_numbers import check_settings, fit_regression
 from ldptree.grow import grow
+from ldptree.input_rows import validated
 from ldptree.ledger import Ledger
 from ldptree.mechanisms import CHOICES, number_mechanism_for
 from ldptree.mechanisms.number_label import checked_rho
@@ -30,7 +32,7 @@ from ldptree.parameters import (
     check_depth,
     check_lam,
     check_memory,
-    check_no_dates,
+    check_simulated,
     checked_budget,
     checked_label_range,
     checked_mask,
@@ -41,7 +43,7 @@ from ldptree.partition import PARTITIONS
 from ldptree.private_tuning import Tuning, squared_errors
 from ldptree.protocol import Protocol
 from ldptree.pruning import NUMBER_PRUNINGS
-from ldptree.tuning import number_depth, number_levels, relative_sd
+from ldptree.tuning import NumberDepths, fewest_public_rows, number_depths, number_levels, relative_sd
 from ldptree.validation.choice import largest_difference
 from ldptree.weighting import RULES
 
@@ -68,11 +70,14 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         epsilon: the budget of each private row, above 0 and at most 64.
         mechanism: one of `ldptree.mechanisms.CHOICES`: an oracle's name for the joint report over it ("auto": the quieter
-            of grr and oue), "randomized_response" for the paper's (eqs 3 and 4), "discrete_laplace", or "laplace" to compare
-            with (a simulation device).
+            of grr and oue), "randomized_response" for the paper's (eqs 3 and 4), "signed_subset" or "discrete_laplace" of the
+            two ends of the range, or "laplace" to compare with (a simulation device, refused without `random_state`).
         partition: "cart", "max-edge" or "random-edge"; without public rows always one of the edges.
-        depth: "auto", or the deepest a cell may lie, at most 62.
-        min_samples_leaf: fewest public rows in a cell; without public rows of no matter.
+        depth: "auto", or the deepest a cell may lie, at most 62. "auto": reports are asked about no more cells than n and
+            epsilon carry (`ldptree.tuning.number_depths`), and public rows part these further where lam is not 0 and
+            prune = "smooth".
+        min_samples_leaf: fewest public rows in a cell, or "auto" (`ldptree.tuning.fewest_public_rows`); without public rows of
+            no matter.
         lam: "learned", "auto", or the weight of a public row in private people: 0 for private alone, infinity for public.
         prune: "smooth", "fallback" (a cell whose evidence is too weak takes an ancestor's), or "none".
         rule: "margin", or "ratio" as printed in LPDT eq. 5, 0/0 = 0 (with a fixed lam).
@@ -91,7 +96,8 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes:
         label_range_: the range in use.
-        partition_, mechanism_, totals_, model_, protocol_, ledger_, tuning_: as of `LPCTClassifier`.
+        partition_, mechanism_, totals_, model_, protocol_, ledger_, tuning_: as of `LPCTClassifier`; `model_.partition` may part
+            the cells of `partition_`, the tree that holders are asked about, further.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """
 
@@ -102,7 +108,7 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
         mechanism: str = "auto",
         partition: str = "cart",
         depth: str | int = "auto",
-        min_samples_leaf: int = 5,
+        min_samples_leaf: str | int = "auto",
         lam: str | float = "learned",
         prune: str = "smooth",
         rule: str = "margin",
@@ -147,11 +153,9 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
             DataError: the rows are (a ValueError).
         """
         epsilon = self._check_parameters()
-        check_no_dates(y)
         rows: Floats
         labels: Floats
-        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        labels = labels.astype(np.float64)
+        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
         is_public = checked_mask(public, len(labels))
         if is_public.all():
             raise DataError(
@@ -180,7 +184,7 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
         else:
             parts = Parts(
                 ask=ask,
-                depth=lambda one, n: one._depth(encoding, y_public, n),
+                depth=lambda one, n: one._depths(encoding, y_public, n).asked,
                 public_losses=lambda m: self._errors(m, rows[is_public], y_public),
                 private_losses=lambda m, at: self._errors(m, X_private[at], y_private[at]),
                 n_public=len(y_public),
@@ -196,18 +200,22 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.model_: RegressionModel = model
         return self
 
-    def _depth(self, encoding: Encoding, y_public: Floats, n_private: int) -> int:
+    def _depths(self, encoding: Encoding, y_public: Floats, n_private: int) -> NumberDepths:
         if self.depth != "auto":
-            return int(self.depth)
-        return number_depth(
+            return NumberDepths(asked=int(self.depth), whole=int(self.depth))
+        return number_depths(
             encoding.n_encoded,
             n_private,
             float(self.epsilon),
             mechanism=self.mechanism,
+            partition=self.partition,
             n_public=len(y_public),
-            min_samples_leaf=self.min_samples_leaf,
+            min_samples_leaf=self._fewest(len(y_public)),
             label_sd=relative_sd(y_public, self.label_range_),
         )
+
+    def _fewest(self, n_public: int) -> int:
+        return fewest_public_rows("numbers", n_public, wanted=self.min_samples_leaf)
 
     def _ask(
         self,
@@ -221,17 +229,17 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Asked:
         """Publish the question, have each of these private rows answer once, and add the answers up."""
         epsilon, (low, high) = float(self.epsilon), self.label_range_
+        depths = self._depths(encoding, y_public, len(y))
         regrow = partial(
             grow,
             kind=self.partition,
-            depth=self._depth(encoding, y_public, len(y)),
             n_classes=2,
             mechanism=self.mechanism,
             criterion="variance",
-            min_samples_leaf=self.min_samples_leaf if y_public.size else 1,
+            min_samples_leaf=self._fewest(len(y_public)),
             seed=int.from_bytes(os.urandom(7), "little") if seeds is None else int(seeds[3]),
         )
-        partition: Partition = regrow(X_public, y_public)
+        partition: Partition = regrow(X_public, y_public, depth=depths.asked)
         n_cells = partition.n_leaves
         n_levels = number_levels(self.mechanism, epsilon, n_cells, y_public, self.label_range_)
         check_memory(n_cells, n_levels)
@@ -257,7 +265,7 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
             words=words_of(protocol, seeds),
             start=start,
         )
-        known = PublicLabels.of(partition, X_public, y_public, self.label_range_, regrow)
+        known = public_labels(partition, X_public, y_public, self.label_range_, grow=regrow, depths=depths)
         return Asked(protocol, totals, partial(fit_regression, protocol, totals, known))
 
     def _errors(self, model: RegressionModel, X: Floats, y: Floats) -> Floats:
@@ -282,22 +290,24 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _nodes(self, X: ArrayLike) -> NDArray[np.int32]:
         check_is_fitted(self)
-        return self.model_.nodes(validate_data(self, X, dtype=np.float64, reset=False))
+        return self.model_.nodes(validated(self, X, dtype=np.float64, reset=False))
 
     def _check_parameters(self) -> float:
         """Everything that can be wrong before a row is looked at; epsilon."""
         epsilon = checked_budget(self.epsilon)
         one_of("mechanism", self.mechanism, CHOICES)
+        check_simulated(
+            "mechanism", self.mechanism, self.random_state, devices=("laplace",), instead="discrete_laplace"
+        )
         one_of("partition", self.partition, PARTITIONS)
         one_of("rule", self.rule, RULES)
         one_of("outside", self.outside, ("clip", "drop"))
         one_of("prune", self.prune, NUMBER_PRUNINGS)
         check_depth(self.depth)
         check_lam(self.lam)
-        if not (is_number(self.min_samples_leaf, whole=True) and self.min_samples_leaf >= 1):
-            raise ConfigError(
-                f"min_samples_leaf must be a whole number from 1, got {self.min_samples_leaf!r}"
-            )
+        least = self.min_samples_leaf
+        if least != "auto" and not (is_number(least, whole=True) and least >= 1):
+            raise ConfigError(f'min_samples_leaf must be "auto" or a whole number from 1, got {least!r}')
         if not is_number(self.rho):
             raise ConfigError(f"rho must be a number between 0 and 1, got {self.rho!r}")
         checked_rho(self.rho)

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ldptree.errors import ConfigError, DataError
+from ldptree.input_rows import check_class_labels, validated
 from ldptree.ledger import Charge, Ledger, Names
 from ldptree.limits import check_ends
 from ldptree.noisy import Noisy
 from ldptree.oracles import Words
 from ldptree.parameters import (
-    check_no_dates,
     checked_epsilon,
     checked_range,
     classes_of,
@@ -94,7 +93,7 @@ class _PublicFeatureEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _predicted(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
+        rows = validated(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
         missing = np.isnan(rows).any(axis=0)
         missing[list(self.model_.private)] = False
         if missing.any():
@@ -160,11 +159,10 @@ class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  #
             DataError: the rows or the mask are (a ValueError).
         """
         label_range = _checked_label_range(self.label_range)
-        check_no_dates(y)
         rows: Floats
         labels: Floats
-        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        self._converse(rows, np.asarray(labels, dtype=np.float64), protects, label_range)
+        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
+        self._converse(rows, labels, protects, label_range)
         return self
 
     def predict(self, X: ArrayLike) -> Floats:
@@ -227,9 +225,9 @@ class PublicFeatureClassifier(Noisy, ClassifierMixin, _PublicFeatureEstimator): 
             DataError: the rows, the labels or the mask are (a ValueError).
         """
         rows: Floats
-        rows, labels = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(labels)
+        rows, labels = validated(self, X, y, dtype=np.float64)
         declared = labels if self.classes is None else np.asarray(self.classes)
+        check_class_labels(declared)
         self.classes_ = classes_of(declared, are_public=False)
         if self.classes_.size > 2:
             raise DataError(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from ldptree.input_rows import validated
 from ldptree.parameters import checked_mask, checked_range
 from ldptree.ranges import scale
 
@@ -39,7 +40,7 @@ class PublicRangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
             ConfigError: the range is wrong (a ValueError).
             DataError: the mask is (a ValueError).
         """
-        rows: Floats = validate_data(self, X, dtype=np.float64)
+        rows: Floats = validated(self, X, dtype=np.float64)
         is_public = checked_mask(public, len(rows))
         if self.feature_range is None and is_public.any():
             self.low_, self.high_ = rows[is_public].min(axis=0), rows[is_public].max(axis=0)
@@ -52,6 +53,6 @@ class PublicRangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
     def transform(self, X: ArrayLike) -> Floats:
         """The rows in [0, 1]^d, float64 [n, d]."""
         check_is_fitted(self)
-        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        rows: Floats = validated(self, X, dtype=np.float64, reset=False)
         columns = [scale(rows[:, j], self.low_[j], self.high_[j]) for j in range(rows.shape[1])]
         return np.stack(columns, axis=1).astype(np.float64)

@@ -34,6 +34,7 @@ from ldptree.private_tuning import (
     tune,
 )
 from ldptree.regression import RegressionModel
+from ldptree.tuning import fewest_public_rows
 from ldptree.validation.choice import CHOICES
 
 if TYPE_CHECKING:
@@ -168,8 +169,14 @@ def default_candidates(estimator: Any, depth: int, *, n_public: int) -> list[dic
     settings += [{"lam": lam} for lam in lams if lam != estimator.lam]
     settings += [{"prune": prune} for prune in prunes if prune != estimator.prune]
     if has_leaf and n_public:
-        settings.append({"min_samples_leaf": 4 * int(estimator.min_samples_leaf)})
+        settings.append({"min_samples_leaf": 4 * _fewest(estimator, n_public)})
     return settings
+
+
+def _fewest(estimator: Any, n_public: int) -> int:
+    """Public rows that a cell must have, where an estimator (of numbers) has a parameter for it."""
+    wanted = getattr(estimator, "min_samples_leaf", 1)
+    return fewest_public_rows("numbers", n_public, wanted=wanted)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -275,16 +282,21 @@ def _share(
 ) -> tuple[Asked, list[AnyModel]]:
     """One report each of these rows, on the deepest and finest tree that any of these estimators wants; each one's model."""
     depths = [parts.depth(one, len(rows)) for one in wanted]
-    least = [getattr(one, "min_samples_leaf", 1) for one in wanted]
-    shared: dict[str, Any] = {"depth": max(depths)}
+    least = [_fewest(one, parts.n_public) for one in wanted]
+    # An "auto" that goes deepest stays one: only so public rows part its cells further.
+    is_auto = any(
+        one.depth == "auto" and depth == max(depths) for one, depth in zip(wanted, depths, strict=True)
+    )
+    shared: dict[str, Any] = {"depth": "auto" if is_auto else max(depths)}
     if hasattr(wanted[0], "min_samples_leaf"):
         shared["min_samples_leaf"] = min(least)
     asked = parts.ask(with_settings(wanted[0], shared), rows, seeds, start)
     found = []
     for one, depth, min_rows in zip(wanted, depths, least, strict=True):
         model = asked.read(lam=one.lam, prune=one.prune, rule=one.rule)
-        is_cut = depth < max(depths) or min_rows > min(least)
-        found.append(cut(model, depth=depth, min_rows=min_rows) if is_cut else model)
+        deepest = depth if one.depth != "auto" or depth < max(depths) else model.partition.max_depth
+        is_cut = deepest < model.partition.max_depth or min_rows > min(least)
+        found.append(cut(model, depth=deepest, min_rows=min_rows) if is_cut else model)
     return asked, found
 
 

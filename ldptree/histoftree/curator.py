@@ -66,7 +66,7 @@ class HistOfTree(Curator[HistOfTreeModel]):
     criterion: str = "weighted"
     min_samples_leaf: int = 1
     mechanism: str = "grr"
-    label: str = "laplace"
+    label: str = "optimal_label"
     rho: float = 0.5
     mask_release: str = "all"
     seed: int = 0
@@ -189,13 +189,12 @@ class HistOfTree(Curator[HistOfTreeModel]):
             cells = partition.apply(shown.values)
             above, below = (np.bincount(cells, w, minlength=partition.n_cells) for w in weights.T)
             noise = np.zeros(partition.n_cells)
-        return self._values(middle, above, below, noise), below, noise
+        return self._values(middle, above, below), below, noise
 
-    def _values(self, middle: float, above: Floats, below: Floats, noise: Floats) -> Floats:
-        """middle + above / below; where the count is noisy, cut to the labels' range, and 0 / 0 is the mean of all."""
+    def _values(self, middle: float, above: Floats, below: Floats) -> Floats:
+        """middle + above / below, 0 / 0 is the mean of all, cut to the labels' range: noise can be far larger than it."""
         values = middle + np.divide(above, below, out=np.zeros_like(above), where=below != 0)
-        cut: Floats = np.where(noise > 0, np.clip(values, self.low, self.high), values)
-        return cut
+        return np.clip(values, self.low, self.high)
 
     def _protects(self, shown: Shown) -> NDArray[np.bool_]:
         """The mask as the curator knows it."""

@@ -5,16 +5,16 @@ What lives here: the model as a value (predict, canonical JSON). What does not: 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ldptree import model_json
 from ldptree.encoding import Encoding
 from ldptree.errors import DataError
+from ldptree.limits import check_spent
 from ldptree.partition.product import Product
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class HistOfTreeModel:
     n_holders: int
 
     def __post_init__(self) -> None:
+        check_spent("model", self.epsilon, n_holders=self.n_holders)
         columns = max((int(self.partition.tree.feature.max()), *self.partition.histogram.features))
         if columns >= self.encoding.n_encoded:
             raise DataError("model: the partition looks at a column that the encoding does not have")
@@ -105,11 +106,11 @@ class HistOfTreeModel:
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON without the digest itself."""
-        return hashlib.sha256(_canonical(self._to_plain()).encode()).hexdigest()
+        return model_json.digest_of(self._to_plain())
 
     def to_json(self) -> str:
         """The canonical text: sorted keys, its own digest in it."""
-        return _canonical(self._to_plain() | {"digest": self.digest})
+        return model_json.written(self._to_plain(), self.digest)
 
     def _to_plain(self) -> dict[str, Any]:
         plain: dict[str, Any] = {"kind": KIND, "version": VERSION}
@@ -128,20 +129,7 @@ class HistOfTreeModel:
             DataError: not such a model, of an unknown version, a field absent, unknown or of a wrong type, parts that do not
                 fit, or a digest that is not that of the content.
         """
-        try:
-            data = json.loads(text, parse_constant=_no_constant)
-        except (ValueError, RecursionError):
-            raise DataError("model: not JSON; is it a model file, and whole?") from None
-        if not isinstance(data, dict) or data.get("kind") != KIND:
-            raise DataError(f'model: not an {KIND} (its "kind" says otherwise); give a model file')
-        if data.get("version") != VERSION:
-            raise DataError(f"model: version {data.get('version')!r} is not known here (only {VERSION})")
-        expected = {"kind", "version", "digest", *(field.name for field in fields(cls))}
-        for name in sorted(expected ^ set(data)):
-            raise DataError(f'model: field "{name}" is {"absent" if name in expected else "unknown"}')
-        stated = data.pop("digest")
-        if stated != hashlib.sha256(_canonical(data).encode()).hexdigest():
-            raise DataError("model: its digest is not that of its content; export it again")
+        data = model_json.read(text, kind=KIND, version=VERSION, fields=[field.name for field in fields(cls)])
         return cls(**_from_plain(data))
 
 
@@ -150,21 +138,11 @@ def _from_plain(data: Mapping[str, Any]) -> dict[str, Any]:
         "encoding": Encoding.from_json(data["encoding"]),
         "partition": Product.from_json(data["partition"]),
     }
-    for name, kinds in _PLAIN.items():
-        if type(data[name]) not in kinds:
-            raise DataError(f'model: field "{name}" has the wrong type ({type(data[name]).__name__})')
-        values[name] = data[name]
+    model_json.check_types(data, _PLAIN)
+    values |= {name: data[name] for name in _PLAIN}
     for name in _ARRAYS:
         try:
             values[name] = np.array(data[name], dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             raise DataError(f'model: field "{name}" is not an array of numbers') from None
     return values
-
-
-def _canonical(plain: Mapping[str, Any]) -> str:
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")

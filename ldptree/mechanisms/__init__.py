@@ -12,6 +12,7 @@ from ldptree.mechanisms.mechanism import Mechanism, report_values
 from ldptree.mechanisms.number_laplace import NumberLaplace
 from ldptree.mechanisms.number_response import NumberResponse
 from ldptree.mechanisms.randomized_response import RandomizedResponse
+from ldptree.mechanisms.signed_subset import SignedSubset
 from ldptree.oracles import ORACLES
 
 MECHANISMS: dict[str, type[Mechanism]] = {
@@ -19,6 +20,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "discrete_laplace": DiscreteLaplace,
     "randomized_response": RandomizedResponse,
     "laplace": Laplace,
+    "signed_subset": SignedSubset,
 }
 
 NUMBER_MECHANISMS: dict[str, type[NumberLaplace | NumberResponse]] = {
@@ -29,7 +31,7 @@ NUMBER_MECHANISMS: dict[str, type[NumberLaplace | NumberResponse]] = {
 
 CHOICES = ("auto", *ORACLES, *(name for name in MECHANISMS if name != "joint"))
 """What a run may name: an oracle stands for the joint report over it, "auto" for the joint report over the quieter of
-grr and oue."""
+grr and oue. "signed_subset" is for two classes, or a number's two ends."""
 
 
 def mechanism_for(choice: str, epsilon: float, n_cells: int, n_classes: int) -> Mechanism:

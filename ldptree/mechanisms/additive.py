@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ldptree.mechanisms.mechanism import Mechanism, unpacked
+from ldptree.mechanisms.mechanism import Mechanism
 from ldptree.oracles.words import Words
 
 # numbers whose noise is drawn together: they stay in the cache
@@ -29,9 +29,6 @@ _BLOCK = 2**17
 @dataclass(frozen=True)
 class Additive(Mechanism):
     """Numbers [n, L C]: cells, then cells where the label is c, each with noise of its own."""
-
-    dtype: ClassVar[np.dtype[Any]]
-    """Of a number of a report, as it is sent."""
 
     @property
     @abstractmethod
@@ -51,14 +48,6 @@ class Additive(Mechanism):
     def report_bytes(self) -> int:
         """Those of L C numbers."""
         return self.dtype.itemsize * self.raw_size
-
-    def pack(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
-        """The numbers, little-endian."""
-        return np.ascontiguousarray(reports, dtype=self.dtype).view(np.uint8).reshape(-1, self.report_bytes)
-
-    def unpack(self, packed: NDArray[np.uint8]) -> NDArray[Any]:
-        """Numbers [n, L C]."""
-        return unpacked(self.name, packed, self.report_bytes).view(self.dtype)
 
     def indicators(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """What is true of each holder before any noise, int64 [n, L C]."""

@@ -36,6 +36,10 @@ class Mechanism(ABC):
     name: ClassVar[str]
     is_simulation_device: ClassVar[bool] = False
     """Whether its reports leak through floating point, so that no real client may send one."""
+    for_classes: ClassVar[int | None] = None
+    """The only number of classes that it is for; None: any."""
+    dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint8)
+    """Of a number of a report, as it is sent; by itself a report is bytes."""
 
     n_cells: int
     n_classes: int
@@ -118,17 +122,23 @@ class Mechanism(ABC):
             DataError: a value is out of range.
         """
 
-    @abstractmethod
     def pack(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
         """The bytes of each report as it is sent, uint8 [n, report_bytes]; numbers are little-endian."""
+        return np.ascontiguousarray(reports, dtype=self.dtype).view(np.uint8).reshape(-1, self.report_bytes)
 
-    @abstractmethod
     def unpack(self, packed: NDArray[np.uint8]) -> NDArray[Any]:
         """The reports of which `pack` gave the bytes; what they say is not checked.
 
         Raises:
             DataError: not uint8 [n, report_bytes].
         """
+        packed = np.asarray(packed)
+        if packed.ndim != 2 or packed.shape[1] != self.report_bytes or packed.dtype != np.uint8:
+            raise DataError(
+                f"{self.name}: packed reports are uint8 [n, {self.report_bytes}], "
+                f"found {packed.dtype} of shape {packed.shape}"
+            )
+        return np.ascontiguousarray(packed).view(self.dtype)
 
     @abstractmethod
     def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
@@ -239,17 +249,3 @@ def report_values(cells: ArrayLike, labels: ArrayLike, *, n_cells: int, n_classe
             raise DataError(f"a {name} is not in -1 .. {size - 1}")
     is_outside = (cells < 0) | (labels < 0)
     return np.where(is_outside, n_cells * n_classes, cells * n_classes + labels)
-
-
-def unpacked(name: str, packed: NDArray[np.uint8], n_bytes: int) -> NDArray[np.uint8]:
-    """The packed reports as contiguous bytes.
-
-    Raises:
-        DataError: not uint8 [n, n_bytes].
-    """
-    packed = np.asarray(packed)
-    if packed.ndim != 2 or packed.shape[1] != n_bytes or packed.dtype != np.uint8:
-        raise DataError(
-            f"{name}: packed reports are uint8 [n, {n_bytes}], found {packed.dtype} of shape {packed.shape}"
-        )
-    return np.ascontiguousarray(packed)

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.mechanisms.mechanism import unpacked
 from ldptree.mechanisms.number_label import STEPS, NumberLabel, checked_rho
 from ldptree.oracles import Influence, Words
 from ldptree.oracles.coins import checked_epsilon
@@ -44,6 +43,7 @@ class NumberLaplace(NumberLabel):
 
     name: ClassVar[str] = "number_laplace"
     is_simulation_device: ClassVar[bool] = True
+    dtype: ClassVar[np.dtype[Any]] = np.dtype("<f8")
 
     billionths: int
     share_billionths: int
@@ -100,14 +100,6 @@ class NumberLaplace(NumberLabel):
     def report_bytes(self) -> int:
         """Those of 2 L numbers."""
         return 8 * self.raw_size
-
-    def pack(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
-        """The numbers, little-endian."""
-        return np.ascontiguousarray(reports, dtype="<f8").view(np.uint8).reshape(-1, self.report_bytes)
-
-    def unpack(self, packed: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Numbers [n, 2 L]."""
-        return unpacked(self.name, packed, self.report_bytes).view("<f8")
 
     def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         """Every finite number can be sent."""

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.mechanisms.mechanism import unpacked
 from ldptree.mechanisms.number_label import STEPS, NumberLabel, checked_rho
 from ldptree.oracles import Influence, Words, integer_laplace
 from ldptree.oracles.coins import WORD, checked_epsilon, rounded_up
@@ -126,14 +125,6 @@ class NumberResponse(NumberLabel):
             reports[block, :4] = noisy.astype("<i4")[:, None].view(np.uint8)
             reports[block, 4:] = self.bits.randomize(cells[block], words)
         return reports
-
-    def pack(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
-        """They are bytes already."""
-        return np.ascontiguousarray(reports, dtype=np.uint8)
-
-    def unpack(self, packed: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """They stay bytes."""
-        return unpacked(self.name, packed, self.report_bytes)
 
     def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         """A label within the bound, and no bit past the last."""

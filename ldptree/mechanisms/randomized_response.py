@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import ConfigError
-from ldptree.mechanisms.mechanism import Mechanism, unpacked
+from ldptree.mechanisms.mechanism import Mechanism
 from ldptree.oracles import Influence, Words
 from ldptree.oracles.coins import WORD, checked_epsilon, rounded_up
 from ldptree.oracles.grr import Grr
@@ -103,14 +103,6 @@ class RandomizedResponse(Mechanism):
             reports[block, :4] = self.label.pack(self.label.randomize(labels[block], words))
             reports[block, 4:] = self.bits.randomize(cells[block], words)
         return reports
-
-    def pack(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
-        """They are bytes already."""
-        return np.ascontiguousarray(reports, dtype=np.uint8)
-
-    def unpack(self, packed: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """They stay bytes."""
-        return unpacked(self.name, packed, self.report_bytes)
 
     def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         """A label that is declared, and no bit past the last."""

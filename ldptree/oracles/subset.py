@@ -61,7 +61,12 @@ class SubsetSelection(PackedBits):
         """The oracle over k values that spends at most epsilon."""
         e = exp(checked_epsilon(epsilon))
         best = (Decimal(k) / (e + 1)).to_integral_value(rounding=ROUND_HALF_EVEN)
-        size = min(max(int(best), 1), max(k - 1, 1))
+        return cls.of_size(epsilon, k, min(max(int(best), 1), max(k - 1, 1)))
+
+    @classmethod
+    def of_size(cls, epsilon: float, k: int, size: int) -> Self:
+        """The same with sets of this size."""
+        e = exp(checked_epsilon(epsilon))
         oracle = cls(k, size, WORD - threshold_above(Decimal(k - size), size * e + k - size))
         while oracle.epsilon > epsilon:  # only where rounding up the logarithm passed the claim
             oracle = cls(k, size, oracle.own - 1)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.errors import ConfigError, DataError
+from ldptree.label_unit import centre_of, unit_of
 from ldptree.partition import cart
 from ldptree.partition.tree import LEAF, Partition
 
@@ -87,7 +88,7 @@ def grow(
         return _cart(rows, np.asarray(features), depth, min_samples_leaf)
     tree = cart.grow(
         rows.X[:, list(features)],
-        y,
+        (y - centre_of(y)) / unit_of(y),
         depth=depth,
         n_classes=0,
         criterion="variance",

@@ -32,6 +32,8 @@ _LEAST_REACH = 1.5
 _LIKELY = 1e-2
 # leaves over which the noise is expected to be spread
 _LEAVES = 8.0
+# how far the mean of labels may be from that of the normal law that is nearest, in standard deviations
+_NOT_NORMAL = 0.5
 WIDTH = 0.35
 """Numbers to report are expected about N(0, WIDTH^2), as `optimal_label` is made for."""
 
@@ -60,6 +62,12 @@ class LabelLaw:
     def mean(self) -> float:
         """The expected mean."""
         return float(self.weights @ self.means)
+
+    @property
+    def mean_variance(self) -> float:
+        """How far the mean may be off: of the weights, and as labels may be far from normal."""
+        around = float(self.weights @ (self.means - self.mean) ** 2)
+        return around + (_NOT_NORMAL * self.sd) ** 2
 
     @property
     def sd(self) -> float:
@@ -148,3 +156,11 @@ def usual_variance(mechanism: NumberMechanism) -> float:
     u = np.linspace(-1, 1, 201)
     weight = np.exp(-((u / WIDTH) ** 2) / 2)
     return float(weight @ mechanism.variance(u) / weight.sum())
+
+
+@lru_cache(maxsize=64)
+def square(mechanism: NumberMechanism) -> tuple[float, float]:
+    """(a, b) such that the mean square of a report of u is nearly a + b u^2: the nearest over [-1, 1]."""
+    u = np.linspace(-1, 1, 201)
+    b, a = np.polyfit(u**2, mechanism.variance(u) + u**2, 1)
+    return float(a), float(b)

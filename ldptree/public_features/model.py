@@ -5,8 +5,6 @@ What lives here: the model as a value (predict, canonical JSON). What does not: 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ldptree import model_json
 from ldptree.errors import DataError, LdptreeError
+from ldptree.limits import check_spent
 from ldptree.public_features.contrast import Contrast
 from ldptree.public_features.surface import Surface
 
@@ -47,6 +47,21 @@ class Effect:
 
     contrast: Contrast
     coefficient: Surface
+
+    def __call__(self, rows: Floats) -> Floats:
+        """float64 [n], of scaled rows [n, d]."""
+        return np.asarray(self.coefficient(rows) * self.contrast(rows))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"contrast": self.contrast.to_json(), "coefficient": self.coefficient.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The effect that `to_json` wrote. Raises ProtocolMismatch or DataError."""
+        if not isinstance(data, Mapping) or set(data) != {"contrast", "coefficient"}:
+            raise DataError("effect: must be exactly coefficient, contrast")
+        return cls(Contrast.from_json(data["contrast"]), Surface.from_json(data["coefficient"]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -83,6 +98,7 @@ class PublicFeatureModel:
     says: str
 
     def __post_init__(self) -> None:
+        check_spent("model", self.epsilon, n_holders=self.n_holders)
         d = len(self.columns)
         if (
             len(self.low) != d
@@ -121,23 +137,21 @@ class PublicFeatureModel:
         rows = self.scaled(raw)
         value = self.surface(rows)
         for effect in self.effects:
-            value = value + effect.coefficient(rows) * effect.contrast(rows)
+            value = value + effect(rows)
         return np.clip(value, self.label_low, self.label_high)
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON without the digest itself."""
-        return hashlib.sha256(_canonical(self._to_plain()).encode()).hexdigest()
+        return model_json.digest_of(self._to_plain())
 
     def to_json(self) -> str:
         """The canonical text: sorted keys, its own digest in it."""
-        return _canonical(self._to_plain() | {"digest": self.digest})
+        return model_json.written(self._to_plain(), self.digest)
 
     def _to_plain(self) -> dict[str, Any]:
         plain: dict[str, Any] = {"kind": KIND, "version": VERSION, "surface": self.surface.to_json()}
-        plain["effects"] = [
-            {"contrast": e.contrast.to_json(), "coefficient": e.coefficient.to_json()} for e in self.effects
-        ]
+        plain["effects"] = [effect.to_json() for effect in self.effects]
         plain |= {name: getattr(self, name) for name in _PLAIN}
         return plain | {name: list(getattr(self, name)) for name in _LISTS}
 
@@ -149,19 +163,9 @@ class PublicFeatureModel:
             DataError: not a model, of an unknown version, a field absent, unknown or of a wrong type, parts that do not
                 fit, or a digest that is not that of the content.
         """
-        try:
-            data = json.loads(text, parse_constant=_no_constant)
-        except (ValueError, RecursionError):
-            raise DataError("model: not JSON; is it a model file, and whole?") from None
-        if not isinstance(data, dict) or data.get("kind") != KIND:
-            raise DataError(f'model: not an {KIND} (its "kind" says otherwise); give a model file')
-        if data.get("version") != VERSION:
-            raise DataError(f"model: version {data.get('version')!r} is not known here (only {VERSION})")
-        expected = {"kind", "version", "digest", "surface", "effects", *_PLAIN, *_LISTS}
-        for name in sorted(expected ^ set(data)):
-            raise DataError(f'model: field "{name}" is {"absent" if name in expected else "unknown"}')
-        if data.pop("digest") != hashlib.sha256(_canonical(data).encode()).hexdigest():
-            raise DataError("model: its digest is not that of its content; export it again")
+        data = model_json.read(
+            text, kind=KIND, version=VERSION, fields=("surface", "effects", *_PLAIN, *_LISTS)
+        )
         return cls(**_from_plain(data))
 
 
@@ -173,29 +177,15 @@ def scaled(raw: Floats, low: Floats, high: Floats) -> Floats:
 
 
 def _from_plain(data: Mapping[str, Any]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, kinds in _PLAIN.items():
-        if type(data[name]) not in kinds:
-            raise DataError(f'model: field "{name}" has the wrong type ({type(data[name]).__name__})')
-        values[name] = data[name]
+    model_json.check_types(data, _PLAIN)
+    values: dict[str, Any] = {name: data[name] for name in _PLAIN}
     for name, kinds in _LISTS.items():
         if not isinstance(data[name], list) or any(type(v) not in kinds for v in data[name]):
             raise DataError(f'model: field "{name}" is not a list of its type')
         values[name] = tuple(data[name])
     values["surface"] = Surface.from_json(data["surface"])
     try:
-        values["effects"] = tuple(
-            Effect(Contrast.from_json(e["contrast"]), Surface.from_json(e["coefficient"]))
-            for e in data["effects"]
-        )
+        values["effects"] = tuple(Effect.from_json(effect) for effect in data["effects"])
     except (TypeError, KeyError, LdptreeError) as error:
         raise DataError(f'model: field "effects": {error}') from None
     return values
-
-
-def _canonical(plain: Mapping[str, Any]) -> str:
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")

@@ -20,6 +20,7 @@ from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
 from ldptree.oracles.subset import SubsetSelection
 from ldptree.public_features import contrast, label_law
 from ldptree.public_features.contrast import Contrast
+from ldptree.public_features.model import Effect
 from ldptree.public_features.roles import Part
 from ldptree.public_features.surface import Surface
 from ldptree.rounds import Question, Shown
@@ -157,7 +158,7 @@ class FeatureBins(BinQuestion):
 
 @dataclass(frozen=True, eq=False)
 class ResidualQuestion(Question):
-    """The label less a published surface, clipped to [-half, half], times a contrast where one is named: one number.
+    """The label less what is published of it, clipped to [-half, half], times a contrast where one is named: one number.
 
     Attributes:
         part: who is asked.
@@ -165,6 +166,7 @@ class ResidualQuestion(Question):
         surface: what is taken off the label.
         half: R, in the label's unit.
         contrast: what it is multiplied by; None: nothing.
+        effects: of private features, from earlier answers: taken off the label as well, as each holder knows its own values.
 
     Raises:
         ConfigError: half is not positive and finite.
@@ -177,6 +179,7 @@ class ResidualQuestion(Question):
     surface: Surface
     half: float
     contrast: Contrast | None = None
+    effects: tuple[Effect, ...] = ()
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.half) and self.half > 0):
@@ -217,12 +220,15 @@ class ResidualQuestion(Question):
         return [(report, chance) for report, chance in pairs if chance]
 
     def _numbers(self, rows: Floats, labels: Floats) -> Floats:
-        numbers: Floats = np.clip((labels - self.surface(rows)) / self.half, -1.0, 1.0)
+        left = labels - self.surface(rows)
+        for effect in self.effects:
+            left = left - effect(rows)
+        numbers: Floats = np.clip(left / self.half, -1.0, 1.0)
         return numbers if self.contrast is None else numbers * self.contrast(rows)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {
+        plain = {
             "kind": self.kind,
             "part": self.part.to_json(),
             "mechanism": {"name": self.mechanism.name, "thresholds": self.mechanism.thresholds},
@@ -230,11 +236,15 @@ class ResidualQuestion(Question):
             "half": self.half,
             "contrast": None if self.contrast is None else self.contrast.to_json(),
         }
+        return plain | {"effects": [e.to_json() for e in self.effects]} if self.effects else plain
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The question that `to_json` wrote."""
-        with _Reading(cls.kind, data, ("part", "mechanism", "surface", "half", "contrast")):
+        names = ("part", "mechanism", "surface", "half", "contrast")
+        with _Reading(cls.kind, data, names, optional="effects"):
+            if data.get("effects", [None]) == []:
+                raise ProtocolMismatch("effects: left out where there are none")
             named = data["mechanism"]
             return cls(
                 Part.from_json(data["part"]),
@@ -242,6 +252,7 @@ class ResidualQuestion(Question):
                 Surface.from_json(data["surface"]),
                 float(data["half"]),
                 None if data["contrast"] is None else Contrast.from_json(data["contrast"]),
+                tuple(Effect.from_json(effect) for effect in data.get("effects", ())),
             )
 
 
@@ -265,10 +276,17 @@ def _check_bins(oracle: SubsetSelection, bins: int) -> None:
 class _Reading:
     """Turns whatever is wrong with a question's plain values into ProtocolMismatch."""
 
-    def __init__(self, kind: str, data: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    def __init__(
+        self, kind: str, data: Mapping[str, Any], names: tuple[str, ...], *, optional: str | None = None
+    ) -> None:
         self._kind = kind
-        if not isinstance(data, Mapping) or set(data) != {"kind", *names} or data["kind"] != kind:
-            raise ProtocolMismatch(f"question {kind}: must be exactly kind, {', '.join(names)}")
+        if (
+            not isinstance(data, Mapping)
+            or set(data) - {optional} != {"kind", *names}
+            or data["kind"] != kind
+        ):
+            may = f", and {optional} where there are any" if optional else ""
+            raise ProtocolMismatch(f"question {kind}: must be exactly kind, {', '.join(names)}{may}")
 
     def __enter__(self) -> None:
         return None

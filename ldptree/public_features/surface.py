@@ -66,6 +66,11 @@ class Surface:
         """The same value everywhere."""
         return cls((), np.zeros(0), value, np.zeros(0))
 
+    def times(self, factor: float) -> Surface:
+        """So many times its value, everywhere."""
+        trees = tuple(Tree(tree.partition, factor * tree.values) for tree in self.trees)
+        return Surface(self.features, self.stand_ins, factor * self.intercept, factor * self.slopes, trees)
+
     def columns(self, rows: Floats) -> Floats:
         """Its own columns of rows [n, d], float64 [n, features], stand-ins in place of NaN."""
         own = rows[:, list(self.features)]

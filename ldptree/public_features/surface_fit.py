@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ldptree.label_unit import unit_of
 from ldptree.partition import cart
 from ldptree.public_features.roles import order
 from ldptree.public_features.surface import Surface, Tree
@@ -30,35 +31,56 @@ _LEAF_NOISE = 0.1
 _PRIORS = np.concatenate([[0.0], np.geomspace(1e-5, 10.0, 61)])
 
 
-def fitted(rows: Floats, features: tuple[int, ...], reports: Floats, *, spread: float, seed: int) -> Surface:
+def fitted(
+    rows: Floats,
+    features: tuple[int, ...],
+    reports: Floats,
+    *,
+    spread: float,
+    seed: int,
+    expected: tuple[float, float] | None = None,
+) -> Surface:
     """The surface of E[report | features].
 
     Args:
         rows: float64 [m, d] in [0, 1], NaN where a feature is not shown.
         features: the columns to use.
         reports: float64 [m], unbiased.
-        spread: the label's variance, which the size of leaves goes by.
+        spread: the label's variance, which the size of leaves goes by; no part of a surface is expected to have more.
         seed: public coins, which halve the holders for each tree.
+        expected: what is known of the mean from elsewhere, and the variance of that; None: nothing.
     """
     own = rows[:, list(features)]
     is_shown = ~np.isnan(own)
     stand_ins = np.where(is_shown, own, 0.0).sum(axis=0) / np.maximum(is_shown.sum(axis=0), 1)
-    line = Surface(features, stand_ins, float(reports.mean()), np.zeros(len(features)))
+    line = Surface(features, stand_ins, _level(reports, expected), np.zeros(len(features)))
     if not features or reports.size < 2 * _FEWEST:
         return line
     own = line.columns(rows)
-    slopes = _slopes(own - stand_ins, reports - line.intercept)
+    slopes = _slopes(own - stand_ins, reports - line.intercept, spread)
     line = Surface(features, stand_ins, line.intercept, slopes)
     left = reports - line(rows)
     noise = float(left.var())
     fewest = max(_FEWEST, int(noise / (_LEAF_NOISE * spread))) if spread > 0 else left.size
-    narrow = own.astype(np.float32)
-    trees = tuple(_honest_tree(narrow, left, noise, fewest, seed ^ t) for t in range(TREES))
+    narrow, unit = own.astype(np.float32), unit_of(reports)
+    trees = tuple(_honest_tree(narrow, left, noise, fewest, seed ^ t, unit, spread) for t in range(TREES))
     return Surface(features, stand_ins, line.intercept, slopes, trees)
 
 
-def _slopes(centred: Floats, reports: Floats) -> Floats:
-    """Ridge regression whose penalty maximises the marginal likelihood, float64 [k]."""
+def _level(reports: Floats, expected: tuple[float, float] | None) -> float:
+    """Their mean, and what is expected of it, each by its precision."""
+    found = float(reports.mean())
+    noise = float(reports.var()) / reports.size
+    if expected is None or noise == 0:
+        return found
+    mean, variance = expected
+    return mean + (found - mean) * variance / (variance + noise)
+
+
+def _slopes(centred: Floats, reports: Floats, spread: float) -> Floats:
+    """Ridge regression whose penalty maximises the marginal likelihood, float64 [k]; all slopes together explain `spread` at
+    most, as expected.
+    """
     noise = float(reports.var())
     scale = centred.std(axis=0)
     used = scale > 0
@@ -68,23 +90,37 @@ def _slopes(centred: Floats, reports: Floats) -> Floats:
     powers, axes = np.linalg.eigh(X.T @ X)
     powers = np.maximum(powers, 1e-9 * powers.max())
     along = axes.T @ (X.T @ reports)
-    variance = noise * (powers + powers**2 * _PRIORS[:, None])
+    priors = np.minimum(_PRIORS, spread / (noise * used.sum()))
+    variance = noise * (powers + powers**2 * priors[:, None])
     likelihood = -(np.log(variance) + along**2 / variance).sum(axis=1)
-    prior = _PRIORS[int(np.argmax(likelihood))]
+    prior = priors[int(np.argmax(likelihood))]
     slopes = np.zeros(scale.size)
     slopes[used] = axes @ (along * prior / (1 + prior * powers)) / scale[used]
     return slopes
 
 
-def _honest_tree(X: NDArray[np.float32], left: Floats, noise: float, fewest: int, seed: int) -> Tree:
+def _honest_tree(
+    X: NDArray[np.float32],
+    left: Floats,
+    noise: float,
+    fewest: int,
+    seed: int,
+    unit: float,
+    spread: float,
+) -> Tree:
     """CART on one half of the holders, values from the other half."""
     places = order(seed, left.size)
     growing, judging = places[: left.size // 2], places[left.size // 2 :]
     tree = cart.grow(
-        X[growing], left[growing], depth=_DEPTH, n_classes=0, criterion="variance", min_samples_leaf=fewest
+        X[growing],
+        left[growing] / unit,
+        depth=_DEPTH,
+        n_classes=0,
+        criterion="variance",
+        min_samples_leaf=fewest,
     )
     counts, sums = _node_sums(tree, tree.apply(X[judging]), left[judging])
-    return Tree(tree, _shrunken(tree, counts, sums, noise)[tree.leaves])
+    return Tree(tree, _shrunken(tree, counts, sums, noise, spread)[tree.leaves])
 
 
 def _node_sums(tree: Partition, cells: NDArray[np.int32], left: Floats) -> tuple[Floats, Floats]:
@@ -98,8 +134,10 @@ def _node_sums(tree: Partition, cells: NDArray[np.int32], left: Floats) -> tuple
     return counts, sums
 
 
-def _shrunken(tree: Partition, counts: Floats, sums: Floats, noise: float) -> Floats:
-    """Values of all nodes: a split's difference shrunk by tau^2/(tau^2 + noise), tau^2 estimated at each depth."""
+def _shrunken(tree: Partition, counts: Floats, sums: Floats, noise: float, spread: float) -> Floats:
+    """Values of all nodes: a split's difference shrunk by tau^2/(tau^2 + noise), tau^2 estimated at each depth. Halves that
+    differ by tau vary by tau^2/4, which is `spread` at most.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         means = sums / counts
         inner = np.flatnonzero(tree.feature >= 0)
@@ -113,8 +151,9 @@ def _shrunken(tree: Partition, counts: Floats, sums: Floats, noise: float) -> Fl
         if not at.any():
             continue
         weight = variance[at] ** -2
-        spread = max(0.0, float(weight @ (gap[at] ** 2 - variance[at]) / weight.sum()))
-        kept = gap[at] * spread / (spread + variance[at])
+        tau2 = max(0.0, float(weight @ (gap[at] ** 2 - variance[at]) / weight.sum()))
+        tau2 = min(tau2, 4 * spread)
+        kept = gap[at] * tau2 / (tau2 + variance[at])
         share = counts[high[at]] / counts[inner[at]]
         values[low[at]], values[high[at]] = kept * share, -kept * (1 - share)
     for node in range(1, tree.n_nodes):

@@ -133,7 +133,7 @@ class DiscrepancyFacts:
     varies    whether it differs from cell to cell; False: the same everywhere.
     mean      posterior mean over all private rows; positive: more of the positive class, or a larger
               number, among private people.
-    sd        its posterior standard deviation.
+    sd        its posterior standard deviation; also of a mean of 0 that was not found to differ.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = STRICT

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tasks.page import numbers as n
+from tasks.page.basic_facts import DiscrepancyFacts
 from tasks.page.facts import Facts
 from tasks.page.model_facts import ModelScore
 from tasks.page.run_facts import RunFacts
@@ -146,7 +147,7 @@ def discrepancy(facts: Facts) -> str:
     if not found.is_found:
         return (
             f"The reports give no reason to think that private {facts.nouns} differ from the public ones, "
-            "so public rows are trusted as they are."
+            f"so public rows are trusted as they are.{_hidden(facts, found)}"
         )
     if facts.positive is None:
         return (
@@ -167,6 +168,16 @@ def discrepancy(facts: Facts) -> str:
     return (
         f"Private {facts.nouns} are {more} often “{facts.positive}” than the public rows say, "
         f"by {n.points(found.mean)} points {n.error(found.sd)}{average}{spread}."
+    )
+
+
+def _hidden(facts: Facts, found: DiscrepancyFacts) -> str:
+    """How large a difference the noise could hide on average: two standard deviations."""
+    if facts.positive is None or found.sd <= 0:
+        return ""
+    return (
+        f" That is no proof that they are alike: the noise could hide a difference of {n.points(2 * found.sd)} points of "
+        f"“{facts.positive}” on average."
     )
 
 

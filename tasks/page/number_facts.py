@@ -58,7 +58,8 @@ class NumberCell(PlaceFacts):
     """One cell of the partition: what was reported there and what is believed after all. Numbers in the label's unit.
 
     people         estimated number of private people, from reports: no whole number, none negative.
-    reports        mean label by the reports of this cell alone; None where they give no usable count.
+    reports        mean label by the reports of this cell alone; None where they give no usable count. Where reports were asked
+                   about a larger cell, theirs, moved as public rows say.
     reports_sd     standard deviation that the holders' noise gives it; None where `reports` is.
     public         mean label of the cell's public rows; None where there is none.
     public_sd      its standard deviation (sampling); None where `public` is.
@@ -208,6 +209,11 @@ class NumberFacts(RunFacts):
         """Raise ValueError as every run does, or where a lead does not hold the difference it is of."""
         super().__post_init__()
         check_leads(self.ours, self.baselines)
+
+    @property
+    def has_all_cells(self) -> bool:
+        """Whether every cell that reports were asked about is told of, or all parts of it (`ldptree.finer`)."""
+        return len(self.cells) >= self.n_cells
 
     @property
     def measure(self) -> Measure:

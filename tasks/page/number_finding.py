@@ -30,9 +30,16 @@ def headline(facts: NumberFacts) -> str:
     if not found.is_found:
         return (
             f"{reports} {'shows' if is_one else 'show'} no difference in {facts.target} between private "
-            f"{facts.nouns} and the public ones beyond {'its' if is_one else 'their'} noise."
+            f"{facts.nouns} and the public ones beyond {'its' if is_one else 'their'} noise{_hidden(facts, found)}."
         )
     return f"{reports} {'shows' if is_one else 'show'} {_difference(facts, found)}."
+
+
+def _hidden(facts: NumberFacts, found: DiscrepancyFacts) -> str:
+    """How large a difference the noise could hide on average: two standard deviations."""
+    if found.sd <= 0:
+        return ""
+    return f", which could hide one of {facts.measure.value(2 * found.sd)} on average"
 
 
 def _difference(facts: NumberFacts, found: DiscrepancyFacts) -> str:
@@ -79,7 +86,7 @@ def _peak(facts: NumberFacts) -> NumberCell | None:
 
 def _fitted(facts: NumberFacts, reports: str, give: str) -> str:
     """The heading where no difference was asked for."""
-    tree = f"a tree with {n.plural(facts.n_cells, 'cell', 'cells')}"
+    tree = f"a tree with {n.plural(len(facts.cells), 'cell', 'cells')}"
     if facts.ours is None:
         return f"From {reports}, {tree} now predicts {facts.target}."
     public = facts.baseline("public_only")
@@ -108,14 +115,19 @@ def lead(facts: NumberFacts) -> list[str]:
 
 def _predictions(facts: NumberFacts) -> str:
     value = facts.measure.value
-    if facts.n_cells == 1:
+    if len(facts.cells) == 1:
         cell = facts.cells[0]
         return (
             f"The tree has one cell and predicts {value(cell.value)} {facts.measure.error(cell.value_sd)} "
             f"for every {facts.noun}."
         )
     low, high = min(cell.value for cell in facts.cells), max(cell.value for cell in facts.cells)
-    return f"The tree's {n.count(facts.n_cells)} cells predict {facts.target} from {facts.measure.span(low, high)}."
+    asked = (
+        f" Reports were asked about {n.plural(facts.n_cells, 'cell', 'cells')}, which public rows part further."
+        if facts.n_cells < len(facts.cells)
+        else ""
+    )
+    return f"The tree's {n.count(len(facts.cells))} cells predict {facts.target} from {facts.measure.span(low, high)}.{asked}"
 
 
 def _spread(facts: NumberFacts) -> str:
@@ -126,7 +138,8 @@ def _spread(facts: NumberFacts) -> str:
     if not found.is_found:
         return (
             f"The reports give no reason to think that private {facts.nouns} differ from the public ones, "
-            "so public rows are trusted as they are, and the reports count as more of the same."
+            "so public rows are trusted as they are, and the reports count as more of the same. "
+            "That is no proof that they are alike: every ± has what the noise could hide in it."
         )
     known = [cell.difference for cell in facts.cells if cell.difference is not None]
     if not (known and found.varies):

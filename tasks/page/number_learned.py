@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.effects import Piece, dependence, strengths
+from ldptree.finer import asked_nodes
 from ldptree.number_range import levels
 from ldptree.oracles import Influence
+from ldptree.partition import Partition
 from ldptree.regression import RegressionModel
 from ldptree.totals import Totals
 from tasks.page.basic_facts import DiscrepancyFacts, Evidence
@@ -22,12 +24,14 @@ Floats = NDArray[np.float64]
 CURVES = 2
 
 
-def cells_of(model: RegressionModel, totals: Totals, names: Names) -> tuple[NumberCell, ...]:
-    """Every cell of the model; `totals` are those that it was fitted on."""
+def cells_of(
+    model: RegressionModel, asked: Partition, totals: Totals, names: Names
+) -> tuple[NumberCell, ...]:
+    """Every cell of the model; `totals` are those that it was fitted on, of the cells of the tree `asked`."""
     leaves, shares = model.partition.leaves, private_shares(model)
-    reports = _reports_alone(model, totals)
+    reports = _reports_alone(model, asked, totals)
     evidence = _evidence(model)
-    asked = model.lam == "learned" and model.n_public > 0
+    was_compared = model.lam == "learned" and model.n_public > 0
     label_variance = model.label_sd**2
     made = []
     for cell, node in enumerate(leaves.tolist()):
@@ -49,8 +53,8 @@ def cells_of(model: RegressionModel, totals: Totals, names: Names) -> tuple[Numb
                 public_sd=float(np.sqrt(label_variance / n_public)) if n_public else None,
                 value=float(model.value[node]),
                 value_sd=_bounded(model, float(model.value_sd[node])),
-                difference=float(model.discrepancy[node]) if asked else None,
-                difference_sd=float(model.discrepancy_sd[node]) if asked else None,
+                difference=float(model.discrepancy[node]) if was_compared else None,
+                difference_sd=float(model.discrepancy_sd[node]) if was_compared else None,
             )
         )
     return tuple(made)
@@ -152,14 +156,20 @@ def private_shares(model: RegressionModel) -> Floats:
     return shares_below(model.partition, model.private_count[model.partition.leaves])
 
 
-def _reports_alone(model: RegressionModel, totals: Totals) -> Floats:
-    """Mean label of each cell by its reports alone, [cells], with the holders that the model gave the cell."""
-    leaves, centre = model.partition.leaves, centre_of(model)
+def _reports_alone(model: RegressionModel, asked: Partition, totals: Totals) -> Floats:
+    """Mean label of each cell by its reports alone, [cells], with the holders that the model gave the cell.
+
+    A part of a cell that was asked about has the cell's, moved as the model moves it there.
+    """
+    leaves, centre = asked.leaves, centre_of(model)
     about = np.array(levels(*model.label_range, totals.n_classes)) - centre
     noise, of_mean = np.sqrt(totals.cell_variance(about)), model.noise_sd[leaves]
     held = np.maximum(totals.cell_counts, 1.0)  # without noise they are known
     masses = np.divide(noise, of_mean, out=held, where=of_mean > 0)
-    return np.asarray(centre + (totals.counts @ about) / masses)
+    alone = centre + (totals.counts @ about) / masses
+    parts = model.partition.leaves
+    above = asked_nodes(model.partition, asked.n_nodes)[parts]
+    return np.asarray(alone[asked.cell_of_node[above]] + (model.value[parts] - model.value[above]))
 
 
 def _public_means(model: RegressionModel) -> Floats:

@@ -134,8 +134,13 @@ def cell_aria(cell: NumberCell, facts: NumberFacts) -> str:
 
 def cells_caption(facts: NumberFacts) -> str:
     """What the picture of the cells shows, and what it must not be mistaken for."""
+    parted = (
+        "Where reports were asked about a larger cell, what they say alone is moved as public rows part it. "
+        if facts.n_cells < len(facts.cells)
+        else ""
+    )
     return (
-        f"A cell's share of private {facts.nouns} is itself estimated from reports. "
+        f"A cell's share of private {facts.nouns} is itself estimated from reports. {parted}"
         "An arrow: the noise goes on beyond the picture."
     )
 

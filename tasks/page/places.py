@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
+from tasks.page.numbers import MINUS
 
 Names = Mapping[str, Mapping[str, str]]
 """Of a column, what its codes are called."""
@@ -99,10 +100,10 @@ def number_words(value: float) -> str:
     """A raw number, short."""
     rounded = round(value)
     if abs(value - rounded) < 1e-9 * max(1.0, abs(value)):
-        return f"{rounded:,}"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
+        said = f"{rounded:,}"
+    else:
+        said = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return said.replace("-", MINUS)
 
 
 def _listed(words: list[str]) -> str:

@@ -44,7 +44,7 @@ class RunFacts:
         k               number of values a report can take (cells times labels, with one more for "outside").
         p, q            probabilities that a true and another value (bit) is reported, as the integer
                         thresholds give them; None for noise that is added.
-        label_p         probability that a label sent apart is the true one; None where it is not sent apart.
+        label_p         probability that a label sent apart, or beside its kind in a set, is the true one; None where none is.
         noise_sd        standard deviation of the noise added to each number of a report; None where none is.
         epsilon         claimed, for all of a holder's reports together.
         epsilon_exact   recomputed from the integer thresholds in use, rounded up.
@@ -72,7 +72,7 @@ class RunFacts:
         n_test          private rows held back.
         n_scored        how many of them were scored; 0 with `evaluate = false`.
         n_features      features after the encoding.
-        n_cells, depth  cells of the partition, and the depth of the deepest.
+        n_cells, depth  cells of the partition that reports were asked about, and the depth of the deepest.
     Findings
         ours, baselines scores on held-back rows; None and () with `evaluate = false`.
         redraws         how many redraws of the noise the spread is over.
@@ -162,11 +162,16 @@ class RunFacts:
         if (
             self.of_one_tree
             and self.failure is None
-            and (self.tree is None or len(self.cells) != self.n_cells or not self.cells)
+            and (self.tree is None or not self.has_all_cells or not self.cells)
         ):
             raise ValueError(
                 f"a finished run needs its tree and all of its {self.n_cells} cells, got {len(self.cells)}"
             )
+
+    @property
+    def has_all_cells(self) -> bool:
+        """Whether every cell of the partition is told of."""
+        return len(self.cells) == self.n_cells
 
     @property
     def is_evaluated(self) -> bool:

@@ -100,6 +100,8 @@ def report_kind(facts: RunFacts) -> str:
             size = f"{n.count(2 * L)} numbers"
         case "laplace" | "discrete_laplace":
             size = f"{n.count(L * C)} numbers"
+        case "signed_subset":
+            size = f"{n.count(2 * (L + 1))} bits"
         case "randomized_response":
             size = f"{n.count(L + 1)} bits and a label"
         case _:

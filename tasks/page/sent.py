@@ -110,6 +110,8 @@ def _coins(facts: RunFacts) -> str:
     kept, other = _chance(facts.p), _chance(facts.q)
     if facts.mechanism == "number_response":
         return _number_response(facts, kept, other)
+    if facts.mechanism == "signed_subset":
+        return _signed_subset(facts, kept, other)
     if facts.label_p is not None:
         return (
             f"It leaves as {n.count(facts.n_cells + 1)} bits, one for each kind and one for none, and a label apart: "
@@ -136,6 +138,20 @@ def _coins(facts: RunFacts) -> str:
     return (
         f"It leaves as {n.count(facts.k)} bits, each tossed at random: the true value's bit "
         f"is set with probability {kept}, every other one with probability {other}."
+    )
+
+
+def _signed_subset(facts: RunFacts, kept: str, other: str) -> str:
+    assert facts.p is not None
+    assert facts.q is not None
+    assert facts.label_p is not None
+    kinds, size = facts.n_cells + 1, facts.p + facts.n_cells * facts.q
+    label = "end" if isinstance(facts, NumberFacts) else "label"
+    return (
+        f"It leaves as a set of {n.count(round(size))} of {n.count(kinds)} kinds (one stands for anything else), drawn at "
+        f"random, each with one of the two {label}s and never with both: the true kind is among them with probability {kept}, "
+        f"and then has the true {label} with probability {_chance(facts.label_p)}; every other kind is among them with "
+        f"probability {other}, and its {label} is a fair coin."
     )
 
 

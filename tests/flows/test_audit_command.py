@@ -2,11 +2,12 @@
 
 import json
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from flows.audit import EVERY
+from flows.audit import EVERY, _gone_through
 from flows.cli import main
 from ldptree.oracles.grr import Grr
 
@@ -30,7 +31,16 @@ def test_every_mechanism_that_holders_may_use_is_audited_together(typed):
     assert code == 0
     assert found["stands"]
     assert [one["name"] for one in found["audits"]] == list(EVERY)
-    assert {"grr", "sue", "oue", "ss", "olh", "discrete_laplace", "randomized_response"} <= set(EVERY)
+    assert {
+        "grr",
+        "sue",
+        "oue",
+        "ss",
+        "olh",
+        "discrete_laplace",
+        "randomized_response",
+        "signed_subset",
+    } <= set(EVERY)
     assert "number_response" in EVERY
     assert not {"laplace", "number_laplace"} & set(EVERY)
 
@@ -43,6 +53,7 @@ def test_a_label_may_be_a_number(typed):
         ("number_response", "class", "number_response", 4 * 257 + 1),
         ("oue", "number", "oue", 4 * 5 + 1),
         ("discrete_laplace", "number", "discrete_laplace", 9),
+        ("signed_subset", "number", "signed_subset", 9),
     ):
         classes = 5 if mechanism == "oue" else 2
         code, out, _ = typed(mechanism, "--label", label, "--classes", classes, *words)
@@ -54,6 +65,32 @@ def test_a_label_may_be_a_number(typed):
     code, _, err = typed("oue", "--label", "text", "--epsilon", 1)
     assert code == 2
     assert "--label text: must be class or number" in err
+
+
+def test_signed_subsets_are_audited_where_there_are_two_classes(typed):
+    words = ("--epsilon", 1, "--cells", 1, "--reports", 1000, "--seed", 1, "--json")
+    code, _, err = typed("signed_subset", "--classes", 3, *words)
+    assert code == 2
+    assert 'signed_subset: 3 classes; it is for two. Use mechanism = "auto"' in err
+    code, out, _ = typed("all", "--classes", 3, *words)
+    assert code == 0
+    assert [one["name"] for one in json.loads(out)["audits"]] == [
+        name for name in EVERY if name != "signed_subset"
+    ]
+
+
+@pytest.mark.parametrize(("mechanism", "is_gone_through"), [("grr", True), ("laplace", False)])
+def test_the_footnote_says_of_what_every_output_was_gone_through(typed, mechanism, is_gone_through):
+    _, out, _ = typed(mechanism, "--epsilon", 1, "--reports", 2000, "--seed", 1)
+    table, _, footnote = " ".join(out.split()).partition("Claim, exact and at least")
+    assert ("every output was gone through" in footnote.lower()) == is_gone_through
+    assert ("no output was gone through" in footnote.lower()) == ("not gone through" in table)
+
+
+def test_a_footnote_of_some_gone_through_and_some_not_speaks_of_both():
+    told = _gone_through([SimpleNamespace(exact=object()), SimpleNamespace(exact=None)])
+    assert told.startswith("Where cells are stated, every output was gone through")
+    assert "Elsewhere no output was gone through" in told
 
 
 def test_a_claim_that_is_beaten_has_an_exit_code_of_its_own(typed, tmp_path):

@@ -289,6 +289,12 @@ def test_a_plan_says_where_the_ledger_would_refuse_and_writes_nothing(store, pat
     told = {line["name"]: line for line in plan_of(unknown.config, store.root)}
     assert told["perturb"]["state"] == "depends"
     assert told["perturb"]["why"].endswith("the ledger would refuse a question that was not asked before")
+    show_plan(unknown.config, store.root, as_json=False)
+    last = " ".join(capsys.readouterr().out.split()).split("that was not asked before ")[-1]
+    assert last.endswith(
+        "unless this question was asked before, the budget is refused and nothing would be spent"
+    )
+    assert "each holder asked would spend" not in last
     assert unknown.published
     before = {p: p.stat().st_mtime_ns for p in store.root.rglob("*")}
     show_plan(unknown.config, store.root, as_json=True)

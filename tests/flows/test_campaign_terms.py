@@ -93,6 +93,23 @@ def test_a_damaged_report_of_an_earlier_week_stops_the_sum(weeks, damage):
         assert later(store, paths[1]).totals
 
 
+def test_files_of_reports_that_say_the_same_are_all_summed_in_the_run_that_received_them_and_later(weeks):
+    store, _, first = weeks
+    terms = Terms.of(store, first.config)
+    (record,) = first.reports
+    (path,) = store.files(record["reports"])
+    twin = path.with_name(f"{'0' * 40}.parquet")
+    twin.write_bytes(path.read_bytes())
+    (entry,) = record["reports"].files
+    said = record["reports"].model_copy(update={"files": (entry.model_copy(update={"name": twin.name}),)})
+    other = record.model_copy(update={"parts": {"reports": said}})
+    assert terms.received([record, other, record]) == [said, record["reports"]]
+    assert terms.received([record]) == [record["reports"]]
+    terms.campaign.add_report(said)
+    for now in ([], [record], [record, other]):
+        assert terms.received(now) == [said, record["reports"]]
+
+
 def test_without_a_campaign_nothing_is_kept_for_later(store, tmp_path):
     chain = Chain(store, rides_config(rides(tmp_path / "a.csv", 90, 1)))
     assert chain.totals

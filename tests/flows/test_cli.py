@@ -177,10 +177,11 @@ def test_an_unexpected_fault_is_named_by_its_kind_and_never_quoted(typed, monkey
     assert "Traceback" not in err
 
 
-def test_an_interrupted_run_says_how_it_goes_on(typed, monkeypatch):
-    in_place_of_a_run(monkeypatch, KeyboardInterrupt())
+@pytest.mark.parametrize(("ended_by", "code"), [(KeyboardInterrupt(), 130), (SystemExit(143), 143)])
+def test_an_interrupted_run_says_how_it_goes_on(typed, monkeypatch, ended_by, code):
+    in_place_of_a_run(monkeypatch, ended_by)
     assert typed("run", "quickstart") == (
-        130,
+        code,
         "",
         "ldptree: interrupted. Finished steps stand; the same command goes on from there.\n",
     )

@@ -190,7 +190,7 @@ def test_every_fault_of_a_configuration_is_listed_at_once_with_its_key(desk):
           for value in ("0", "-1.0", "nan", "inf", "-inf", "1e9")),
         ("privacy.epsilon", "true", "privacy.epsilon: true and false are not numbers"),
         ("privacy.epsilon", '"2"', "privacy.epsilon: input should be a valid number, got '2'"),
-        ("privacy.epsilon", "", "privacy.epsilon: input should be a valid number, got ''"),
+        ("privacy.epsilon", '""', "privacy.epsilon: input should be a valid number, got ''"),
         ("privacy.epsilom", "2", "privacy.epsilom: unknown key; did you mean epsilon?"),
         ("privcy.epsilon", "2", "privcy: unknown key; did you mean privacy?"),
         ("privacy", "2", "privacy: input should be a table of keys, got 2"),
@@ -199,7 +199,7 @@ def test_every_fault_of_a_configuration_is_listed_at_once_with_its_key(desk):
         ("dataset.path", "[]", "dataset.path: names no file"),
         ("dataset.drop", '["paid"]', 'dataset.drop: "paid" is the target'),
         ("dataset.delimiter", "::", "dataset.delimiter: string should have at most 1 character"),
-        ("dataset.public", "", "dataset.public: say which rows are public"),
+        ("dataset.public", '""', "dataset.public: say which rows are public"),
         ("dataset.public", "random 2", 'dataset.public: "random 2": the fraction must be'),
         ("dataset.public", "first 0", 'dataset.public: "first 0": the count must be'),
         ("dataset.ranges.miles", "[5, 1]", 'dataset.ranges: "miles": [5.0, 1.0] is not a range'),
@@ -222,6 +222,10 @@ def test_rows_to_score_on_must_be_held_back(desk):
         ("privacy.epsilon", "--set privacy.epsilon: write KEY=VALUE, as in --set privacy.epsilon=2"),
         ("=2", "write KEY=VALUE"),
         ("privacy..epsilon=2", "write KEY=VALUE"),
+        (
+            "seed=",
+            "--set seed=: the configuration has no such key to take away; an empty text is --set 'seed=\"\"'",
+        ),
         ("name.first=x", "--set name.first=x: name is a value, not a table"),
     ],
 )
@@ -561,6 +565,7 @@ def test_one_feature_is_enough(desk):
     assert desk.run(dataset__drop='["person", "hour", "firm"]')[:2] == (0, "")
 
 
+@pytest.mark.slow
 def test_three_thousand_features_are_not_too_many_for_any_step_after_ingest(desk):
     names = [f"x{i}" for i in range(3000)]
     rng, n = np.random.default_rng(0), 90

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a run wherever it strikes, and says that finished steps stand."""
+"""Ctrl-C and a termination signal end a run wherever they strike, and say that finished steps stand."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ import sys
 
 import pytest
 
+from flows import interrupt
+
 SWALLOWED = """
 import signal, time
 from flows import interrupt
 interrupt.GRACE_SECONDS = 0.2
-interrupt.{begin}()
+{begin}
 end = time.monotonic() + 60
 while time.monotonic() < end:
     try:
         print("ready", flush=True)
         time.sleep(60)
-    except KeyboardInterrupt:  # as Python does in an import's callbacks
+    except BaseException:  # as Python does in an import's callbacks
         pass
 """
 
 
-@pytest.mark.parametrize("begin", ["end_at_once", "end_politely"])
-def test_an_interrupt_that_python_swallows_ends_the_process_all_the_same(begin):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    "begin", ["interrupt.end_at_once()", "(within := interrupt.ended_politely()).__enter__()"]
+)
+def test_an_interrupt_that_python_swallows_ends_the_process_all_the_same(begin, number, code):
     process = subprocess.Popen(
         [sys.executable, "-c", SWALLOWED.format(begin=begin)],
         stdout=subprocess.PIPE,
@@ -32,26 +37,60 @@ def test_an_interrupt_that_python_swallows_ends_the_process_all_the_same(begin):
         text=True,
     )
     assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert err == "ldptree: interrupted. Finished steps stand; the same command goes on from there.\n"
 
 
 UNWOUND = """
 import os, signal
-from flows.interrupt import end_politely
-end_politely()
+from flows.interrupt import ended_politely
 try:
-    os.kill(os.getpid(), signal.SIGINT)
-    signal.pause()
-except KeyboardInterrupt:
+    with ended_politely():
+        os.kill(os.getpid(), signal.{number})
+        signal.pause()
+except {raised}:
     print("unwound")
 """
 
 
-def test_a_politely_ended_run_unwinds_first():
+@pytest.mark.parametrize(("number", "raised"), [("SIGINT", "KeyboardInterrupt"), ("SIGTERM", "SystemExit")])
+def test_a_politely_ended_run_unwinds_first(number, raised):
+    code = UNWOUND.format(number=number, raised=raised)
     done = subprocess.run(
-        [sys.executable, "-c", UNWOUND], check=True, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
     )
     assert (done.stdout, done.stderr) == ("unwound\n", "")
+
+
+TURNED = """
+import signal
+from flows.interrupt import ended_politely
+with ended_politely():
+    try:
+        signal.raise_signal(signal.{number})
+    except BaseException:  # as a client does whose exchange with a server was broken off
+        raise ConnectionError("the request was not answered")
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_fault_that_an_interrupt_comes_out_as_is_the_interrupt(number, code):
+    done = subprocess.run(
+        [sys.executable, "-c", TURNED.format(number=number)], check=False, capture_output=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
+
+
+def test_a_fault_that_no_interrupt_came_before_stays_what_it_is():
+    before = {number: signal.getsignal(number) for number in interrupt.EXIT_CODES}
+    with pytest.raises(ConnectionError), interrupt.ended_politely():
+        raise ConnectionError("the request was not answered")
+    assert {number: signal.getsignal(number) for number in interrupt.EXIT_CODES} == before
+
+
+def test_what_handled_signals_before_does_so_again():
+    before = {number: signal.getsignal(number) for number in interrupt.EXIT_CODES}
+    interrupt.handle_again(interrupt.end_at_once())
+    assert {number: signal.getsignal(number) for number in interrupt.EXIT_CODES} == before

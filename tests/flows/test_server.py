@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -81,3 +82,33 @@ def test_a_work_folder_has_one_server(work, url):
     ):
         pass
     assert (work / "prefect" / ADDRESS_FILE).exists()
+
+
+SERVING = """
+import contextlib, sys, time, uvicorn
+from flows import server
+
+class Standing:
+    def __init__(self, config):
+        pass
+    def run(self):
+        with self.capture_signals():
+            print("ready", flush=True)
+            time.sleep(60)
+
+uvicorn.Server = Standing
+server._serve(0)
+"""
+
+
+def test_a_runs_server_outlives_a_signal_to_everybody_and_ends_with_the_run():
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        process.send_signal(number)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=0.3)
+    process.communicate(timeout=60)  # closes the pipe
+    assert process.returncode == 0

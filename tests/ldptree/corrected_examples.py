@@ -8,11 +8,11 @@ from example_models import every_kind_of_feature, random_rows, random_tree
 from ldptree.corrected import CorrectedModel
 from ldptree.correction import Corrections
 from ldptree.correction_slope import FoundSlope
+from ldptree.discrepancy import ALIKE
 from ldptree.encoding import Encoding, Level, NumericFeature
 from ldptree.ensemble import Ensemble
 from ldptree.partition.tree import Partition
 from ldptree.slope import Slope, cut
-from ldptree.weighting import ALIKE
 
 KINDS: dict[str, tuple[tuple[Level, ...], str, int]] = {
     "number": ((), "identity", 1),

@@ -1,10 +1,13 @@
 """The holder's side: one report ever, checked input, no more epsilon than allowed, and nothing needed but numpy."""
 
+import contextlib
 import hashlib
 import json
 import os
+import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import jsonschema
@@ -83,6 +86,86 @@ def test_of_two_processes_with_one_file_the_first_answer_stands(tmp_path):
     assert one.report(X, Y, holder="other") == other
 
 
+class Slow(dict):
+    """A memory in which others come between: everybody looks before anybody keeps, where they can."""
+
+    def __init__(self, n):
+        super().__init__()
+        self._all_looked = threading.Barrier(n)
+
+    def get(self, key, default=None):
+        found = super().get(key, default)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            self._all_looked.wait(timeout=0.2)
+        return found
+
+
+@pytest.mark.parametrize("n_clients", [1, 4])
+def test_threads_that_ask_at_once_are_given_one_report(n_clients):
+    memory, protocol, given = Slow(4), protocol_of("oue"), []
+    clients = [Client(protocol, memory=memory) for _ in range(n_clients)]
+    threads = [
+        threading.Thread(target=lambda i=i: given.append(clients[i % n_clients].report(X, Y)))
+        for i in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(given) == 4
+    assert [report.to_json() for report in given] == [*memory.values()] * 4
+
+
+def test_who_keeps_second_gives_out_what_was_kept_first(tmp_path):
+    """Another process answers after this one has looked and before it keeps."""
+
+    class Late(FileMemory):
+        def get(self, key, default=None):
+            return None
+
+    path = tmp_path / "m.json"
+    first = Client(protocol_of("oue"), memory=FileMemory(path)).report(X, Y)
+    assert Client(protocol_of("oue"), memory=Late(path)).report(X, Y) == first
+    with pytest.raises(ProtocolMismatch, match="twice"):
+        Client(protocol_of("grr"), memory=Late(path)).report(X, Y)
+
+
+def test_a_client_can_be_sent_to_another_process(tmp_path):
+    client = Client(protocol_of("oue"), memory=FileMemory(tmp_path / "m.json"))
+    report = client.report(X, Y)
+    assert pickle.loads(pickle.dumps(client)).report(X, Y) == report
+
+
+@pytest.mark.parametrize("memory", ["answered.json", Path("answered.json")])
+def test_a_memory_that_is_a_path_is_refused_before_anybody_answers(memory):
+    with pytest.raises(ConfigError, match=r"FileMemory\('answered\.json'\)"):
+        Client(protocol_of("grr"), memory=memory)
+
+
+def test_coins_of_another_kind_are_refused_before_anybody_answers():
+    for words in (7, np.random.RandomState(1), np.random.SeedSequence(1)):
+        with pytest.raises(ConfigError, match="default_rng"):
+            Client(protocol_of("grr"), words=words)
+
+
+def test_a_file_that_cannot_be_kept_is_refused_at_once(tmp_path):
+    with pytest.raises(ConfigError, match=r"there is no folder .*absent\. Make it first"):
+        FileMemory(tmp_path / "absent" / "m.json")
+    with pytest.raises(ConfigError, match="a folder"):
+        FileMemory(tmp_path)
+    with pytest.raises(ConfigError, match="NoneType where the path"):
+        FileMemory(None)
+
+
+def test_nothing_is_given_out_where_the_folder_went_away(tmp_path):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    client = Client(protocol_of("grr"), memory=FileMemory(folder / "m.json"))
+    folder.rmdir()
+    with pytest.raises(DataError, match=r"m\.json: nothing can be kept there \(No such file"):
+        client.report(X, Y)
+
+
 def test_an_answer_that_another_process_gave_meanwhile_is_not_overwritten(tmp_path):
     one, two = (FileMemory(tmp_path / "m.json") for _ in range(2))
     one["key"] = "first"
@@ -138,6 +221,8 @@ def test_a_simulation_may_pass_its_coins():
     one, two = (Client(protocol_of("ss"), words=seeded(3)).report(X, Y) for _ in range(2))
     assert one == two
     assert Client(protocol_of("ss")).report(X, Y) != one
+    drawn = [Client(protocol_of("ss"), words=np.random.default_rng(seed)).report(X, Y) for seed in (3, 3, 4)]
+    assert drawn[0] == drawn[1] != drawn[2]
 
 
 def test_more_than_the_allowed_epsilon_is_refused_whatever_the_protocol_claims():
@@ -223,6 +308,17 @@ def test_the_schema_refuses_what_the_program_refuses(change):
         Client(json.dumps(text))
 
 
+def test_a_signed_subset_of_three_classes_is_refused_by_schema_and_program():
+    text = json.loads(protocol_of("signed_subset").to_json()) | {
+        "classes": ["card", "cash", "cheque"],
+        "k": 10,
+    }
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(text, SCHEMA)
+    with pytest.raises(ProtocolMismatch, match="3 classes; it is for two"):
+        Client(json.dumps(text))
+
+
 def test_it_needs_python_and_numpy_only(tmp_path):
     """In an interpreter that can import the standard library, numpy and this package, every mechanism gives the known
     answers, those about a public model included, whose trees are walked without numba.
@@ -266,6 +362,16 @@ print(bases, sorted(name for name in outside if not name.startswith(("_", "cytho
 def test_no_bytes_are_a_report_by_chance(data):
     with pytest.raises(DataError):
         Report.from_json(data)
+
+
+@pytest.mark.parametrize("key", ["protocol", "round", "id", "report", "output"])
+def test_a_report_that_says_something_twice_is_none(key):
+    line = Report(protocol="p", round=1, id="a" * 32, payload=b"1", output=0).to_json()
+    value = json.dumps(json.loads(line)[key])
+    for twice in (f'{{"{key}": {value}, {line[1:]}', f'{line[:-1]}, "{key}": 1}}'):
+        with pytest.raises(DataError, match=f'the key "{key}" stands twice'):
+            Report.from_json(twice)
+    assert Report.from_json(line).output == 0
 
 
 JSON = st.recursive(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from hashlib import sha256
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 from corrected_examples import KINDS, hard_rows, random_corrected, random_sloped
 from example_models import random_model
+from test_regression_released import random_regression
 
 from ldptree.corrected import LEAST_OF_PUBLIC, CorrectedModel, shares_of, together
+from ldptree.corrected_sql import to_sql
 from ldptree.dot import to_dot
 from ldptree.errors import DataError
 from ldptree.public_model import answers
@@ -182,6 +185,34 @@ def test_a_number_that_is_none_is_refused(text):
         read_any(other)
 
 
+SPENT = [
+    ("epsilon", -3),
+    ("epsilon", 0.0),
+    ("epsilon", math.nan),
+    ("epsilon", 10**400),
+    ("n_private", -3),
+    ("n_private", 10**30),
+    ("n_public", -1),
+]
+"""What no model can rest on."""
+
+
+@pytest.mark.parametrize(("field", "value"), SPENT)
+@pytest.mark.parametrize("make", [random_corrected, lambda: random_model(1), lambda: random_regression(1)])
+def test_what_no_model_can_rest_on_is_refused_though_the_digest_fits(make, field, value):
+    with pytest.raises(DataError, match="NaN is no number" if value != value else f"{field} = "):
+        read_any(signed(json.loads(make().to_json()) | {field: value}))
+    with pytest.raises(DataError, match=f"{field} = "):
+        replace(make(), **{field: value})
+
+
+@pytest.mark.parametrize("make", [random_corrected, lambda: random_model(1), lambda: random_regression(1)])
+def test_a_key_that_stands_twice_is_named(make):
+    text = make().to_json()
+    with pytest.raises(DataError, match='the key "epsilon" stands twice'):
+        read_any(text.replace('"epsilon":', '"epsilon":1,"epsilon":'))
+
+
 # Graphviz
 
 
@@ -205,6 +236,12 @@ def test_the_picture_is_the_tree_of_corrections():
     edges = re.findall(r"^  (\d+) -> (\d+)", text, re.M)
     assert len(edges) == tree.n_nodes - 1
     assert "public model of 7 trees" in text.splitlines()[0]
+
+
+def test_one_tree_is_not_called_trees():
+    model = random_corrected("number", 8, n_trees=1)
+    assert "public model of 1 tree is not drawn" in to_dot(model).splitlines()[0]
+    assert "a public model of 1 tree, corrected" in to_sql(model).splitlines()[0]
 
 
 def test_the_picture_of_a_model_with_a_slope_says_how_much_is_added():

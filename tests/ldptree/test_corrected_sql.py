@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from corrected_examples import KINDS, corrected, hard_rows, random_corrected, random_sloped, trees_of
 from example_models import every_kind_of_feature, random_tree, table_of
+from foreign_columns import assert_kept_apart
 
 from ldptree.corrected import CorrectedModel, shares_of
 from ldptree.corrected_sql import TOLERANCE, to_sql
@@ -156,6 +157,13 @@ def test_two_hundred_trees_near_four_mebibytes() -> None:
 def test_any_name_of_a_table_will_do(table: str) -> None:
     model = random_corrected("three classes, shares", 1)
     assert_equal(model, hard_rows(model, 50, 1), table)
+
+
+@pytest.mark.parametrize("kind", ["with a line", *KINDS])
+def test_columns_named_like_the_querys_own_change_no_answer(kind: str) -> None:
+    model = random_sloped(2) if kind == "with a line" else random_corrected(kind, 2)
+    query = to_sql(model) + " ORDER BY row"
+    assert_kept_apart(query, table_of(model.encoding, hard_rows(model, 100, 2)))
 
 
 def test_a_public_model_of_one_leaf_and_one_cell() -> None:

@@ -7,13 +7,13 @@ import pytest
 
 from ldptree.correction import Corrections, Observed, correct
 from ldptree.correction_plan import Known, ResidualRange, expected_drop, make_plan
+from ldptree.discrepancy import ALIKE
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.partition import cart
 from ldptree.public_fit import fit_public
 from ldptree.published_base import PublishedBase
 from ldptree.totals import Totals
-from ldptree.weighting import ALIKE
 
 ENCODING = Encoding(tuple(NumericFeature(f"x{j}", 0.0, 1.0) for j in range(2)))
 
@@ -76,6 +76,23 @@ def test_a_planted_shift_is_recovered_where_it_is(forest):
         assert not found.is_nothing
         assert found.chance < 1e-6
         assert "wrong on private people" in found.says
+
+
+@pytest.mark.parametrize("classes", [(), ("bus", "taxi", "app")])
+def test_the_line_names_the_clearest_correction_not_the_largest(classes):
+    correction, sd = np.array([[-0.02, 0.0], [0.01, 0.004]]), np.array([[0.29, 0.0], [0.002, 0.002]])
+    m = 2 if classes else 1
+    found = Corrections(
+        share=np.array([0.5, 0.5]),
+        correction=correction[:, :m],
+        sd=sd[:, :m],
+        observed=correction[:, :m],
+        noise_sd=np.full((2, m), 1e-3),
+        discrepancy=correction[:, :m],
+        priors=(replace(ALIKE, root=1.0),) * m,
+    )
+    assert "+0.01 (sd 0.002) where that is clearest, in 2 cells" in found.says_of(classes)
+    assert ("share of bus corrected" in found.says_of(classes)) == bool(classes)
 
 
 def test_the_discrepancy_is_exactly_0_where_people_are_alike(forest):

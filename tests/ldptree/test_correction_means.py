@@ -8,10 +8,10 @@ import pytest
 from ldptree.correction import Observed, correct
 from ldptree.correction_means import ROOTS, sd_of_means
 from ldptree.correction_plan import Plan, ResidualRange
+from ldptree.discrepancy import likely_discrepancies
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.partition.tree import Partition
 from ldptree.tree_gaussian import Levels
-from ldptree.weighting import likely_discrepancies
 
 
 def plan_of(own: np.ndarray) -> Plan:

@@ -13,7 +13,8 @@ from ldptree.fit_numbers import check_settings, fit_regression
 from ldptree.grow import grow
 from ldptree.partition import Partition
 from ldptree.protocol import Protocol
-from ldptree.public_labels import INFLATIONS, PublicLabels
+from ldptree.public_labels import PublicLabels
+from ldptree.public_trust import INFLATIONS
 from ldptree.regression import RegressionModel
 from ldptree.totals import Totals
 

@@ -41,6 +41,23 @@ def test_named_holders_are_known_in_whatever_file_they_come():
     assert ledger.spent_by(Names([5, 3, 9])) == 3.0
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [
+        lambda: rows(0.5, 2),
+        lambda: rows(3, 3),
+        lambda: rows(-1, 3),
+        lambda: Names([1.7]),
+        lambda: Names([-1]),
+        lambda: Names([[1, 2]]),
+    ],
+)
+def test_people_who_cannot_be_are_refused(forged):
+    """A hash that is cut to a whole number is somebody else's."""
+    with pytest.raises(BudgetError, match=r"not a range|hashes are whole numbers"):
+        forged()
+
+
 @pytest.mark.parametrize("who", [FILE, Names([1, 2, 3])], ids=["rows", "names"])
 def test_a_question_asked_again_costs_nothing(who):
     ledger = Ledger(cap=1.0)
@@ -147,6 +164,26 @@ def test_what_is_no_positive_finite_number_is_refused(epsilon):
     with pytest.raises(BudgetError, match="the lifetime cap = "):
         Ledger(cap=epsilon) if epsilon is not None else Ledger().hold_to(math.nan)
     assert len(ledger) == 0
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble])
+def test_an_amount_is_booked_as_it_is_whatever_type_it_has(kind):
+    ledger = Ledger()
+    for number in range(10):
+        ledger.spend(asks(str(number), kind(0.1)))
+    assert ledger.spent_by(FILE) == pytest.approx(10 * float(kind(0.1)), abs=1e-11)
+
+
+@pytest.mark.parametrize("epsilon", [10**400, -(10**5000), np.float16(np.inf)], ids=["large", "low", "inf"])
+def test_what_is_no_float_is_refused_as_any_other(epsilon):
+    with pytest.raises(BudgetError, match=r"epsilon = -?inf: must be a number above 0"):
+        Ledger().spend(asks("one", epsilon))
+
+
+@pytest.mark.parametrize("who", [[1, 2], None, "everybody", np.array([1, 2], np.uint64)])
+def test_who_is_charged_is_rows_or_names(who):
+    with pytest.raises(BudgetError, match="give Rows of a source, or Names"):
+        asks("one", 1.0, who)
 
 
 def test_the_smallest_amount_is_not_for_nothing():
@@ -259,6 +296,20 @@ def test_what_rows_spent_is_nobodys_who_was_not_asked_in_them():
     ledger.spend(named_in("upper", 1.0, [1], rows(50, 100)))
     ledger.spend(named_in("lower", 1.0, [2], rows(0, 10)))
     assert [ledger.spent_by(Names([who])) for who in (1, 2)] == [1.0, 3.0]
+
+
+def test_of_a_question_about_several_files_too_much_is_carried_over_and_never_too_little():
+    week = [Rows(source=name, start=0, stop=100) for name in ("week 1", "week 2")]
+
+    def asked(question, epsilon, who):
+        return Charge(question=question, epsilon=epsilon, who=who)
+
+    ledger = Ledger()
+    ledger.spend([asked("campaign", 1.0, week[0]), asked("campaign", 1.0, Names([1]))])
+    ledger.spend(asked("other", 2.0, week[1]))
+    ledger.spend([asked("campaign", 1.0, week[1]), asked("campaign", 1.0, Names([1, 2]))])
+    # 1 came back in week 2, and stands in no entry of it
+    assert [ledger.spent_by(Names([who])) for who in (1, 2)] == [3.0, 3.0]
 
 
 def test_a_refusal_says_what_was_carried_over():

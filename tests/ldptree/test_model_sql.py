@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from example_models import (
     every_kind_of_feature,
@@ -16,12 +18,14 @@ from example_models import (
     table_of,
     totals_of,
 )
+from foreign_columns import assert_kept_apart
 
-from ldptree.encoding import NumericFeature
+from ldptree.encoding import Encoding, NumericFeature
 from ldptree.fit import fit_model
 from ldptree.model import Model
 from ldptree.partition.tree import Partition
 from ldptree.sql import literal, quote, to_sql
+from storage import foreign_tables
 
 
 def fill(model: Model, raw: np.ndarray, connection: duckdb.DuckDBPyConnection, table: str) -> None:
@@ -65,6 +69,26 @@ def test_rows_that_cannot_be_placed_get_the_default_in_sql_too(outside: str) -> 
     assert (model.cells(random_rows(model.encoding, 400, np.random.default_rng(11))) < 0).any()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_named_like_the_querys_own_change_no_answer(seed: int) -> None:
+    model = random_model(seed, classes=("no", "yes", "perhaps")[: 2 + seed % 2])
+    query = to_sql(model) + " ORDER BY row"
+    table = table_of(model.encoding, random_rows(model.encoding, 200, np.random.default_rng(seed)))
+    assert_kept_apart(query, table)
+
+
+def test_features_named_like_the_querys_own_are_read_as_themselves() -> None:
+    model = random_model(3)
+    raw = random_rows(model.encoding, 200, np.random.default_rng(3))
+    wanted = duckdb.from_arrow(table_of(model.encoding, raw)).query("data", to_sql(model)).fetchall()
+    names = {column: f"ldptree {j}" for j, column in enumerate(reversed(model.encoding.columns))}
+    names[model.encoding.columns[0]] = "LDPTREE Cell"
+    renamed = tuple(replace(f, column=names[f.column]) for f in model.encoding.features)
+    other = replace(model, encoding=Encoding(renamed))
+    table = table_of(other.encoding, raw)
+    assert repr(duckdb.from_arrow(table).query("data", to_sql(other)).fetchall()) == repr(wanted)
+
+
 def test_names_and_labels_that_look_like_sql_are_only_text() -> None:
     model = random_model(4, classes=("it's", '"; DROP TABLE data; --', "x\0y"))
     assert_sql_equals_predict(model, 4, table='my "table"; --')
@@ -79,6 +103,29 @@ def test_labels_keep_their_type(classes: tuple) -> None:
     expected = set(classes) if classes != (1, "two") else {"1", "two"}
     assert found <= expected
     assert {type(v) for v in found} <= {type(v) for v in expected}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_of_other_types_are_read_by_predict_as_by_sql(seed: int) -> None:
+    model = random_model(seed)
+    raw = random_rows(model.encoding, 200, np.random.default_rng(seed))
+    table = table_of(model.encoding, raw)
+    shared = [None if one is None else ("no", "YES")[one] for one in table.column("shared").to_pylist()]
+    others = {
+        "shared": pa.array(shared),
+        "area": table.column("area").cast(pa.float64()).cast(pa.string()),
+        "company": table.column("company").dictionary_encode(),
+        "fare": table.column("fare").cast(pa.string()),
+        "rate": table.column("rate").cast(pa.float32()),
+    }
+    for name, column in others.items():
+        table = table.set_column(table.column_names.index(name), name, column)
+    query = f"SELECT prediction FROM ({to_sql(model)}) ORDER BY row"
+    said = [row[0] for row in duckdb.from_arrow(table).query("data", query).fetchall()]
+    read = foreign_tables.raw_matrix(table, model.encoding)
+    assert said == [model.classes[k] for k in model.predict(read)]
+    raw[raw[:, 5] < 0, 5] = np.nan  # a truth value knows no third level
+    np.testing.assert_array_equal(read, raw)
 
 
 def test_a_tree_of_one_cell_can_be_scored() -> None:

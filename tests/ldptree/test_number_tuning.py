@@ -6,26 +6,56 @@ import pytest
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import CHOICES, MECHANISMS, number_mechanism_for
 from ldptree.number_range import levels
-from ldptree.tuning import DEPTH_OF_PUBLIC_ROWS, MAX_DEPTH, NUMBER_LEVELS, number_depth, number_levels
+from ldptree.tuning import (
+    DEPTH_OF_PUBLIC_ROWS,
+    MAX_DEPTH,
+    MOST_NOISE_OF_ALL,
+    NUMBER_LEVELS,
+    NumberDepths,
+    number_depths,
+    number_levels,
+)
+
+
+def asked(*arguments, **settings):
+    return number_depths(*arguments, **settings).asked
 
 
 def test_more_holders_or_more_epsilon_never_make_the_tree_shallower():
-    by_holders = [number_depth(10, 10**e, 1.0) for e in range(9)]
-    by_epsilon = [number_depth(10, 10_000, epsilon) for epsilon in (0.1, 0.5, 1, 2, 4, 8, 16)]
-    assert by_holders == sorted(by_holders)
-    assert by_epsilon == sorted(by_epsilon)
-    assert number_depth(1, 1, 0.01) == 1
-    assert number_depth(100, 10**12, 60.0) == MAX_DEPTH
+    for settings in ({}, {"n_public": 500, "min_samples_leaf": 5}):
+        by_holders = [asked(10, 10**e, 1.0, **settings) for e in range(9)]
+        by_epsilon = [asked(10, 10_000, epsilon, **settings) for epsilon in (0.1, 0.5, 1, 2, 4, 8, 16)]
+        assert by_holders == sorted(by_holders)
+        assert by_epsilon == sorted(by_epsilon)
+        assert by_holders[0] < by_holders[-1]
+        assert by_epsilon[0] < by_epsilon[-1]
+    assert asked(1, 1, 0.01) == 1
+    assert asked(100, 10**12, 60.0) == MAX_DEPTH
 
 
-def test_public_rows_carry_a_depth_of_their_own():
-    assert number_depth(5, 10, 0.1, n_public=40, min_samples_leaf=5) == 3
-    assert number_depth(5, 10, 0.1, n_public=39, min_samples_leaf=5) == 2
-    assert number_depth(5, 10, 0.1, n_public=10**9) == DEPTH_OF_PUBLIC_ROWS
+def test_public_rows_carry_a_depth_of_their_own_below_what_is_asked_about():
+    for n_public, whole in ((40, 3), (39, 2), (10**9, DEPTH_OF_PUBLIC_ROWS)):
+        found = number_depths(5, 10, 0.1, n_public=n_public, min_samples_leaf=5)
+        assert found == NumberDepths(asked=1, whole=whole)
+
+
+def test_where_edges_are_cut_one_tree_serves_both():
+    found = number_depths(5, 10, 0.1, n_public=40, min_samples_leaf=5, partition="max-edge")
+    assert found == NumberDepths(asked=3, whole=3)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("n_private", [1_000, 12_000, 100_000])
+def test_no_more_cells_are_asked_about_than_leave_the_mean_of_all_reports_quiet(n_private, epsilon):
+    sd = 0.13
+    depth = asked(4, n_private, epsilon, n_public=1500, min_samples_leaf=5, label_sd=sd)
+    mechanism = number_mechanism_for("auto", epsilon, 2**depth)
+    noise = (2**depth * mechanism.margin_variance_per_holder() / n_private) ** 0.5 / (2 * sd)
+    assert depth == 1 or noise <= MOST_NOISE_OF_ALL
 
 
 def test_labels_that_fill_little_of_their_range_leave_more_noise_and_a_shallower_tree():
-    found = [number_depth(8, 10_000, 4.0, label_sd=sd) for sd in (0.01, 0.05, 0.2, 0.5)]
+    found = [asked(8, 10_000, 4.0, label_sd=sd) for sd in (0.01, 0.05, 0.2, 0.5)]
     assert found == sorted(found)
     assert found[0] < found[-1]
 
@@ -33,7 +63,7 @@ def test_labels_that_fill_little_of_their_range_leave_more_noise_and_a_shallower
 def test_sizes_that_make_no_sense_are_refused():
     for arguments in ((0, 10, 1.0), (2, 0, 1.0), (2, 10, -1.0)):
         with pytest.raises(ConfigError):
-            number_depth(*arguments)
+            number_depths(*arguments)
 
 
 @pytest.mark.parametrize("choice", CHOICES)

@@ -118,6 +118,14 @@ def test_a_changed_text_does_not_fit_its_digest():
             Protocol.from_json(text)
 
 
+def test_a_key_that_stands_twice_is_named():
+    text = published().to_json()
+    with pytest.raises(ProtocolMismatch, match='the key "epsilon" stands twice'):
+        Protocol.from_json(text.replace('"epsilon":', '"epsilon":1.0,"epsilon":', 1))
+    with pytest.raises(ProtocolMismatch, match='the key "left" stands twice'):
+        Protocol.from_json(text.replace('"left":', '"left":[],"left":', 1))
+
+
 def test_each_holder_gets_the_value_of_its_cell_and_label():
     raw = np.array([[1.0, 5, 0], [9.0, 5, 0], [9.0, 5, 1], [9.0, 5, -1], [9.0, 5, np.nan]])
     labels = [0, 1, 0, 1, 0]

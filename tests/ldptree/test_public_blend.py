@@ -10,6 +10,8 @@ from ldptree.public_blend import FEWEST_ROWS, STEPS, Linear, Stairs, blended, we
 from ldptree.public_fit import fit_public
 from ldptree.public_model import n_bytes
 
+pytestmark = pytest.mark.slow
+
 
 def rows(n=300, seed=0, *, line=3.0, step=0.0, noise=0.3, high=1.0):
     """Labels line x0 + step [x1 > .5] + noise; x0 in [0, high], x2 is constant, x3 is 0 or 1."""
@@ -103,7 +105,9 @@ def test_a_blend_fits_into_its_limit_or_is_refused_with_its_size():
 def test_few_rows_give_a_forest_and_classes_are_refused():
     X, y = rows(FEWEST_ROWS - 1)
     assert fit_public("blend", X, y).ensemble.digest == fit_public("forest", X, y).ensemble.digest
-    with pytest.raises(ConfigError, match="a label that is a number"):
+    with pytest.raises(
+        ConfigError, match='a label that is a number; for classes take "forest", "boosting" or "tree"'
+    ):
         fit_public("blend", X, (y > 1).astype(int), n_classes=2)
 
 

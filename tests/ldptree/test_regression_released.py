@@ -9,7 +9,8 @@ import subprocess
 import duckdb
 import numpy as np
 import pytest
-from example_models import every_kind_of_feature, random_model, random_rows, random_tree
+from example_models import every_kind_of_feature, random_model, random_rows, random_tree, table_of
+from foreign_columns import assert_kept_apart
 from test_model_sql import fill
 
 from ldptree.dot import to_dot
@@ -70,6 +71,14 @@ def test_the_select_answers_every_row_as_the_model_does(seed, outside, with_rule
     np.testing.assert_array_equal(found["lower"], low[nodes])
     np.testing.assert_array_equal(found["upper"], high[nodes])
     assert not any(name.startswith(("probability", "ldptree")) for name in found)
+
+
+def test_columns_named_like_the_querys_own_change_no_answer():
+    model = random_regression(1)
+    query = to_sql(model) + " ORDER BY row"
+    assert_kept_apart(
+        query, table_of(model.encoding, random_rows(model.encoding, 200, np.random.default_rng(1)))
+    )
 
 
 def test_a_cell_without_any_evidence_is_anywhere_in_the_range():

@@ -74,6 +74,21 @@ def test_no_drawn_transcript_exceeds_epsilon_either(mask, epsilon):
     assert found.transcripts == 5
 
 
+def test_no_drawn_transcript_with_effects_taken_off_exceeds_epsilon():
+    """Two private features: the second is asked about less what was learned of the first, which every holder has a value of."""
+    rows = np.random.default_rng(2).random((40, 2))
+    shown = Shown.of(rows, np.ones((40, 2), dtype=bool))
+    honest = curator(3.0, ask_private="always", seed=1)
+    coins, at_label = words(), rows[:, 0] - 0.5
+    _, answers = converse(
+        honest, shown, lambda q, at: q.randomize(rows[at], at_label[at], shown.protects[at], coins)
+    )
+    assert max(len(getattr(answer.question, "effects", ())) for answer in answers) >= 1
+    options = alternatives(shown, (0.1, 0.9), LABELS)
+    found = sampled(lambda rows, labels: honest, shown, options, words(), epsilon=3.0, transcripts=3)
+    assert found.is_kept, found
+
+
 def test_every_holder_answers_at_most_one_question_and_shown_features_are_not_touched():
     rows = np.random.default_rng(2).random((400, 2))
     shown = Shown.of(rows, np.tile(MASKS["personalised"], (100, 1)))

@@ -15,13 +15,14 @@ from ldptree.correction import Observed, correct
 from ldptree.correction_means import ROOTS, own_weights, sd_of_means
 from ldptree.correction_plan import expected_drop, make_plan
 from ldptree.correction_slope import leans
+from ldptree.discrepancy import discrepancy_grid
+from ldptree.ensemble import Ensemble
 from ldptree.errors import DataError
 from ldptree.fit_correction import Public, PublicSide, corrected, plan_behind
 from ldptree.partition.tree import Partition
 from ldptree.protocol import Protocol
 from ldptree.public_slope import TAUS
 from ldptree.slope import cut, uncut
-from ldptree.weighting import discrepancy_grid
 
 
 def found_of(plan, slope, shift=0.0, seed=1):
@@ -216,6 +217,29 @@ def test_the_answer_is_the_trees_and_the_correction_and_how_far_the_line_is_from
     (row,) = (model.said(X[3:4]),)
     assert row.corrected[0] == model.default
     assert row.correction[0, 0] == 0
+
+
+def test_an_answer_walks_each_public_model_once_and_says_the_cell_and_how_far_they_are_apart(
+    mended, monkeypatch
+):
+    protocol, public, totals = mended
+    model = corrected(protocol, public, [totals], epsilon=4.0)
+    X, _ = rows(500, 7)
+    X[3, 1] = np.nan
+    g, cells = apart(X[np.arange(500) != 3]), model.cells(X)
+    walked, predict = [], Ensemble.predict
+
+    def counted(self, encoded):
+        walked.append(self)
+        return predict(self, encoded)
+
+    monkeypatch.setattr(Ensemble, "predict", counted)
+    said = model.said(X)
+    assert sorted(map(id, walked)) == sorted([id(model.base), id(model.slope.trees)])
+    assert said.cells.tolist() == cells.tolist()
+    assert said.apart[np.arange(500) != 3].tolist() == g.tolist()
+    assert cells[3] == -1
+    assert np.isnan(said.apart[3])
 
 
 def damaged(model, **changes):

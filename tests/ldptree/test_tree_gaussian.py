@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldptree.tree_gaussian import Levels, fit_innovations, log_likelihood, posterior, variance_of_sum
+from ldptree.tree_gaussian import Levels, fit_innovations, log_likelihoods, posterior, variance_of_sum
 
 
 def random_parents(n_nodes: int, rng: np.random.Generator) -> np.ndarray:
@@ -65,7 +65,7 @@ def test_posterior_and_likelihood_equal_the_dense_gaussian(seed: int, zeros: str
     np.testing.assert_allclose(got.mean, gain @ observed[seen], atol=1e-10)
     np.testing.assert_allclose(got.variance, np.diag(prior - gain @ prior[seen]), atol=1e-10)
     assert got.log_likelihood == pytest.approx(expected_likelihood, abs=1e-9)
-    assert log_likelihood(levels, observed, variance, innovation) == got.log_likelihood
+    assert log_likelihoods(levels, observed, variance, innovation[None]) == [got.log_likelihood]
     weights = rng.uniform(0.0, 1.0, 23)
     of_sum = weights @ (prior - gain @ prior[seen]) @ weights
     assert variance_of_sum(levels, variance, innovation, weights) == pytest.approx(of_sum, rel=1e-6, abs=1e-9)
@@ -99,9 +99,30 @@ def test_each_round_of_the_fit_raises_the_likelihood() -> None:
     likelihoods = []
     for rounds in range(6):
         fitted = fit_innovations(levels, observed, variance, root=0.05, start=0.02, rounds=rounds, floor=1e-5)
-        likelihoods.append(log_likelihood(levels, observed, variance, fitted))
+        likelihoods.append(float(log_likelihoods(levels, observed, variance, fitted[None])[0]))
     assert np.all(np.diff(likelihoods) > 0)
     assert fitted[0] == 0.05
+
+
+def test_several_sets_of_observations_at_once_are_what_each_is_alone() -> None:
+    rng = np.random.default_rng(7)
+    levels = Levels.of(random_parents(40, rng))
+    variance = np.where(rng.random((3, 40)) < 0.7, rng.uniform(0.05, 2.0, (3, 40)), np.inf)
+    observed = rng.normal(size=(3, 40))
+    how = {"root": 0.05, "start": 0.02, "rounds": 4, "floor": 1e-5}
+    fitted = fit_innovations(levels, observed, variance, **how)
+    together = posterior(levels, observed, variance, fitted)
+    likelihoods = log_likelihoods(levels, observed[0], variance[0], fitted)
+    for k in range(3):
+        np.testing.assert_array_equal(
+            fitted[k], fit_innovations(levels, observed[k], variance[k], **how), strict=True
+        )
+        alone = posterior(levels, observed[k], variance[k], fitted[k])
+        np.testing.assert_array_equal(together.mean[k], alone.mean)
+        np.testing.assert_array_equal(together.variance[k], alone.variance)
+        assert together.log_likelihood[k] == pytest.approx(alone.log_likelihood, rel=1e-12)
+        first = posterior(levels, observed[0], variance[0], fitted[k])
+        assert likelihoods[k] == pytest.approx(first.log_likelihood, rel=1e-12)
 
 
 def test_nothing_observed_leaves_the_prior() -> None:

@@ -1,10 +1,10 @@
-"""The automatic depth: known from sizes and epsilon alone."""
+"""The automatic depth, and how few public rows a cell may have: known from sizes and epsilon alone."""
 
 import pytest
 
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import CHOICES
-from ldptree.tuning import MAX_DEPTH, automatic_depth
+from ldptree.tuning import FEW_PUBLIC_ROWS, MAX_DEPTH, automatic_depth, fewest_public_rows
 
 
 def test_the_synthetic_pair_gets_the_depths_that_are_best_in_hindsight():
@@ -34,3 +34,23 @@ def test_sizes_that_make_no_sense_are_refused():
     for arguments in ((0, 10, 1.0, 2), (2, 0, 1.0, 2), (2, 10, 1.0, 1), (2, 10, -1.0, 2)):
         with pytest.raises(ConfigError):
             automatic_depth(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("learned", "n_public", "settings", "fewest"),
+    [
+        ("classes", FEW_PUBLIC_ROWS, {}, 3),
+        ("classes", FEW_PUBLIC_ROWS - 1, {}, 1),
+        ("classes", 1000, {"partition": "max-edge"}, 1),
+        ("classes", 1000, {"is_paper": True}, 1),
+        ("numbers", FEW_PUBLIC_ROWS - 1, {}, 5),
+        ("numbers", 1000, {"partition": "random-edge"}, 5),
+        ("errors", 1, {}, 5),
+        ("classes", 1, {"wanted": 7}, 7),
+        ("numbers", 1000, {"wanted": 1}, 1),
+        ("errors", 0, {"wanted": 7}, 1),
+        ("numbers", 0, {}, 1),
+    ],
+)
+def test_how_few_public_rows_a_cell_may_have(learned, n_public, settings, fewest):
+    assert fewest_public_rows(learned, n_public, **settings) == fewest

@@ -23,6 +23,8 @@ from ldptree.protocol import Protocol
 
 FILE = Path(__file__).parents[2] / "docs" / "client" / "vectors.json"
 NAMES = [name for name in CHOICES[1:] if name != "laplace"]
+LATER = ["signed_subset"]
+"""Of these, what was added when the file had vectors of numbers and bases already: theirs stand at its end."""
 ROWS = [
     ({"miles": 1.5, "company": "Sun"}, "cash"),
     ({"miles": 12.0, "company": "Sun"}, "card"),
@@ -40,7 +42,7 @@ OF_BASES = {f"base, {kind}": kind for kind in base_examples.KINDS}
 BASE_LABELS = {0: [12.5, -40.0, 11.0, 9, 10.0, None], 2: [y for _, y in ROWS]}
 BASE_LABELS[3] = BASE_LABELS[2]
 """By the number of declared classes; "cheque" is not declared."""
-EVERY = [*NAMES, *OF_NUMBERS, *OF_BASES]
+EVERY = [*(name for name in NAMES if name not in LATER), *OF_NUMBERS, *OF_BASES, *LATER]
 
 
 def protocol_of(name: str) -> Protocol:

@@ -7,21 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from ldptree.discrepancy import ALIKE, NATS_PER_COMPONENT, ROOT_GRID, STEP_GRID, DiscrepancyPrior
 from ldptree.errors import ConfigError
+from ldptree.masses import cell_masses, public_shares
 from ldptree.partition.tree import Partition
-from ldptree.weighting import (
-    ALIKE,
-    NATS_PER_COMPONENT,
-    ROOT_GRID,
-    STEP_GRID,
-    DiscrepancyPrior,
-    Evidence,
-    automatic_lam,
-    cell_masses,
-    gather_class,
-    public_shares,
-    weigh,
-)
+from ldptree.weighting import Evidence, automatic_lam, gather_class, weigh
 
 
 def balanced(depth: int) -> Partition:

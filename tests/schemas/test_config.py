@@ -57,6 +57,15 @@ def test_every_packaged_configuration_is_valid(name):
     assert find(f"{name}.toml") == packaged()[name]
 
 
+@pytest.mark.parametrize("name", ["wine", "wine.toml"])
+def test_a_folder_does_not_hide_a_packaged_configuration_of_its_name(tmp_path, monkeypatch, name):
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert find(name) == packaged()["wine"]
+    with pytest.raises(ConfigError, match=r"wine.*: is a folder.* Did you mean wine\?$"):
+        find(f"./{name}")
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 0, -1.0, math.nan, math.inf, -math.inf, 1e9, 64.1])
 def test_an_epsilon_that_is_no_budget_is_refused_by_its_key(epsilon):
     said = message(privacy={"epsilon": epsilon})
@@ -92,6 +101,25 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(changes, key, near):
 
 
 @pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"privacy": {"epsilon": 1.0, "mechanism": "oeu"}}, "got 'oeu'; did you mean 'oue'?"),
+        ({"model": {"prune": "smoth"}}, "got 'smoth'; did you mean 'smooth'?"),
+        ({"model": {"lam": "lerned"}}, "or a valid number, got 'lerned'; did you mean 'learned'?"),
+    ],
+)
+def test_an_unknown_word_is_told_with_the_nearest_known_one(changes, said):
+    assert message(**changes).endswith(said)
+
+
+def test_a_word_that_is_like_none_is_told_without_a_guess():
+    for word in ("zzz", 7):
+        assert message(privacy={"epsilon": 1.0, "mechanism": word}).endswith(
+            f"or 'signed_subset', got {word!r}"
+        )
+
+
+@pytest.mark.parametrize(
     ("changes", "key", "said"),
     [
         ({"seed": -1}, "seed", "greater than or equal to 0, got -1"),
@@ -109,9 +137,38 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(changes, key, near):
         ({"model": {"prune": "hard"}}, "model.prune", "'smooth', 'variance', 'fallback', 'none' or 'paper'"),
         ({"model": {"min_samples_leaf": 0}}, "model.min_samples_leaf", "got 0"),
         (
+            {"model": {"paper": {"termination": False}}},
+            "model.paper.termination",
+            'is for prune = "paper", and this is "smooth"; leave it out, or set prune',
+        ),
+        (
+            {"model": {"prune": "paper", "paper": {"stop_empty": False}}},
+            "model.paper.stop_empty",
+            'is for partition = "max-edge" or "random-edge"; leave it out with "cart"',
+        ),
+        (
             {"privacy": {"mechanism": "gauss"}},
             "privacy.mechanism",
-            "'auto', 'grr', 'oue', 'sue', 'ss', 'olh', 'discrete_laplace', 'randomized_response' or 'laplace'",
+            "'auto', 'grr', 'oue', 'sue', 'ss', 'olh', 'discrete_laplace', 'randomized_response', 'laplace' or 'signed_subset'",
+        ),
+        (
+            {"privacy": {"mechanism": "signed_subset"}, "dataset": {"classes": ["a", "b", "c"]}},
+            "privacy.mechanism",
+            'is for two classes, and dataset.classes has 3; use "auto"',
+        ),
+        (
+            {"privacy": {"mechanism": "signed_subset"}, "model": {"estimator": "correction"}},
+            "privacy.mechanism",
+            '"signed_subset" is not for a residual',
+        ),
+        (
+            {
+                "privacy": {"mechanism": "signed_subset"},
+                "model": {"estimator": "public_features"},
+                "features": {"private": []},
+            },
+            "privacy.mechanism",
+            "public_features has mechanisms of its own; leave it out",
         ),
         ({"privacy": {"outside": "wrap"}}, "privacy.outside", "'clip' or 'drop'"),
         ({"privacy": {"max_report_bytes": -1}}, "privacy.max_report_bytes", "got -1"),
@@ -195,6 +252,38 @@ def test_assignments_are_laid_over_the_file(tmp_path):
     )
     assert (config.privacy.epsilon, config.model.depth, config.dataset.drop) == (3.0, 4, ("tips",))
     assert (config.privacy.mechanism, config.simulation.noise_seed) == ("oue", 5)
+
+
+def test_a_key_can_be_taken_away(tmp_path):
+    config = load("wine", ["model.estimator=correction", "model.label_range="])
+    assert (config.model.estimator, config.model.label_range) == ("correction", None)
+    assert load("wine", ["model=", "model.estimator=lpdt"]).model.label_range is None
+    assert load("wine", ["simulation.noise_seed= "]).simulation.noise_seed is None
+    with pytest.raises(ConfigError, match=r"privacy\.epsilon: missing"):
+        load("wine", ["privacy.epsilon="])
+
+
+def test_an_empty_text_is_no_absence():
+    with pytest.raises(ConfigError, match=r"name: use letters, .* got ''"):
+        load("wine", ['name=""'])
+
+
+@pytest.mark.parametrize("key", ["model.rho", "modl.rho", "seed.noise", "simulation.noise_seeed"])
+def test_only_a_key_that_is_there_can_be_taken_away(key):
+    with pytest.raises(ConfigError, match="no such key to take away"):
+        load("wine", [f"{key}="])
+
+
+def test_what_is_to_be_left_out_is_told_with_how_to_do_it():
+    """Where assignments are in play, and of a key that the file sets: what was typed need only not be typed."""
+    remedy = r"model\.label_range: is for .*leave it out .*\(--set model\.label_range= takes it away\)"
+    with pytest.raises(ConfigError, match=remedy):
+        load("wine", ["model.estimator=correction"])
+    for config, typed in (("wine", ["correction.base=tree"]), ("quickstart", ["model.label_range=[0, 1]"])):
+        with pytest.raises(ConfigError) as told:
+            load(config, typed)
+        assert "leave it out" in str(told.value)
+        assert "takes it away" not in str(told.value)
 
 
 @pytest.mark.parametrize("assignment", ["privacy.epsilon", "=3", ".epsilon=3", "privacy..epsilon=3"])

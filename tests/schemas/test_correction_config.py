@@ -22,7 +22,7 @@ def test_the_defaults_are_those_of_the_estimators():
             assert getattr(config.correction, key) == getattr(other, key)
         assert config.privacy.mechanism == other.mechanism
     assert config.correction.residual_range == CorrectionRegressor(epsilon=2.0).residual_range
-    assert config.model.min_samples_leaf == 5
+    assert config.model.min_samples_leaf == "auto"
 
 
 def test_a_label_is_a_class_where_one_is_declared_and_a_number_where_none_is():
@@ -75,7 +75,7 @@ def test_ready_made_runs_mend_a_forest_and_their_tree_is_one_word_away(name):
         ({"model": {"rho": 0.4}}, 'model.rho: is for estimator = "lpdt"'),
         ({"model": {"label_range": [0, 1]}}, 'model.label_range: is for estimator = "lpdt"'),
         ({"correction": {"base": "forrest"}}, "correction.base: "),
-        ({"correction": {"base": "blend"}}, 'correction.base: "blend" is for a label that is a number'),
+        ({"correction": {"base": "blend"}}, 'number; for classes take "forest", "boosting" or "tree"'),
         ({"correction": {"bas": "forest"}}, "correction.bas: unknown key; did you mean base?"),
         (
             {"correction": {"label_levels": 1}},

@@ -9,7 +9,6 @@ from chain import rides_config
 
 from ldptree.errors import ConfigError
 from ldptree.estimators import LPCTClassifier, LPDTRegressor
-from ldptree.tuning import FEWEST_PUBLIC_ROWS
 from schemas.config import load, parse
 
 
@@ -35,26 +34,19 @@ def test_the_defaults_are_those_of_the_estimator(estimator, of):
         "lam",
         "prune",
         "rule",
-        *(("rho", "label_range") if estimator == "lpdt" else ()),
+        *(("rho", "label_range", "min_samples_leaf") if estimator == "lpdt" else ()),
     ):
         assert getattr(model, key) == getattr(other, key)
-    if estimator == "lpdt":
-        assert model.min_samples_leaf == other.min_samples_leaf == 5
-    else:
-        assert model.min_samples_leaf == FEWEST_PUBLIC_ROWS
+    assert model.min_samples_leaf == "auto"
     assert config(model={"estimator": estimator}).is_numeric == (estimator == "lpdt")
 
 
-@pytest.mark.parametrize(
-    ("model", "fewest"),
-    [
-        ({"partition": "max-edge"}, 1),
-        ({"prune": "paper"}, 1),
-        ({"partition": "cart", "min_samples_leaf": 7}, 7),
-    ],
-)
-def test_how_few_public_rows_a_cell_of_classes_may_have_where_it_is_not_our_own_tree_or_is_set(model, fewest):
-    assert config(model={"estimator": "lpct"} | model).model.min_samples_leaf == fewest
+@pytest.mark.parametrize("estimator", ["lpct", "lpdt"])
+@pytest.mark.parametrize("fewest", ["auto", 1, 7])
+def test_how_few_public_rows_a_cell_may_have_is_a_number_or_found_by_the_run(estimator, fewest):
+    said = config(model={"estimator": estimator, "min_samples_leaf": fewest}).model
+    assert said.min_samples_leaf == fewest
+    assert said.model_dump(mode="json")["min_samples_leaf"] == fewest
 
 
 def test_a_configuration_of_classes_is_known_by_the_keys_it_always_had():

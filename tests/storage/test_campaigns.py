@@ -108,9 +108,17 @@ def test_who_answered_is_kept_once_a_file(store, tmp_path):
 
 def test_reports_received_are_kept_once_each(store):
     campaign = Campaign(store, "trips")
-    for digest in ("bb", "aa", "bb"):
-        campaign.add_report(manifest(digest))
-    assert [report.digest for report in Campaign(Store(store.root), "trips").reports()] == ["aa", "bb"]
+    twin = manifest("aa").model_copy(update={"path": "curator/x/twin"})
+    for report in (manifest("bb"), manifest("aa"), manifest("bb"), twin):
+        campaign.add_report(report)
+    # As version 0.1 kept them, by what they say.
+    (store.root / "curator/campaigns/trips/reports/bb.json").write_text(manifest("bb").model_dump_json())
+    found = Campaign(Store(store.root), "trips").reports()
+    assert sorted((report.path, report.digest) for report in found) == [
+        ("curator/x/aa", "aa"),
+        ("curator/x/bb", "bb"),
+        ("curator/x/twin", "aa"),
+    ]
 
 
 def test_who_answered_and_which_files_were_asked_stays_with_the_holders(store, tmp_path):

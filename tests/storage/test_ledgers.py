@@ -179,6 +179,45 @@ def test_a_damaged_ledger_lets_nobody_be_asked(account, damage):
         account.charge([asks("three")], cap=None)
 
 
+def test_a_last_charge_that_went_missing_is_noticed_where_an_answer_was_kept_after_it(store, account):
+    account.charge([asks("one")], cap=None)
+    reports = store.root / "reports.parquet"
+    reports.write_bytes(b"reports")
+    account.keep_answer("one", [reports])
+    account.charge([asks("two", 2.0)], cap=None)
+    files(account)[-1].unlink()  # nobody answered it: nothing betrays it
+    assert account.read().spent_by(EVERYBODY) == 1.0
+    files(account)[-1].unlink()
+    for spend in (account.charge, account.foresee):
+        with pytest.raises(ArtifactCorrupt, match=r"00000001\.charge: missing\. .* Restore it from a copy"):
+            spend([asks("three")], cap=None)
+
+
+def test_a_charge_that_went_missing_is_noticed_by_the_question_it_paid_for(account):
+    account.charge([asks("talk round 1")], cap=None)
+    assert account.keep_asked("talk round 2", "first")
+    files(account)[-1].unlink()
+    with pytest.raises(ArtifactCorrupt, match=r"00000001\.charge: missing"):
+        account.read()
+
+
+def test_answers_kept_by_an_earlier_version_are_read(store, account):
+    account.charge([asks("one")], cap=None)
+    account._answer("one").write_text('{"files":[],"question":"one"}')
+    account._answer("talk").with_suffix(".asked").write_text('{"digest":"first","question":"talk"}')
+    assert account.is_answered("one")
+    assert account.keep_asked("talk", "first")
+    assert not account.keep_asked("talk", "second")
+    assert account.read().spent_by(EVERYBODY) == 1.0
+
+
+def test_what_was_kept_of_an_answer_is_not_read_where_it_is_damaged(account):
+    account.charge([asks("one")], cap=None)
+    account._answer("one").write_text("{")
+    with pytest.raises(ArtifactCorrupt, match=r"answered: damaged\. .* Restore it from a copy"):
+        account.charge([asks("one")], cap=None)
+
+
 RACING = 6
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -83,6 +84,7 @@ def test_ctrl_c_while_the_server_starts_ends_the_run_and_the_server(tmp_path):
     until("the server's end", lambda: not Path(f"/proc/{server}").exists())
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_middle_of_a_run_ends_it(files, tmp_path):
     config = rides_toml(tmp_path / "rides.toml", str(files / "*.csv"))
     work = tmp_path / "work"
@@ -91,6 +93,38 @@ def test_ctrl_c_in_the_middle_of_a_run_ends_it(files, tmp_path):
     until("the first report", lambda: any(reports("*.parquet")), every=0.001)
     interrupted(process)
     assert not (work / "runs").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_server")
+@pytest.mark.parametrize(
+    ("number", "code", "step"),
+    [(signal.SIGTERM, 143, "perturb"), (signal.SIGTERM, 143, "prune"), (signal.SIGINT, 130, "prune")],
+)
+def test_a_signal_to_the_run_and_its_server_ends_both_and_the_same_command_goes_on(
+    tmp_path, files, number, code, step
+):
+    """As `timeout`, systemd and Ctrl-C send it: the first shard is answered, or the step after `step` begun."""
+    config = rides_toml(tmp_path / "rides.toml", str(files / "*.csv"))
+    config.write_text(config.read_text().replace("evaluate = false", "evaluate = true"))
+    work = tmp_path / "work"
+    process = start("run", config, "--work", work, "--workers", "1", own_group=True)
+    if step == "perturb":
+        reports = (work / "curator" / "reports").rglob
+        until("the first report", lambda: any(reports("*.parquet")), every=0.001)
+    else:
+        assert any(line.startswith(step) for line in process.stderr)
+    (server,) = server_of(work)
+    os.killpg(process.pid, number)
+    ended_with, out, err = ended(process)
+    assert (ended_with, out) == (code, ""), err
+    assert "prefect" not in err.lower()
+    assert err.endswith("ldptree: interrupted. Finished steps stand; the same command goes on from there.\n")
+    until("the server's end", lambda: not Path(f"/proc/{server}").exists())
+    assert not (work / "runs").exists()
+    ended_with, _, err = ended(start("run", config, "--work", work))
+    assert ended_with == 0, err
+    assert "cached" in err
 
 
 def test_a_server_that_is_not_there_is_told_in_one_message(tmp_path, files):

@@ -9,7 +9,7 @@ from whole_runs import N_SHARDS, Killed, learned, reports, run, start
 
 from schemas.config import load
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,6 @@ def test_any_number_of_workers_sends_the_same_reports(release, tmp_path, workers
     assert ours == theirs
 
 
-@pytest.mark.slow
 def test_two_runs_at_once_go_on_with_a_killed_one_and_nobody_reports_twice(killed):
     """With the operating system's noise a second draw would differ: the kept bytes and one model show that there is none."""
     once = killed["system"]

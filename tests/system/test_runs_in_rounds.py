@@ -9,7 +9,7 @@ import pytest
 from rounds_chain import shells
 from whole_runs import reports, start, steps
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 TOML = """
 name = "shells"

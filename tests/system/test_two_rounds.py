@@ -11,7 +11,7 @@ from whole_runs import reports, rides_toml, run, steps
 from ldptree.protocol import Protocol
 from schemas.config import load
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from whole_runs import learned, reports, run
 
 from ldptree.errors import BudgetError, ProtocolMismatch
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 
 CAMPAIGN = {"campaign": {"name": "rides-2026"}, "evaluate": False, "simulation": {"noise_seed": None}}

@@ -137,9 +137,9 @@ def steps(summary: dict[str, Any], state: str) -> set[str]:
 
 
 def start(
-    *words: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None
+    *words: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None, own_group: bool = False
 ) -> subprocess.Popen[str]:
-    """Begin the installed command."""
+    """Begin the installed command; `own_group`: as the head of a group of processes, as a shell does."""
     return subprocess.Popen(
         [COMMAND, *map(str, words)],
         env=os.environ | (env or {}),
@@ -147,6 +147,7 @@ def start(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=own_group,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, fares, fares_config, mended, rides, rides_config
+from chain import Chain, fares, fares_config, learned, mended, published, rides, rides_config, scores_of
 
 from flows import calls
 from ldptree.baselines import BASELINES, REGRESSION_BASELINES
@@ -29,10 +29,10 @@ from tasks.corrections import read_public
 from tasks.held_back import read_rows
 from tasks.partition import partition
 from tasks.predict import load_model, predict_file
-from tasks.prune import prune, read_model
+from tasks.prune import prune
 from tasks.receive import receive
 from tasks.report import read_facts
-from tasks.scale import read_protocol, scale
+from tasks.scale import scale
 from tasks.score_corrections import FEWEST
 
 PLAIN = {"dataset": {"drop": ["person", "firm"], "missing": "drop"}}
@@ -89,18 +89,6 @@ def run(tmp_path):
         return Chain(Store(tmp_path / name), mended(make, path, **changes))
 
     return run
-
-
-def learned(chain):
-    return read_model(chain.store, chain.model["model"])
-
-
-def published(chain):
-    return read_protocol(chain.store, chain.protocol)
-
-
-def content(chain):
-    return json.loads(chain.store.file(chain.scores["scores"], "scores.json").read_text())
 
 
 def digests(*records):
@@ -338,7 +326,7 @@ def test_a_missing_value_is_filled_in_by_everybody_alike(run):
 @pytest.mark.parametrize(("make", "evaluate"), [(rides_config, False), (fares_config, True)])
 def test_a_seeded_run_repeats_byte_for_byte_in_any_work_folder(run, make, evaluate):
     chains = [run(name, n=300, make=make, evaluate=evaluate) for name in ("one", "two")]
-    assert not evaluate or content(chains[0]) == content(chains[1])
+    assert not evaluate or scores_of(chains[0]) == scores_of(chains[1])
     models = [c.store.file(c.model["model"], "model.json").read_bytes() for c in chains]
     assert models[0] == models[1]
 
@@ -494,7 +482,7 @@ def test_a_campaigns_terms_are_those_it_was_published_on(tmp_path, changes, key)
 
 
 def test_scores_have_every_rival_and_say_what_they_promise(scored):
-    scores = content(scored)
+    scores = scores_of(scored)
     is_class = scores["label"] == "class"
     rivals = BASELINES if is_class else REGRESSION_BASELINES
     assert scores["kind"] == "correction"
@@ -524,7 +512,7 @@ def test_each_score_is_that_of_the_model_it_names(scored):
     test = read_rows(scored.store.files(scored.held["test"]), asked)
     train = read_rows(scored.store.files(scored.held["train"]), asked)
     chief = "accuracy" if asked.label_classes else "mse"
-    said = content(scored)["scores"]
+    said = scores_of(scored)["scores"]
     base, found = model.public_answers(test.raw), model.answers(test.raw)
     assert said["public_only"][chief] == pytest.approx(scored_by_hand(scored, base))
     assert said["ours"][chief] == pytest.approx(scored_by_hand(scored, found))
@@ -545,7 +533,7 @@ def test_each_score_is_that_of_the_model_it_names(scored):
 def test_a_cell_of_few_held_back_rows_says_nothing_and_others_say_both_models_scores(scored):
     asked, model = published(scored), learned(scored)
     rows = read_rows(scored.store.files(scored.held["test"]), asked)
-    cells, told = model.cells(rows.raw), content(scored)["cells"]
+    cells, told = model.cells(rows.raw), scores_of(scored)["cells"]
     sizes = np.bincount(cells, minlength=asked.n_cells)
     assert [one is None for one in told] == (sizes < FEWEST).tolist()
     assert {one is None for one in told} == {True, False}
@@ -555,13 +543,13 @@ def test_a_cell_of_few_held_back_rows_says_nothing_and_others_say_both_models_sc
         for key in ("public", "ours"):
             mean = np.average([one[key] for one in told], weights=sizes)
             assert mean == pytest.approx(
-                content(scored)["scores"][{"public": "public_only"}.get(key, key)][chief]
+                scores_of(scored)["scores"][{"public": "public_only"}.get(key, key)][chief]
             )
 
 
 def test_redraws_spread_around_ours(scored):
     """Ours is one draw of the holders' coins, the redraws are 20 more: within 4 standard deviations, one time in 10,000 not."""
-    scores = content(scored)
+    scores = scores_of(scored)
     chief = "accuracy" if scores["label"] == "class" else "mse"
     spread = scores["redraws"]
     assert len(spread) == 20
@@ -575,7 +563,7 @@ def test_with_a_large_budget_the_noise_costs_nothing(run, make):
     chain = run(
         make=make, privacy={"epsilon": 40.0, "mechanism": "grr"}, n=900, model={"depth": 1}, correction=wide
     )
-    scores = content(chain)
+    scores = scores_of(chain)
     chief = "accuracy" if make is rides_config else "mse"
     ours, exact = (scores["scores"][key][chief] for key in ("ours", "no_noise"))
     assert ours == pytest.approx(exact, rel=0.02)
@@ -584,7 +572,7 @@ def test_with_a_large_budget_the_noise_costs_nothing(run, make):
 
 def test_caps_are_kept(run):
     chain = run(n=900, evaluation={"test_rows": 40, "private_rows": 50, "public_rows": 60, "redraws": 0})
-    scores = content(chain)
+    scores = scores_of(chain)
     assert (scores["n_test"], scores["redraws"]) == (40, [])
     assert scores["n_test_all"] == chain.held.facts["n_test"] > 40
 

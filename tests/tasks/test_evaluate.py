@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pytest
-from chain import Chain, rides, rides_config
+from chain import Chain, rides, rides_config, scores_of
 
 from ldptree.baselines import BASELINES
 from ldptree.errors import DataError
@@ -18,13 +16,9 @@ from tasks.prune import read_model
 from tasks.scale import read_protocol
 
 
-def content(chain):
-    return json.loads(chain.store.file(chain.scores["scores"], "scores.json").read_text())
-
-
 @pytest.fixture(scope="module")
 def scored(trips):
-    return content(trips)
+    return scores_of(trips)
 
 
 def test_ours_stands_beside_every_rival_and_baseline(scored):
@@ -81,7 +75,7 @@ def run(tmp_path):
 
 
 def test_a_seeded_simulation_scores_the_same_in_any_work_folder(run):
-    one, two = content(run("one")), content(run("two"))
+    one, two = scores_of(run("one")), scores_of(run("two"))
     assert one == two
 
 
@@ -94,7 +88,7 @@ def test_scoring_changes_nothing_that_is_released(run):
 
 
 def test_with_a_large_budget_the_noise_costs_nothing(run):
-    scores = content(run(privacy={"epsilon": 30.0}))
+    scores = scores_of(run(privacy={"epsilon": 30.0}))
     ours, exact = (scores["scores"][key] for key in ("ours", "no_noise"))
     assert ours["confusion"] == exact["confusion"]
     assert set(scores["redraws"]) == {ours["accuracy"]}
@@ -103,7 +97,7 @@ def test_with_a_large_budget_the_noise_costs_nothing(run):
 def test_caps_are_kept_and_said(run):
     caps = {"test_rows": 40, "private_rows": 50, "public_rows": 60, "redraws": 0}
     chain = run(evaluation=caps)
-    scores = content(chain)
+    scores = scores_of(chain)
     assert (scores["n_test"], scores["n_test_all"]) == (40, chain.held.facts["n_test"])
     assert scores["n_test_all"] > 40
     assert scores["redraws"] == []
@@ -115,7 +109,7 @@ def test_a_label_that_is_not_declared_counts_as_missed(run, tmp_path):
     private = np.arange(900) % 3 != 0
     paid = np.where(private & (rng.random(900) < 0.5), "favour", rng.choice(["cash", "card"], 900))
     chain = run(path=rides(tmp_path / "b.csv", 900, 1, paid=paid))
-    scores = content(chain)["scores"]["ours"]
+    scores = scores_of(chain)["scores"]["ours"]
     test = tables.read(chain.store.files(chain.held["test"])).column("paid").to_pylist()
     assert scores["n_outside"] == test.count("favour") > 0
     assert scores["accuracy"] == pytest.approx(np.trace(scores["confusion"]) / scores["n"])

@@ -15,6 +15,7 @@ from ldptree.partition.tree import Partition
 from ldptree.totals import Totals
 from tasks.aggregate import read_totals
 from tasks.page.learned import cells_of, discrepancy_of, path_words, private_shares, tree_of
+from tasks.page.places import number_words
 from tasks.prune import public_counts, read_model
 from tasks.scale import read_protocol
 
@@ -175,6 +176,8 @@ def test_the_words_of_a_path_lead_every_row_to_its_own_cell_and_no_other():
     assert path_words(model, 4, {}) == ("trip miles up to 8", "firm is not birch or ash")
     assert path_words(model, 4, {}, only_last=True) == ("firm is not birch",)
     assert path_words(model, 0, {}) == ()
+    said = [number_words(value) for value in (-0.004854, -3.0, -12345.6, 0.5)]
+    assert said == ["\u22120.004854", "\u22123", "\u221212,346", "0.5"]
 
 
 def test_of_several_bounds_on_one_column_the_tightest_are_said():

@@ -23,6 +23,7 @@ SENT = {
     "discrete_laplace": "whole numbers",
     "randomized_response": "and a label apart",
     "laplace": "a simulation device",
+    "signed_subset": "and never with both",
 }
 
 
@@ -68,7 +69,8 @@ def test_a_real_holder_is_never_asked_for_laplace(run):
         {"lam": "auto", "prune": "none", "rule": "ratio"},
         {"prune": "variance"},
         {"prune": "paper", "paper": {"termination": False}},
-        {"prune": "paper", "paper": {"termination": False, "stop_at_public": True, "stop_empty": False}},
+        {"prune": "paper", "paper": {"termination": False, "stop_at_public": True}},
+        {"prune": "paper", "paper": {"termination": False, "stop_empty": False}, "partition": "max-edge"},
     ],
 )
 def test_every_variant_of_the_paper_runs(run, model):

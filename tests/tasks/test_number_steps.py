@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, fares, fares_config
+from chain import Chain, fares, fares_config, scores_of
 
 from flows import calls
 from ldptree.baselines import REGRESSION_BASELINES
@@ -49,10 +49,6 @@ def run(tmp_path):
         return Chain(Store(tmp_path / name), fares_config(path, **changes))
 
     return run
-
-
-def content(chain):
-    return json.loads(chain.store.file(chain.scores["scores"], "scores.json").read_text())
 
 
 # Rows
@@ -224,15 +220,22 @@ def test_every_mechanism_learns_from_reports_and_from_drawn_totals(run, mechanis
     assert model.value[0] == pytest.approx(private.clip(low, high).mean(), abs=0.1 * (high - low))
 
 
-@pytest.mark.parametrize("mechanism", ["randomized_response", "laplace", "discrete_laplace"])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        "randomized_response",
+        "laplace",
+        "discrete_laplace",
+        pytest.param("signed_subset", marks=pytest.mark.slow),
+    ],
+)
 def test_the_page_of_every_kind_of_noise_says_what_was_sent(run, mechanism):
     chain = run(privacy={"epsilon": 4.0, "mechanism": mechanism}, model={"depth": 2})
     facts = read_facts(chain.store, chain.page["page"])
-    assert facts.mechanism == {"discrete_laplace": mechanism}.get(
-        mechanism, {"randomized_response": "number_response", "laplace": "number_laplace"}.get(mechanism)
-    )
+    named = {"randomized_response": "number_response", "laplace": "number_laplace"}.get(mechanism, mechanism)
+    assert facts.mechanism == named
     assert facts.epsilon_exact <= facts.epsilon == 4.0
-    assert (facts.label_noise_sd is None) == (mechanism == "discrete_laplace")
+    assert (facts.label_noise_sd is None) == (mechanism in ("discrete_laplace", "signed_subset"))
     assert (facts.push is None) == (mechanism == "laplace")  # without bound
 
 
@@ -258,7 +261,7 @@ def test_every_variant_of_the_estimator_runs(run, model):
 
 def test_a_seeded_run_repeats_byte_for_byte_in_any_work_folder(run):
     chains = [run(name) for name in ("one", "two")]
-    assert content(chains[0]) == content(chains[1])
+    assert scores_of(chains[0]) == scores_of(chains[1])
     models = [c.store.file(c.model["model"], "model.json").read_bytes() for c in chains]
     assert models[0] == models[1]
 
@@ -307,7 +310,7 @@ def test_a_campaign_goes_on_with_its_protocol_and_takes_new_public_rows(run, tmp
 
 
 def test_scores_have_every_rival_and_say_what_they_promise(base):
-    scores = content(base)
+    scores = scores_of(base)
     assert scores["kind"] == "regression"
     assert scores["scores"].keys() == {"ours", "public_only", "no_noise", *REGRESSION_BASELINES}
     assert len(scores["redraws"]) == base.config.evaluation.redraws
@@ -325,13 +328,13 @@ def test_our_score_is_that_of_the_released_model_on_the_held_back_rows(base):
     model = read_model(base.store, base.model["model"])
     rows = tables.read(base.store.files(base.held["test"]))
     error = model.predict(tables.raw_matrix(rows, model.encoding)) - rows.column("paid").to_numpy()
-    ours = content(base)["scores"]["ours"]
+    ours = scores_of(base)["scores"]["ours"]
     assert ours["mse"] == pytest.approx(np.mean(error**2))
     assert ours["mae"] == pytest.approx(np.mean(np.abs(error)))
 
 
 def test_with_a_large_budget_the_noise_costs_nothing(run):
-    scores = content(run(privacy={"epsilon": 40.0, "mechanism": "grr"}, n=1500))
+    scores = scores_of(run(privacy={"epsilon": 40.0, "mechanism": "grr"}, n=1500))
     ours, exact = (scores["scores"][key]["mse"] for key in ("ours", "no_noise"))
     assert ours == pytest.approx(exact, rel=0.05)
     assert scores["redraws"] == pytest.approx([exact] * 3, rel=0.05)
@@ -339,7 +342,7 @@ def test_with_a_large_budget_the_noise_costs_nothing(run):
 
 def test_caps_are_kept_and_said(run):
     chain = run(n=900, evaluation={"test_rows": 40, "private_rows": 50, "public_rows": 60, "redraws": 0})
-    scores = content(chain)
+    scores = scores_of(chain)
     assert (scores["n_test"], scores["redraws"]) == (40, [])
     assert scores["n_test_all"] == chain.held.facts["n_test"] > 40
     notes = {score.key: score.note for score in read_facts(chain.store, chain.page["page"]).baselines}
@@ -351,7 +354,7 @@ def test_the_page_is_of_a_number_and_says_its_scores(base):
     facts = read_facts(base.store, base.page["page"])
     assert facts.kind == "regression"
     assert facts.ours.metrics == pytest.approx(
-        {k: content(base)["scores"]["ours"][k] for k in ("mse", "mae", "r2")}
+        {k: scores_of(base)["scores"]["ours"][k] for k in ("mse", "mae", "r2")}
     )
     assert (facts.unit, facts.n_cells, len(facts.cells)) == ("$", len(facts.cells), facts.n_cells)
     assert facts.bins
@@ -390,3 +393,12 @@ def test_a_file_is_scored_with_numbers_and_their_intervals(base, tmp_path):
             tmp_path / "rows.parquet",
             tmp_path / "x.parquet",
         )
+
+
+def test_the_page_tells_of_the_parts_of_cells_that_reports_were_asked_about(run):
+    chain = run(n=900, model={"depth": "auto", "min_samples_leaf": 5}, evaluate=False, **PLAIN)
+    facts = read_facts(chain.store, chain.page["page"])
+    learned = read_model(chain.store, chain.model["model"])
+    asked = read_protocol(chain.store, chain.protocol).partition
+    assert facts.n_cells == asked.n_leaves < learned.partition.n_leaves == len(facts.cells)
+    assert sum(cell.people for cell in facts.cells) == pytest.approx(facts.n_private, rel=0.01)

@@ -175,6 +175,7 @@ def test_where_nothing_is_found_the_heading_says_so(pages):
         "show no difference in fare between private trips and the public ones beyond their noise" in heading
     )
     assert "no reason to think" in Page(pages["alike"]).words
+    assert re.search(r"noise, which could hide one of \d+\.\d+\s\$ on average\.$", heading)
     assert "private less public" not in pages["alike"]
 
 

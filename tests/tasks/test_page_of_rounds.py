@@ -35,6 +35,8 @@ from tasks.page.rounds_places import places_of
 from tasks.report import read_facts
 from tasks.show import read_shown
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):

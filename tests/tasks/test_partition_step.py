@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
-from chain import Chain, rides, rides_config
+from chain import Chain, fares, fares_config, rides, rides_config
 
 from flows import calls
+from ldptree.estimators import CorrectionClassifier, LPCTClassifier, LPDTRegressor
 from ldptree.mechanisms import CHOICES, mechanism_for
+from ldptree.paper_pruning import PaperOptions
 from storage.store import Store
 from tasks.aggregate import aggregate
 from tasks.partition import partition
@@ -72,6 +77,59 @@ def test_the_tree_has_the_floor_of_rows_asked_for(base):
     _, protocol = grown(base, depth=6, min_samples_leaf=20)
     X, _ = read_scaled(base.store, base.scaled["scaled"])
     assert np.bincount(protocol.partition.apply(X)).min() >= 20
+
+
+ONCE = PaperOptions(termination=False)
+"""Algorithm 2 with one question, whose tree both have."""
+
+
+@pytest.mark.parametrize("n_public", [20, 200])
+@pytest.mark.parametrize(
+    ("model", "alone"),
+    [
+        ({}, LPCTClassifier(2.0, depth=6, random_state=1)),
+        ({"partition": "max-edge"}, LPCTClassifier(2.0, depth=6, partition="max-edge", random_state=1)),
+        ({"prune": "paper", "paper": asdict(ONCE)}, LPCTClassifier(2.0, depth=6, prune=ONCE, random_state=1)),
+        ({"estimator": "lpdt"}, LPDTRegressor(2.0, depth=6, random_state=1)),
+        ({"estimator": "correction"}, CorrectionClassifier(2.0, depth=6, base="boosting", random_state=1)),
+    ],
+)
+def test_few_public_rows_or_many_a_run_and_the_estimator_have_the_same_partition(
+    tmp_path, model, alone, n_public
+):
+    is_number = isinstance(alone, LPDTRegressor)
+    zone = np.where(np.arange(900) < n_public, "open", "closed")
+    path = (fares if is_number else rides)(tmp_path / "a.csv", 900, 1, zone=zone)
+    plain: dict[str, Any] = {
+        "model": {"depth": 6} | model,
+        "dataset": {"drop": ["person", "firm"]},
+        "evaluate": False,
+    }
+    make = fares_config if is_number else rides_config
+    if isinstance(alone, CorrectionClassifier):
+        plain["correction"] = {"base": "boosting"}  # of which no tree of reports can be cut
+    run = Chain(Store(tmp_path / "work"), make(path, **plain))
+    rows = pl.read_csv(path)
+    X, y = rows.select("miles", "hour").to_numpy().astype(float), rows["paid"].to_numpy()
+    alone.fit(X, y if is_number else y == "card", public=zone == "open")
+    asked = read_protocol(run.store, run.published["protocol"])
+    tree = alone.plan_.partition if isinstance(alone, CorrectionClassifier) else alone.partition_
+    assert asked.n_cells > 1
+    assert asked.partition.to_json() == tree.to_json()
+
+
+@pytest.mark.parametrize(("n_public", "fewest"), [(20, 1), (200, 3)])
+def test_how_few_public_rows_a_cell_may_have_is_written_with_the_protocol_as_a_number(
+    tmp_path, n_public, fewest
+):
+    zone = np.where(np.arange(300) < n_public, "open", "closed")
+    run = Chain(Store(tmp_path / "work"), rides_config(rides(tmp_path / "a.csv", 300, 1, zone=zone)))
+    assert run.published["protocol"].made_by.parameters["min_samples_leaf"] == fewest
+    set_to_it = run.config.model.model_copy(update={"min_samples_leaf": fewest})
+    other = Chain(run.store, run.config.model_copy(update={"model": set_to_it}))
+    assert calls.partition(other.terms, run.held, run.scaled) == calls.partition(
+        run.terms, run.held, run.scaled
+    )
 
 
 def test_the_same_public_rows_give_the_same_protocol_in_any_work_folder(base, tmp_path):

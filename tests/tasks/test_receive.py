@@ -58,9 +58,9 @@ def room(tmp_path):
     return made
 
 
-def shard_of_50(store, protocol):
+def shard_of_50(store, protocol, **columns):
     """The file of reports that the step perturb writes for 50 holders."""
-    shard = {"x": [1.0, 7.0] * 25, "y": [0.0] * 50, "label": ["no", "yes"] * 25}
+    shard = {"x": [1.0, 7.0] * 25, "y": [0.0] * 50, "label": ["no", "yes"] * 25} | columns
     record = perturb.fn(
         store,
         protocol=publish(store, protocol),
@@ -98,6 +98,16 @@ def test_clients_and_the_pipeline_meet_in_one_total(room, tmp_path, name):
     assert [totals.n_private for totals in received.totals()] == [90]
 
 
+def test_a_line_with_a_key_twice_is_counted_and_not_added(room):
+    protocol = example_protocol("oue")
+    path, folder = room(protocol)
+    first, second, third = lines_of(protocol, 3)
+    again = f'{second[:-1]}, "round": 1}}'
+    (folder / "one.jsonl").write_text("\n".join([first, again, third]))
+    received = receive(path, folder)
+    assert (received.accepted, +received.rejected) == (2, {UNREADABLE: 1})
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_kind_of_wrong_report_is_counted_and_none_is_added(name):
     protocol = example_protocol(name)
@@ -111,6 +121,7 @@ def test_every_kind_of_wrong_report_is_counted_and_none_is_added(name):
         "olh": b"\xff" * 16,
         "discrete_laplace": b"\xff\xff\xff\x7f" * 4,
         "randomized_response": b"\xff" * size,
+        "signed_subset": b"\x03",
     }[name]
 
     def block(report=good[0], **changes):
@@ -154,6 +165,20 @@ def test_every_kind_of_wrong_report_is_counted_and_none_is_added(name):
     } | ({CONFLICTING: 1} if zeros_are_valid else {})
 
 
+@given(payload=st.binary(min_size=1, max_size=1))
+def test_a_signed_subset_is_added_if_it_has_its_size_no_cell_twice_and_no_bit_past_the_last(payload):
+    """Two of three cells: every byte there is, against the definition."""
+    protocol = example_protocol("signed_subset", epsilon=0.5)
+    assert protocol.mechanism.thresholds["size"] == 2
+    cells = [payload[0] >> 2 * j & 3 for j in range(4)]
+    is_honest = sorted(map(int.bit_count, cells)) == [0, 0, 1, 1] and cells[3] == 0
+    received = Received.under(protocol)
+    received.add([Block(protocol=protocol.digest, round=1, ids=["0" * 32], payloads=[payload])])
+    assert +received.rejected == ({} if is_honest else {IMPOSSIBLE: 1})
+    held = [payload[0] >> bit & 1 for bit in range(6)]
+    assert received.sums.raw[0].tolist() == [bit * is_honest for bit in held]
+
+
 @pytest.mark.parametrize("name", NAMES)
 @given(payload=st.binary(max_size=24), filler=st.integers(0, 255))
 def test_random_bytes_are_rejected_or_change_totals_by_one_valid_report(name, payload, filler):
@@ -181,6 +206,19 @@ def test_random_files_are_counted_and_nothing_stops(tmp_path_factory, data):
     received = receive(folder / "protocol.json", folder)
     assert received.accepted == 1
     assert received.rejected[UNREADABLE] >= 1
+
+
+def test_shards_that_say_the_same_are_all_added_and_a_copy_of_one_is_none(room, tmp_path):
+    protocol = example_protocol("grr", epsilon=60.0)  # nobody lies: equal rows are equal reports
+    path, folder = room(protocol)
+    for number in range(3):
+        written = shard_of_50(Store(tmp_path / "work"), protocol, y=[number / 4] * 50)
+        shutil.copy(written, folder / f"{number}.parquet")
+        said = pq.read_table(folder / f"{number}.parquet")
+        assert said.equals(pq.read_table(folder / "0.parquet"))
+    pq.write_table(said, folder / "copy.parquet", compression="none")
+    received = receive(path, folder)
+    assert (received.accepted, +received.rejected) == (150, {SEEN: 50})
 
 
 def test_a_shard_of_another_protocol_or_met_twice_is_counted(room):
@@ -357,6 +395,28 @@ def test_the_command_prints_totals_or_one_json_object_and_writes_what_the_pipeli
     assert sorted(p.name for p in out.iterdir()) == ["cells.parquet", "raw.parquet", "totals.parquet"]
     assert pq.read_table(out / "totals.parquet").num_rows == 4
     assert found["cells"][0]["totals"].keys() == {"no", "yes"}
+
+
+def test_files_that_are_not_read_are_counted_and_named(room):
+    protocol = example_protocol("oue")
+    path, folder = room(protocol)
+    (one, *lines) = lines_of(protocol)
+    (folder / "deep" / "single.json").write_text(one)
+    with pytest.raises(ConfigError, match=r"1 other file was passed over \('deep/single\.json'\)"):
+        receive(path, folder)
+    (folder / "r.jsonl").write_text("\n".join(lines))
+    shown = run("--protocol", path, "--reports", folder)
+    assert shown.exit_code == 0
+    assert "1 other file was passed over ('deep/single.json'): only *.jsonl" in shown.stderr
+    assert "39 reports accepted; none rejected" in shown.stderr
+    for name in "abcd":
+        (folder / f"{name}.JSONL").write_text(one)
+    done = run("--protocol", path, "--reports", folder, "--json")
+    assert json.loads(done.stdout)["passed_over"] == [
+        *(f"{name}.JSONL" for name in "abcd"),
+        "deep/single.json",
+    ]
+    assert "5 other files were passed over ('a.JSONL', 'b.JSONL', 'c.JSONL', ...)" in done.stderr
 
 
 @pytest.mark.parametrize(

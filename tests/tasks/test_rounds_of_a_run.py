@@ -74,6 +74,58 @@ def test_nothing_that_everybody_sees_is_made_of_what_holders_protect(rows, tmp_p
         assert chain.ingested
 
 
+@pytest.mark.parametrize("release", ["cells", "none"])
+@pytest.mark.parametrize(
+    ("key", "dataset"),
+    [
+        ("where", {"where": "hides = false OR zone = 'open'"}),
+        ("where", {"where": "SIZE > 0.2 OR zone = 'open'"}),
+        ("where", {"where": "kind = 'calm' OR zone = 'open'"}),
+        ("public", {"public": "hides = false"}),
+    ],
+)
+def test_under_a_mask_that_is_not_released_nobody_is_chosen_by_a_feature_or_by_the_mask(
+    rows, tmp_path, release, key, dataset
+):
+    changes = OWN_CHOICE | {
+        "dataset": {"drop": [], **dataset},
+        "model": {"estimator": "histoftree"},
+        "histoftree": {"mask_release": release},
+    }
+    chain = RoundsChain(Store(tmp_path / "work"), shells_config(rows, **changes))
+    with pytest.raises(ConfigError, match=rf"dataset\.{key}: uses .*, which holders protect \(histoftree"):
+        assert chain.ingested
+
+
+def test_under_a_mask_that_is_not_released_what_is_no_feature_may_choose_and_features_be_made_of_any(
+    rows, tmp_path
+):
+    changes = OWN_CHOICE | {
+        "dataset": {
+            "drop": ["kind"],
+            "where": "kind = 'calm' OR zone = 'open'",
+            "derive": {"heavy": "weight * 2"},
+        },
+        "model": {"estimator": "histoftree"},
+        "histoftree": {"mask_release": "none"},
+    }
+    assert RoundsChain(Store(tmp_path / "work"), shells_config(rows, **changes)).ingested
+
+
+def test_who_takes_part_tells_nothing_of_what_a_protected_column_is_made_of(rows, tmp_path):
+    """Also where that is no feature itself, and of the label; what is shown all the same tells nothing more."""
+    heavy = {"derive": {"heavy": "weight * 2"}, "where": "weight > 0.2"}
+    old = {"derive": {"old": "rings > 9"}, "target": "old", "drop": ["hides", "rings"], "where": "rings > 2"}
+    for i, (dataset, private) in enumerate(
+        [({**heavy, "drop": ["hides", "weight"]}, "heavy"), (old, "weight")]
+    ):
+        config = shells_config(rows, dataset=dataset, features={"private": [private]})
+        with pytest.raises(ConfigError, match=r"dataset\.where: uses .*, which holders protect \(features\)"):
+            assert RoundsChain(Store(tmp_path / f"{i}"), config).ingested
+    config = shells_config(rows, dataset=heavy, features={"private": ["heavy"]})
+    assert RoundsChain(Store(tmp_path / "shown"), config).ingested
+
+
 def test_what_is_made_of_a_protected_value_may_be_protected_too(rows, tmp_path):
     changes = {"dataset": {"derive": {"heavy": "weight * 1.0"}}, "features": {"private": ["weight", "heavy"]}}
     chain = RoundsChain(Store(tmp_path / "work"), shells_config(rows, **changes))

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, mended, rides, rides_config
+from chain import Chain, learned, mended, published, rides, rides_config, scores_of
 from scipy.stats import chi2
 
 from flows import calls
@@ -32,9 +32,9 @@ from tasks.held_back import read_rows
 from tasks.once import manifest_of
 from tasks.partition import partition
 from tasks.predict import predict_file
-from tasks.prune import prune, read_model
+from tasks.prune import prune
 from tasks.report import read_facts
-from tasks.scale import read_protocol, scale
+from tasks.scale import scale
 
 CLASSES = ["app", "card", "cash"]
 DECLARED = {"dataset": {"positive": None, "classes": CLASSES}}
@@ -74,20 +74,8 @@ def scored(tmp_path_factory):
     return chain
 
 
-def learned(chain):
-    return read_model(chain.store, chain.model["model"])
-
-
-def published(chain):
-    return read_protocol(chain.store, chain.protocol)
-
-
 def totals_of(chain):
     return read_totals_of_outputs(chain.store, chain.totals["totals"], published(chain))
-
-
-def content(chain):
-    return json.loads(chain.store.file(chain.scores["scores"], "scores.json").read_text())
 
 
 def private(chain, part="train"):
@@ -376,7 +364,7 @@ def test_a_campaign_adds_a_second_batch_to_each_class(tmp_path):
 def test_each_score_is_that_of_the_model_it_names(scored):
     rows, _, _ = private(scored, "test")
     _, cells, errors = private(scored)
-    model, said = learned(scored), content(scored)["scores"]
+    model, said = learned(scored), scores_of(scored)["scores"]
 
     def accuracy(answers):
         return np.mean(shares_of(answers).argmax(axis=1) == rows.labels)
@@ -395,7 +383,7 @@ def test_each_score_is_that_of_the_model_it_names(scored):
 
 def test_redraws_spread_around_ours(scored):
     """Ours is one draw of the holders' coins, the redraws are 5 more, all between the public model and far above it."""
-    scores = content(scored)
+    scores = scores_of(scored)
     spread, public = scores["redraws"], scores["scores"]["public_only"]["accuracy"]
     assert len(spread) == 5
     assert len(set(spread)) > 1

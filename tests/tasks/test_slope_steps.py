@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, fares, fares_config, mended
+from chain import Chain, fares, fares_config, learned, mended, published, scores_of
 
 from ldptree.client import Client
 from ldptree.correction import Observed, correct
@@ -19,20 +17,10 @@ from storage.store import Store
 from tasks.corrections import read_public
 from tasks.held_back import read_rows
 from tasks.predict import load_model, predict_file
-from tasks.prune import read_model
 from tasks.receive import described, receive
 from tasks.report import read_facts
-from tasks.scale import read_protocol
 
 ASKED = {"privacy": {"epsilon": 8.0}, "model": {"depth": 1}}
-
-
-def published(chain):
-    return read_protocol(chain.store, chain.protocol)
-
-
-def learned(chain):
-    return read_model(chain.store, chain.model["model"])
 
 
 @pytest.fixture(scope="module")
@@ -89,10 +77,10 @@ def test_the_score_without_noise_is_that_of_the_true_means_and_the_slope_they_gi
             )
         ],
     )
-    at, g = model.cells(test.raw), model.apart(test.raw)
+    at, g = model.cells(test.raw), model.said(test.raw).apart
     added = exact.correction[at, 0] + exact.slope.amount * (g - exact.slope.centre[at])
     said = model.public_answers(test.raw)[:, 0] + added
-    scores = json.loads(line.store.file(line.scores["scores"], "scores.json").read_text())["scores"]
+    scores = scores_of(line)["scores"]
     assert scores["no_noise"]["mse"] == pytest.approx(np.mean((said - test.labels) ** 2), rel=1e-4)
     ours = np.mean((model.predict(test.raw) - test.labels) ** 2)
     assert scores["ours"]["mse"] == pytest.approx(ours)

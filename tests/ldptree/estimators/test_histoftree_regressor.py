@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+import warnings
 
 import numpy as np
 import polars as pl
@@ -61,16 +62,14 @@ def test_it_learns_what_private_and_public_features_say(mechanism, partition, la
 
 
 def test_with_no_private_feature_it_is_label_dt():
-    """The same tree and the same numbers from the same coins, and no second question."""
+    """The same tree and the same numbers from the same coins, cut to the labels' range, and no second question."""
     X, y = people()
     for depth, leaf in ((1, 1), (5, 10), (8, 1)):
-        ours = HistOfTreeRegressor(
-            1.0, private_features=[], p=depth, partition="cart", min_samples_leaf=leaf, random_state=3
-        )
+        settings = {"p": depth, "partition": "cart", "min_samples_leaf": leaf, "label": "laplace"}
+        ours = HistOfTreeRegressor(1.0, private_features=[], random_state=3, **settings)
         theirs = LabelTreeRegressor(1.0, max_depth=depth, min_samples_leaf=leaf, random_state=3)
-        np.testing.assert_allclose(
-            ours.fit(X, y).predict(X), theirs.fit(X, y).predict(X), rtol=1e-9, atol=1e-9
-        )
+        uncut = theirs.fit(X, y).predict(X)
+        np.testing.assert_allclose(ours.fit(X, y).predict(X), np.clip(uncut, -1, 1), rtol=1e-9, atol=1e-9)
         assert [round(e.epsilon, 12) for e in ours.ledger_.entries] == [1.0]
         assert ours.model_.mechanism is None
 
@@ -151,6 +150,27 @@ def test_aligned_features_are_the_binned_ones():
     assert fitted.shape_.n_binned == 2
     assert fitted.model_.partition.histogram.features == (0, 2)
     assert set(fitted.model_.partition.tree.feature.tolist()) <= {-1, 1, 3}
+
+
+def test_values_shown_beyond_the_range_are_warned_of_by_name_and_protected_ones_never():
+    """Whether there is a warning is seen by everybody, so that no protected value has a say in it."""
+    X, y = people(300)
+    X = pl.DataFrame(X * [40, 1, 1, 40], schema=["age", "b", "c", "income"])
+    settings = {"label": "optimal_label", "random_state": 0}
+    with pytest.warns(UserWarning, match="values that are shown lie beyond it.* of age, income. Give"):
+        HistOfTreeRegressor(2.0, private_features=["c"], **settings).fit(X, y)
+    mask = np.tile([True, False, False, True], (300, 1))
+    quiet = [
+        ({"private_features": ["age", "income"]}, None),
+        ({}, mask),
+        ({"private_features": ["b"], "feature_range": (0, [40, 1, 1, 40])}, None),
+        ({"mask_release": "cells"}, ~mask),
+        ({"mask_release": "none"}, ~mask),
+    ]
+    for changes, protects in quiet:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            HistOfTreeRegressor(2.0, **settings, **changes).fit(X, y, protects=protects)
 
 
 def test_names_mean_the_same_as_numbers():
@@ -278,6 +298,8 @@ def test_potential_cells_are_never_written_out():
         ({"private_features": [4]}, "from 0 to 3"),
         ({"private_features": [0.5]}, "whole number"),
         ({"private_features": [0], "t": 254, "p": 20}, "the largest that fits"),
+        ({"label": "laplace"}, '"laplace" is a simulation device.*use "optimal_label", or set random_state'),
+        ({"label": "piecewise"}, '"piecewise" is a simulation device'),
     ],
 )
 def test_wrong_parameters_are_refused_with_one_message(settings, message):
@@ -350,3 +372,12 @@ def test_a_label_range_that_floats_cannot_square_is_refused(ends):
     X, y = people(100)
     with pytest.raises(ConfigError, match="label range"):
         HistOfTreeRegressor(4.0, label_range=ends, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("private", [[], [0]])
+def test_no_noise_takes_a_prediction_out_of_the_labels_range(private):
+    X, y = people(500)
+    for epsilon in (1e-6, 1e-3):
+        found = HistOfTreeRegressor(epsilon, private_features=private, random_state=0).fit(X, y).predict(X)
+        assert found.min() >= -1
+        assert found.max() <= 1

@@ -47,7 +47,7 @@ def test_it_is_a_scikit_learn_estimator(random_state):
 @pytest.mark.parametrize(
     ("settings", "n_public", "fewest"),
     [
-        ({}, 60, FEWEST_PUBLIC_ROWS),
+        ({}, 60, FEWEST_PUBLIC_ROWS["classes"]),
         ({}, FEW_PUBLIC_ROWS - 1, 1),
         ({"partition": "max-edge"}, 60, 0),
         ({"prune": "paper"}, 60, 1),
@@ -63,8 +63,9 @@ def test_a_cart_has_some_public_rows_in_every_cell_but_where_they_are_few_or_the
     assert np.bincount(cells, minlength=fitted.partition_.n_leaves).min() == fewest
 
 
-@pytest.mark.parametrize("mechanism", CHOICES)
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize(
+    ("mechanism", "n_classes"), [(m, C) for m in CHOICES for C in (2, 4) if m != "signed_subset" or C == 2]
+)
 def test_it_learns_the_law_with_every_mechanism(mechanism, n_classes):
     X, y, public = people(6000, 300, n_classes=n_classes)
     fitted = LPCTClassifier(8.0, mechanism=mechanism, depth=2, random_state=1).fit(X, y, public=public)
@@ -72,6 +73,14 @@ def test_it_learns_the_law_with_every_mechanism(mechanism, n_classes):
     assert fitted.score(T, t) > 0.85
     assert fitted.mechanism_.epsilon <= 8.0
     assert fitted.protocol_.n_classes == n_classes
+
+
+def test_signed_subsets_of_four_classes_are_refused_before_anybody_reports():
+    X, y, public = people(600, 60, n_classes=4)
+    fitted = LPCTClassifier(1.0, mechanism="signed_subset")
+    with pytest.raises(ConfigError, match=r'4 classes; it is for two\. Use mechanism = "auto"'):
+        fitted.fit(X, y, public=public)
+    assert len(fitted.ledger_) == 0
 
 
 @pytest.mark.parametrize(
@@ -99,6 +108,17 @@ def test_every_variant_of_the_paper_is_a_setting(settings):
     assert fitted.score(X, y) > 0.6
     np.testing.assert_allclose(share.sum(axis=1), 1)
     np.testing.assert_array_equal(fitted.predict(X), fitted.decision_function(X) > 0)
+
+
+def test_of_several_classes_the_predicted_one_has_the_largest_score():
+    rng = np.random.default_rng(3)
+    X, public = rng.random((3000, 2)), np.arange(3000) < 150
+    y = np.where(rng.random(3000) < 0.4, rng.integers(0, 4, 3000), (4 * X[:, 0]).astype(int))
+    fitted = LPCTClassifier(2.0, random_state=3).fit(X, y, public=public)
+    assert (fitted.model_.margin.argmax(axis=1) != fitted.model_.decision).any()
+    scores = fitted.decision_function(X)
+    np.testing.assert_array_equal(fitted.classes_[scores.argmax(axis=1)], fitted.predict(X))
+    np.testing.assert_allclose(scores.sum(axis=1), 0, atol=1e-12)
 
 
 def test_a_seeded_simulation_repeats_and_coins_of_the_system_do_not():
@@ -246,6 +266,7 @@ def test_a_wrong_parameter_has_one_clear_message(settings, said):
         (lambda X, y, public: (X, y * 0, public), "one class only, .*Mark public rows of every class"),
         (lambda X, y, public: (X, y * ~public, public), "the public rows have one class only"),
         (lambda X, y, public: (X, y * 0, None), "y has one class only"),
+        (lambda X, y, public: (X, np.full(len(y), "a"), None), "y has one class only; a classifier"),
         (lambda X, y, public: (X[0], y, public), "Expected 2D array"),
         (lambda X, y, public: (X, y[:-1], public), "inconsistent numbers of samples"),
         (lambda X, y, public: (np.where(X > 0.99, np.nan, X), y, public), "contains NaN"),
@@ -305,3 +326,16 @@ def test_errors_are_told_before_anything_is_spent(settings, n_classes):
     assert not getattr(estimator, "ledger_", None) or not estimator.ledger_.entries
     with pytest.raises(DataError):
         LPCTClassifier(1.0).fit(X, y, public=public | True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "where"),
+    [
+        ({"mechanism": "laplace"}, "mechanism"),
+        ({"tune": "private", "candidates": [{}, {"mechanism": "laplace"}]}, r"candidates\[1\]: mechanism"),
+    ],
+)
+def test_noise_that_gives_holders_away_is_for_seeded_simulations(settings, where):
+    X, y, public = people(400, 100)
+    with pytest.raises(ConfigError, match=f'^{where} = "laplace" is a simulation device.* set random_state$'):
+        LPCTClassifier(4.0, **settings).fit(X, y, public=public)

@@ -249,7 +249,7 @@ def test_a_wrong_parameter_has_one_clear_message(settings, said):
         (lambda X, y, public: (np.where(X > 0.99, np.nan, X), y, public), "contains NaN"),
         (lambda X, y, public: (np.where(X > 0.99, np.inf, X), y, public), "infinity"),
         (lambda X, y, public: (X, np.where(y > 3, np.nan, y), public), "contains NaN"),
-        (lambda X, y, public: (X, np.array(["a"] * 200, object), public), "dtype|convert"),
+        (lambda X, y, public: (X, np.array(["a"] * 200, object), public), "labels hold what is no number"),
         (lambda X, y, public: (X[:0], y[:0], None), "0 sample"),
     ],
 )
@@ -314,3 +314,16 @@ def test_a_feature_range_in_a_text_is_refused():
     X, y, _ = people(400)
     with pytest.raises(ConfigError, match="feature_range must be"):
         LPDTRegressor(4.0, feature_range="01", random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "where"),
+    [
+        ({"mechanism": "laplace"}, "mechanism"),
+        ({"tune": "private", "candidates": [{}, {"mechanism": "laplace"}]}, r"candidates\[1\]: mechanism"),
+    ],
+)
+def test_noise_that_gives_holders_away_is_for_seeded_simulations(settings, where):
+    X, y, public = people(400, 100)
+    with pytest.raises(ConfigError, match=f'^{where} = "laplace" is a simulation device.* set random_state$'):
+        LPDTRegressor(4.0, **settings).fit(X, y, public=public)

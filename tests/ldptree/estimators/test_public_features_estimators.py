@@ -1,6 +1,7 @@
 """PublicFeatureRegressor and PublicFeatureClassifier: scikit-learn estimators, one report a row, and one clear error each."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -118,10 +119,13 @@ def test_the_model_comes_back_from_its_text_and_predicts_the_same():
         (text[:-5], "not JSON"),
         (text.replace('"says"', '"sayz"'), "absent|unknown"),
         (text.replace('"n_holders":6000', '"n_holders":6001'), "digest"),
+        (text.replace('"says"', '"says":"","says"'), 'the key "says" stands twice'),
         ("{}", "kind"),
     ]:
         with pytest.raises(DataError, match=message):
             PublicFeatureModel.from_json(broken)
+    with pytest.raises(DataError, match="epsilon = -2"):
+        replace(found.model_, epsilon=-2.0)
 
 
 def test_the_report_says_where_private_features_do_not_help():
@@ -209,3 +213,23 @@ def test_dates_are_no_labels():
     X, y = people(100)
     with pytest.raises(DataError, match="dates or times"):
         PublicFeatureRegressor(4.0, private_features=[0], random_state=0).fit(X, y.astype("datetime64[D]"))
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01])
+def test_where_reports_say_nothing_predictions_are_near_the_middle_of_the_range(epsilon):
+    """The error is about that of the middle, and not that of an end."""
+    X, y = people(1000)
+    errors = []
+    for seed in range(3):
+        found = PublicFeatureRegressor(
+            epsilon, private_features=[0], label_range=(-4, 8), random_state=seed
+        ).fit(X, y)
+        errors.append(np.mean((found.predict(X) - y) ** 2))
+    assert np.mean(errors) < 1.2 * np.mean((2.0 - y) ** 2)
+
+
+def test_of_two_classes_as_well():
+    X, _ = people(2000)
+    y = (X[:, 1] > 0.5).astype(int)
+    share = PublicFeatureClassifier(1e-3, private_features=[0], random_state=0).fit(X, y).predict_proba(X)
+    assert share[:, 1] == pytest.approx(0.5, abs=0.05)

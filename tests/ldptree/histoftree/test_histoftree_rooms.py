@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -148,5 +149,9 @@ def test_the_model_comes_back_from_json_and_nothing_else_passes():
             HistOfTreeModel.from_json(json.dumps(plain | {key: {"x": 1}}))
     with pytest.raises(DataError, match="not JSON"):
         HistOfTreeModel.from_json(text[:-2])
+    with pytest.raises(DataError, match='the key "label" stands twice'):
+        HistOfTreeModel.from_json(text.replace('"label":', '"label":"","label":'))
+    with pytest.raises(DataError, match="n_holders = -3"):
+        replace(model, n_holders=-3)
     with pytest.raises(DataError, match="missing"):
         model.predict(np.full((1, 3), np.nan))

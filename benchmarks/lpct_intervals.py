@@ -1,0 +1,71 @@
+"""Whether LPCT's intervals of 90 % hold what they should, and whether differences are seen where there are none.
+
+Two features, 500 public and 10,000 private rows (and 100,000), everybody's chance of class 1 a line in the first feature. What is
+to be held is the true margin of the private people of each row's cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from lpct_tables import Table
+from numpy.typing import NDArray
+
+from ldptree.estimators import LPCTClassifier
+
+Floats = NDArray[np.float64]
+
+N_PUBLIC = 500
+EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+LAWS: dict[str, Callable[[Floats], Floats]] = {
+    "alike": lambda x: 0.3 + 0.4 * x,
+    "public people the other way round": lambda x: 0.7 - 0.4 * x,
+}
+"""Chance of class 1 of public people; of private ones it is the first."""
+
+
+def one(
+    law: str, n_private: int, epsilon: float, partition: str, run: int
+) -> tuple[float, float, float, float]:
+    """Share of people whose interval holds the truth, share that it decides for, share of those it decides wrongly, and whether a
+    difference of public and private people was seen.
+    """
+    rng = np.random.default_rng([run, n_private])
+    X = rng.random((N_PUBLIC + n_private, 2))
+    is_public = np.arange(len(X)) < N_PUBLIC
+    truth = LAWS["alike"](X[:, 0])
+    chance = np.where(is_public, LAWS[law](X[:, 0]), truth)
+    y = (rng.random(len(X)) < chance).astype(np.int64)
+    fitted = LPCTClassifier(epsilon, partition=partition, random_state=run).fit(X, y, public=is_public)
+    model, private = fitted.model_, X[~is_public]
+    cells = model.cells(private)
+    people = np.bincount(cells, minlength=fitted.partition_.n_leaves)
+    ones = np.bincount(cells, weights=truth[~is_public], minlength=people.size)
+    margin = (ones / np.maximum(people, 1) - 0.5)[cells]
+    low, high = fitted.margin_interval(private)
+    is_decided = (low > 0) | (high < 0)
+    is_wrong = is_decided & ((low > 0) != (margin > 0))
+    return (
+        float(((low <= margin) & (margin <= high)).mean()),
+        float(is_decided.mean()),
+        float(is_wrong.sum() / max(is_decided.sum(), 1)),
+        float((model.discrepancy_sd > 0).any()),
+    )
+
+
+def intervals(runs: int) -> bool:
+    """Both laws, both partitions; and alike with ten times as many people."""
+    table = Table(
+        "public and private people, partition: intervals hold / decide for / of these wrongly / a difference seen",
+        *(f"eps {e:g}" for e in EPSILONS),
+    )
+    for law, n_private in (*((law, 10_000) for law in LAWS), ("alike", 100_000)):
+        for partition in ("cart", "max-edge"):
+            found = [
+                np.mean([one(law, n_private, epsilon, partition, run) for run in range(runs)], axis=0)
+                for epsilon in EPSILONS
+            ]
+            cells = (" / ".join(f"{value:.2f}" for value in values) for values in found)
+            table.row(f"{law}, {n_private:,} private, {partition}", *cells)
+    return True

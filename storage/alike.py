@@ -1,0 +1,50 @@
+"""Shards that hold the same and are different people's: which is the first of them, the second and so on, kept for good.
+
+What a shard holds does not say whose it is. Were it known by that alone, all of them would share one report, which would tell
+that they hold the same. Who is asked in which shard is decided in `tasks.split`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from storage.store import Store
+
+
+@dataclass(frozen=True)
+class Alike:
+    """The numbers given to shards, a folder for each content and a file for each number; kept nowhere without a `folder`."""
+
+    store: Store
+    folder: Path | None = None
+
+    def numbers(self, shards: Sequence[tuple[str, str]], *, keep: bool = False) -> list[int]:
+        """Of each shard, as (digest of what it holds, digest of whose it is), how many others hold the same and came before.
+
+        The same however often it is looked up, once it is kept: until then as if it were kept now.
+        """
+        known: dict[str, list[str]] = {}
+        found = []
+        for content, whose in shards:
+            others = known.setdefault(content, self._known(content))
+            while whose not in others:
+                # Of two runs at once one takes the next number, and the other looks again.
+                if keep and self.folder is not None:
+                    path = self.folder / content / str(len(others))
+                    self.store.write_once(path, lambda aside, w=whose: aside.write_text(w))  # type: ignore[misc]
+                    others[:] = self._known(content)
+                else:
+                    others.append(whose)
+            found.append(others.index(whose))
+        return found
+
+    def _known(self, content: str) -> list[str]:
+        """Whose shards with this content were numbered, in that order."""
+        if self.folder is None:
+            return []
+        found: list[str] = []
+        while (path := self.folder / content / str(len(found))).exists():
+            found.append(path.read_text())
+        return found

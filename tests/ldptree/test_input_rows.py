@@ -1,0 +1,188 @@
+"""What is wrong with the rows that an estimator is given is said with the column and a remedy, and with no value of them."""
+
+from __future__ import annotations
+
+import traceback
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from ldptree.errors import DataError
+from ldptree.estimators import (
+    CorrectionClassifier,
+    CorrectionRegressor,
+    HistOfTreeRegressor,
+    LPCTClassifier,
+    LPDTRegressor,
+    PublicFeatureClassifier,
+    PublicFeatureRegressor,
+    PublicRangeScaler,
+)
+
+N = 40
+NUMBERS = np.linspace(0, 1, N)
+DAYS = pd.date_range("2020-01-01", periods=N)
+ESTIMATORS = [
+    LPCTClassifier(1.0),
+    LPDTRegressor(1.0),
+    CorrectionRegressor(1.0),
+    HistOfTreeRegressor(1.0),
+    PublicFeatureRegressor(1.0, private_features=[]),
+]
+ALL = [
+    *ESTIMATORS,
+    CorrectionClassifier(1.0),
+    PublicFeatureClassifier(1.0, private_features=[]),
+    PublicRangeScaler(),
+]
+SECRET = "Alice 987654321"
+
+
+def refused(X, estimator=ESTIMATORS[0]):
+    with pytest.raises(DataError) as fault:
+        estimator.fit(X, (NUMBERS > 0.5).astype(int))
+    return str(fault.value)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_every_estimator_says_which_column_has_what_and_what_to_do(estimator):
+    table = pd.DataFrame({"much": NUMBERS, "when": DAYS})
+    assert "column 'when' holds dates (datetime64[" in refused(table, estimator)
+    table["when"] = np.where(NUMBERS > 0.9, np.nan, NUMBERS)
+    said = refused(table, estimator)
+    assert said.startswith(f"Input X contains NaN (column 'when'): {type(estimator).__name__} takes no")
+    assert "medians of the public rows" in said
+    assert "HistGradientBoosting" not in said
+
+
+@pytest.mark.parametrize(
+    "column",
+    [DAYS, DAYS.tz_localize("UTC"), DAYS.to_period("D"), DAYS - DAYS[0]],
+    ids=["dates", "with a zone", "periods", "spans"],
+)
+@pytest.mark.parametrize("beside", [True, False])
+def test_dates_of_every_kind_are_refused_alone_and_beside_numbers(column, beside):
+    table = pd.DataFrame({"when": column} | ({"much": NUMBERS} if beside else {}))
+    assert "X: column 'when' holds dates" in refused(table)
+
+
+def test_dates_are_refused_in_other_tables_and_arrays():
+    days = DAYS.to_numpy()
+    assert "column 'when' holds dates" in refused(pl.DataFrame({"much": NUMBERS, "when": days}))
+    assert "X holds dates (datetime64[" in refused(days[:, None])
+
+
+def test_a_column_of_words_is_named_and_no_word_is_told():
+    words = pd.DataFrame({"much": NUMBERS, "who": ["Smith", "Jones"] * (N // 2)})
+    for table in (words, words.astype({"who": "category"}), pl.DataFrame(words.to_dict("list"))):
+        said = refused(table)
+        assert "column 'who' holds what is no number" in said
+        assert "Smith" not in said
+
+
+def test_a_missing_value_of_an_array_is_found_by_the_columns_number():
+    rows = np.stack([NUMBERS, np.where(NUMBERS > 0.9, np.nan, NUMBERS)], axis=1)
+    assert refused(rows).startswith("Input X contains NaN (column 1):")
+    with pytest.raises(DataError, match=r"Input X contains NaN \(column 1\)"):
+        LPDTRegressor(1.0).fit(rows[:30], NUMBERS[:30]).predict(rows)
+
+
+def with_secret(kind):
+    """Rows [N, 2] of one holder whose second value is private and no number."""
+    rows = np.stack([NUMBERS, NUMBERS], axis=1).astype(object)
+    rows[30, 1] = {SECRET: 1} if kind == "dict" else 9.87654321j if kind == "complex" else SECRET
+    if kind == "ragged":
+        return [*rows[:, :1].tolist(), rows[30].tolist()][-N:]
+    return {
+        "str": lambda: rows.astype(str),
+        "bytes": lambda: rows.astype(bytes),
+        "list": rows.tolist,
+        "complex": lambda: rows.astype(complex),
+        "frame": lambda: pd.DataFrame(rows),
+        "one-dimensional": lambda: np.full(N, 0.987654321),
+        "scalar": lambda: np.float64(0.987654321),
+    }.get(kind, lambda: rows)()
+
+
+KINDS = ["object", "str", "bytes", "list", "dict", "complex", "frame", "ragged", "one-dimensional", "scalar"]
+
+
+def tells_nothing(fault):
+    words = "".join(traceback.format_exception(fault))
+    assert "Alice" not in words
+    assert "98765" not in words
+    assert fault.__cause__ is None
+    assert fault.__context__ is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("estimator", ALL, ids=lambda e: type(e).__name__)
+def test_no_message_and_no_traceback_quotes_a_private_row(estimator, kind):
+    with pytest.raises(DataError) as fault:
+        estimator.fit(with_secret(kind), (NUMBERS > 0.5).astype(int))
+    tells_nothing(fault.value)
+    if kind in ("object", "str", "bytes", "list", "dict"):
+        found = kind if kind in ("dict", "bytes") else "str"
+        assert f"X: column 1 holds what is no number ({found}" in str(fault.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nor_does_a_prediction_or_a_transformation(kind):
+    rows = np.stack([NUMBERS, NUMBERS], axis=1)
+    tree = LPCTClassifier(1.0, depth=1).fit(rows, (NUMBERS > 0.5).astype(int))
+    for ask in (tree.predict, PublicRangeScaler().fit(rows).transform):
+        with pytest.raises(DataError) as fault:
+            ask(with_secret(kind))
+        tells_nothing(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "kind"),
+    [
+        (estimator, kind)
+        for estimator in ALL[:-1]
+        for kind in (object, bytes, complex, str)
+        if kind is not str or "Classifier" not in type(estimator).__name__  # to which texts are classes
+    ],
+)
+def test_nor_is_a_private_label_quoted(estimator, kind):
+    labels = NUMBERS.astype(object)
+    labels[30] = 9.87654321j if kind is complex else SECRET
+    with pytest.raises(DataError) as fault:
+        estimator.fit(np.stack([NUMBERS, NUMBERS], axis=1), labels.astype(kind))
+    tells_nothing(fault.value)
+
+
+def test_the_one_class_of_private_labels_is_not_told():
+    rows = np.stack([NUMBERS, NUMBERS], axis=1)
+    for estimator in (LPCTClassifier(1.0), PublicFeatureClassifier(1.0, private_features=[])):
+        with pytest.raises(DataError, match="y has one class only") as fault:
+            estimator.fit(rows, np.full(N, SECRET))
+        tells_nothing(fault.value)
+
+
+def test_two_columns_of_one_name_are_named():
+    table = pd.DataFrame(np.stack([NUMBERS, NUMBERS, NUMBERS], axis=1), columns=["a", "b", "a"])
+    assert "2 columns are named 'a'" in refused(table)
+
+
+@pytest.mark.parametrize("kind", [LPCTClassifier, CorrectionClassifier])
+def test_a_private_label_that_is_no_class_is_outside_and_stops_nobody(kind):
+    public = np.arange(N) % 2 == 0
+    rows, labels = np.stack([NUMBERS, NUMBERS], axis=1), (NUMBERS > 0.5).astype(float)
+    for other in (2.0, 0.5):
+        labels[31] = other
+        assert kind(1.0).fit(rows, labels, public=public).classes_.tolist() == [0.0, 1.0]
+        with pytest.raises(DataError, match="Unknown label type: continuous"):
+            kind(1.0).fit(rows, np.where(labels == 0, 0.5, labels), public=public)
+
+
+@pytest.mark.parametrize("kind", [LPCTClassifier, CorrectionClassifier, PublicFeatureClassifier])
+def test_booleans_and_numbers_in_an_object_array_are_labels(kind):
+    rows = np.stack([NUMBERS, NUMBERS], axis=1)
+    estimator = kind(1.0, private_features=[]) if kind is PublicFeatureClassifier else kind(1.0)
+    found = estimator.fit(rows, (NUMBERS > 0.5).astype(object)).classes_
+    assert found.dtype == bool
+    assert estimator.fit(rows, (NUMBERS > 0.5).astype(int).astype(object)).classes_.dtype.kind == "i"
