@@ -3,8 +3,9 @@
 Python raises KeyboardInterrupt wherever the main thread happens to be; inside an import it is swallowed, or leaves the
 import lock held and the run hanging. So a run that has not begun its flow ends at once (a killed run loses nothing, and
 its server ends with it), and one that has gets a while in which to tell Prefect. While its flow goes on Prefect takes
-termination signals itself, and hands them on when it has noted them. What strikes in the middle of an exchange with the
-server may come out as another fault, a connection's: it is the interrupt all the same.
+termination signals itself, and hands them on where its own exception comes out: so what strikes is heard below all handlers,
+as Python writes it to a socket. An interrupt in the middle of something, an exchange with the server say, may come out as
+another fault: it is the interrupt all the same.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from types import FrameType
@@ -42,25 +44,51 @@ def ended_politely() -> Iterator[None]:
     struck: list[signal.Signals] = []
 
     def unwind(signum: int, frame: FrameType | None) -> None:
-        struck.append(signal.Signals(signum))
         end_at_once()
-        watch = threading.Timer(GRACE_SECONDS, _end, [signum])
-        watch.daemon = True
-        watch.start()
         if signum == signal.SIGINT:
             raise KeyboardInterrupt
-        raise SystemExit(EXIT_CODES[struck[0]])
+        raise SystemExit(EXIT_CODES[signal.Signals(signum)])
 
     before = {number: signal.signal(number, unwind) for number in EXIT_CODES}
     try:
-        yield
-    except Exception as fault:
+        with _heard(struck):
+            yield
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as fault:
         if not struck:
             raise
         raise SystemExit(EXIT_CODES[struck[0]]) from fault
     finally:
         if not struck:
             handle_again(before)
+
+
+@contextlib.contextmanager
+def _heard(struck: list[signal.Signals]) -> Iterator[None]:
+    """In here every one of these signals is noted in `struck`, whoever handles it, and ends the process some time after."""
+    hears, tells = socket.socketpair()
+    tells.setblocking(False)
+
+    def listen() -> None:
+        while heard := hears.recv(1):
+            if heard[0] in tuple(EXIT_CODES):
+                struck.append(signal.Signals(heard[0]))
+                watch = threading.Timer(GRACE_SECONDS, _end, heard)
+                watch.daemon = True
+                watch.start()
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    before = signal.set_wakeup_fd(tells.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        tells.shutdown(socket.SHUT_RDWR)
+        listener.join()
+        hears.close()
+        tells.close()
 
 
 def handle_again(handlers: Handlers) -> None:

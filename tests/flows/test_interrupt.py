@@ -83,6 +83,27 @@ def test_a_fault_that_an_interrupt_comes_out_as_is_the_interrupt(number, code):
     assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
 
+TAKEN = """
+import signal
+from flows.interrupt import ended_politely
+def takes(number, frame):  # as Prefect does while its flow goes on
+    raise BaseException
+with ended_politely():
+    signal.signal(signal.SIGTERM, takes)
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except BaseException:
+        {does}
+"""
+
+
+@pytest.mark.parametrize("does", ["raise", "raise ValueError('a value')"])
+def test_whatever_a_signal_comes_out_as_which_another_handler_took_it_is_the_signal(does):
+    code = TAKEN.format(does=does)
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (143, b"", b"")
+
+
 def test_a_fault_that_no_interrupt_came_before_stays_what_it_is():
     before = {number: signal.getsignal(number) for number in interrupt.EXIT_CODES}
     with pytest.raises(ConnectionError), interrupt.ended_politely():
