@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -223,8 +223,15 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         counts = partition.class_counts(X_public, codes, n_classes)
         if not isinstance(prune, PaperOptions):
             regrow = partial(self._tree, n_classes=n_classes, depth=depth, prune=prune, seeds=seeds)
-            trust = class_inflation(self.partition, X_public, codes, n_classes, regrow)
-            return Asked(*first, partial(fit_model, *first, counts, inflation=trust))
+            trust = cache(partial(class_inflation, self.partition, X_public, codes, n_classes, regrow))
+
+            def read(*, lam: str | float, **how: Any) -> Model:
+                inflation = (
+                    trust() if lam == "learned" else 1.0
+                )  # a given lam says itself how far they are trusted
+                return fit_model(*first, counts, lam=lam, inflation=inflation, **how)
+
+            return Asked(*first, read)
         if not asks_again(*first, counts, prune):
             return Asked(*first, partial(fit_model, *first, counts))
         # Algorithm 2 terminates: the other half of epsilon on a tree of the depth that private rows can carry.
