@@ -65,8 +65,8 @@ FEWEST_HOLDERS = 2
 _SIGNAL = 0.16
 # the residual's variance is at least this share of the label's: the surface's own variance is partly noise
 _LEAST_LEFT = 0.25
-# of the mean of labels -1 and 1: all are as likely, so 0, and the variance of that
-_KNOWN_OF_CLASSES = (0.0, 1 / 3)
+# of the mean of labels -1 and 1, which is 0 as expected where all are as likely
+_VARIANCE_OF_MEAN = 1 / 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +142,7 @@ class PublicFeatures(Curator[PublicFeatureModel]):
                 explained(
                     shown,
                     answers,
-                    lambda rows, reports: self._fitted(rows, shared.line, reports, law),
+                    lambda rows, reports: self._fitted(rows, shared.line, reports, law, shown.n),
                     is_binary=self.is_binary,
                 ),
                 visible(shown),
@@ -165,7 +165,7 @@ class PublicFeatures(Curator[PublicFeatureModel]):
         line = self._plan(shown, law).line
         rows, reports = of_label(shown, answers)
         turned = _turned(reports, released.surface(rows), rng)
-        surface, made = self._fitted(rows, line, turned, law), list[Effect]()
+        surface, made = self._fitted(rows, line, turned, law, shown.n), list[Effect]()
         likely = [one.chance for one in self._findings(shown, self._plan(shown, law), law, answers)]
         about = of_contrasts(shown, answers)
         for effect, chance, (contrast, rows, reports) in zip(released.effects, likely, about, strict=True):
@@ -296,16 +296,16 @@ class PublicFeatures(Curator[PublicFeatureModel]):
     def _surface(self, shown: Shown, shared: Plan, law: LabelLaw, answers: Sequence[Answers]) -> Surface:
         rows, reports = of_label(shown, answers)
         return self._memory.once(
-            lambda: self._fitted(rows, shared.line, reports, law),
+            lambda: self._fitted(rows, shared.line, reports, law, shown.n),
             b"surface",
             rows,
             reports,
             np.array([law.sd, *shared.line]),
         )
 
-    def _fitted(self, rows: Floats, line: tuple[int, ...], reports: Floats, law: LabelLaw) -> Surface:
-        known = _KNOWN_OF_CLASSES if self.is_binary else (law.mean, law.mean_variance)
-        return fitted(rows, line, reports, spread=law.sd**2, seed=self.seed, expected=known)
+    def _fitted(self, rows: Floats, line: tuple[int, ...], reports: Floats, law: LabelLaw, n: int) -> Surface:
+        level = _mean_of_classes(reports) if self.is_binary else law.mean_by(reports, self._half(n, law))
+        return fitted(rows, line, reports, spread=law.sd**2, seed=self.seed, level=level)
 
     def _findings(
         self, shown: Shown, shared: Plan, law: LabelLaw, answers: Sequence[Answers]
@@ -339,6 +339,12 @@ def _number(name: str, epsilon: float) -> NumberMechanism:
 @lru_cache(maxsize=64)
 def _bins(epsilon: float, k: int) -> SubsetSelection:
     return SubsetSelection.for_budget(epsilon, k)
+
+
+def _mean_of_classes(reports: Floats) -> float:
+    """The mean of labels -1 and 1, by reports and by what is expected before any, each by its precision."""
+    noise = float(reports.var()) / reports.size
+    return float(reports.mean()) * _VARIANCE_OF_MEAN / (_VARIANCE_OF_MEAN + noise)
 
 
 def _turned(reports: Floats, expected: Floats, rng: np.random.Generator) -> Floats:

@@ -7,7 +7,7 @@ A report of round 0 is a set of the bins of the label's range (subset selection)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
@@ -34,6 +34,8 @@ _LIKELY = 1e-2
 _LEAVES = 8.0
 # how far the mean of labels may be from that of the normal law that is nearest, in standard deviations
 _NOT_NORMAL = 0.5
+# the same of labels that were cut to an interval
+_CUT_NOT_NORMAL = 0.2
 WIDTH = 0.35
 """Numbers to report are expected about N(0, WIDTH^2), as `optimal_label` is made for."""
 
@@ -73,6 +75,24 @@ class LabelLaw:
     def sd(self) -> float:
         """The expected standard deviation."""
         return float(self.weights @ self.sds)
+
+    def mean_by(self, reports: Floats, half: float) -> float:
+        """The labels' mean, by this and by reports of labels [m] that were cut `half` to either side of this mean.
+
+        Round 0 may have been far off, the interval aside of most labels and all reports at its end: so the mean of what is left
+        of normal laws between the ends makes laws more and less likely, and says what the cut took off. What reports say of
+        labels and what laws do each count by their precision.
+        """
+        found, noise = float(reports.mean()), float(reports.var()) / reports.size
+        cut_mean = _cut_mean(self.means, self.sds, self.mean - half, self.mean + half)
+        off = noise + (_CUT_NOT_NORMAL * self.sds) ** 2
+        fits = -((found - cut_mean) ** 2) / off / 2 - np.log(off) / 2
+        weights = self.weights * np.exp(fits - fits.max())
+        now = replace(self, weights=weights / weights.sum())
+        taken = now.means - cut_mean
+        offset = float(now.weights @ taken)
+        variance = noise + float(now.weights @ (taken - offset) ** 2)
+        return now.mean + (found + offset - now.mean) * now.mean_variance / (now.mean_variance + variance)
 
 
 def bin_of(labels: Floats, low: float, high: float) -> NDArray[np.int64]:
@@ -148,6 +168,11 @@ def _cut(distance: Floats, sds: Floats) -> Floats:
     t = distance / sds
     cut: Floats = sds * (np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi) - t * ndtr(-t))
     return cut
+
+
+def _cut_mean(means: Floats, sds: Floats, low: float, high: float) -> Floats:
+    """E min(max(z, low), high), z ~ N(mean, sd^2)."""
+    return low + _cut(low - means, sds) - _cut(high - means, sds)
 
 
 @lru_cache(maxsize=64)

@@ -38,7 +38,7 @@ def fitted(
     *,
     spread: float,
     seed: int,
-    expected: tuple[float, float] | None = None,
+    level: float | None = None,
 ) -> Surface:
     """The surface of E[report | features].
 
@@ -48,12 +48,13 @@ def fitted(
         reports: float64 [m], unbiased.
         spread: the label's variance, which the size of leaves goes by; no part of a surface is expected to have more.
         seed: public coins, which halve the holders for each tree.
-        expected: what is known of the mean from elsewhere, and the variance of that; None: nothing.
+        level: what their mean is by all that is known; None: what it is by reports.
     """
+    level = float(reports.mean()) if level is None else level
     own = rows[:, list(features)]
     is_shown = ~np.isnan(own)
     stand_ins = np.where(is_shown, own, 0.0).sum(axis=0) / np.maximum(is_shown.sum(axis=0), 1)
-    line = Surface(features, stand_ins, _level(reports, expected), np.zeros(len(features)))
+    line = Surface(features, stand_ins, level, np.zeros(len(features)))
     if not features or reports.size < 2 * _FEWEST:
         return line
     own = line.columns(rows)
@@ -65,16 +66,6 @@ def fitted(
     narrow, unit = own.astype(np.float32), unit_of(reports)
     trees = tuple(_honest_tree(narrow, left, noise, fewest, seed ^ t, unit, spread) for t in range(TREES))
     return Surface(features, stand_ins, line.intercept, slopes, trees)
-
-
-def _level(reports: Floats, expected: tuple[float, float] | None) -> float:
-    """Their mean, and what is expected of it, each by its precision."""
-    found = float(reports.mean())
-    noise = float(reports.var()) / reports.size
-    if expected is None or noise == 0:
-        return found
-    mean, variance = expected
-    return mean + (found - mean) * variance / (variance + noise)
 
 
 def _slopes(centred: Floats, reports: Floats, spread: float) -> Floats:

@@ -12,7 +12,7 @@ from ldptree.oracles.subset import SubsetSelection
 from ldptree.public_features import QUESTIONS, PublicFeatures, shares
 from ldptree.public_features.chances import chances
 from ldptree.public_features.contrast import SHAPES, Contrast
-from ldptree.public_features.label_law import BINS, bin_of, half_width, normal_law
+from ldptree.public_features.label_law import BINS, LabelLaw, bin_of, half_width, normal_law
 from ldptree.public_features.plan import Stake, divided, first_parts, plan
 from ldptree.public_features.questions import ResidualQuestion
 from ldptree.public_features.roles import Part
@@ -88,6 +88,28 @@ def test_round_0_finds_the_law_of_the_label():
     mechanism = NUMBERS["optimal_label"].for_budget(2.0)
     few, many = (half_width(law, mechanism, n, 10.0) for n in (100, 1_000_000))
     assert 1.5 * law.sd <= few < many <= 10.0
+
+
+def test_reports_that_all_lie_at_an_end_say_that_round_0_was_far_off():
+    """Labels N(4.7, 1.7^2) that round 0 took for N(9.8, 1.9^2), give or take 1.4, were cut to 6.9 .. 12.5: their mean is 6.9."""
+    means = np.linspace(0.0, 12.0, 121)
+    weights = np.exp(-(((means - 9.8) / 1.4) ** 2) / 2)
+    law = LabelLaw(means, np.full(means.size, 1.9), weights / weights.sum(), 0.0)
+    rng = np.random.default_rng(1)
+    labels = np.clip(rng.normal(4.7, 1.7, 4000), law.mean - 2.8, law.mean + 2.8)
+    found = [law.mean_by(rng.choice(labels, 300) + rng.normal(0.0, 6.0, 300), 2.8) for _ in range(50)]
+    assert labels.mean() > 6.8
+    assert np.mean(found) < 6.5
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5, 5.0])
+def test_where_round_0_was_right_the_level_is_what_reports_say(noise):
+    law = LabelLaw(np.linspace(-0.2, 0.2, 41), np.full(41, 1.5), np.full(41, 1 / 41), 0.0)
+    rng = np.random.default_rng(1)
+    labels = np.clip(rng.normal(0.0, 1.5, 100_000), -3.0, 3.0)
+    reports = labels + rng.normal(0.0, noise, labels.size)
+    error = max(reports.std(), 1e-3) / labels.size**0.5
+    assert law.mean_by(reports, 3.0) == pytest.approx(reports.mean(), abs=3 * error)
 
 
 FEATURES = {
