@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 import numpy as np
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from ldptree.errors import DataError, DataTypeError
@@ -42,7 +43,11 @@ def validated(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
     labels = [_checked_labels(estimator, one, is_numeric=is_numeric) for one in y]
     try:
         found = validate_data(estimator, X, *labels, **settings)
-        return (found[0], found[1].astype(np.float64)) if is_numeric else found
+        if not is_numeric:
+            return found
+        numbers = found[1].astype(np.float64)
+        assert_all_finite(numbers, input_name="y")  # None and texts are numbers, or none, only now
+        return found[0], numbers
     except Exception as fault:
         said, is_type = str(fault), isinstance(fault, TypeError)
     # Outside of the handler, so that not even the context of what is raised leads to the fault.

@@ -98,7 +98,7 @@ def checked_mask(public: ArrayLike | None, n: int) -> NDArray[np.bool_]:
     """The mask of public rows, bool [n]; all False for None. Raises DataError."""
     if public is None:
         return np.zeros(n, dtype=bool)
-    mask = np.asarray(public)
+    mask = _as_mask("public", public)
     if mask.dtype != bool:
         raise DataError(
             f"public must be a mask of True and False, one for each row, got {mask.dtype}; for row numbers, "
@@ -109,6 +109,16 @@ def checked_mask(public: ArrayLike | None, n: int) -> NDArray[np.bool_]:
     if not mask.any():
         raise DataError("public: no row is public; leave it out to fit without public rows, or mark some")
     return mask
+
+
+def _as_mask(parameter: str, mask: ArrayLike) -> NDArray[Any]:
+    """As an array. Raises DataError where it is ragged."""
+    try:
+        return np.asarray(mask)
+    except ValueError:
+        raise DataError(
+            f"{parameter} is ragged: its rows are not all as long; one True or False for each value"
+        ) from None
 
 
 def classes_of(labels: NDArray[Any], *, are_public: bool) -> NDArray[Any]:
@@ -198,6 +208,17 @@ def checked_label_range(label_range: Any, public: Floats) -> tuple[float, float]
             )
         check_ends(low, high)
         return low, high
+    low, high = label_ends(label_range)
+    if public.size and (public.min() < low or public.max() > high):
+        raise ConfigError(
+            f"label_range ({low:g}, {high:g}) does not cover the public labels, which lie from {public.min():g} to "
+            f"{public.max():g}; widen it, or leave it out to take theirs"
+        )
+    return low, high
+
+
+def label_ends(label_range: Any) -> tuple[float, float]:
+    """The ends of a range of labels that is given, low below high. Raises ConfigError."""
     try:
         low, high = label_range
     except (TypeError, ValueError):
@@ -207,11 +228,6 @@ def checked_label_range(label_range: Any, public: Floats) -> tuple[float, float]
     if low >= high:
         raise ConfigError(f"label_range: low must be below high, got ({low:g}, {high:g}); swap them?")
     check_ends(float(low), float(high))
-    if public.size and (public.min() < low or public.max() > high):
-        raise ConfigError(
-            f"label_range ({low:g}, {high:g}) does not cover the public labels, which lie from {public.min():g} to "
-            f"{public.max():g}; widen it, or leave it out to take theirs"
-        )
     return float(low), float(high)
 
 
@@ -238,17 +254,17 @@ def named_mask(protects: ArrayLike, names: Any) -> NDArray[Any]:
         names: of the features, None where they have none.
 
     Raises:
-        DataError: a frame's columns are not the features.
+        DataError: a frame's columns are not the features, or rows are not all as long.
     """
-    columns = getattr(protects, "columns", None)
+    mask, columns = _as_mask("protects", protects), getattr(protects, "columns", None)
     if columns is None or names is None:
-        return np.asarray(protects)
+        return mask
     told, features = [str(name) for name in columns], [str(name) for name in names]
     if sorted(told) != sorted(features):
         raise DataError(
             f"protects: its columns are {', '.join(told)}, the features are {', '.join(features)}; one column for each feature"
         )
-    return np.asarray(protects)[:, [told.index(name) for name in features]]
+    return mask[:, [told.index(name) for name in features]]
 
 
 def checked_protects(

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, scaled, seed_of
+from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
 from ldptree.errors import ConfigError
 from ldptree.input_rows import validated
-from ldptree.parameters import checked_epsilon, checked_number, is_number
+from ldptree.parameters import checked_epsilon, checked_number, is_number, label_ends
 from ldptree.partition.histogram import MAX_BINS, Histogram
 
 if TYPE_CHECKING:
@@ -113,14 +113,14 @@ class CubicHistogramRegressor(NoisyRegressor):
     def _check_parameters(self) -> None:
         checked_epsilon(self.epsilon)
         checked_number("threshold", self.threshold, low=0.0, high=1.0)
-        checked_label_range(self.label_range)
+        label_ends(self.label_range)
         if not is_number(self.bins, whole=True) or not 1 <= self.bins <= MAX_BINS:
             raise ConfigError(f"bins must be a whole number from 1 to {MAX_BINS}, got {self.bins!r}")
 
     def _scales(self) -> tuple[float, float]:
         """Laplace scales of W and of Z."""
         scale = 4.0 / float(self.epsilon)
-        return scale, scale * max(map(abs, checked_label_range(self.label_range)))
+        return scale, scale * max(map(abs, label_ends(self.label_range)))
 
     def _placed(self, X: Floats, y: Floats) -> tuple[NDArray[np.int64], Floats]:
         """Each row's cell, and the labels clipped."""
@@ -128,7 +128,7 @@ class CubicHistogramRegressor(NoisyRegressor):
         check_cells(type(self).__name__, int(self.bins), d)
         self.histogram_ = Histogram(tuple(range(d)), int(self.bins))
         cells = self.histogram_.apply(scaled(X, self.feature_range))
-        return cells, np.clip(y, *checked_label_range(self.label_range))
+        return cells, np.clip(y, *label_ends(self.label_range))
 
 
 def share_of(total: Floats, probability: Floats, threshold: float) -> Floats:

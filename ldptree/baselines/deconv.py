@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, scaled, seed_of
+from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
 from ldptree.input_rows import validated
-from ldptree.parameters import checked_epsilon, checked_number
+from ldptree.parameters import checked_epsilon, checked_number, label_ends
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -80,7 +80,7 @@ class DeconvolutionRegressor(NoisyRegressor):
         """What a report is without its noise, float64 [n, d + 1], and the noise's scales [d + 1]."""
         self._check_parameters()
         rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        low, high = checked_label_range(self.label_range)
+        low, high = label_ends(self.label_range)
         d = rows.shape[1]
         scales = np.append(np.ones(d), high - low) * (d + 1) / float(self.epsilon)
         return np.column_stack([scaled(rows, self.feature_range), np.clip(labels, low, high)]), scales
@@ -122,4 +122,4 @@ class DeconvolutionRegressor(NoisyRegressor):
     def _check_parameters(self) -> None:
         checked_epsilon(self.epsilon)
         checked_number("bandwidth", self.bandwidth, low=1e-3, high=1e3)
-        checked_label_range(self.label_range)
+        label_ends(self.label_range)

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, scaled, seed_of
+from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
 from ldptree.input_rows import validated
 from ldptree.label_unit import fit_in_unit
 from ldptree.limits import MAX_DEPTH
 from ldptree.oracles import Words
 from ldptree.oracles.grr import Grr
-from ldptree.parameters import checked_count, checked_epsilon, checked_protects, one_of
+from ldptree.parameters import checked_count, checked_epsilon, checked_protects, label_ends, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -119,7 +119,7 @@ class KaryResponseRegressor(NoisyRegressor):
 
     def label_scales(self, protects: Mask) -> Floats:
         """Laplace scale of each holder's label, float64 [n]."""
-        low, high = checked_label_range(self.label_range)
+        low, high = label_ends(self.label_range)
         return np.asarray((high - low) / self.epsilon_each(protects))
 
     def randomize(self, X: Floats, y: Floats, protects: Mask, seed: np.random.SeedSequence) -> Floats:
@@ -135,7 +135,7 @@ class KaryResponseRegressor(NoisyRegressor):
             answers = oracle.randomize(bins[holder, feature], words)
             told[holder, feature] = (answers + 0.5) / k
         noise = words.generator().laplace(size=len(y)) * self.label_scales(protects)
-        return np.column_stack([told, np.clip(y, *checked_label_range(self.label_range)) + noise])
+        return np.column_stack([told, np.clip(y, *label_ends(self.label_range)) + noise])
 
     def _check_parameters(self) -> None:
         checked_epsilon(self.epsilon)
@@ -143,4 +143,4 @@ class KaryResponseRegressor(NoisyRegressor):
         checked_count("max_depth", self.max_depth, low=1, high=MAX_DEPTH)
         checked_count("min_samples_leaf", self.min_samples_leaf, low=1, high=2**31)
         one_of("share", self.share, ("equal", "each"))
-        checked_label_range(self.label_range)
+        label_ends(self.label_range)

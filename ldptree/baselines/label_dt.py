@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, scaled, seed_of
+from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
 from ldptree.histoftree.questions import LabelQuestion
 from ldptree.input_rows import validated
 from ldptree.label_unit import fit_in_unit
 from ldptree.limits import MAX_DEPTH
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
-from ldptree.parameters import checked_count, checked_epsilon, one_of
+from ldptree.parameters import checked_count, checked_epsilon, label_ends, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -86,7 +86,7 @@ class LabelTreeRegressor(NoisyRegressor):
 
     def _report(self, labels: Floats) -> Floats:
         """What the curator reads in the labels' reports, float64 [n]."""
-        low, high = checked_label_range(self.label_range)
+        low, high = label_ends(self.label_range)
         question = LabelQuestion(NUMBERS[self.label].for_budget(float(self.epsilon)), low, high)
         words = Words.system() if self.random_state is None else Words.seeded(seed_of(self.random_state))
         nothing = np.empty((labels.size, 0))
@@ -116,4 +116,4 @@ class LabelTreeRegressor(NoisyRegressor):
         checked_count("max_depth", self.max_depth, low=0, high=MAX_DEPTH)
         checked_count("min_samples_leaf", self.min_samples_leaf, low=1, high=2**31)
         one_of("label", self.label, NUMBERS)
-        checked_label_range(self.label_range)
+        label_ends(self.label_range)

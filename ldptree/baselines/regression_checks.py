@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from ldptree.errors import ConfigError
 from ldptree.noisy import Noisy
-from ldptree.parameters import checked_range, is_number
+from ldptree.parameters import checked_range
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -24,14 +23,6 @@ if TYPE_CHECKING:
 
 class NoisyRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn regressor that learns from noisy reports."""
-
-
-def checked_label_range(label_range: Any) -> tuple[float, float]:
-    """(low, high) of a label, low below high. Raises ConfigError."""
-    ends = label_range if isinstance(label_range, tuple | list) else ()
-    if len(ends) != 2 or not all(is_number(end) for end in ends) or not ends[0] < ends[1]:
-        raise ConfigError(f"label_range must be (low, high) with low below high, got {label_range!r}")
-    return float(ends[0]), float(ends[1])
 
 
 def scaled(X: Floats, feature_range: tuple[ArrayLike, ArrayLike]) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ldptree.baselines.regression_checks import NoisyRegressor, checked_label_range, seed_of
+from ldptree.baselines.regression_checks import NoisyRegressor, seed_of
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError
 from ldptree.estimators.holders import encoding_of
@@ -32,6 +32,7 @@ from ldptree.parameters import (
     checked_number,
     checked_protects,
     is_number,
+    label_ends,
     one_of,
 )
 from ldptree.partition.histogram import MAX_BINS
@@ -187,9 +188,7 @@ class HistOfTreeRegressor(NoisyRegressor):
 
     def _curator(self, d: int) -> HistOfTree:
         names = getattr(self, "feature_names_in_", None)
-        label_low, label_high = checked_label_range(
-            (-1.0, 1.0) if self.label_range is None else self.label_range
-        )
+        label_low, label_high = label_ends((-1.0, 1.0) if self.label_range is None else self.label_range)
         s, t, p = (None if isinstance(value, str) else int(value) for value in (self.s, self.t, self.p))
         if s is not None and s > d:
             raise ConfigError(f"s = {s}: there are {d} features to bin; choose at most {d}")

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from ldptree.errors import ConfigError, DataError
 from ldptree.input_rows import check_class_labels, validated
 from ldptree.ledger import Charge, Ledger, Names
-from ldptree.limits import check_ends
 from ldptree.noisy import Noisy
 from ldptree.oracles import Words
 from ldptree.parameters import (
@@ -25,6 +24,7 @@ from ldptree.parameters import (
     checked_range,
     classes_of,
     is_number,
+    label_ends,
     named_mask,
     one_of,
 )
@@ -158,7 +158,7 @@ class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  #
             ConfigError: a parameter is wrong (a ValueError).
             DataError: the rows or the mask are (a ValueError).
         """
-        label_range = _checked_label_range(self.label_range)
+        label_range = (-1.0, 1.0) if self.label_range is None else label_ends(self.label_range)
         rows: Floats
         labels: Floats
         rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
@@ -252,19 +252,6 @@ class PublicFeatureClassifier(Noisy, ClassifierMixin, _PublicFeatureEstimator): 
         """The likelier class, [n]."""
         is_second = self._predicted(X) > 0
         return np.asarray(self.classes_[is_second.astype(int)])
-
-
-def _checked_label_range(label_range: Any) -> tuple[float, float]:
-    """(-1, 1) for None. Raises ConfigError."""
-    if label_range is None:
-        return -1.0, 1.0
-    ends = label_range if isinstance(label_range, tuple | list) else ()
-    if len(ends) != 2 or not all(is_number(end) for end in ends):
-        raise ConfigError(f"label_range must be (low, high), two finite numbers, got {label_range!r}")
-    if not ends[0] < ends[1]:
-        raise ConfigError(f"label_range = {label_range!r}: low must be below high; swap them?")
-    check_ends(float(ends[0]), float(ends[1]))
-    return float(ends[0]), float(ends[1])
 
 
 def _mask(protects: ArrayLike | None, private: Any, names: Any, shape: tuple[int, int]) -> Mask:

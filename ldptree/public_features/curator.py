@@ -146,6 +146,8 @@ class PublicFeatures(Curator[PublicFeatureModel]):
                     is_binary=self.is_binary,
                 ),
                 visible(shown),
+                low=self.low,
+                high=self.high,
                 epsilon=self.epsilon,
             ),
         )

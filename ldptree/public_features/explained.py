@@ -78,11 +78,11 @@ class Explained:
     cut: tuple[float, float] | None = None
 
 
-def of_classes(reports: Floats) -> Estimate:
-    """The variance of labels -1 and 1, from unbiased reports of them."""
+def of_classes(reports: Floats) -> Estimate | None:
+    """The variance of labels -1 and 1, from unbiased reports of them; None where they show none."""
     mean, noise = float(reports.mean()), float(reports.var()) / reports.size
     value = max(1 - mean**2 + noise, noise)
-    return Estimate(value=value, error=2 * abs(mean) * math.sqrt(noise))
+    return None if value <= 0 else Estimate(value=value, error=2 * abs(mean) * math.sqrt(noise))
 
 
 def label_variance(reports: Floats, mechanism: NumberMechanism, half: float) -> Estimate | None:
@@ -125,13 +125,16 @@ def variance_explained(rows: Floats, reports: Floats, fit: Fit) -> Estimate:
         rows: float64 [m, d], in an order that says nothing.
         reports: float64 [m], unbiased.
         fit: makes a function of rows from rows and reports.
+
+    Returns:
+        With an infinite error where a fold would be of one report: nothing is known.
     """
+    if reports.size < 2 * FOLDS:
+        return Estimate(value=0.0, error=math.inf)
     fold = np.arange(reports.size) % FOLDS
     gains = np.zeros(reports.size)
     for k in range(FOLDS):
         held = fold == k
-        if not held.any():
-            continue
         found = fit(rows[~held], reports[~held])(rows[held])
         away = found - found.mean()
         gains[held] = 2 * away * (reports[held] - reports[held].mean()) - away**2

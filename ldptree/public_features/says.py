@@ -32,6 +32,8 @@ def said(
     explained: Explained,
     rows: Floats,
     *,
+    low: Sequence[float],
+    high: Sequence[float],
     epsilon: float,
 ) -> str:
     """One line, from what is public and what was reported.
@@ -45,6 +47,7 @@ def said(
         same: private features that are the same for everybody, as far as is known.
         explained: what public features explain.
         rows: float64 [n, d], NaN where protected.
+        low, high: ends of each feature's range.
         epsilon: of each holder.
     """
     parts = [_of_public(explained)]
@@ -65,7 +68,8 @@ def said(
             parts.append(_of_effects(columns, asked, heard, rows, explained.whole, law.sd**2))
         else:
             parts.append("Private features do not help here.")
-        parts += _of_the_rest(columns, tuple(j for j in plan.private if j not in asked), same)
+        rest = tuple(j for j in plan.private if j not in asked)
+        parts += _of_the_rest(columns, rest, same, list(zip(low, high, strict=True)))
     if law.at_ends > _TOO_MANY_AT_ENDS:
         parts.append(
             f"About {law.at_ends:.0%} of labels are at the ends of label_range or beyond: it is too narrow, and a wider one "
@@ -126,14 +130,20 @@ def _of_effects(
     )
 
 
-def _of_the_rest(columns: tuple[str, ...], rest: tuple[int, ...], same: frozenset[int]) -> list[str]:
+def _of_the_rest(
+    columns: tuple[str, ...],
+    rest: tuple[int, ...],
+    same: frozenset[int],
+    ranges: Sequence[tuple[float, float]],
+) -> list[str]:
     """Why some were not asked about."""
     parts = []
     alike, costly = [j for j in rest if j in same], [j for j in rest if j not in same]
     if alike:
-        names = ", ".join(columns[j] for j in alike)
+        names = ", ".join(f"{columns[j]} ({ranges[j][0]:g} to {ranges[j][1]:g})" for j in alike)
         parts.append(
-            f"{names} {_were(alike)} not asked about: as far as can be told of the values there are, everybody has the same."
+            f"{names} {_were(alike)} not asked about: as far as can be told, everybody has the same value within that range, or "
+            "lies at one end of it."
         )
     if costly:
         names = ", ".join(columns[j] for j in costly)

@@ -9,6 +9,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from ldptree.baselines.aphist import APHISTRegressor
+from ldptree.baselines.deconv import DeconvolutionRegressor
+from ldptree.baselines.krr import KaryResponseRegressor
+from ldptree.baselines.label_dt import LabelTreeRegressor
+from ldptree.baselines.phist import PHISTRegressor
 from ldptree.errors import DataError
 from ldptree.estimators import (
     CorrectionClassifier,
@@ -115,6 +120,30 @@ def tells_nothing(fault):
     assert "98765" not in words
     assert fault.__cause__ is None
     assert fault.__context__ is None
+
+
+MISSING = {"None": None, "a text nan": "nan", "a text inf": "inf", "infinity": np.inf}
+REGRESSORS = [
+    LPDTRegressor(1.0, label_range=(0, 1)),
+    CorrectionRegressor(1.0),
+    HistOfTreeRegressor(1.0),
+    PublicFeatureRegressor(1.0, private_features=[]),
+    *(
+        kind(epsilon=1.0, random_state=0)
+        for kind in (APHISTRegressor, DeconvolutionRegressor, PHISTRegressor)
+    ),
+    *(kind(epsilon=1.0, random_state=0) for kind in (LabelTreeRegressor, KaryResponseRegressor)),
+]
+
+
+@pytest.mark.parametrize("missing", MISSING)
+@pytest.mark.parametrize("estimator", REGRESSORS, ids=lambda e: type(e).__name__)
+def test_a_missing_label_in_an_object_array_is_refused_as_in_one_of_numbers(estimator, missing):
+    """A report of it would tell that it is missing, with certainty."""
+    y = NUMBERS.astype(object)
+    y[N // 2] = MISSING[missing]
+    with pytest.raises(DataError, match=r"Input y contains (NaN|infinity)"):
+        estimator.fit(NUMBERS[:, None], y)
 
 
 @pytest.mark.parametrize("kind", KINDS)

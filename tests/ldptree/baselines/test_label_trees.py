@@ -77,7 +77,7 @@ def test_with_everything_protected_par_dt_is_a_constant_and_with_nothing_it_is_l
         ({"max_depth": 63}, "max_depth must be"),
         ({"min_samples_leaf": 0}, "min_samples_leaf must be"),
         ({"label": "no"}, "label must be"),
-        ({"label_range": (1, 0)}, "low below high"),
+        ({"label_range": (1, 0)}, "low must be below high"),
         ({"feature_range": (2, 1)}, "low must be below high"),
     ],
 )

@@ -88,7 +88,8 @@ def test_of_a_constant_nothing_is_asked_and_nothing_found(epsilon):
     y = generator.normal(3, 1, N)
     found = fitted(np.ones((N, 1)), y, 0, epsilon)
     assert found.model_.effects == ()
-    assert "x0 was not asked about: as far as can be told" in found.model_.says
+    assert "x0 (0 to 1) was not asked about: as far as can be told" in found.model_.says
+    assert "lies at one end of it" in found.model_.says  # as where all values are beyond a range
     assert sum(len(answers.holders) for answers in found.rounds_) == N
     assert [a.question.kind for a in found.rounds_][-1] == "public_features_residual"
     assert found.rounds_[-1].question.contrast is None

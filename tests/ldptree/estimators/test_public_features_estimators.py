@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from ldptree.errors import ConfigError, DataError
+from ldptree.estimators import HistOfTreeRegressor
 from ldptree.estimators.public_features import PublicFeatureClassifier, PublicFeatureRegressor
 from ldptree.public_features import PublicFeatureModel
 
@@ -135,6 +136,36 @@ def test_the_report_says_where_private_features_do_not_help():
     assert found.model_.effects == ()
     nothing = PublicFeatureRegressor(2.0, private_features=[], label_range=RANGE, random_state=0).fit(X, y)
     assert "No feature is protected" in nothing.model_.says
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("private", [[], [0]])
+@pytest.mark.parametrize("n", [2, 3, 5, 6])
+def test_a_handful_of_holders_is_answered_and_learned_from(n, private):
+    X, y = people(n)
+    found = PublicFeatureRegressor(2.0, private_features=private, label_range=RANGE, random_state=0).fit(X, y)
+    assert np.isfinite(found.predict(X)).all()
+    assert found.model_.says.startswith("These reports do not tell")
+    for label in (0, 1):
+        kind = PublicFeatureClassifier(64.0, private_features=private, classes=[0, 1], random_state=label)
+        assert np.isfinite(kind.fit(X, np.full(n, label)).predict_proba(X)).all()
+
+
+def test_a_range_of_labels_may_be_an_array():
+    X, y = people(150)
+    for kind in (PublicFeatureRegressor, HistOfTreeRegressor):
+        pair, array = (
+            kind(1.0, private_features=[0], label_range=ends, random_state=0).fit(X, y).predict(X)
+            for ends in (RANGE, np.array(RANGE))
+        )
+        assert (pair == array).all()
+
+
+@pytest.mark.parametrize("kind", [PublicFeatureRegressor, HistOfTreeRegressor])
+def test_a_ragged_mask_is_refused(kind):
+    X, y = people(2)
+    with pytest.raises(DataError, match="protects is ragged: its rows are not all as long"):
+        kind(1.0, label_range=RANGE).fit(X, y, protects=[[True], [False, True]])
 
 
 def test_a_classifier_learns_declared_classes():
