@@ -17,7 +17,7 @@ import numpy as np
 
 from ldptree.discrepancy import ROOT_GRID
 from ldptree.pruning import smooth, smoothed
-from ldptree.weighting import likely
+from ldptree.weighting import likely, under
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from ldptree.weighting import Evidence, Weighted
 
     Floats = NDArray[np.float64]
+
+
+VALUES_AT_ONCE = 2**20
+"""Of nodes and processes: more of them at a time only fill the memory."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,17 +68,28 @@ def doubt(
     if weighted.lam is not None or not evidence.public_mass.any():
         return Doubt(of_nodes=pruned.variance, of_mean=weighted.mean_discrepancy_variance)
     found = likely(evidence, roots)
-    shares = np.array([share for _, share in found])
+    of_nodes, of_mean = np.zeros_like(pruned.theta), 0.0
+    at_once = max(1, VALUES_AT_ONCE // pruned.theta.size)
+    for start in range(0, len(found), at_once):
+        some = found[start : start + at_once]
+        shares, others = np.array([share for _, share in some]), [under(evidence, one) for one, _ in some]
+        theta, spread = _pruned(evidence, others, rule)
+        of_nodes += shares @ (spread + (theta - pruned.theta) ** 2)
+        means = np.array([one.mean_discrepancy for one in others])
+        known = np.array([max(one.mean_discrepancy_variance, 0.0) for one in others])
+        of_mean += float(shares @ (known + (means - weighted.mean_discrepancy) ** 2))
+    return Doubt(of_nodes=of_nodes, of_mean=of_mean)
+
+
+def _pruned(
+    evidence: Evidence, weighted: Sequence[Weighted], rule: Callable[[Evidence, Weighted], Pruned]
+) -> tuple[Floats, Floats]:
+    """Theta and its variance by each of them, both [weighted, nodes]."""
     if rule is smooth:  # all at once
-        theta, spread = smoothed(
-            evidence, np.stack([one.theta for one, _ in found]), np.stack([one.variance for one, _ in found])
+        thetas, variances = (
+            np.stack([one.theta for one in weighted]),
+            np.stack([one.variance for one in weighted]),
         )
-    else:
-        others = [rule(evidence, one) for one, _ in found]
-        theta, spread = np.stack([one.theta for one in others]), np.stack([one.variance for one in others])
-    means = np.array([one.mean_discrepancy for one, _ in found])
-    known = np.array([max(one.mean_discrepancy_variance, 0.0) for one, _ in found])
-    return Doubt(
-        of_nodes=shares @ (spread + (theta - pruned.theta) ** 2),
-        of_mean=float(shares @ (known + (means - weighted.mean_discrepancy) ** 2)),
-    )
+        return smoothed(evidence, thetas, variances)
+    found = [rule(evidence, one) for one in weighted]
+    return np.stack([one.theta for one in found]), np.stack([one.variance for one in found])

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
-MAX_ENTRIES = 2**22
-BYTES_AN_ENTRY = 700
-"""Measured: 4,096 cells x 1,000 classes take 2.8 GB."""
+MOST_GIB = 3
+BYTES_A_CELL, BYTES_AN_ENTRY = 3_000, 700
+"""Of a cell, and of each class in it. Measured: 4,096 cells x 1,000 classes take 2.8 GB, 262,144 x 2 take 1 GB."""
 
 
 def is_number(value: Any, *, whole: bool = False) -> bool:
@@ -158,12 +158,12 @@ def checked_range(feature_range: tuple[ArrayLike, ArrayLike], d: int) -> tuple[F
 
 
 def check_memory(n_cells: int, n_classes: int) -> None:
-    """Raises ConfigError where the totals and the model's arrays would not fit into a few GiB."""
-    if n_cells * n_classes > MAX_ENTRIES:
-        size = n_cells * n_classes * BYTES_AN_ENTRY / 2**30
+    """Raises ConfigError where the totals and the model's arrays would not fit into `MOST_GIB`."""
+    a_cell = BYTES_A_CELL + n_classes * BYTES_AN_ENTRY
+    if (size := n_cells * a_cell / 2**30) > MOST_GIB:
         raise ConfigError(
-            f"{n_cells:,} cells x {n_classes:,} classes: totals and model take about {size:,.1f} GiB; at most "
-            f"{MAX_ENTRIES:,} counts are kept. Choose a smaller depth"
+            f"{n_cells:,} cells x {n_classes:,} classes: totals and model take about {size:,.1f} GiB; at most {MOST_GIB} are "
+            f"used, which is {MOST_GIB * 2**30 // a_cell:,} such cells. Choose a smaller depth"
         )
 
 

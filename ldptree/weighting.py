@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 RULES = ("margin", "ratio")
+LARGEST_LAM = 1e100
+"""A finite lam counts as no more: private totals are lost in rounding long before, and its square is still a number."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -239,8 +241,7 @@ def weigh(
         # Averaged over all cells, the noise depends on the mechanism and n, not on where the holders are.
         per_holder = float(np.mean(evidence.private_noise[evidence.cell_nodes])) / evidence.n_private
         lam = automatic_lam(evidence.cell_nodes.size, per_holder, evidence.label_variance)
-        return fixed(evidence, lam, rule)
-    return fixed(evidence, float(lam), rule)
+    return fixed(evidence, lam if lam == math.inf else min(float(lam), LARGEST_LAM), rule)
 
 
 def check_weighting(lam: float | str, rule: str) -> None:
@@ -310,14 +311,13 @@ def learned(evidence: Evidence, roots: Sequence[float] = ROOT_GRID) -> Weighted:
     return under(evidence, choose_discrepancy(evidence.levels, *_differences(evidence), roots))
 
 
-def likely(evidence: Evidence, roots: Sequence[float]) -> list[tuple[Weighted, float]]:
-    """What each process that the totals leave likely makes of the evidence, with its share of their likelihood.
+def likely(evidence: Evidence, roots: Sequence[float]) -> list[tuple[DiscrepancyPrior, float]]:
+    """Each process that the totals leave likely, with its share of their likelihood.
 
     `learned` takes one, and a simple one until the totals speak against it; how unsure that leaves us is said by all of them,
     none preferred.
     """
-    found = likely_discrepancies(evidence.levels, *_differences(evidence), roots)
-    return [(under(evidence, prior), share) for prior, share in found]
+    return likely_discrepancies(evidence.levels, *_differences(evidence), roots)
 
 
 def under(evidence: Evidence, prior: DiscrepancyPrior) -> Weighted:

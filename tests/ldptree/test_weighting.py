@@ -7,10 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from ldptree import discrepancy_doubt
 from ldptree.discrepancy import ALIKE, NATS_PER_COMPONENT, ROOT_GRID, STEP_GRID, DiscrepancyPrior
 from ldptree.errors import ConfigError
 from ldptree.masses import cell_masses, public_shares
 from ldptree.partition.tree import Partition
+from ldptree.pruning import none, smooth
 from ldptree.weighting import Evidence, automatic_lam, gather_class, weigh
 
 
@@ -157,6 +159,29 @@ def test_the_automatic_lam_is_the_inverse_variance_weight() -> None:
     assert automatic_lam(cells, noise) == pytest.approx((n * noise + n / (4 * cells)) / (n / (4 * cells)))
     found = evidence(SHARES, SHARES)
     assert weigh(found, "auto").lam == pytest.approx(automatic_lam(32, 200.0 / 20_000))
+
+
+@pytest.mark.parametrize("lam", [1e154, 1e200, 1e308])
+@pytest.mark.parametrize("rule", ["margin", "ratio"])
+def test_a_huge_lam_is_as_good_as_public_rows_alone(lam: float, rule: str) -> None:
+    found = evidence(SHARES, SHARES)
+    huge, alone = weigh(found, lam, rule), weigh(found, math.inf, rule)
+    assert (found.public_mass > 0).all()
+    np.testing.assert_allclose(huge.theta, alone.theta, atol=1e-12)
+    np.testing.assert_allclose(huge.variance, alone.variance)
+
+
+def test_of_many_processes_some_at_a_time_leave_the_doubt_that_all_at_once_do(monkeypatch) -> None:
+    found = evidence(SHARES, np.flip(SHARES))
+    weighted = weigh(found, "learned")
+    for rule in (smooth, none):
+        pruned = rule(found, weighted)
+        monkeypatch.setattr(discrepancy_doubt, "VALUES_AT_ONCE", 2**20)
+        at_once = discrepancy_doubt.doubt(found, weighted, pruned, rule)
+        monkeypatch.setattr(discrepancy_doubt, "VALUES_AT_ONCE", 2 * pruned.theta.size)
+        by_two = discrepancy_doubt.doubt(found, weighted, pruned, rule)
+        np.testing.assert_allclose(by_two.of_nodes, at_once.of_nodes)
+        assert by_two.of_mean == pytest.approx(at_once.of_mean)
 
 
 @pytest.mark.parametrize("lam", ["best", -1.0, math.nan])
