@@ -106,7 +106,7 @@ class Model(TreeModel):
         """Ends of what is believed of the margins with probability `level`, each [nodes, M].
 
         Not cut to a share's range. They speak of a cell's mean, given the tree; infinite where there is no
-        evidence.
+        evidence. What they hold depends on the settings (`LPCTClassifier.margin_interval`).
 
         Raises:
             ConfigError: `level` is not between 0 and 1.

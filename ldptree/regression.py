@@ -85,7 +85,8 @@ class RegressionModel(TreeModel):
     def value_interval(self, level: float) -> tuple[Floats, Floats]:
         """Ends of what is believed of each node's private mean with probability `level`, each [nodes], within the range.
 
-        They speak of a cell's mean, given the tree, not of one person's label.
+        They speak of a cell's mean, given the tree, not of one person's label, and may hold less than `level` where private
+        people differ from public ones in part of the features' space only (`LPDTRegressor.predict_interval`).
 
         Raises:
             ConfigError: `level` is not between 0 and 1.

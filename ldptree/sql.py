@@ -54,8 +54,9 @@ def to_sql(model: Model | RegressionModel, table: str = "data", level: float = 0
     """A SELECT over `table` that returns its columns and the model's answer to each row.
 
     Added columns, of classes: `prediction` (a class), and for each class `probability_CLASS`, and `lower_CLASS` and
-    `upper_CLASS`, the ends of the interval that holds its share with probability `level`. Of numbers: `prediction`, and
-    `lower` and `upper`, those of the interval that holds the mean of its cell. A row without a cell
+    `upper_CLASS`, the ends of what is believed of its share in the cell with probability `level`. Of numbers: `prediction`, and
+    `lower` and `upper`, those of what is believed of the cell's mean. How often such intervals hold is said by
+    `LPCTClassifier.margin_interval` and `LPDTRegressor.predict_interval`. A row without a cell
     gets the answer of the root, as in `predict`: a value missing that no rule fills, or with outside =
     "drop" a number outside the public range. NULL and NaN are missing. The table may have further columns of
     any name; one that is named like an added column stands before it, under the same name.

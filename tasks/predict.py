@@ -100,7 +100,8 @@ def _answerer(model: Released) -> Callable[[NDArray[np.float64]], pa.Table]:
 
 def _answers(model: Model | RegressionModel) -> pa.Table:
     """What each node answers: the predicted class and the probability of each class, or the number and the ends of its
-    interval (`LEVEL`, of what is believed of the mean label in the row's cell).
+    interval (`LEVEL`, of what is believed of the mean label in the row's cell; no guarantee, as
+    `LPDTRegressor.predict_interval` says).
     """
     if isinstance(model, RegressionModel):
         low, high = model.value_interval(LEVEL)
