@@ -83,6 +83,17 @@ def one_of(parameter: str, value: object, known: Any, more: str = "") -> None:
     )
 
 
+def check_seed(random_state: Any) -> None:
+    """Raises ConfigError where it is neither None, a seed nor a RandomState, which is what scikit-learn takes."""
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        return
+    if not is_number(random_state, whole=True) or not 0 <= random_state < 2**32:
+        raise ConfigError(
+            "random_state must be None, a whole number from 0 to 2**32 - 1, or a numpy.random.RandomState, got "
+            f"{random_state!r}"
+        )
+
+
 def check_simulated(
     parameter: str, noise: str, random_state: Any, *, devices: Container[str], instead: str
 ) -> None:
