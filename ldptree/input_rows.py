@@ -15,7 +15,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from ldptree.errors import DataError, DataTypeError
-from ldptree.parameters import check_no_dates, check_one_kind
+from ldptree.parameters import MISSING_LABELS, check_no_dates, check_one_kind, check_present, has_missing
 
 _DATES = ("date", "time", "duration", "period")
 """How the types of dates and spans of time begin, in pandas, Polars, Arrow and numpy."""
@@ -36,7 +36,7 @@ def validated(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
 
     Raises:
         DataError: anything that scikit-learn or a library beneath it refuses; a column holds dates; two columns have one
-            name; labels are of several types, or of numbers dates.
+            name; labels are missing or of several types, or of numbers dates.
     """
     _check_table(X)
     is_numeric = settings.get("y_numeric", False)
@@ -76,6 +76,8 @@ def _told(estimator: Any, X: Any, y: Any, said: str) -> str:
             "private row decides, such as the medians of the public rows: "
             'SimpleImputer(strategy="median").fit(X[public]).transform(X)'
         )
+    if said.startswith("Input y contains NaN"):
+        return MISSING_LABELS
     if _WITHOUT_VALUES.match(said):
         return said
     if said.startswith("Complex data not supported"):
@@ -91,6 +93,8 @@ def _told(estimator: Any, X: Any, y: Any, said: str) -> str:
             "number. Leave the column out, or encode it by levels that are public, as OneHotEncoder(categories=[[...]]) does"
         )
     for labels in y:
+        if has_missing(labels):
+            return MISSING_LABELS
         if (kind := _no_number(labels)) is not None:
             return f"y: labels hold what is no number ({kind}); {name} takes labels that are numbers"
     return (
@@ -112,6 +116,8 @@ def _checked_labels(estimator: Any, y: Any, *, is_numeric: bool) -> Any:
     if is_numeric:
         check_no_dates(array)
         return y
+    if array.dtype.kind == "U" and isinstance(y, list | tuple):
+        check_present(np.asarray(y, dtype=object))  # in `array` a NaN beside texts is a text
     check_one_kind(array)
     if array.dtype == object and array.ndim == 1 and array.size and not isinstance(array[0], str):
         plain = np.asarray(array.tolist())

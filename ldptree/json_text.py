@@ -11,6 +11,8 @@ from typing import Any
 
 from ldptree.errors import DataError, LdptreeError
 
+MARK = "\ufeff"
+
 
 def read(
     text: str | bytes,
@@ -24,7 +26,7 @@ def read(
     """The plain values in a text.
 
     Args:
-        text: JSON.
+        text: JSON; bytes are UTF-8. A byte-order mark before it, which Windows editors write, is passed over.
         of: what a message calls it.
         remedy: what a message says to do.
         hint: what it says in place of that where the text is not JSON at all.
@@ -35,8 +37,12 @@ def read(
         LdptreeError: `error`, where the text is not JSON, an object has a key twice, or NaN or an infinity stands in it.
     """
     try:
+        plain = text.decode() if isinstance(text, bytes | bytearray) else text
         return json.loads(
-            text, parse_constant=_no_constant, parse_float=parse_float, object_pairs_hook=_each_once
+            plain.removeprefix(MARK),
+            parse_constant=_no_constant,
+            parse_float=parse_float,
+            object_pairs_hook=_each_once,
         )
     except _NotStrictError as fault:
         what, advice = str(fault), remedy

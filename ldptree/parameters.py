@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 MOST_GIB = 3
 BYTES_A_CELL, BYTES_AN_ENTRY = 3_000, 700
 """Of a cell, and of each class in it. Measured: 4,096 cells x 1,000 classes take 2.8 GB, 262,144 x 2 take 1 GB."""
+MISSING_LABELS = (
+    "Input y contains NaN: labels are missing. Leave out the rows without one; a private holder who has no label does not "
+    "take part"
+)
 
 
 def is_number(value: Any, *, whole: bool = False) -> bool:
@@ -81,6 +85,17 @@ def one_of(parameter: str, value: object, known: Any, more: str = "") -> None:
     raise ConfigError(
         f"{parameter} must be one of {choices}{f', {more}' if more else ''}, got {value!r}{hint}"
     )
+
+
+def check_seed(random_state: Any) -> None:
+    """Raises ConfigError where it is neither None, a seed nor a RandomState, which is what scikit-learn takes."""
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        return
+    if not is_number(random_state, whole=True) or not 0 <= random_state < 2**32:
+        raise ConfigError(
+            "random_state must be None, a whole number from 0 to 2**32 - 1, or a numpy.random.RandomState, got "
+            f"{random_state!r}"
+        )
 
 
 def check_simulated(
@@ -167,15 +182,31 @@ def check_memory(n_cells: int, n_classes: int) -> None:
         )
 
 
+def has_missing(labels: Any) -> bool:
+    """Whether something among them stands for no label: None, NaN, or what pandas has for these."""
+    return any(
+        label is None
+        or (isinstance(label, float | np.floating) and np.isnan(label))
+        or type(label).__name__ in ("NAType", "NaTType")  # without pandas, which is no requirement
+        for label in np.asarray(labels, dtype=object).ravel()
+    )
+
+
+def check_present(labels: Any) -> None:
+    """Raises DataError where labels are missing."""
+    if has_missing(labels):
+        raise DataError(MISSING_LABELS)
+
+
 def check_one_kind(labels: Any) -> None:
-    """Raises DataError where labels are of several types, which nothing can put in order."""
+    """Raises DataError where labels are missing, or of several types, which nothing can put in order."""
     array = np.asarray(labels)
     if array.dtype == object and array.ndim == 1:
+        check_present(array)
         kinds = sorted({"number" if isinstance(v, numbers.Number) else type(v).__name__ for v in array})
         if len(kinds) > 1:
             raise DataError(
-                f"y: labels are of several types ({', '.join(kinds)}); make them all texts or all numbers, and drop rows "
-                "without one"
+                f"y: labels are of several types ({', '.join(kinds)}); make them all texts or all numbers"
             )
 
 

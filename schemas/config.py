@@ -304,7 +304,7 @@ def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
     """
     path = find(config)
     try:
-        text = path.read_bytes().decode()
+        text = path.read_bytes().decode("utf-8-sig")
         raw = tomllib.loads(text)
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not UTF-8 text. A configuration is a TOML file.") from None

@@ -33,7 +33,7 @@ LEVEL = 0.9
 def load_model(path: Path) -> Released:
     """The model in a file. Raises DataError where there is none, ArtifactCorrupt where it is another file or changed."""
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise DataError(f"{path}: no such file. A run says where its model.json is.") from None
     except IsADirectoryError:

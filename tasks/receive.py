@@ -148,9 +148,9 @@ def receive(protocol: Path, reports: Path) -> Received:
         ProtocolMismatch: the file holds no whole protocol.
     """
     try:
-        text = protocol.read_text()
+        text = protocol.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ProtocolMismatch(f"{protocol}: not a protocol (it is no text).") from None
+        raise ProtocolMismatch(f"{protocol}: not a protocol (it is no text in UTF-8).") from None
     except OSError as fault:
         raise ConfigError(f"--protocol {protocol}: cannot be read ({fault.strerror}).") from None
     if not reports.is_dir():

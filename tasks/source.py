@@ -139,7 +139,7 @@ def suite_file(store: Store, spec: DatasetSpec) -> Manifest | None:
 def read_suite(path: Path) -> Suite:
     """The suite of expectations in an edited file. Raises DataError, ConfigError."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as fault:
         raise DataError(f"{path}: cannot be read ({fault.strerror}).") from None
     return Suite.from_json(text, str(path))

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
 from ldptree.errors import ConfigError
 from ldptree.input_rows import validated
-from ldptree.parameters import checked_epsilon, checked_number, is_number, label_ends
+from ldptree.parameters import check_seed, checked_epsilon, checked_number, is_number, label_ends
 from ldptree.partition.histogram import MAX_BINS, Histogram
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ class CubicHistogramRegressor(NoisyRegressor):
 
     def _check_parameters(self) -> None:
         checked_epsilon(self.epsilon)
+        check_seed(self.random_state)
         checked_number("threshold", self.threshold, low=0.0, high=1.0)
         label_ends(self.label_range)
         if not is_number(self.bins, whole=True) or not 1 <= self.bins <= MAX_BINS:

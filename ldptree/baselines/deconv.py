@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
 from ldptree.input_rows import validated
-from ldptree.parameters import checked_epsilon, checked_number, label_ends
+from ldptree.parameters import check_seed, checked_epsilon, checked_number, label_ends
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -121,5 +121,6 @@ class DeconvolutionRegressor(NoisyRegressor):
 
     def _check_parameters(self) -> None:
         checked_epsilon(self.epsilon)
+        check_seed(self.random_state)
         checked_number("bandwidth", self.bandwidth, low=1e-3, high=1e3)
         label_ends(self.label_range)

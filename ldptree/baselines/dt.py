@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ldptree.input_rows import validated
 from ldptree.label_unit import fit_in_unit
 from ldptree.limits import MAX_DEPTH
-from ldptree.parameters import checked_count
+from ldptree.parameters import check_seed, checked_count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -68,5 +68,6 @@ class PlainTreeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check_parameters(self) -> None:
+        check_seed(self.random_state)
         checked_count("max_depth", self.max_depth, low=1, high=MAX_DEPTH)
         checked_count("min_samples_leaf", self.min_samples_leaf, low=1, high=2**31)

@@ -24,7 +24,14 @@ from ldptree.label_unit import fit_in_unit
 from ldptree.limits import MAX_DEPTH
 from ldptree.oracles import Words
 from ldptree.oracles.grr import Grr
-from ldptree.parameters import checked_count, checked_epsilon, checked_protects, label_ends, one_of
+from ldptree.parameters import (
+    check_seed,
+    checked_count,
+    checked_epsilon,
+    checked_protects,
+    label_ends,
+    one_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -139,6 +146,7 @@ class KaryResponseRegressor(NoisyRegressor):
 
     def _check_parameters(self) -> None:
         checked_epsilon(self.epsilon)
+        check_seed(self.random_state)
         checked_count("bins", self.bins, low=2, high=MAX_BINS)
         checked_count("max_depth", self.max_depth, low=1, high=MAX_DEPTH)
         checked_count("min_samples_leaf", self.min_samples_leaf, low=1, high=2**31)

@@ -19,7 +19,7 @@ from ldptree.label_unit import fit_in_unit
 from ldptree.limits import MAX_DEPTH
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
-from ldptree.parameters import checked_count, checked_epsilon, label_ends, one_of
+from ldptree.parameters import check_seed, checked_count, checked_epsilon, label_ends, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -113,6 +113,7 @@ class LabelTreeRegressor(NoisyRegressor):
 
     def _check_parameters(self) -> None:
         checked_epsilon(self.epsilon)
+        check_seed(self.random_state)
         checked_count("max_depth", self.max_depth, low=0, high=MAX_DEPTH)
         checked_count("min_samples_leaf", self.min_samples_leaf, low=1, high=2**31)
         one_of("label", self.label, NUMBERS)

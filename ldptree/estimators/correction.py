@@ -24,6 +24,7 @@ from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.noisy import Noisy
 from ldptree.parameters import (
     check_depth,
+    check_seed,
     checked_budget,
     checked_mask,
     classes_of,
@@ -120,6 +121,7 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         """Everything that can be wrong before a row is looked at."""
         checked_budget(self.epsilon)
+        check_seed(self.random_state)
         if self._fitted_base is None:
             one_of("base", self.base, BASES, "or a fitted scikit-learn tree, forest or histogram boosting")
         one_of("partition", self.partition, PARTITIONS)

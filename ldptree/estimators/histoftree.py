@@ -26,6 +26,7 @@ from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
 from ldptree.parameters import (
+    check_seed,
     check_simulated,
     checked_count,
     checked_epsilon,
@@ -219,6 +220,7 @@ class HistOfTreeRegressor(NoisyRegressor):
     def _check_parameters(self) -> None:
         """Everything that can be wrong before a row is looked at. Raises ConfigError."""
         checked_epsilon(self.epsilon)
+        check_seed(self.random_state)
         one_of("partition", self.partition, SPLITS)
         one_of("criterion", self.criterion, CRITERIA)
         one_of("mechanism", self.mechanism, MASKED)

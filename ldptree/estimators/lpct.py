@@ -33,6 +33,7 @@ from ldptree.parameters import (
     check_depth,
     check_lam,
     check_memory,
+    check_seed,
     check_simulated,
     checked_budget,
     checked_mask,
@@ -283,6 +284,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _check_parameters(self) -> tuple[float, str | PaperOptions]:
         """Everything that can be wrong before a row is looked at; epsilon, and what to prune by."""
         epsilon = checked_budget(self.epsilon)
+        check_seed(self.random_state)
         one_of("mechanism", self.mechanism, CHOICES)
         check_simulated(
             "mechanism", self.mechanism, self.random_state, devices=("laplace",), instead="discrete_laplace"

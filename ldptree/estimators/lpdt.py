@@ -32,6 +32,7 @@ from ldptree.parameters import (
     check_depth,
     check_lam,
     check_memory,
+    check_seed,
     check_simulated,
     checked_budget,
     checked_label_range,
@@ -301,6 +302,7 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> float:
         """Everything that can be wrong before a row is looked at; epsilon."""
         epsilon = checked_budget(self.epsilon)
+        check_seed(self.random_state)
         one_of("mechanism", self.mechanism, CHOICES)
         check_simulated(
             "mechanism", self.mechanism, self.random_state, devices=("laplace",), instead="discrete_laplace"

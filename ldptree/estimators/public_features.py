@@ -20,6 +20,7 @@ from ldptree.ledger import Charge, Ledger, Names
 from ldptree.noisy import Noisy
 from ldptree.oracles import Words
 from ldptree.parameters import (
+    check_seed,
     checked_epsilon,
     checked_range,
     classes_of,
@@ -158,6 +159,7 @@ class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  #
             ConfigError: a parameter is wrong (a ValueError).
             DataError: the rows or the mask are (a ValueError).
         """
+        check_seed(self.random_state)
         label_range = (-1.0, 1.0) if self.label_range is None else label_ends(self.label_range)
         rows: Floats
         labels: Floats
@@ -224,6 +226,7 @@ class PublicFeatureClassifier(Noisy, ClassifierMixin, _PublicFeatureEstimator): 
             ConfigError: a parameter is wrong (a ValueError).
             DataError: the rows, the labels or the mask are (a ValueError).
         """
+        check_seed(self.random_state)
         rows: Floats
         rows, labels = validated(self, X, y, dtype=np.float64)
         declared = labels if self.classes is None else np.asarray(self.classes)

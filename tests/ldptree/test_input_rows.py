@@ -146,6 +146,54 @@ def test_a_missing_label_in_an_object_array_is_refused_as_in_one_of_numbers(esti
         estimator.fit(NUMBERS[:, None], y)
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([0.0, 1.0, np.nan, 1.0] * 10),
+        np.array([0, 1, None, 1] * 10, dtype=object),
+        np.array([False, True, np.nan, True] * 10, dtype=object),
+        pd.Series([0, 1, None, 1] * 10, dtype="Int64"),
+        pd.Series([0, 1, pd.NaT, 1] * 10, dtype=object),
+        pl.Series([0, 1, None, 1] * 10),
+        pd.DataFrame({"y": pd.Series([0, 1, None, 1] * 10, dtype="Int64")}),
+        *(
+            kind
+            for missing in (None, np.nan, np.float32("nan"), pd.NA)
+            for words in [pd.Series(["no", "yes", missing, "yes"] * 10, dtype=object)]
+            for kind in (
+                words,
+                words.to_numpy(),
+                words.tolist(),
+                words.astype("category"),
+                words.astype("string"),
+            )
+        ),
+        pl.Series(["no", "yes", None, "yes"] * 10),
+        [None] * N,
+    ],
+    ids=lambda labels: type(labels).__name__,
+)
+def test_missing_labels_of_every_kind_are_told_with_what_to_do(column):
+    of_words = any(
+        isinstance(label, str) or label is pd.NaT for label in np.asarray(column, dtype=object).flat
+    )
+    for estimator in ALL[:-1]:
+        if of_words and "Classifier" not in type(estimator).__name__:
+            continue
+        with pytest.raises(DataError) as fault:
+            estimator.fit(NUMBERS[:, None], column)
+        assert str(fault.value) == (
+            "Input y contains NaN: labels are missing. Leave out the rows without one; a private holder who has no label "
+            "does not take part"
+        )
+        tells_nothing(fault.value)
+
+
+def test_labels_of_several_types_are_still_told_as_such():
+    with pytest.raises(DataError, match=r"y: labels are of several types \(number, str\); make them all"):
+        LPCTClassifier(1.0).fit(NUMBERS[:, None], np.array([0, "yes"] * 20, dtype=object))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("estimator", ALL, ids=lambda e: type(e).__name__)
 def test_no_message_and_no_traceback_quotes_a_private_row(estimator, kind):

@@ -318,6 +318,13 @@ def test_a_file_that_is_not_toml_or_not_text_is_refused(tmp_path):
         load(path)
 
 
+def test_a_file_that_a_windows_editor_saved_is_read(tmp_path):
+    path = tmp_path / "mine.toml"
+    text = 'name = "m"\n[dataset]\nname = "taxi"\n[privacy]\nepsilon = 1.0\n'
+    path.write_bytes(text.replace("\n", "\r\n").encode("utf-8-sig"))
+    assert load(path).name == "m"
+
+
 def test_relative_data_paths_start_at_the_configuration(tmp_path):
     path = written(
         tmp_path,

@@ -137,6 +137,12 @@ def test_an_answer_that_cannot_be_written_is_refused(model_path, data, tmp_path)
         predict_file(model_path, data, type(tmp_path)("/proc/out.parquet"))
 
 
+def test_a_model_that_a_windows_editor_saved_is_read(model_path, tmp_path):
+    saved = tmp_path / "model.json"
+    saved.write_bytes(model_path.read_text().encode("utf-8-sig"))
+    assert load_model(saved).to_json() == load_model(model_path).to_json()
+
+
 def test_a_model_that_is_none_or_was_changed_is_refused(model_path, data, tmp_path):
     broken = tmp_path / "model.json"
     with pytest.raises(DataError, match="no such file"):

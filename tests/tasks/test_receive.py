@@ -108,6 +108,24 @@ def test_a_line_with_a_key_twice_is_counted_and_not_added(room):
     assert (received.accepted, +received.rejected) == (2, {UNREADABLE: 1})
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32-le"])
+def test_lines_in_another_encoding_are_counted_and_none_is_added(room, encoding):
+    path, folder = room(protocol := example_protocol("oue"))
+    (folder / "one.jsonl").write_bytes("\n".join(lines_of(protocol, 50)).encode(encoding))
+    received = receive(path, folder)
+    assert (received.accepted, +received.rejected) == (0, {UNREADABLE: 50})
+
+
+def test_a_protocol_and_reports_that_a_windows_editor_saved_are_read(room):
+    path, folder = room(protocol := example_protocol("oue"))
+    indented = json.dumps(json.loads(protocol.to_json()), indent=2)
+    path.write_bytes(indented.replace("\n", "\r\n").encode("utf-8-sig"))
+    (folder / "one.jsonl").write_bytes("\r\n".join(lines_of(protocol)).encode("utf-8-sig"))
+    received = receive(path, folder)
+    assert (received.accepted, +received.rejected) == (40, {})
+    assert received.protocol.digest == protocol.digest
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_kind_of_wrong_report_is_counted_and_none_is_added(name):
     protocol = example_protocol(name)

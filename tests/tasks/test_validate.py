@@ -12,6 +12,7 @@ from ldptree.errors import ConfigError
 from schemas.dataset import DatasetSpec
 from schemas.expectations import Expectation, Suite, check_columns, suite_of
 from storage.violations import count_violations
+from tasks.source import read_suite
 from tasks.validate import check_private, check_public
 
 COLUMNS = (("firm", "text", "string"), ("miles", "integer", "int16"), ("paid", "integer", "int64"))
@@ -63,6 +64,12 @@ def test_the_suite_survives_its_file_and_an_editor_s_hand():
     assert Suite.from_json(suite.to_json(), "suite.json") == suite
     edited = suite.to_json().replace('"high": 100.0', '"high": 7.0')
     assert Suite.from_json(edited, "suite.json").expectations[3].high == 7
+
+
+def test_a_suite_that_a_windows_editor_saved_is_read(tmp_path):
+    suite = suite_of(SPEC, COLUMNS)
+    (tmp_path / "suite.json").write_bytes(suite.to_json().replace("\n", "\r\n").encode("utf-8-sig"))
+    assert read_suite(tmp_path / "suite.json") == suite
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"dataset": "x", "expectations": [{"expectation": "betwixt"}]}'])

@@ -272,7 +272,10 @@ def test_a_wrong_parameter_has_one_clear_message(settings, said):
         (lambda X, y, public: (np.where(X > 0.99, np.nan, X), y, public), "contains NaN"),
         (lambda X, y, public: (np.where(X > 0.99, np.inf, X), y, public), "infinity"),
         (lambda X, y, public: (X, y + 0.5, public), "Unknown label type"),
-        (lambda X, y, public: (X, np.where(y, "card", None), public), r"several types \(NoneType, str\)"),
+        (
+            lambda X, y, public: (X, np.where(y, "card", None), public),
+            "Input y contains NaN: labels are missing",
+        ),
         (
             lambda X, y, public: (X, np.array([1, "cash"], object)[y], public),
             r"several types \(number, str\)",
