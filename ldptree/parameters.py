@@ -169,6 +169,14 @@ def checked_range(feature_range: tuple[ArrayLike, ArrayLike], d: int) -> tuple[F
         raise ConfigError(
             f"feature_range: low must be below high, got ({low[j]:g}, {high[j]:g}) for feature {j}; swap them?"
         )
+    with np.errstate(over="ignore"):
+        wide = np.flatnonzero(np.isinf(high - low)).tolist()
+    if wide:
+        j = wide[0]
+        raise ConfigError(
+            f"feature_range: ({low[j]:g}, {high[j]:g}) for feature {j} is so wide that the distance of its ends is not finite; "
+            "give a narrower one, or divide the feature"
+        )
     return low, high
 
 
