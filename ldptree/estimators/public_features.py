@@ -20,6 +20,7 @@ from ldptree.ledger import Charge, Ledger, Names
 from ldptree.noisy import Noisy
 from ldptree.oracles import Words
 from ldptree.parameters import (
+    check_aligned,
     check_seed,
     checked_epsilon,
     checked_range,
@@ -165,6 +166,7 @@ class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  #
         rows: Floats
         labels: Floats
         rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
+        check_aligned("protects", protects, X)
         self._converse(rows, labels, protects, label_range)
         return self
 
@@ -230,6 +232,7 @@ class PublicFeatureClassifier(Noisy, ClassifierMixin, _PublicFeatureEstimator): 
         check_seed(self.random_state)
         rows: Floats
         rows, labels = validated(self, X, y, dtype=np.float64)
+        check_aligned("protects", protects, X)
         declared = labels if self.classes is None else np.asarray(self.classes)
         check_class_labels(declared)
         self.classes_ = classes_of(declared, are_public=False)
