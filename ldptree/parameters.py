@@ -126,6 +126,18 @@ def checked_mask(public: ArrayLike | None, n: int) -> NDArray[np.bool_]:
     return mask
 
 
+def check_aligned(parameter: str, mask: Any, X: Any) -> None:
+    """Raises DataError where a mask and rows are both of pandas and are not indexed alike, so that it may be of other rows."""
+    index: Any = getattr(mask, "index", None)
+    of_rows = getattr(X, "index", None)
+    if not (hasattr(index, "equals") and hasattr(of_rows, "equals")) or index.equals(of_rows):
+        return
+    raise DataError(
+        f"{parameter} has another index than X, so it may be about other rows; give {parameter}.reindex(X.index), or "
+        f"{parameter}.to_numpy() where its rows are in the order of those of X"
+    )
+
+
 def _as_mask(parameter: str, mask: ArrayLike) -> NDArray[Any]:
     """As an array. Raises DataError where it is ragged."""
     try:
@@ -168,6 +180,14 @@ def checked_range(feature_range: tuple[ArrayLike, ArrayLike], d: int) -> tuple[F
         j = wrong[0]
         raise ConfigError(
             f"feature_range: low must be below high, got ({low[j]:g}, {high[j]:g}) for feature {j}; swap them?"
+        )
+    with np.errstate(over="ignore"):
+        wide = np.flatnonzero(np.isinf(high - low)).tolist()
+    if wide:
+        j = wide[0]
+        raise ConfigError(
+            f"feature_range: ({low[j]:g}, {high[j]:g}) for feature {j} is so wide that the distance of its ends is not finite; "
+            "give a narrower one, or divide the feature"
         )
     return low, high
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -19,7 +20,7 @@ def public_range(values: ArrayLike, column: str) -> tuple[float, float]:
     """Smallest and largest of a public column, float [n], missing values (NaN) left out.
 
     Raises:
-        DataError: every value is missing, or one is infinite.
+        DataError: every value is missing, or one is infinite; or as `check_widths`.
     """
     present = np.asarray(values, dtype=np.float64)
     present = present[~np.isnan(present)]
@@ -30,7 +31,18 @@ def public_range(values: ArrayLike, column: str) -> tuple[float, float]:
     low, high = float(present.min()), float(present.max())
     if not (math.isfinite(low) and math.isfinite(high)):
         raise DataError(f'column "{column}": a public value is infinite; mend or drop the row')
+    check_widths([low], [high], [column])
     return low, high
+
+
+def check_widths(low: ArrayLike, high: ArrayLike, columns: Iterable[object]) -> None:
+    """Raises DataError where the distance of a public column's ends, float [d], is no float."""
+    for column, one, other in zip(columns, np.asarray(low).tolist(), np.asarray(high).tolist(), strict=True):
+        if math.isinf(other - one):
+            raise DataError(
+                f'column "{column}": public values go from {one:g} to {other:g}, so far apart that their distance is not '
+                "finite; mend or drop such rows, or divide the column"
+            )
 
 
 def scale(x: ArrayLike, minimum: float, maximum: float) -> NDArray[np.float32]:

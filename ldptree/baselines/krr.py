@@ -25,6 +25,7 @@ from ldptree.limits import MAX_DEPTH
 from ldptree.oracles import Words
 from ldptree.oracles.grr import Grr
 from ldptree.parameters import (
+    check_aligned,
     check_seed,
     checked_count,
     checked_epsilon,
@@ -101,6 +102,7 @@ class KaryResponseRegressor(NoisyRegressor):
 
         self._check_parameters()
         rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
+        check_aligned("protects", protects, X)
         mask = checked_protects(protects, self.private_features, rows.shape)
         seed = seed_of(self.random_state)
         self.reports_: Floats = self.randomize(rows, labels, mask, seed)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ldptree.baselines.label_dt import LabelTreeRegressor
 from ldptree.baselines.regression_checks import scaled
 from ldptree.input_rows import validated
-from ldptree.parameters import checked_protects
+from ldptree.parameters import check_aligned, checked_protects
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -75,6 +75,7 @@ class PublicPartTreeRegressor(LabelTreeRegressor):
         """
         self._check_parameters()
         rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
+        check_aligned("protects", protects, X)
         mask = checked_protects(protects, self.private_features, rows.shape)
         self.features_: NDArray[np.int64] = np.flatnonzero(~mask.all(axis=0))
         shown = np.where(mask, np.nan, scaled(rows, self.feature_range))[:, self.features_]

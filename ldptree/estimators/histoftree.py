@@ -26,6 +26,7 @@ from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
 from ldptree.parameters import (
+    check_aligned,
     check_seed,
     check_simulated,
     checked_count,
@@ -148,6 +149,7 @@ class HistOfTreeRegressor(NoisyRegressor):
         labels: Floats
         rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
         n, d = rows.shape
+        check_aligned("protects", protects, X)
         mask = self._mask(protects, (n, d))
         curator = self._curator(d)
         if self.mask_release == "all":

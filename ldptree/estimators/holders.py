@@ -17,6 +17,7 @@ from ldptree.mechanisms import Mechanism, describe
 from ldptree.oracles import Words
 from ldptree.parameters import checked_range
 from ldptree.protocol import Protocol
+from ldptree.ranges import check_widths
 from ldptree.raw_sums import RawSums
 from ldptree.totals import Totals
 
@@ -37,13 +38,15 @@ def encoding_of(
 
     Raises:
         ConfigError: the range is none.
+        DataError: public rows are too far apart.
     """
     d = public.shape[1]
+    columns = [f"x{j}" for j in range(d)] if names is None else [str(name) for name in names]
     if feature_range is None and len(public):
         low, high = public.min(axis=0), public.max(axis=0)
+        check_widths(low, high, columns)
     else:
         low, high = checked_range((0.0, 1.0) if feature_range is None else feature_range, d)
-    columns = [f"x{j}" for j in range(d)] if names is None else [str(name) for name in names]
     return Encoding(
         tuple(NumericFeature(name, float(a), float(b)) for name, a, b in zip(columns, low, high, strict=True))
     )

@@ -30,6 +30,7 @@ from ldptree.model import Model
 from ldptree.noisy import Noisy
 from ldptree.paper_pruning import PaperOptions
 from ldptree.parameters import (
+    check_aligned,
     check_depth,
     check_lam,
     check_memory,
@@ -151,6 +152,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         rows: NDArray[Any]
         labels: NDArray[Any]
         rows, labels = validated(self, X, y, dtype=np.float64)
+        check_aligned("public", public, X)
         is_public = checked_mask(public, len(labels))
         declared = labels[is_public] if is_public.any() else labels
         check_class_labels(declared)

@@ -20,6 +20,7 @@ from ldptree.ledger import Charge, Ledger, Names
 from ldptree.noisy import Noisy
 from ldptree.oracles import Words
 from ldptree.parameters import (
+    check_aligned,
     check_seed,
     checked_epsilon,
     checked_range,
@@ -31,6 +32,7 @@ from ldptree.parameters import (
 )
 from ldptree.public_features import PublicFeatureModel, PublicFeatures
 from ldptree.public_features.model import scaled
+from ldptree.ranges import check_widths
 from ldptree.rounds import Answers, Question, Shown, converse
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ class _PublicFeatureEstimator(BaseEstimator):  # type: ignore[misc]
         n, d = rows.shape
         names = getattr(self, "feature_names_in_", None)
         mask = _mask(protects, self.private_features, names, (n, d))
-        low, high = _range(rows, mask, self.feature_range)
+        low, high = _range(rows, mask, self.feature_range, names)
         seeds = (
             None
             if self.random_state is None
@@ -164,6 +166,7 @@ class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  #
         rows: Floats
         labels: Floats
         rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
+        check_aligned("protects", protects, X)
         self._converse(rows, labels, protects, label_range)
         return self
 
@@ -229,6 +232,7 @@ class PublicFeatureClassifier(Noisy, ClassifierMixin, _PublicFeatureEstimator): 
         check_seed(self.random_state)
         rows: Floats
         rows, labels = validated(self, X, y, dtype=np.float64)
+        check_aligned("protects", protects, X)
         declared = labels if self.classes is None else np.asarray(self.classes)
         check_class_labels(declared)
         self.classes_ = classes_of(declared, are_public=False)
@@ -299,8 +303,8 @@ def _columns(private: Any, names: Any, d: int) -> list[int]:
     return found
 
 
-def _range(rows: Floats, mask: Mask, given: Any) -> tuple[Floats, Floats]:
-    """Ends of every feature's range, from what is shown or configured. Raises ConfigError."""
+def _range(rows: Floats, mask: Mask, given: Any, names: Any) -> tuple[Floats, Floats]:
+    """Ends of every feature's range, from what is shown or configured. Raises ConfigError or DataError."""
     d = rows.shape[1]
     if given is not None:
         return checked_range(given, d)
@@ -308,7 +312,9 @@ def _range(rows: Floats, mask: Mask, given: Any) -> tuple[Floats, Floats]:
     low = np.where(is_shown, rows, np.inf).min(axis=0)
     high = np.where(is_shown, rows, -np.inf).max(axis=0)
     anybody = is_shown.any(axis=0)
-    return np.where(anybody, low, 0.0), np.where(anybody, high, 1.0)
+    low, high = np.where(anybody, low, 0.0), np.where(anybody, high, 1.0)
+    check_widths(low, high, range(d) if names is None else names)
+    return low, high
 
 
 def _charge(question: Question, holders: NDArray[np.int64]) -> Charge:

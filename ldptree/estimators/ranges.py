@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ldptree.input_rows import validated
-from ldptree.parameters import checked_mask, checked_range
-from ldptree.ranges import scale
+from ldptree.parameters import check_aligned, checked_mask, checked_range
+from ldptree.ranges import check_widths, scale
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -38,12 +38,15 @@ class PublicRangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
 
         Raises:
             ConfigError: the range is wrong (a ValueError).
-            DataError: the mask is (a ValueError).
+            DataError: the mask is, or public rows are too far apart (a ValueError).
         """
         rows: Floats = validated(self, X, dtype=np.float64)
+        check_aligned("public", public, X)
         is_public = checked_mask(public, len(rows))
         if self.feature_range is None and is_public.any():
+            columns = getattr(self, "feature_names_in_", range(rows.shape[1]))
             self.low_, self.high_ = rows[is_public].min(axis=0), rows[is_public].max(axis=0)
+            check_widths(self.low_, self.high_, columns)
         else:
             self.low_, self.high_ = checked_range(
                 (0.0, 1.0) if self.feature_range is None else self.feature_range, rows.shape[1]

@@ -66,3 +66,10 @@ def test_a_public_range_needs_a_value_and_refuses_infinity():
         public_range([np.nan], "fare")
     with pytest.raises(DataError, match="infinite"):
         public_range([1.0, np.inf], "fare")
+
+
+def test_public_values_whose_distance_is_no_float_are_refused():
+    assert public_range([-8e307, 8e307], "fare") == (-8e307, 8e307)
+    said = '"fare": public values go from -1e\\+308 to 1e\\+308, so far apart .* divide the column'
+    with pytest.raises(DataError, match=said):
+        public_range([-1e308, np.nan, 1e308], "fare")
