@@ -15,7 +15,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -43,20 +43,25 @@ def ended_politely() -> Iterator[None]:
     """
     struck: list[signal.Signals] = []
 
+    def note(signum: int) -> None:
+        struck.append(signal.Signals(signum))
+        watch = threading.Timer(GRACE_SECONDS, _end, [signum])
+        watch.daemon = True
+        watch.start()
+
     def unwind(signum: int, frame: FrameType | None) -> None:
         end_at_once()
+        note(signum)
         if signum == signal.SIGINT:
             raise KeyboardInterrupt
-        raise SystemExit(EXIT_CODES[signal.Signals(signum)])
+        raise SystemExit(EXIT_CODES[struck[0]])
 
     before = {number: signal.signal(number, unwind) for number in EXIT_CODES}
     try:
-        with _heard(struck):
+        with _heard(note):
             yield
-    except (KeyboardInterrupt, SystemExit):
-        raise
     except BaseException as fault:
-        if not struck:
+        if not struck or (isinstance(fault, KeyboardInterrupt) and struck[0] == signal.SIGINT):
             raise
         raise SystemExit(EXIT_CODES[struck[0]]) from fault
     finally:
@@ -65,30 +70,41 @@ def ended_politely() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _heard(struck: list[signal.Signals]) -> Iterator[None]:
-    """In here every one of these signals is noted in `struck`, whoever handles it, and ends the process some time after."""
+def _heard(note: Callable[[int], None]) -> Iterator[None]:
+    """In here every one of these signals is noted, whoever handles it."""
     hears, tells = socket.socketpair()
     tells.setblocking(False)
 
     def listen() -> None:
         while heard := hears.recv(1):
             if heard[0] in tuple(EXIT_CODES):
-                struck.append(signal.Signals(heard[0]))
-                watch = threading.Timer(GRACE_SECONDS, _end, heard)
-                watch.daemon = True
-                watch.start()
+                note(heard[0])
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
     before = signal.set_wakeup_fd(tells.fileno(), warn_on_full_buffer=False)
+    _listening.append(os.getpid())
     try:
         yield
     finally:
-        signal.set_wakeup_fd(before)
-        tells.shutdown(socket.SHUT_RDWR)
-        listener.join()
+        if _listening.pop() == os.getpid():
+            signal.set_wakeup_fd(before)
+            tells.shutdown(socket.SHUT_RDWR)
+            listener.join()
         hears.close()
         tells.close()
+
+
+def _be_deaf() -> None:
+    """A forked child's signals are none of its parent's, whose socket it has."""
+    if _listening:
+        signal.set_wakeup_fd(-1)
+
+
+_listening: list[int] = []
+"""Who listens: the process of each `_heard` that has not ended."""
+os.register_at_fork(after_in_child=_be_deaf)
+_ending = threading.Lock()
 
 
 def handle_again(handlers: Handlers) -> None:
@@ -98,5 +114,7 @@ def handle_again(handlers: Handlers) -> None:
 
 
 def _end(signum: int, frame: FrameType | None = None) -> None:
+    if not _ending.acquire(blocking=False):  # another thread is about to
+        return
     os.write(2, f"{FINISHED_STEPS_STAND}\n".encode())
     os._exit(EXIT_CODES[signal.Signals(signum)])

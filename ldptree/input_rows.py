@@ -116,7 +116,7 @@ def _checked_labels(estimator: Any, y: Any, *, is_numeric: bool) -> Any:
     if is_numeric:
         check_no_dates(array)
         return y
-    if array.dtype.kind == "U" and isinstance(y, list | tuple):
+    if array.dtype.kind == "U" and not hasattr(y, "dtype"):
         check_present(np.asarray(y, dtype=object))  # in `array` a NaN beside texts is a text
     check_one_kind(array)
     if array.dtype == object and array.ndim == 1 and array.size and not isinstance(array[0], str):

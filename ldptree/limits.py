@@ -1,4 +1,4 @@
-"""What an epsilon, a depth and a label's range may be, in a configuration, an estimator and an audit alike."""
+"""What an epsilon, a depth, a number of cells and a label's range may be, in a configuration, an estimator and an audit alike."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ MAX_PROTOCOL_BYTES = 2**22
 """Of a protocol with a public model in it, where nothing else is said: 4 MiB."""
 LARGEST, NARROWEST = 1e60, 1e-60
 """Of a label's magnitude and of its range: fourth powers, of which variances of squared errors are made, stay floats."""
+MOST_GIB = 3
+BYTES_A_CELL, BYTES_AN_ENTRY = 3_000, 700
+"""Of a cell, and of each class in it. Measured: 4,096 cells x 1,000 classes take 2.8 GB, 262,144 x 2 take 1 GB."""
 
 
 def check_spent(model: str, epsilon: float, **people: int) -> None:
@@ -57,4 +60,14 @@ def check_order(low: float, high: float) -> None:
         raise ConfigError(
             f"label range ({low:g}, {high:g}): the low end must be below the high end, both finite, and not so far apart "
             "that their distance is not"
+        )
+
+
+def check_memory(n_cells: int, n_classes: int) -> None:
+    """Raises ConfigError where the totals and the model's arrays would not fit into `MOST_GIB`."""
+    a_cell = BYTES_A_CELL + n_classes * BYTES_AN_ENTRY
+    if (size := n_cells * a_cell / 2**30) > MOST_GIB:
+        raise ConfigError(
+            f"{n_cells:,} cells x {n_classes:,} classes: totals and model take about {size:,.1f} GiB; at most {MOST_GIB} are "
+            f"used, which is {MOST_GIB * 2**30 // a_cell:,} such cells. Choose a smaller depth"
         )

@@ -6,6 +6,7 @@ import difflib
 import math
 import numbers
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
-MOST_GIB = 3
-BYTES_A_CELL, BYTES_AN_ENTRY = 3_000, 700
-"""Of a cell, and of each class in it. Measured: 4,096 cells x 1,000 classes take 2.8 GB, 262,144 x 2 take 1 GB."""
 MISSING_LABELS = (
     "Input y contains NaN: labels are missing. Leave out the rows without one; a private holder who has no label does not "
     "take part"
@@ -129,12 +127,14 @@ def checked_mask(public: ArrayLike | None, n: int) -> NDArray[np.bool_]:
 def check_aligned(parameter: str, mask: Any, X: Any) -> None:
     """Raises DataError where a mask and rows are both of pandas and are not indexed alike, so that it may be of other rows."""
     index: Any = getattr(mask, "index", None)
-    of_rows = getattr(X, "index", None)
-    if not (hasattr(index, "equals") and hasattr(of_rows, "equals")) or index.equals(of_rows):
+    of_rows: Any = getattr(X, "index", None)
+    if not (hasattr(index, "equals") and hasattr(of_rows, "equals")):
+        return
+    if index.equals(of_rows) or index.astype(object).equals(of_rows.astype(object)):
         return
     raise DataError(
-        f"{parameter} has another index than X, so it may be about other rows; give {parameter}.reindex(X.index), or "
-        f"{parameter}.to_numpy() where its rows are in the order of those of X"
+        f"{parameter} has another index than X, so it may be about other rows; give {parameter}.to_numpy() where its rows are in "
+        "the order of those of X, as where a step of a pipeline gave X its index, or else sort it by X's index (reindex)"
     )
 
 
@@ -192,21 +192,12 @@ def checked_range(feature_range: tuple[ArrayLike, ArrayLike], d: int) -> tuple[F
     return low, high
 
 
-def check_memory(n_cells: int, n_classes: int) -> None:
-    """Raises ConfigError where the totals and the model's arrays would not fit into `MOST_GIB`."""
-    a_cell = BYTES_A_CELL + n_classes * BYTES_AN_ENTRY
-    if (size := n_cells * a_cell / 2**30) > MOST_GIB:
-        raise ConfigError(
-            f"{n_cells:,} cells x {n_classes:,} classes: totals and model take about {size:,.1f} GiB; at most {MOST_GIB} are "
-            f"used, which is {MOST_GIB * 2**30 // a_cell:,} such cells. Choose a smaller depth"
-        )
-
-
 def has_missing(labels: Any) -> bool:
     """Whether something among them stands for no label: None, NaN, or what pandas has for these."""
     return any(
         label is None
         or (isinstance(label, float | np.floating) and np.isnan(label))
+        or (isinstance(label, Decimal) and label.is_nan())
         or type(label).__name__ in ("NAType", "NaTType")  # without pandas, which is no requirement
         for label in np.asarray(labels, dtype=object).ravel()
     )

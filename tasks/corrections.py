@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from ldptree.correction_plan import make_plan
 from ldptree.errors import DataError
+from ldptree.limits import check_memory
 from ldptree.protocol import Protocol
 from schemas.manifest import Manifest
 from schemas.model import CorrectionConfig
@@ -50,7 +51,6 @@ def residual_question(
         plan_behind,
         protocol_of,
     )
-    from ldptree.parameters import check_memory
 
     features, label = read_encoding(store, encoding)
     X, y = read_scaled(store, scaled)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ldptree.finer import Finer, public_labels
 from ldptree.grow import grow
+from ldptree.limits import check_memory
 from ldptree.mechanisms import describe, mechanism_for, number_mechanism_for
 from ldptree.number_range import levels
 from ldptree.paper_pruning import PaperOptions
@@ -160,6 +161,7 @@ def _of_classes(
     )
     if asked is None:
         tree = regrow(X, y)
+        check_memory(tree.n_leaves, len(classes))
         budget = epsilon * (options.share_of_first_query if options else 1.0)
         asked = Protocol(
             encoding=features,
@@ -189,8 +191,6 @@ def _of_numbers(
     said: Mapping[str, Any],
 ) -> tuple[Protocol, PublicLabels]:
     """The parts in the order of `LPDTRegressor`: depth, tree, levels, mechanism, protocol; and the public labels."""
-    from ldptree.parameters import check_memory  # with scikit-learn, which takes a second
-
     features, ends = read_encoding(store, encoding)
     X, y = read_scaled(store, scaled)
     label_range = (float(ends[0]), float(ends[1]))

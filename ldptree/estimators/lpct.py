@@ -25,6 +25,7 @@ from ldptree.fit import asks_again, check_settings, fit_model
 from ldptree.grow import grow
 from ldptree.input_rows import check_class_labels, validated
 from ldptree.ledger import Ledger
+from ldptree.limits import check_memory
 from ldptree.mechanisms import CHOICES, Mechanism, mechanism_for
 from ldptree.model import Model
 from ldptree.noisy import Noisy
@@ -33,7 +34,6 @@ from ldptree.parameters import (
     check_aligned,
     check_depth,
     check_lam,
-    check_memory,
     check_seed,
     check_simulated,
     checked_budget,

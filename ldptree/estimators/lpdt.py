@@ -24,6 +24,7 @@ from ldptree.fit_numbers import check_settings, fit_regression
 from ldptree.grow import grow
 from ldptree.input_rows import validated
 from ldptree.ledger import Ledger
+from ldptree.limits import check_memory
 from ldptree.mechanisms import CHOICES, number_mechanism_for
 from ldptree.mechanisms.number_label import checked_rho
 from ldptree.noisy import Noisy
@@ -32,7 +33,6 @@ from ldptree.parameters import (
     check_aligned,
     check_depth,
     check_lam,
-    check_memory,
     check_seed,
     check_simulated,
     checked_budget,

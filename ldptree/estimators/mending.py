@@ -17,7 +17,7 @@ from ldptree.errors import DataError
 from ldptree.estimators.holders import check_report, encoding_of, reported, target_name, words_of
 from ldptree.fit_correction import Public, PublicSide, corrected, protocol_of
 from ldptree.ledger import Ledger
-from ldptree.parameters import check_memory
+from ldptree.limits import check_memory
 from ldptree.public_fit import with_thresholds
 
 if TYPE_CHECKING:

@@ -217,7 +217,7 @@ class PublicFeatures(Curator[PublicFeatureModel]):
         half = self._half(shown.n, law)
         if turn.kind == "label":
             return ResidualQuestion(
-                turn.part, self._label_mechanism(), Surface.constant(self._centre(law)), half
+                turn.part, self._label_mechanism(), Surface.constant(self._centre(law, half)), half
             )
         shared = self._plan(shown, law)
         contrast = self._choice(shown, shared, law, answers).contrasts[turn.about]
@@ -254,8 +254,11 @@ class PublicFeatures(Curator[PublicFeatureModel]):
 
         return self._memory.once(learn, b"law", reports)
 
-    def _centre(self, law: LabelLaw) -> float:
-        return 0.0 if self.is_binary else law.mean
+    def _centre(self, law: LabelLaw, half: float) -> float:
+        """That of the law, or as far from it as keeps the interval within the range: no label lies beyond."""
+        if self.is_binary:
+            return 0.0
+        return min(max(law.mean, self.label_low + half), self.label_high - half)
 
     def _half(self, n: int, law: LabelLaw) -> float:
         if self.is_binary:
@@ -306,7 +309,11 @@ class PublicFeatures(Curator[PublicFeatureModel]):
         )
 
     def _fitted(self, rows: Floats, line: tuple[int, ...], reports: Floats, law: LabelLaw, n: int) -> Surface:
-        level = _mean_of_classes(reports) if self.is_binary else law.mean_by(reports, self._half(n, law))
+        if self.is_binary:
+            level = _mean_of_classes(reports)
+        else:
+            half = self._half(n, law)
+            level = law.mean_by(reports, self._centre(law, half), half, (self.label_low, self.label_high))
         return fitted(rows, line, reports, spread=law.sd**2, seed=self.seed, level=level)
 
     def _findings(

@@ -76,23 +76,24 @@ class LabelLaw:
         """The expected standard deviation."""
         return float(self.weights @ self.sds)
 
-    def mean_by(self, reports: Floats, half: float) -> float:
-        """The labels' mean, by this and by reports of labels [m] that were cut `half` to either side of this mean.
+    def mean_by(self, reports: Floats, centre: float, half: float, label_range: tuple[float, float]) -> float:
+        """The labels' mean, by this and by reports of labels [m] that were cut `half` to either side of a centre.
 
         Round 0 may have been far off, the interval aside of most labels and all reports at its end: so the mean of what is left
         of normal laws between the ends makes laws more and less likely, and says what the cut took off. What reports say of
-        labels and what laws do each count by their precision.
+        labels and what laws do each count by their precision. Labels are moved into their range, whose ends (low, high) are.
         """
         found, noise = float(reports.mean()), float(reports.var()) / reports.size
-        cut_mean = _cut_mean(self.means, self.sds, self.mean - half, self.mean + half)
+        whole_mean = _cut_mean(self.means, self.sds, *label_range)
+        cut_mean = _cut_mean(self.means, self.sds, centre - half, centre + half)
         off = noise + (_CUT_NOT_NORMAL * self.sds) ** 2
         fits = -((found - cut_mean) ** 2) / off / 2 - np.log(off) / 2
         weights = self.weights * np.exp(fits - fits.max())
         now = replace(self, weights=weights / weights.sum())
-        taken = now.means - cut_mean
+        expected, taken = float(now.weights @ whole_mean), whole_mean - cut_mean
         offset = float(now.weights @ taken)
         variance = noise + float(now.weights @ (taken - offset) ** 2)
-        return now.mean + (found + offset - now.mean) * now.mean_variance / (now.mean_variance + variance)
+        return expected + (found + offset - expected) * now.mean_variance / (now.mean_variance + variance)
 
 
 def bin_of(labels: Floats, low: float, high: float) -> NDArray[np.int64]:

@@ -72,8 +72,8 @@ def said(
         parts += _of_the_rest(columns, rest, same, list(zip(low, high, strict=True)))
     if law.at_ends > _TOO_MANY_AT_ENDS:
         parts.append(
-            f"About {law.at_ends:.0%} of labels are at the ends of label_range or beyond: it is too narrow, and a wider one "
-            "would serve better."
+            f"About {law.at_ends:.0%} of labels are at the ends of label_range or beyond: unless labels end there, it is too "
+            "narrow, and a wider one would serve better."
         )
     return " ".join(parts)
 

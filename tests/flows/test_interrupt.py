@@ -97,11 +97,53 @@ with ended_politely():
 """
 
 
-@pytest.mark.parametrize("does", ["raise", "raise ValueError('a value')"])
+@pytest.mark.parametrize("does", ["raise", "raise ValueError('a value')", "raise SystemExit(1)"])
 def test_whatever_a_signal_comes_out_as_which_another_handler_took_it_is_the_signal(does):
     code = TAKEN.format(does=does)
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (143, b"", b"")
+
+
+LOST = """
+import signal
+from flows.interrupt import ended_politely
+with ended_politely():
+    signal.set_wakeup_fd(-1)  # as an event loop does whose own signals are taken away
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except BaseException:
+        raise ValueError("a value")
+"""
+
+
+def test_a_signal_is_noted_where_somebody_took_the_wakeup_descriptor_away():
+    done = subprocess.run([sys.executable, "-c", LOST], check=False, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (143, b"", b"")
+
+
+FORKED = """
+import os, signal, sys
+from flows import interrupt
+from flows.interrupt import ended_politely
+interrupt.GRACE_SECONDS = 0.2
+with ended_politely():
+    child = os.fork()
+    if child == 0:
+        {child}
+    os.waitpid(child, 0)
+    import threading
+    threading.Event().wait(1.0)
+    print("went on")
+"""
+
+
+@pytest.mark.parametrize("child", ["os.kill(os.getpid(), signal.SIGTERM); os._exit(0)", "sys.exit(0)"])
+def test_what_a_forked_child_does_ends_no_parent(child):
+    code = FORKED.format(child=child)
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "went on")
 
 
 def test_a_fault_that_no_interrupt_came_before_stays_what_it_is():

@@ -62,12 +62,17 @@ def test_a_mask_of_other_rows_is_refused_with_how_to_align_it(estimator):
     """By position it would be another holder's: a private row would be taken for a public one."""
     name = "public" if "public" in signature(estimator.fit).parameters else "protects"
     mask = PUBLIC if name == "public" else PROTECTS
-    said = rf"^{name} has another index than X, .* give {name}\.reindex\(X\.index\), or {name}\.to_numpy\(\)"
+    said = rf"^{name} has another index than X, .* give {name}\.to_numpy\(\) where .* or else sort it by X's index"
     for other in (mask[::-1], mask.reset_index(drop=True)):
         with pytest.raises(DataError, match=said):
             estimator.fit(X, Y, **{name: other})
     for same in (mask, mask[::-1].reindex(X.index)):
         estimator.fit(X, Y, **{name: same})
+
+
+def test_an_index_of_another_type_is_the_same_index():
+    for kind in ("Int64", "int32", "float64", object):
+        check_aligned("public", PUBLIC, X.set_axis(X.index.astype(kind)))
 
 
 def test_what_has_no_index_goes_by_position():

@@ -151,6 +151,28 @@ def test_a_handful_of_holders_is_answered_and_learned_from(n, private):
         assert np.isfinite(kind.fit(X, np.full(n, label)).predict_proba(X)).all()
 
 
+LABELS = {
+    "0 and 1": ((0, 1), lambda rng, n: (rng.random(n) < 0.2).astype(float)),
+    "many are 0": (
+        (0, 20),
+        lambda rng, n: np.where(rng.random(n) < 0.6, 0, rng.gamma(2, 1.5, n).clip(0, 20)),
+    ),
+    "skewed": ((0, 10), lambda rng, n: rng.exponential(1, n).clip(0, 10)),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_of_labels_at_an_end_of_their_range_the_level_is_right(kind):
+    """5 % of the standard deviation is about four standard errors; without the range the level is 10 % or more too low."""
+    ends, draw = LABELS[kind]
+    rng = np.random.default_rng(1)
+    X, y = rng.random((6000, 2)), draw(rng, 6000)
+    found = PublicFeatureRegressor(4.0, private_features=[], label_range=ends, random_state=1).fit(X, y)
+    asked = found.rounds_[1].question
+    assert ends[0] <= asked.surface.intercept - asked.half < asked.surface.intercept + asked.half <= ends[1]
+    assert found.predict(X).mean() == pytest.approx(y.mean(), abs=0.05 * y.std())
+
+
 def test_a_range_of_labels_may_be_an_array():
     X, y = people(150)
     for kind in (PublicFeatureRegressor, HistOfTreeRegressor):

@@ -97,7 +97,10 @@ def test_reports_that_all_lie_at_an_end_say_that_round_0_was_far_off():
     law = LabelLaw(means, np.full(means.size, 1.9), weights / weights.sum(), 0.0)
     rng = np.random.default_rng(1)
     labels = np.clip(rng.normal(4.7, 1.7, 4000), law.mean - 2.8, law.mean + 2.8)
-    found = [law.mean_by(rng.choice(labels, 300) + rng.normal(0.0, 6.0, 300), 2.8) for _ in range(50)]
+    found = [
+        law.mean_by(rng.choice(labels, 300) + rng.normal(0.0, 6.0, 300), law.mean, 2.8, (-20.0, 40.0))
+        for _ in range(50)
+    ]
     assert labels.mean() > 6.8
     assert np.mean(found) < 6.5
 
@@ -109,7 +112,7 @@ def test_where_round_0_was_right_the_level_is_what_reports_say(noise):
     labels = np.clip(rng.normal(0.0, 1.5, 100_000), -3.0, 3.0)
     reports = labels + rng.normal(0.0, noise, labels.size)
     error = max(reports.std(), 1e-3) / labels.size**0.5
-    assert law.mean_by(reports, 3.0) == pytest.approx(reports.mean(), abs=3 * error)
+    assert law.mean_by(reports, law.mean, 3.0, (-20.0, 20.0)) == pytest.approx(reports.mean(), abs=3 * error)
 
 
 FEATURES = {
