@@ -77,7 +77,7 @@ def _heard(note: Callable[[int], None]) -> Iterator[None]:
 
     def listen() -> None:
         while heard := hears.recv(1):
-            if heard[0] in tuple(EXIT_CODES):
+            if heard[0] in EXIT_CODES:
                 note(heard[0])
 
     listener = threading.Thread(target=listen, daemon=True)

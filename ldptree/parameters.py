@@ -107,10 +107,11 @@ def check_simulated(
         )
 
 
-def checked_mask(public: ArrayLike | None, n: int) -> NDArray[np.bool_]:
-    """The mask of public rows, bool [n]; all False for None. Raises DataError."""
+def checked_mask(public: ArrayLike | None, n: int, X: Any) -> NDArray[np.bool_]:
+    """The mask of public rows, bool [n]; all False for None. `X`: the rows as they were given. Raises DataError."""
     if public is None:
         return np.zeros(n, dtype=bool)
+    check_aligned("public", public, X)
     mask = _as_mask("public", public)
     if mask.dtype != bool:
         raise DataError(

@@ -94,6 +94,7 @@ def partition(
         path.write_text(protocol.to_json())
         (draft.folder("public") / "public.json").write_text(json.dumps(known))
         return described(protocol)
+    how = {"kind": kind, "min_samples_leaf": min_samples_leaf, "seed": seed}
     if rho is not None:
         protocol, labels = _of_numbers(
             draft.store,
@@ -105,7 +106,7 @@ def partition(
             epsilon=epsilon,
             mechanism=mechanism,
             rho=rho,
-            how={"kind": kind, "min_samples_leaf": min_samples_leaf, "seed": seed},
+            how=how,
             said=said,
         )
         path.write_text(protocol.to_json())
@@ -122,7 +123,7 @@ def partition(
         mechanism=mechanism,
         has_positive=has_positive,
         options=PaperOptions(**paper.model_dump()) if paper else None,
-        how={"kind": kind, "min_samples_leaf": min_samples_leaf, "seed": seed},
+        how=how,
         said=said,
     )
     path.write_text(protocol.to_json())

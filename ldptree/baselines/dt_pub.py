@@ -9,7 +9,7 @@ import numpy as np
 from ldptree.baselines.dt import PlainTreeRegressor
 from ldptree.errors import DataError
 from ldptree.input_rows import validated
-from ldptree.parameters import check_aligned, checked_mask
+from ldptree.parameters import checked_mask
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,5 @@ class PublicTreeRegressor(PlainTreeRegressor):
         rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
         if public is None:
             raise DataError("public: this tree reads public rows only; say which rows are public")
-        check_aligned("public", public, X)
-        mask = checked_mask(public, len(labels))
+        mask = checked_mask(public, len(labels), X)
         return self._grow(rows[mask], labels[mask])

@@ -23,7 +23,6 @@ from ldptree.input_rows import check_class_labels, validated
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.noisy import Noisy
 from ldptree.parameters import (
-    check_aligned,
     check_depth,
     check_seed,
     checked_budget,
@@ -213,8 +212,7 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore
         rows: Floats
         labels: NDArray[Any]
         rows, labels = validated(self, X, y, dtype=np.float64)
-        check_aligned("public", public, X)
-        is_public = checked_mask(public, len(labels))
+        is_public = checked_mask(public, len(labels), X)
         has_public = bool(is_public.any())
         declared = getattr(self._fitted_base, "classes_", None)
         if declared is None:
@@ -301,9 +299,8 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
         rows: Floats
         labels: Floats
         rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
-        check_aligned("public", public, X)
         half = None if self.residual_range == "auto" else float(self.residual_range)
-        self._mend(rows, labels, checked_mask(public, len(labels)), (), half)
+        self._mend(rows, labels, checked_mask(public, len(labels), X), (), half)
         return self
 
     def predict(self, X: ArrayLike) -> Floats:

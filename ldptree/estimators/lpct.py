@@ -31,7 +31,6 @@ from ldptree.model import Model
 from ldptree.noisy import Noisy
 from ldptree.paper_pruning import PaperOptions
 from ldptree.parameters import (
-    check_aligned,
     check_depth,
     check_lam,
     check_seed,
@@ -152,8 +151,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         rows: NDArray[Any]
         labels: NDArray[Any]
         rows, labels = validated(self, X, y, dtype=np.float64)
-        check_aligned("public", public, X)
-        is_public = checked_mask(public, len(labels))
+        is_public = checked_mask(public, len(labels), X)
         declared = labels[is_public] if is_public.any() else labels
         check_class_labels(declared)
         seeds = (
@@ -229,9 +227,8 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
             trust = cache(partial(class_inflation, self.partition, X_public, codes, n_classes, regrow))
 
             def read(*, lam: str | float, **how: Any) -> Model:
-                inflation = (
-                    trust() if lam == "learned" else 1.0
-                )  # a given lam says itself how far they are trusted
+                # a given lam says itself how far they are trusted
+                inflation = trust() if lam == "learned" else 1.0
                 return fit_model(*first, counts, lam=lam, inflation=inflation, **how)
 
             return Asked(*first, read)

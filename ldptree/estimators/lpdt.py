@@ -30,7 +30,6 @@ from ldptree.mechanisms.number_label import checked_rho
 from ldptree.noisy import Noisy
 from ldptree.number_range import levels
 from ldptree.parameters import (
-    check_aligned,
     check_depth,
     check_lam,
     check_seed,
@@ -158,8 +157,7 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
         rows: Floats
         labels: Floats
         rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
-        check_aligned("public", public, X)
-        is_public = checked_mask(public, len(labels))
+        is_public = checked_mask(public, len(labels), X)
         if is_public.all():
             raise DataError(
                 "public: every row is public, so nobody is left to report; leave out LPDT, or mark fewer rows"

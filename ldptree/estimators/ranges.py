@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ldptree.input_rows import validated
-from ldptree.parameters import check_aligned, checked_mask, checked_range
+from ldptree.parameters import checked_mask, checked_range
 from ldptree.ranges import check_widths, scale
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ class PublicRangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
             DataError: the mask is, or public rows are too far apart (a ValueError).
         """
         rows: Floats = validated(self, X, dtype=np.float64)
-        check_aligned("public", public, X)
-        is_public = checked_mask(public, len(rows))
+        is_public = checked_mask(public, len(rows), X)
         if self.feature_range is None and is_public.any():
             columns = getattr(self, "feature_names_in_", range(rows.shape[1]))
             self.low_, self.high_ = rows[is_public].min(axis=0), rows[is_public].max(axis=0)

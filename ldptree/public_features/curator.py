@@ -65,8 +65,8 @@ FEWEST_HOLDERS = 2
 _SIGNAL = 0.16
 # the residual's variance is at least this share of the label's: the surface's own variance is partly noise
 _LEAST_LEFT = 0.25
-# of the mean of labels -1 and 1, which is 0 as expected where all are as likely
-_VARIANCE_OF_MEAN = 1 / 3
+# of the mean of labels -1 and 1: all are as likely, so 0, and the variance of that
+_KNOWN_OF_CLASSES = (0.0, 1 / 3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,7 +310,8 @@ class PublicFeatures(Curator[PublicFeatureModel]):
 
     def _fitted(self, rows: Floats, line: tuple[int, ...], reports: Floats, law: LabelLaw, n: int) -> Surface:
         if self.is_binary:
-            level = _mean_of_classes(reports)
+            noise = float(reports.var()) / reports.size
+            level = label_law.by_precision(*_KNOWN_OF_CLASSES, float(reports.mean()), noise)
         else:
             half = self._half(n, law)
             level = law.mean_by(reports, self._centre(law, half), half, (self.label_low, self.label_high))
@@ -348,12 +349,6 @@ def _number(name: str, epsilon: float) -> NumberMechanism:
 @lru_cache(maxsize=64)
 def _bins(epsilon: float, k: int) -> SubsetSelection:
     return SubsetSelection.for_budget(epsilon, k)
-
-
-def _mean_of_classes(reports: Floats) -> float:
-    """The mean of labels -1 and 1, by reports and by what is expected before any, each by its precision."""
-    noise = float(reports.var()) / reports.size
-    return float(reports.mean()) * _VARIANCE_OF_MEAN / (_VARIANCE_OF_MEAN + noise)
 
 
 def _turned(reports: Floats, expected: Floats, rng: np.random.Generator) -> Floats:

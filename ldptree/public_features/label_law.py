@@ -93,7 +93,12 @@ class LabelLaw:
         expected, taken = float(now.weights @ whole_mean), whole_mean - cut_mean
         offset = float(now.weights @ taken)
         variance = noise + float(now.weights @ (taken - offset) ** 2)
-        return expected + (found + offset - expected) * now.mean_variance / (now.mean_variance + variance)
+        return by_precision(expected, now.mean_variance, found + offset, variance)
+
+
+def by_precision(expected: float, variance: float, found: float, noise: float) -> float:
+    """What was expected, with this positive variance, and what was found, with that of its noise, each by its precision."""
+    return expected + (found - expected) * variance / (variance + noise)
 
 
 def bin_of(labels: Floats, low: float, high: float) -> NDArray[np.int64]:
