@@ -89,7 +89,15 @@ def validate(terms: Terms, ingested: Record, suite: Manifest | None) -> Call:
         "suite": suite,
         "dataset": terms.dataset.without_words(),
         "columns": ingested.facts["columns"],
+        "release": _release_of_checks(terms),
     }
+
+
+def _release_of_checks(terms: Terms) -> int | None:
+    """How many answers about private rows may leave their holders: None is any number, in a simulation, which protects nobody."""
+    if terms.config.is_seeded:
+        return None
+    return terms.config.privacy.max_released_checks if terms.dataset.release_checks else 0
 
 
 def split(terms: Terms, raw: Manifest, ingested: Record) -> Call:

@@ -28,6 +28,7 @@ NOT_TERMS = {
     "on_bad_rows",
     "max_bad_fraction",
     "expect",
+    "release_checks",
     "types",
 }
 """Of a data set, what a later run of a campaign may change: where new rows come from, and how faults are met."""
@@ -128,7 +129,7 @@ def _estimator_terms(config: RunConfig) -> dict[str, Any]:
 def _terms(config: RunConfig, types: dict[str, Any]) -> dict[str, Any]:
     dataset = config.dataset.model_dump(mode="json", exclude=NOT_TERMS)
     # The ledger keeps the lifetime cap: it binds whoever is asked, whatever they are asked, and may be lowered.
-    privacy = config.privacy.model_dump(mode="json", exclude={"lifetime_epsilon"})
+    privacy = config.privacy.model_dump(mode="json", exclude={"lifetime_epsilon", "max_released_checks"})
     return {
         **{f"dataset.{key}": value for key, value in dataset.items()},
         **{f"privacy.{key}": value for key, value in privacy.items()},

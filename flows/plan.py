@@ -27,6 +27,7 @@ from storage.store import Store
 from tasks import source
 from tasks.checkpoint import REGISTERED, Step
 from tasks.timeline import STEPS
+from tasks.validate import foresee_release
 
 for _name in STEPS:
     importlib.import_module(f"tasks.{_name}")  # registers the step
@@ -178,9 +179,7 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
         from flows.rounds_plan import rest_in_rounds
 
         return rest_in_rounds(plan, terms, raw, ingested)
-    checked = plan.look(
-        "validate", lambda: calls.validate(terms, ingested, source.suite_file(needed(store), data))
-    )
+    checked = look_at_checks(plan, terms, ingested)
     held = plan.look("split", lambda: calls.split(terms, known(raw), ingested))
     scaled = plan.look("scale", lambda: calls.scale(terms, ingested))
     published = plan.look("partition", lambda: calls.partition(terms, held, scaled))
@@ -248,6 +247,18 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
         ),
     )
     return sorted(plan.lines, key=lambda line: STEPS.index(line["name"]))
+
+
+def look_at_checks(plan: Plan, terms: Terms, ingested: Any) -> Any:
+    """The record of validate. Raises BudgetError where the run would release more answers about private rows than it may."""
+
+    def call() -> calls.Call:
+        store = needed(plan.store)
+        found = calls.validate(terms, ingested, source.suite_file(store, terms.dataset))
+        foresee_release(store, **found)
+        return found
+
+    return plan.look("validate", call)
 
 
 def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:

@@ -11,12 +11,22 @@ from typing import Any
 from flows import calls, round_calls
 from flows.budget import Spent
 from flows.campaign import Terms
-from flows.plan import FREE, NO_ROOM, REFUSED, Later, Missing, Plan, known, needed, said_without_room
+from flows.plan import (
+    FREE,
+    NO_ROOM,
+    REFUSED,
+    Later,
+    Missing,
+    Plan,
+    known,
+    look_at_checks,
+    needed,
+    said_without_room,
+)
 from flows.rounds_budget import Charged
 from ldptree.errors import BudgetError
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
-from tasks import source
 from tasks.checkpoint import REGISTERED
 
 UNKNOWN = "not known yet"
@@ -25,10 +35,7 @@ UNKNOWN = "not known yet"
 
 def rest_in_rounds(plan: Plan, terms: Terms, raw: Any, ingested: Any) -> list[dict[str, str]]:
     """Every step's line, in the order of the run; of the rounds those that are known, and the first that is not."""
-    suite = terms.dataset
-    checked = plan.look(
-        "validate", lambda: calls.validate(terms, ingested, source.suite_file(needed(plan.store), suite))
-    )
+    checked = look_at_checks(plan, terms, ingested)
     held = plan.look("split", lambda: calls.split(terms, known(raw), ingested))
     scaled = plan.look("scale", lambda: calls.scale(terms, ingested))
     shown = plan.look("show", lambda: round_calls.show(terms, known(held), scaled))

@@ -61,9 +61,13 @@ LifetimeEpsilon = Annotated[float, BeforeValidator(_not_bool), AfterValidator(_l
 
 
 class PrivacyConfig(Table):
-    """What leaves a holder's hands."""
+    """What leaves a holder's hands.
+
+    `max_released_checks`: how many answers of `dataset.release_checks` may ever leave the holders of a work folder.
+    """
 
     epsilon: Epsilon
+    max_released_checks: int = Field(default=0, ge=0)
     lifetime_epsilon: LifetimeEpsilon | None = None
     mechanism: Literal[
         "auto",
@@ -79,6 +83,12 @@ class PrivacyConfig(Table):
     ] = "auto"
     outside: Literal["clip", "drop"] = "clip"
     max_report_bytes: int = Field(default=2 << 30, ge=0)
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A new key is no part of what a run without it is known by."""
+        plain: dict[str, Any] = handler(self)
+        return {key: value for key, value in plain.items() if key != "max_released_checks" or value}
 
     @model_validator(mode="after")
     def _a_lifetime_has_room_for_one_report(self) -> PrivacyConfig:
@@ -241,6 +251,15 @@ class RunConfig(Table):
                 )
         if faults:
             raise ValueError("\n".join(faults))
+        return self
+
+    @model_validator(mode="after")
+    def _released_checks_are_counted(self) -> RunConfig:
+        if self.dataset.release_checks and not self.is_seeded and not self.privacy.max_released_checks:
+            raise ValueError(
+                "dataset.release_checks: whether private rows meet an expectation is told exactly, without noise. Say how many "
+                "such answers may ever leave this work folder's holders in privacy.max_released_checks, or leave it out"
+            )
         return self
 
     @model_validator(mode="after")

@@ -76,7 +76,8 @@ class DatasetSpec(BaseModel):
     public rows where None, is `outside`). `where`: which rows are asked at all (None: every row). `ranges` and
     `levels`: what a column may hold, declared: they become expectations, and ranges of integers narrow the stored
     type. `derive`: new columns as SQL expressions over one row. `holder`: "row" where each row is a person's only
-    one, else the column that names the person. `expect`: a file with the expectations, edited by hand.
+    one, else the column that names the person. `expect`: a file with the expectations, edited by hand. `release_checks`: whether
+    the curator learns which expectations private rows meet, where rows are not simulated.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -110,17 +111,20 @@ class DatasetSpec(BaseModel):
     on_bad_rows: BadRowRule = "stop"
     max_bad_fraction: float = Field(default=0.01, ge=0.0, le=1.0)
     expect: str | None = Field(default=None, min_length=1)
+    release_checks: bool = False
 
     def without_words(self) -> DatasetSpec:
         """The data set as its rows know it: what only the page says of it, and where its files lie, is no part of a key."""
         page = {"title": "", "noun": "row", "nouns": "rows", "names": {}, "unit": ""}
-        return self.model_copy(update=page | {"path": (), "rows": None, "expect": None})
+        return self.model_copy(
+            update=page | {"path": (), "rows": None, "expect": None, "release_checks": False}
+        )
 
     @model_serializer(mode="wrap")
     def _without_words_nobody_said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A key that came later is no part of what a data set without it is known by."""
         plain: dict[str, Any] = handler(self)
-        return {key: value for key, value in plain.items() if key != "unit" or value}
+        return {key: value for key, value in plain.items() if key not in ("unit", "release_checks") or value}
 
     @property
     def rule(self) -> PublicRule:

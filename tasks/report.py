@@ -321,6 +321,11 @@ def _set_aside(ingested: Mapping[str, Any]) -> int:
 def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tuple[str, ...]:
     """What to read before relying on scores."""
     said = []
+    if config.dataset.release_checks and not config.is_seeded:
+        said.append(
+            "Which expectations the private rows meet has left their holders, exactly and without noise: one bit for each that "
+            f"is listed below, at most {config.privacy.max_released_checks} over all runs of this work folder."
+        )
     if scores is not None:
         content = json.loads(store.file(scores, "scores.json").read_bytes())
         share = content["duplicates"] / max(content["n_test_all"], 1)

@@ -1,8 +1,8 @@
 """validate: both zones against one suite of expectations, with Great Expectations.
 
 Public rows are checked directly, with full results and Data Docs in their zone. Private rows are counted in one query,
-and the counts of violations are held against zero with boolean-only results: yes or no leaves the holders' zone, the
-counts stay there.
+and the counts of violations are held against zero with boolean-only results. Counts stay in the holders' zone; yes or no
+leaves it in a simulation, or where the configuration releases it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from schemas.dataset import RESERVED, DatasetSpec
 from schemas.expectations import Expectation, Suite, check_columns, suite_of
 from schemas.manifest import Manifest
+from storage.released_checks import check_release, release_checks
 from storage.store import Draft, Store
 from storage.violations import count_violations
 from tasks.checkpoint import step
@@ -64,7 +65,7 @@ def check_private(counts: Sequence[int], suite: Suite) -> list[Check]:
     ]
 
 
-@step("validate", version="1", home="holders")
+@step("validate", version="2", home="holders")
 def validate(
     draft: Draft,
     *,
@@ -73,17 +74,19 @@ def validate(
     suite: Manifest | None,
     dataset: DatasetSpec,
     columns: Sequence[Sequence[str]],
+    release: int | None,
 ) -> Mapping[str, Any]:
-    """Write every outcome ("checks", the curator's: `checks.json`, `suite.json`), Data Docs ("docs") and counts
-    ("counts", the holders').
+    """Write the outcomes ("checks", the curator's: `checks.json`, `suite.json`), Data Docs ("docs") and what private rows
+    violate ("counts", the holders': `violations.json`).
+
+    `release`: how many answers about private rows may ever leave their holders; 0: none does, and what private rows violate
+    stops no run, as that would tell; None: all do (a simulation). Raises BudgetError where more would.
     """
     store = draft.store
-    if suite is None:
-        expected = suite_of(dataset, columns)
-    else:
-        (path,) = store.files(suite)
-        expected = read_suite(path)
-        check_columns(expected, columns, str(path))
+    expected = _expected(store, suite, dataset, columns)
+    is_released = release is None or release > 0
+    if release:
+        release_checks(store, answers_of(store, private, expected), release)
     private_files = [
         p for p in store.files(private) if p.suffix == ".parquet" and p.parent.name != "quarantine"
     ]
@@ -93,7 +96,7 @@ def validate(
     counts = count_violations(private_files, expected.expectations)
     checks = [
         *check_public(public_files, expected, draft.folder("docs", "public")),
-        *check_private(counts, expected),
+        *(check_private(counts, expected) if is_released else ()),
     ]
     folder = draft.folder("checks", "curator")
     (folder / "checks.json").write_text(json.dumps(checks, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -105,6 +108,42 @@ def validate(
         json.dumps(told, indent=1, ensure_ascii=False), encoding="utf-8"
     )
     return {"met": sum(check["ok"] for check in checks), "expected": len(checks)}
+
+
+def answers_of(store: Store, private: Manifest, expected: Suite) -> list[str]:
+    """A name for each answer about these private rows, under the holders' key."""
+    keyed = store.hasher("holders")
+    return [
+        keyed.of_value([private.digest, expectation.model_dump(mode="json")])[:40]
+        for expectation in expected.expectations
+    ]
+
+
+def foresee_release(
+    store: Store,
+    *,
+    private: Manifest,
+    suite: Manifest | None,
+    dataset: DatasetSpec,
+    columns: Sequence[Sequence[str]],
+    release: int | None,
+    **_: Any,
+) -> None:
+    """Raises BudgetError where `validate`, called with the same, would. Writes nothing."""
+    if release:
+        expected = _expected(store, suite, dataset, columns)
+        check_release(store, answers_of(store, private, expected), release)
+
+
+def _expected(
+    store: Store, suite: Manifest | None, dataset: DatasetSpec, columns: Sequence[Sequence[str]]
+) -> Suite:
+    if suite is None:
+        return suite_of(dataset, columns)
+    (path,) = store.files(suite)
+    expected = read_suite(path)
+    check_columns(expected, columns, str(path))
+    return expected
 
 
 def failures(store: Store, checks: Manifest) -> list[Check]:

@@ -190,7 +190,7 @@ def _checked(facts: RunFacts) -> Line:
     for zone in ("public", "private"):
         checks = [check for check in facts.checks if check.zone == zone]
         met = sum(check.ok for check in checks)
-        said[zone] = f"{n.count(met)} of {n.count(len(checks))}" if checks else "–"
+        said[zone] = f"{n.count(met)} of {n.count(len(checks))}" if checks else "kept by the holders"
     return Line(title="checks met", public=said["public"], private=said["private"])
 
 
