@@ -127,6 +127,8 @@ class Plan:
         if standing is not None:
             worst = {self.store.condition(part) for part in standing.parts.values()} - {"present"}
             return f"its artifact is {' and '.join(sorted(worst))}"
+        if self.store.record_path(place).exists():
+            return "its record is damaged"
         earlier = [r for p, r in self.store.records() if r.step == step.name]
         if not earlier:
             return "never computed here"
@@ -158,7 +160,8 @@ class Missing:
 def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     """Name, state ("cached", "compute", "depends", "refused") and reason of every step. Raises LdptreeError."""
     # A folder that no run has used stays as it is; one that none can use is told of.
-    store = Store(work) if work.is_file() or (work / "holders").is_dir() else None
+    is_used = work.is_file() or any((work / zone).is_dir() for zone in ("holders", "curator"))
+    store = Store(work) if is_used else None
     terms = Terms.of(store, config) if store else Terms(config, config.dataset, None, None)
     plan = Plan(store)
     data = terms.dataset
