@@ -27,7 +27,7 @@ def stamped(name: str, content: Mapping[str, Any], *, indent: int | None = None)
     """JSON of `content`, with its format."""
     plain = json.loads(json.dumps(content))  # as a reader will see it: keys are texts, tuples are lists
     stamp = {"name": name, "version": VERSION, "digest": _digest(plain)}
-    return json.dumps({KEY: stamp, **plain}, indent=indent, ensure_ascii=False).encode()
+    return json.dumps({KEY: stamp, **plain}, indent=indent).encode()
 
 
 def read_stamped(path: Path, name: str, remedy: str) -> dict[str, Any]:
@@ -46,9 +46,8 @@ def read_stamped(path: Path, name: str, remedy: str) -> dict[str, Any]:
         raise Damaged(f"{path}: damaged. {remedy}") from None
     if not isinstance(content, dict):
         raise Damaged(f"{path}: damaged. {remedy}")
-    stamp = content.pop(KEY, None)
-    if stamp is not None:
-        _check(path, stamp, name, content, remedy)
+    if isinstance(content.get(KEY), dict) or any(map(_is_stamp, content.values())):  # its key may be what is damaged
+        _check(path, content.pop(KEY, None), name, content, remedy)
     return content
 
 
@@ -66,6 +65,10 @@ def _check(path: Path, stamp: object, name: str, content: dict[str, Any], remedy
     refuse_later(path, stated.get("version"), VERSION)
     if stated != {"name": name, "version": VERSION, "digest": _digest(content)}:
         raise Damaged(f"{path}: damaged (its content does not match its digest). {remedy}")
+
+
+def _is_stamp(value: object) -> bool:
+    return isinstance(value, dict) and value.keys() == {"name", "version", "digest"}
 
 
 def _digest(content: Mapping[str, Any]) -> str:
