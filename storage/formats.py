@@ -15,6 +15,8 @@ from typing import Any
 from ldptree.errors import ArtifactCorrupt
 
 KEY = "format"
+SEAL = "seal"
+"""What a seal, and each of its marks, is called (`storage.seal`)."""
 VERSION = 1
 """Of every format that this ldptree writes; it reads this one and all earlier ones."""
 
@@ -46,7 +48,9 @@ def read_stamped(path: Path, name: str, remedy: str) -> dict[str, Any]:
         raise Damaged(f"{path}: damaged. {remedy}") from None
     if not isinstance(content, dict):
         raise Damaged(f"{path}: damaged. {remedy}")
-    if isinstance(content.get(KEY), dict) or any(map(_is_stamp, content.values())):  # its key may be what is damaged
+    if isinstance(content.get(KEY), dict) or any(
+        map(_is_stamp, content.values())
+    ):  # its key may be what is damaged
         _check(path, content.pop(KEY, None), name, content, remedy)
     return content
 

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from ldptree.errors import ArtifactCorrupt
 from schemas.manifest import Record, Strict
 from storage.campaigns import Campaign
-from storage.formats import Damaged, read_stamped, stamped
+from storage.formats import SEAL, Damaged, read_stamped, stamped
 from storage.secret import has_secret, other_secret, refuse_new_secret
 from storage.store import Store, fsync
 
@@ -36,7 +36,6 @@ LEDGER, ASKED, PUBLISHED, REPORTS = (
 )
 PARTS = ("holders", ASKED, PUBLISHED, REPORTS)
 """Where a mark lies. A folder restored from a backup of the documented parts has none in `holders` itself."""
-NAME = "seal"
 NAMED_BY_SECRET = ("ingest", "split")
 """Steps whose records have keyed names, made of nothing but what stands in the record."""
 LOOKED_AT = 20
@@ -103,10 +102,10 @@ def _check(store: Store) -> Seal | None:
         _check_unsealed(store)
         return None
     if sealed is None:
-        raise _lost(store, LEDGER, f"missing, and {newest}/{NAME} says that there was one")
+        raise _lost(store, LEDGER, f"missing, and {newest}/{SEAL} says that there was one")
     if newest is not None and marks[newest].number > sealed.number:
         raise _lost(
-            store, LEDGER, f"older than {newest}/{NAME} (number {sealed.number} and {marks[newest].number})"
+            store, LEDGER, f"older than {newest}/{SEAL} (number {sealed.number} and {marks[newest].number})"
         )
     if not hmac.compare_digest(sealed.secret, _check_value(store)):
         raise other_secret(store.root)
@@ -120,7 +119,7 @@ def _check(store: Store) -> Seal | None:
 def _check_mark(store: Store, part: str, mark: Mark | None, sealed: Seal) -> None:
     if mark is not None and mark.number == sealed.number:
         if mark.seal != _digest(store, sealed):
-            raise _lost(store, part, f"of another history than {LEDGER}/{NAME}")
+            raise _lost(store, part, f"of another history than {LEDGER}/{SEAL}")
         return
     if part == "holders":  # no part of a backup
         return
@@ -128,8 +127,8 @@ def _check_mark(store: Store, part: str, mark: Mark | None, sealed: Seal) -> Non
     if is_cut_off and (mark is None or mark.number >= sealed.settled):
         return
     if mark is None:
-        raise _lost(store, part, f"missing, and {LEDGER}/{NAME} says that there was one")
-    raise _lost(store, part, f"older than {LEDGER}/{NAME} (number {mark.number} and {sealed.number})")
+        raise _lost(store, part, f"missing, and {LEDGER}/{SEAL} says that there was one")
+    raise _lost(store, part, f"older than {LEDGER}/{SEAL} (number {mark.number} and {sealed.number})")
 
 
 def _check_file(store: Store, name: str, size: int) -> None:
@@ -245,7 +244,7 @@ def _format(part: str) -> Literal["seal", "mark"]:
 
 
 def _path(store: Store, part: str) -> Path:
-    return store.root / part / NAME
+    return store.root / part / SEAL
 
 
 def _digest(store: Store, sealed: Seal) -> str:
