@@ -58,6 +58,7 @@ class Terms:
         frozen = campaign.frozen()
         if frozen is None:
             return cls(config, config.dataset, None, campaign)
+        campaign.reports()  # readable, before anybody is charged
         types = frozen.terms["types"]
         campaign.check_terms(_terms(config, types))
         return cls(config, config.dataset.model_copy(update={"types": types}), frozen.protocol, campaign)

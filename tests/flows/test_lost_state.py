@@ -71,6 +71,14 @@ def weeks(tmp_path_factory):
     return files, folder / "older", store.root
 
 
+@pytest.fixture(scope="module")
+def alone(weeks, tmp_path_factory):
+    """The same files, and the work folder after a release that was no campaign's."""
+    work = tmp_path_factory.mktemp("alone") / "work"
+    collected(Store(work), weeks[0][0], **RELEASE)
+    return weeks[0], work
+
+
 @pytest.fixture
 def work(weeks, tmp_path):
     """The work folder after the second week, to be damaged."""
@@ -88,10 +96,10 @@ def lose(work, older, part, how):
 
 
 def refused(work, files, **changes):
-    """The one message of the run of the third week, of its plan, and of the week before asked again: before any charge."""
+    """The one message of the run of the third week, alone and with the others, and of its plan: before any charge."""
     before, kept = charges(work), reports(work)
     said = set()
-    for paths in (files[2:], files[:1], files):
+    for paths in (files[2:], files):
         config = rides_config(*paths, **(changes or CAMPAIGN))
         with pytest.raises(ArtifactCorrupt) as run:
             assert Chain(Store(work), config).reports
@@ -148,10 +156,9 @@ def test_every_single_file_of_it_is_missed(weeks, work, how):
 @pytest.mark.parametrize(
     "subset", [s for s in SUBSETS if not {"curator/campaigns", "holders/campaigns"} & {*s}], ids=" ".join
 )
-def test_without_a_campaign_it_is_seen_too(weeks, tmp_path, subset, how):
-    files, _, _ = weeks
-    work = tmp_path / "work"
-    collected(Store(work), files[0], **RELEASE)
+def test_without_a_campaign_it_is_seen_too(alone, tmp_path, subset, how):
+    files, whole = alone
+    work = shutil.copytree(whole, tmp_path / "work")
     for part in subset:
         lose(work, None, part, how)
     refused(work, files, **RELEASE)
@@ -248,3 +255,32 @@ def test_the_curators_marks_say_nothing_of_the_holders(weeks, work):
         content = (work / "curator" / part / "seal").read_text()
         assert "files" not in content
         assert "charge" not in content
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"[]", b'{"a": 1}' + b" " * 9999])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "curator/campaigns/*/published.json",
+        "curator/campaigns/*/reports/*.json",
+        "holders/campaigns/*/files.json",
+        "holders/ledger/release/*.charge",
+        "holders/ledger/release/*.answered",
+        "*/*/seal",
+        "holders/seal",
+    ],
+)
+def test_garbage_in_place_of_what_is_kept_is_told_before_any_charge(weeks, work, kept, content):
+    path = sorted(work.glob(kept))[0]
+    path.write_bytes(content)
+    assert path.name in refused(work, weeks[0])
+
+
+@pytest.mark.parametrize("content", [b"garbage", b'{"a": 1}', b"\xff", b"0" * 63])
+def test_garbage_in_which_of_equal_shards_is_which_is_told_to_who_asks_them(weeks, work, content):
+    before = charges(work)
+    for path in work.glob("holders/campaigns/*/alike/*/0"):
+        path.write_bytes(content + b" " * 999)
+    with pytest.raises(ArtifactCorrupt, match=r"alike/.*/0: damaged"):
+        assert Chain(Store(work), rides_config(*weeks[0][:2], **CAMPAIGN)).reports
+    assert charges(work) == before
