@@ -23,6 +23,7 @@ from flows.terminal import shards_in_words
 from ldptree.errors import BudgetError
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
+from storage.seal import check_state
 from storage.store import Store
 from tasks import source
 from tasks.checkpoint import REGISTERED, Step
@@ -160,8 +161,9 @@ class Missing:
 def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     """Name, state ("cached", "compute", "depends", "refused") and reason of every step. Raises LdptreeError."""
     # A folder that no run has used stays as it is; one that none can use is told of.
-    is_used = work.is_file() or any((work / zone).is_dir() for zone in ("holders", "curator"))
-    store = Store(work) if is_used else None
+    store = Store(work) if work.is_file() or (work / "holders").is_dir() else None
+    if store is None and (work / "curator").is_dir():
+        check_state(Store(work))  # the holders' zone may be what was lost
     terms = Terms.of(store, config) if store else Terms(config, config.dataset, None, None)
     plan = Plan(store)
     data = terms.dataset
