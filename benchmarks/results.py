@@ -36,7 +36,7 @@ def row(work: Path, run: Path) -> dict[str, str]:
 
 
 def _scores(work: Path, run: Path) -> Any:
-    records = json.loads((run / "records.json").read_bytes())
+    records = json.loads((run / "records.json").read_bytes())["records"]
     (path,) = (work / name for name in records if name.startswith("simulation/evaluate/"))
     part = json.loads(path.read_bytes())["parts"]["scores"]
     return json.loads((work / part["path"] / "scores.json").read_bytes())

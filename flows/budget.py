@@ -15,6 +15,7 @@ from ldptree.ledger import Charge, Ledger, Names, Rows
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.ledgers import Account
+from storage.seal import seal_state
 from storage.store import Store
 from tasks.checkpoint import kept_in_zone
 from tasks.scale import read_protocol
@@ -42,7 +43,15 @@ def charge(
 ) -> Spent:
     """Charge every holder whom a run asks, or nobody. The same run again costs nothing more. Raises BudgetError."""
     keep_apart(store, config, held)
-    return _spent(account_of(store, config).charge, store, config, raw, held, protocol, form)
+    spent = _spent(account_of(store, config).charge, store, config, raw, held, protocol, form)
+    seal(store)
+    return spent
+
+
+def seal(store: Store) -> None:
+    """Seal what is kept of who was asked: after a charge and before anybody answers, and again when they have answered."""
+    with kept_in_zone(store, "ledger", "holders"):
+        seal_state(store)
 
 
 def keep_apart(store: Store, config: RunConfig, held: Record) -> None:
@@ -134,15 +143,17 @@ def keep_answers(
 ) -> None:
     """Keep in the ledger that a run's questions were answered, and by which files: `reports`, under the names of the shards.
 
-    Not of seeded simulations, which draw lost reports again, and the same ones.
+    Of seeded simulations only what their campaign received: they draw lost reports again, and the same ones.
     """
-    if config.simulation.noise_seed is not None:
-        return
-    with kept_in_zone(store, "ledger", "holders"):
-        published = read_protocol(store, protocol)
-        for question in questions_of(store, config, held, published.digest, published.rounds, form):
-            paths = [store.file(reports[shard], reports[shard].files[0].name) for shard in question.shards]
-            account_of(store, config).keep_answer(question.name, paths)
+    if config.simulation.noise_seed is None:
+        with kept_in_zone(store, "ledger", "holders"):
+            published = read_protocol(store, protocol)
+            for question in questions_of(store, config, held, published.digest, published.rounds, form):
+                paths = [
+                    store.file(reports[shard], reports[shard].files[0].name) for shard in question.shards
+                ]
+                account_of(store, config).keep_answer(question.name, paths)
+    seal(store)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from schemas.config import RunConfig
 from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest, Record
 from storage.campaigns import Campaign, file_of
+from storage.seal import check_state
 from storage.store import Store
 from tasks.aggregate import check_whole
 from tasks.perturb import form
@@ -45,13 +46,20 @@ class Terms:
 
     @classmethod
     def of(cls, store: Store, config: RunConfig) -> Terms:
-        """The terms of a run. Raises ProtocolMismatch where the campaign was published on others."""
+        """The terms of a run.
+
+        Raises:
+            ArtifactCorrupt: what is kept of who was asked was lost, or is older than another part of it.
+            ProtocolMismatch: the campaign was published on other terms.
+        """
+        check_state(store)
         if config.campaign.name is None:
             return cls(config, config.dataset, None, None)
         campaign = Campaign(store, config.campaign.name)
         frozen = campaign.frozen()
         if frozen is None:
             return cls(config, config.dataset, None, campaign)
+        campaign.reports()  # readable, before anybody is charged
         types = frozen.terms["types"]
         campaign.check_terms(_terms(config, types))
         return cls(config, config.dataset.model_copy(update={"types": types}), frozen.protocol, campaign)

@@ -4,7 +4,6 @@ stopped.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from ldptree.errors import DataError
 from ldptree.number_range import levels
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
+from storage.formats import read_stamped, stamped
 from storage.store import Store
 from storage.warehouse import RunTables, build
 from tasks.page.facts import AnyFacts
@@ -38,7 +38,7 @@ def finish(
     for manifest, name in ((page, "report.html"), (model, "model.json"), (protocol, "protocol.json")):
         store.replace(run / name, store.file(manifest, name).read_bytes())
     write_json(store, run / "tables.json", _tables(config, facts, by_step))
-    write_json(store, run / "records.json", sorted({f"{r.home}/{r.step}/{r.key}.json" for r in records}))
+    write_records(store, run, records)
     summary = summary_of(config, facts, timeline, by_step) | {
         "run": run.name,
         "report": str(run / "report.html"),
@@ -60,7 +60,7 @@ def stop_where_failed(
     facts = failed_facts(store, config, ingested, checked, timeline, command)
     run = run_folder(store)
     store.replace(run / "report.html", render(facts).encode())
-    write_json(store, run / "records.json", [f"{r.home}/{r.step}/{r.key}.json" for r in (ingested, checked)])
+    write_records(store, run, (ingested, checked))
     create_markdown_artifact(summary_markdown(facts), key="run-summary", description=facts.title)
     names = "\n  ".join(f"{check['zone']} rows: {check['name']}" for check in failed)
     raise DataError(
@@ -157,7 +157,7 @@ def _labels(facts: AnyFacts) -> list[str]:
 def _all_runs(store: Store) -> list[RunTables]:
     runs = []
     for path in sorted((store.root / "runs").glob("*/tables.json"), key=lambda p: p.stat().st_mtime):
-        content = json.loads(path.read_bytes())
+        content = read_stamped(path, "tables", "Delete it: only the warehouse then lacks this run.")
         folder = store.root / content["totals"]
         if folder.is_dir():
             runs.append(
@@ -173,9 +173,15 @@ def _all_runs(store: Store) -> list[RunTables]:
     return runs
 
 
-def write_json(store: Store, path: Path, value: Any) -> None:
-    """JSON, whole or not at all: a later run reads it."""
-    store.replace(path, json.dumps(value, indent=1).encode())
+def write_json(store: Store, path: Path, value: Mapping[str, Any]) -> None:
+    """A JSON object of the format that its file is named for, whole or not at all: a later run reads it."""
+    store.replace(path, stamped(path.stem, value, indent=1))
+
+
+def write_records(store: Store, run: Path, records: Sequence[Record]) -> None:
+    """Which records a run refers to: `gc` keeps them as long as the run."""
+    names = sorted({f"{r.home}/{r.step}/{r.key}.json" for r in records})
+    write_json(store, run / "records.json", {"records": names})
 
 
 def run_folder(store: Store) -> Path:

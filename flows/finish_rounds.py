@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flows.conversation import Conversation
-from flows.finish import run_folder, show_in_prefect, steps_of, write_json
+from flows.finish import run_folder, show_in_prefect, steps_of, write_json, write_records
 from schemas.config import RunConfig
 from schemas.manifest import Record
 from storage.store import Store
@@ -35,10 +35,8 @@ def finish_rounds(
     store.replace(run / "report.html", store.file(page["page"], "report.html").read_bytes())
     store.replace(run / "model.json", store.file(model, "model.json").read_bytes())
     questions = [json.loads(store.file(q["question"], "question.json").read_bytes()) for q in said.asked]
-    write_json(store, run / "questions.json", questions)
-    write_json(
-        store, run / "records.json", sorted({f"{r.home}/{r.step}/{r.key}.json" for r in (*records, page)})
-    )
+    store.replace(run / "questions.json", json.dumps(questions, indent=1).encode())
+    write_records(store, run, (*records, page))
     summary = summary_of(store, config, facts, by_step, said, timeline) | {
         "run": run.name,
         "report": str(run / "report.html"),

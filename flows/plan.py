@@ -23,6 +23,7 @@ from flows.terminal import shards_in_words
 from ldptree.errors import BudgetError
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
+from storage.seal import check_state
 from storage.store import Store
 from tasks import source
 from tasks.checkpoint import REGISTERED, Step
@@ -128,6 +129,8 @@ class Plan:
         if standing is not None:
             worst = {self.store.condition(part) for part in standing.parts.values()} - {"present"}
             return f"its artifact is {' and '.join(sorted(worst))}"
+        if self.store.record_path(place).exists():
+            return "its record is damaged"
         earlier = [r for p, r in self.store.records() if r.step == step.name]
         if not earlier:
             return "never computed here"
@@ -160,6 +163,8 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     """Name, state ("cached", "compute", "depends", "refused") and reason of every step. Raises LdptreeError."""
     # A folder that no run has used stays as it is; one that none can use is told of.
     store = Store(work) if work.is_file() or (work / "holders").is_dir() else None
+    if store is None and (work / "curator").is_dir():
+        check_state(Store(work))  # the holders' zone may be what was lost
     terms = Terms.of(store, config) if store else Terms(config, config.dataset, None, None)
     plan = Plan(store)
     data = terms.dataset

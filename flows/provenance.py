@@ -11,8 +11,11 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ldptree.errors import ArtifactCorrupt, ConfigError
+from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, Manifest, Record
+from storage.campaigns import Campaign
+from storage.formats import read_stamped
+from storage.seal import check_state
 from storage.store import Store
 
 WORDS = {
@@ -52,8 +55,9 @@ def in_use(work: Path, *, alone: bool = False) -> Iterator[None]:
 def explain_artifact(work: Path, name: str) -> str:
     """Where an artifact came from, step by step back to its sources. Raises ConfigError, ArtifactCorrupt."""
     store = _existing(work)
+    check_state(store)
     known: dict[str, tuple[Record, str, Manifest]] = {}
-    for _, record in store.records():
+    for record in _whole_records(store).values():
         for part, manifest in record.parts.items():
             known.setdefault(manifest.digest, (record, part, manifest))
     wanted = _in_run(store, Path(name)) or name.rstrip("/")
@@ -98,10 +102,10 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
         kept, gone = (runs[-keep:] if keep else []), (runs[:-keep] if keep else runs)
         records: set[str] = set()
         for run in kept:
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                records |= set(json.loads((run / "records.json").read_bytes()))
+            records |= _records_of(run)
+        check_state(store)
         protected = _protected(store)
-        everything = dict(store.records())
+        everything = _whole_records(store)
         behind = _behind_answers(everything)
         standing = _with_sources(
             {path for path in everything if path.relative_to(store.root).as_posix() in records}, everything
@@ -170,15 +174,36 @@ def _protected(store: Store) -> set[str]:
     """Paths that no garbage collection may touch: what campaigns published and received."""
     paths: set[str] = set()
     for published in (store.zone("curator") / "campaigns").glob("*/published.json"):
-        try:
-            paths.add(Manifest.model_validate(json.loads(published.read_bytes())["protocol"]).path)
-        except (ValueError, KeyError):
-            raise ArtifactCorrupt(
-                f"{published}: damaged. Restore it from a copy before anything is deleted."
-            ) from None
-        for received in (published.parent / "reports").glob("*.json"):
-            paths.add(_unit(Manifest.model_validate_json(received.read_bytes())))
+        campaign = Campaign(store, published.parent.name)
+        frozen = campaign.frozen()
+        if frozen is not None:
+            paths.add(frozen.protocol.path)
+        paths |= {_unit(report) for report in campaign.reports()}
     return paths
+
+
+def _whole_records(store: Store) -> dict[Path, Record]:
+    """Every record of the store. Raises ArtifactCorrupt on a damaged one: what it refers to is not known."""
+    return {path: store.whole_record(path) for path in store.record_paths()}
+
+
+def _records_of(run: Path) -> set[str]:
+    """The records that a run refers to; none of one that was stopped. Raises ArtifactCorrupt."""
+    path = run / "records.json"
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        content = None
+    if isinstance(content, list):  # as versions without formats wrote it
+        return set(content)
+    try:
+        return set(
+            read_stamped(path, "records", f"Delete {run}, if you do not need what the run refers to.")[
+                "records"
+            ]
+        )
+    except FileNotFoundError:
+        return set()
 
 
 def _with_sources(wanted: set[Path], everything: Mapping[Path, Record]) -> set[Path]:
@@ -217,8 +242,8 @@ def _in_run(store: Store, path: Path) -> str | None:
     runs = store.root / "runs"
     folder = next((p for p in (path.absolute(), path.absolute().parent) if p.parent == runs), None)
     try:
-        steps = json.loads((folder / "run.json").read_bytes())["steps"] if folder else []
-    except (OSError, ValueError, KeyError):
+        steps = read_stamped(folder / "run.json", "run", "Restore it from a copy.")["steps"] if folder else []
+    except (FileNotFoundError, KeyError):
         return None
     made_by = {
         "report.html": ("report", "report_shown"),

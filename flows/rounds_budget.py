@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from flows.budget import Spent, account_of, charges_of, keep_apart, questions_of, spent_now
+from flows.budget import Spent, account_of, charges_of, keep_apart, questions_of, seal, spent_now
 from ldptree.errors import BudgetError
 from ldptree.ledger import Charge, Ledger
 from schemas.config import RunConfig
@@ -46,7 +46,9 @@ class Charged:
             ArtifactCorrupt: answers that were received in any of its rounds are missing.
         """
         keep_apart(self.store, self.config, self.held)
-        return self._spent(self._account.charge)
+        spent = self._spent(self._account.charge)
+        seal(self.store)
+        return spent
 
     def foresee(self) -> Spent:
         """What `charge` would return. Writes nothing. Raises as it does."""
@@ -82,6 +84,7 @@ class Charged:
         with kept_in_zone(self.store, "ledger", "holders"):
             for question in questions_of(self.store, self.config, self.held, self._digest, (number,), FORM):
                 self._account.keep_answer(question.name, [files[shard] for shard in question.shards])
+        seal(self.store)
 
     @property
     def _account(self) -> Account:

@@ -18,6 +18,8 @@ from ldptree.errors import ConfigError
 from schemas.dataset import DatasetSpec, Scalar
 from schemas.manifest import Strict
 
+VERSION = 1
+"""Of the file. Its digest is its artifact's: a person may edit a copy."""
 SHOWN = 20
 """Problems, or columns, that one message lists."""
 
@@ -63,6 +65,7 @@ class Expectation(Strict):
 class Suite(Strict):
     """All expectations of one data set."""
 
+    version: int = VERSION
     dataset: str
     expectations: tuple[Expectation, ...]
 
@@ -73,11 +76,12 @@ class Suite(Strict):
             for e in self.expectations
         ]
         body = ",\n  ".join(lines)
-        return f'{{"dataset": {json.dumps(self.dataset)}, "expectations": [\n  {body}\n]}}\n'
+        return f'{{"version": {self.version}, "dataset": {json.dumps(self.dataset)}, "expectations": [\n  {body}\n]}}\n'
 
     @staticmethod
     def from_json(text: str, source: str) -> Suite:
         """The suite in an edited file. Raises ConfigError: all that is wrong with it."""
+        _refuse_later(text, source)
         try:
             return Suite.model_validate_json(text)
         except ValidationError as fault:
@@ -85,6 +89,18 @@ class Suite(Strict):
             raise ConfigError(
                 "\n  ".join([f"{source}: not a suite of expectations", *lines[:SHOWN]])
             ) from None
+
+
+def _refuse_later(text: str, source: str) -> None:
+    try:
+        version = json.loads(text)["version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return  # of a version without a number, or no suite at all
+    if isinstance(version, int) and version > VERSION:
+        raise ConfigError(
+            f"{source}: written by a later ldptree (version {version} of the suite; this one reads up to {VERSION}). Use that "
+            "version of ldptree."
+        )
 
 
 def suite_of(spec: DatasetSpec, columns: Sequence[Sequence[str]]) -> Suite:

@@ -6,11 +6,17 @@ that they hold the same. Who is asked in which shard is decided in `tasks.split`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from storage.formats import Damaged, read_stamped, stamped
 from storage.store import Store
+
+REMEDY = (
+    "Without it different people could be taken for the same, so nobody is asked. Restore it from a copy."
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,8 @@ class Alike:
                 # Of two runs at once one takes the next number, and the other looks again.
                 if keep and self.folder is not None:
                     path = self.folder / content / str(len(others))
-                    self.store.write_once(path, lambda aside, w=whose: aside.write_text(w))  # type: ignore[misc]
+                    kept = stamped("alike", {"whose": whose})
+                    self.store.write_once(path, lambda aside, k=kept: aside.write_bytes(k))  # type: ignore[misc]
                     others[:] = self._known(content)
                 else:
                     others.append(whose)
@@ -46,5 +53,16 @@ class Alike:
             return []
         found: list[str] = []
         while (path := self.folder / content / str(len(found))).exists():
-            found.append(path.read_text())
+            found.append(_whose(path))
         return found
+
+
+def _whose(path: Path) -> str:
+    """Whose shard has a number. Raises ArtifactCorrupt."""
+    content = path.read_bytes()
+    if re.fullmatch(rb"[0-9a-f]{32,64}(\.parquet)?", content):  # as versions without formats wrote it
+        return content.decode()
+    whose = read_stamped(path, "alike", REMEDY).get("whose")
+    if not isinstance(whose, str):
+        raise Damaged(f"{path}: damaged. {REMEDY}")
+    return whose

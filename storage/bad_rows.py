@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ldptree.errors import DataError
 from schemas.dataset import RESERVED
 from storage import raw_files, typed_rows
+from storage.private_files import append_privately
 from storage.public_rows import PublicRows, booleans
 from storage.raw_files import RawFile
 from storage.row_groups import RowGroupWriter
@@ -53,9 +54,10 @@ class FaultList:
 
     def note(self, *cells: str | None) -> None:
         """One line more."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as stream:
-            stream.write("\t".join(" ".join((cell or "").split()) for cell in cells) + "\n")
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        line = "\t".join(" ".join((cell or "").split()) for cell in cells) + "\n"
+        with append_privately(self.path) as stream:
+            stream.write(line.encode())
 
     def note_lines(self, file: RawFile, lines: Sequence[tuple[int, str, str]]) -> None:
         """The first of the lines of a file that are no rows."""

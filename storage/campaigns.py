@@ -16,12 +16,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, ValidationError
 
 from ldptree.errors import BudgetError, ProtocolMismatch
-from schemas.manifest import Manifest
+from schemas.manifest import Manifest, Strict
 from storage.alike import Alike
 from storage.digests import Hasher, canonical
+from storage.formats import Damaged, read_stamped, stamped
 from storage.store import Store
+
+REMEDY = (
+    "Without it nobody can say who has answered, so nobody is asked. Restore it from a backup that was made after the campaign's "
+    "last run, or begin anew in another work folder."
+)
 
 
 @dataclass(frozen=True)
@@ -46,21 +53,21 @@ class Campaign:
 
     def frozen(self) -> Frozen | None:
         """The protocol and terms, or None before the first run published them."""
+        path = self._curator / "published.json"
         try:
-            content = json.loads((self._curator / "published.json").read_bytes())
+            return _Published.model_validate(read_stamped(path, "published", REMEDY)).frozen()
         except FileNotFoundError:
             return None
-        protocol = Manifest.model_validate_json(json.dumps(content["protocol"]))
-        return Frozen(protocol, content["terms"], content["form"])
+        except ValidationError:
+            raise _damaged(path) from None
 
     def publish(self, protocol: Manifest, terms: Mapping[str, Any], form: str) -> Frozen:
         """Freeze a protocol, its terms and the form of its reports; where another run was first, its ones are returned.
 
         Raises ProtocolMismatch where that run's terms were others.
         """
-        content = canonical(
-            {"protocol": protocol.model_dump(mode="json"), "terms": dict(terms), "form": form}
-        )
+        published = {"protocol": protocol.model_dump(mode="json"), "terms": dict(terms), "form": form}
+        content = stamped("published", published)
         self.store.write_once(self._curator / "published.json", lambda path: path.write_bytes(content))
         frozen = self.frozen()
         assert frozen is not None
@@ -86,12 +93,12 @@ class Campaign:
         """Keep that a file of reports was received: one that says the same as another is a file of its own."""
         path = self._curator / "reports" / f"{Hasher().of_value(file_of(report))}.json"
         if not path.exists():
-            self.store.replace(path, report.model_dump_json().encode())
+            self.store.replace(path, stamped("received", report.model_dump(mode="json")))
 
     def reports(self) -> list[Manifest]:
         """Every file of reports received so far, once."""
         kept = sorted((self._curator / "reports").glob("*.json"))
-        found = [Manifest.model_validate_json(path.read_bytes()) for path in kept]
+        found = [received_report(path) for path in kept]
         return list({file_of(report): report for report in found}.values())
 
     def alike(self) -> Alike:
@@ -100,8 +107,16 @@ class Campaign:
 
     def asked(self) -> dict[str, str]:
         """Name to plain digest of every file whose holders were asked, oldest first."""
+        return self._asked().files
+
+    def _asked(self) -> _Asked:
         path = self._holders / "files.json"
-        return dict(json.loads(path.read_bytes())) if path.exists() else {}
+        try:
+            return _Asked.model_validate(_as_files(read_stamped(path, "files", REMEDY)))
+        except FileNotFoundError:
+            return _Asked()
+        except ValidationError:
+            raise _damaged(path) from None
 
     def check_files(self, digests: Mapping[str, str]) -> None:
         """Raises BudgetError where a file that was asked before has changed: its rows would be asked twice."""
@@ -123,23 +138,77 @@ class Campaign:
 
         Written before any of them reports, and after the terms are fixed on which they were chosen.
         """
-        self._holders.mkdir(parents=True, exist_ok=True)
+        self.store.make_folder(self._holders)
+        kept: dict[str, str] = {}
         for path in answers:
             content = path.read_bytes()
             self.store.write_once(self._answers(path.stem), lambda aside, b=content: aside.write_bytes(b))  # type: ignore[misc]
-        with (self._holders / ".lock").open("w") as lock:
+            kept[path.stem] = Hasher().of_file(self._answers(path.stem))
+        with self.store.open_lock(self._holders / ".lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # of two runs with different new files neither may lose its own
-            self.store.replace(
-                self._holders / "files.json", json.dumps(self.asked() | dict(digests)).encode()
-            )
+            before = self._asked()
+            now = _Asked(files=before.files | dict(digests), answers=kept | before.answers)
+            self.store.replace(self._holders / "files.json", stamped("files", now.model_dump(mode="json")))
 
     def answered(self, digests: Iterable[str]) -> NDArray[np.uint64]:
         """Hashes of the holders who answer through the files with these digests, sorted."""
-        arrays = [np.load(path) for digest in digests if (path := self._answers(digest)).exists()]
+        kept = self._asked().answers
+        arrays = [
+            _hashes(path, kept.get(digest))
+            for digest in digests
+            if digest in kept or self._answers(digest).exists()
+            for path in [self._answers(digest)]
+        ]
         return np.unique(np.concatenate(arrays)) if arrays else np.empty(0, np.uint64)
 
     def _answers(self, digest: str) -> Path:
         return self._holders / "answered" / f"{digest}.npy"
+
+
+class _Published(Strict):
+    """What `published.json` has."""
+
+    protocol: Manifest
+    terms: dict[str, Any]
+    form: str
+
+    def frozen(self) -> Frozen:
+        return Frozen(self.protocol, self.terms, self.form)
+
+
+class _Asked(Strict):
+    """What `files.json` has: the files that were asked, and the plain digest of each file of who answers, by its name."""
+
+    files: dict[str, str] = Field(default={})
+    answers: dict[str, str] = Field(default={})
+
+
+def _as_files(content: dict[str, Any]) -> dict[str, Any]:
+    """As versions without formats wrote it: the files alone."""
+    return content if isinstance(content.get("files"), dict) else {"files": content}
+
+
+def received_report(path: Path) -> Manifest:
+    """What a campaign keeps of a file of reports. Raises ArtifactCorrupt."""
+    try:
+        return Manifest.model_validate(read_stamped(path, "received", REMEDY))
+    except (FileNotFoundError, ValidationError):
+        raise _damaged(path) from None
+
+
+def _hashes(path: Path, digest: str | None) -> NDArray[np.uint64]:
+    """Who answers through one file; `digest`: what it was written as, where that was kept. Raises ArtifactCorrupt."""
+    try:
+        if digest not in (None, Hasher().of_file(path)):
+            raise _damaged(path)
+        found: NDArray[np.uint64] = np.load(path)
+    except (OSError, ValueError, EOFError):
+        raise _damaged(path) from None
+    return found
+
+
+def _damaged(path: Path) -> Damaged:
+    return Damaged(f"{path}: missing or damaged. {REMEDY}")
 
 
 def file_of(report: Manifest) -> str:

@@ -62,7 +62,7 @@ def load_secret(path: Path) -> bytes:
 
     Raises ArtifactCorrupt where it is not what was written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
         aside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
         aside.touch(mode=0o600)
@@ -79,7 +79,7 @@ def load_secret(path: Path) -> bytes:
     secret = path.read_bytes()
     if len(secret) != SECRET_BYTES:
         raise ArtifactCorrupt(
-            f"{path}: the holders' secret is damaged. Restore it from a copy: under another one, who has answered "
-            "cannot be told."
+            f"{path}: the holders' secret is damaged. Under another one who has answered cannot be told, so nobody is asked. It "
+            "never changes: restore it from any backup of this work folder, or begin anew in another one."
         )
     return secret

@@ -24,9 +24,11 @@ from ldptree.errors import ArtifactCorrupt, BudgetError
 from ldptree.ledger import Charge, Ledger, Names, Rows
 from storage.alike import Alike
 from storage.digests import canonical
+from storage.formats import read_stamped, refuse_later, stamped
 from storage.store import Store, fsync
 
 VERSION = 1
+REMEDY = "Without it nobody can say what holders have spent, so nobody is asked. Restore it from a copy."
 
 
 class Account:
@@ -110,7 +112,7 @@ class Account:
 
     def _keep(self, path: Path, told: dict[str, Any]) -> None:
         """Write what was asked or answered, once, and how many charges stood by then."""
-        content = canonical(told | {"charges": len(list(self._folder.glob("*.charge")))})
+        content = stamped(_format(path), told | {"charges": len(list(self._folder.glob("*.charge")))})
         self.store.write_once(path, lambda aside: aside.write_bytes(content))
 
     def alike(self) -> Alike:
@@ -128,9 +130,9 @@ class Account:
     def _alone(self) -> Iterator[None]:
         for folder in (self._ledgers, self._folder):
             if not folder.exists():
-                folder.mkdir(parents=True, exist_ok=True)
+                self.store.make_folder(folder)
                 fsync(folder.parent)
-        with (self._ledgers / ".lock").open("ab") as lock:
+        with self.store.open_lock(self._ledgers / ".lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
@@ -188,10 +190,7 @@ def _decoded(path: Path) -> tuple[float | None, list[Charge]]:
         raise _damaged(path, "damaged")
     header, _, named = content.partition(b"\n")
     told = json.loads(header)
-    if told["version"] != VERSION:
-        raise ArtifactCorrupt(
-            f"{path}: a ledger of version {told['version']!r}, not {VERSION}. Use the ldptree that wrote it."
-        )
+    refuse_later(path, told["version"], VERSION)
     hashes, at, entries = np.frombuffer(named, "<u8"), 0, []
     for entry in told["entries"]:
         who: Any
@@ -210,15 +209,18 @@ def _decoded(path: Path) -> tuple[float | None, list[Charge]]:
 def _told(path: Path) -> dict[str, Any]:
     """What was kept of a question. Raises ArtifactCorrupt."""
     try:
-        told = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        told = None
-    if not isinstance(told, dict):
+        told = read_stamped(path, _format(path), REMEDY)
+    except FileNotFoundError:
+        raise _damaged(path, "missing") from None
+    if ("files" if path.suffix == ".answered" else "digest") not in told:
         raise _damaged(path, "damaged")
     return told
 
 
+def _format(path: Path) -> str:
+    """Of a file that keeps what was asked, or answered."""
+    return path.suffix.removeprefix(".")
+
+
 def _damaged(path: Path, how: str) -> ArtifactCorrupt:
-    return ArtifactCorrupt(
-        f"{path}: {how}. Without it nobody can say what holders have spent, so nobody is asked. Restore it from a copy."
-    )
+    return ArtifactCorrupt(f"{path}: {how}. {REMEDY}")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ldptree.client import Report
 from ldptree.errors import DataError
+from storage.formats import SEAL
 
 KINDS = (".jsonl", ".parquet")
 LINES = 1_000
@@ -54,8 +55,8 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def others_of(folder: Path) -> list[Path]:
-    """The files below a folder that are not read, whatever is in them, in the order of their names."""
-    return sorted(p for p in folder.rglob("*") if p.suffix not in KINDS and p.is_file())
+    """The files below a folder that are not read, whatever is in them, in the order of their names; but for a seal's mark."""
+    return sorted(p for p in folder.rglob("*") if p.suffix not in KINDS and p.is_file() and p.name != SEAL)
 
 
 def blocks_of(path: Path, *, longest: int) -> Iterator[Block]:

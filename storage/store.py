@@ -10,6 +10,7 @@ is not known here.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import shutil
@@ -17,19 +18,25 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from pydantic import ValidationError
 
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, FileEntry, MadeBy, Manifest, Record, Zone
-from storage.digests import Hasher, load_secret
+from storage.digests import Hasher
+from storage.formats import Damaged, read_stamped, stamped
+from storage.private_files import append_privately, close_to_others, make_private
+from storage.secret import secret_of
 
 KEYED: tuple[Zone, ...] = ("holders", "simulation")
 # A damaged folder with no valid record is replaced once a possible other writer had this long to finish its own.
 WINNER_POLLS = 20
 WINNER_POLL_SECONDS = 0.05
 Condition = Literal["present", "missing", "damaged"]
+DAMAGED_RECORD = (
+    "Restore the record from a copy, or delete it: the next run makes it anew where it can be made."
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,7 @@ class Store:
             probe = self.root / f".probe-{secrets.token_hex(8)}"
             probe.touch()
             probe.unlink()
+            close_to_others(self.zone("holders"))
         except (FileExistsError, NotADirectoryError):
             raise ConfigError(f"work folder {root}: that is a file. Name a folder with --work.") from None
         except OSError as fault:
@@ -69,7 +77,7 @@ class Store:
 
     def hasher(self, zone: Zone) -> Hasher:
         """Plain for what the curator may know, keyed for what stays with the holders."""
-        return Hasher(load_secret(self.zone("holders") / "secret")) if zone in KEYED else Hasher()
+        return Hasher(secret_of(self.root)) if zone in KEYED else Hasher()
 
     def place(
         self,
@@ -102,19 +110,31 @@ class Store:
         return record
 
     def read_record(self, path: Path) -> Record | None:
-        """The record in a file, or None where it is missing or damaged."""
+        """The record in a file, or None where it is missing or damaged. Raises ArtifactCorrupt on one of a later ldptree."""
         try:
-            return Record.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError):
+            return self.whole_record(path)
+        except (FileNotFoundError, Damaged):
             return None
+
+    def whole_record(self, path: Path) -> Record:
+        """The record in a file. Raises FileNotFoundError, ArtifactCorrupt."""
+        content = read_stamped(path, "record", DAMAGED_RECORD)
+        try:
+            return Record.model_validate(content)
+        except ValidationError:
+            raise Damaged(f"{path}: damaged. {DAMAGED_RECORD}") from None
+
+    def record_paths(self) -> Iterator[Path]:
+        """Where a record of the store is."""
+        for zone in ZONES:
+            yield from sorted(self.zone(zone).glob("*/*.json"))
 
     def records(self) -> Iterator[tuple[Path, Record]]:
         """Every readable record of the store."""
-        for zone in ZONES:
-            for path in sorted(self.zone(zone).glob("*/*.json")):
-                record = self.read_record(path)
-                if record is not None:
-                    yield path, record
+        for path in self.record_paths():
+            record = self.read_record(path)
+            if record is not None:
+                yield path, record
 
     def files(self, manifest: Manifest) -> list[Path]:
         """The paths of an artifact's files, in the manifest's order."""
@@ -148,12 +168,23 @@ class Store:
         finally:
             draft.discard()
 
+    def make_folder(self, path: Path) -> None:
+        """Make a folder and those above it; in the holders' zone for the owner only."""
+        path.mkdir(parents=True, exist_ok=True)
+        if self._is_private(path):
+            make_private(self.zone("holders"), path)
+
+    def open_lock(self, path: Path) -> BinaryIO:
+        """A file to lock, made where it is not there."""
+        return append_privately(path) if self._is_private(path) else path.open("ab")
+
     def write_once(self, path: Path, write: Callable[[Path], object]) -> bool:
         """Write a file aside and link it to `path`; False (and nothing changed) where another was first."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self.make_folder(path.parent)
         aside = path.with_name(f".aside-{secrets.token_hex(8)}")
         try:
             write(aside)
+            self._close(aside)
             fsync(aside)
             path.hardlink_to(aside)
         except FileExistsError:
@@ -165,14 +196,23 @@ class Store:
 
     def replace(self, path: Path, data: bytes) -> None:
         """Write a file whole or not at all, over what was there."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self.make_folder(path.parent)
         aside = path.with_name(f".aside-{secrets.token_hex(8)}")
         try:
             aside.write_bytes(data)
+            self._close(aside)
             fsync(aside)
             aside.replace(path)
         finally:
             aside.unlink(missing_ok=True)
+
+    def _close(self, path: Path) -> None:
+        """Let only its owner read a file of the holders' zone."""
+        if self._is_private(path):
+            path.chmod(0o600)
+
+    def _is_private(self, path: Path) -> bool:
+        return path.is_relative_to(self.zone("holders"))
 
 
 class Draft:
@@ -191,7 +231,7 @@ class Draft:
         if part not in self._folders:
             zone = zone or self.place.home
             aside = self.store.zone(zone) / self.place.step / f".aside-{secrets.token_hex(8)}"
-            aside.mkdir(parents=True)
+            self.store.make_folder(aside)
             self._folders[part] = (zone, aside)
             self._rows[part] = {}
         return self._folders[part][1]
@@ -219,7 +259,8 @@ class Draft:
             facts=dict(facts),
             seconds=round(seconds, 3),
         )
-        self.store.replace(self.store.record_path(self.place), record.model_dump_json(indent=1).encode())
+        content = stamped("record", json.loads(record.model_dump_json()), indent=1)
+        self.store.replace(self.store.record_path(self.place), content)
         return record
 
     def discard(self) -> None:
@@ -235,6 +276,8 @@ class Draft:
             FileEntry(name=name, digest=hasher.of_file(aside / name), rows=self._rows[part].get(name))
             for name in names
         )
+        if zone == "holders":
+            close_to_others(aside)
         for name in names:
             fsync(aside / name)
         final = aside.parent / (self.place.key if len(self._folders) == 1 else f"{self.place.key}-{part}")

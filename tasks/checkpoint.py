@@ -166,9 +166,8 @@ class kept_in_zone:  # noqa: N801 - reads as a clause of the with statement
             message = f"{self.what}: stopped by an unexpected {type(fault).__name__}"
             folder = self.store.zone(self.home) / "faults"
             with suppress(OSError):
-                folder.mkdir(parents=True, exist_ok=True)
                 path = folder / f"{self.what}-{secrets.token_hex(4)}.txt"
-                path.write_text("".join(traceback.format_exception(fault)))
+                self.store.replace(path, "".join(traceback.format_exception(fault)).encode())
                 message += f" (details in {path.relative_to(self.store.root)})"
             message += "."
         if message is not None:

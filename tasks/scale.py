@@ -7,7 +7,6 @@ Private rows are never written out scaled: `ldptree.partition.raw` puts the part
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -25,6 +24,7 @@ from ldptree.protocol import Protocol
 from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest
 from storage import tables
+from storage.formats import read_stamped, stamped
 from storage.sql import quote
 from storage.store import Draft, Store
 from tasks.checkpoint import step
@@ -135,7 +135,7 @@ def scale(
                 "Nothing can be learned from them; correct dataset.classes, or choose another public rule."
             )
     X = encoding.encode(raw[usable])
-    (draft.folder("encoding") / "encoding.json").write_text(json.dumps(content, indent=1, ensure_ascii=False))
+    (draft.folder("encoding") / "encoding.json").write_bytes(stamped("encoding", content, indent=1))
     folder = draft.folder("scaled", "public")
     tables.write(
         folder / "scaled.parquet",
@@ -180,7 +180,7 @@ def read_scaled(store: Store, scaled: Manifest) -> tuple[np.ndarray[Any, Any], n
 
 def read_encoding(store: Store, encoding: Manifest) -> tuple[Encoding, tuple[Any, ...]]:
     """The encoding, and the label values, or the two ends of the range of a label that is a number."""
-    content = json.loads(store.file(encoding, "encoding.json").read_bytes())
+    content = read_stamped(store.file(encoding, "encoding.json"), "encoding", "Restore it from a copy.")
     label = content["label_range"] if "label_range" in content else content["classes"]
     return Encoding.from_json(content["encoding"]), tuple(label)
 

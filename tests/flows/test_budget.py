@@ -152,9 +152,11 @@ def test_reports_that_went_with_their_records_are_not_drawn_again(store, path):
     assert run(store, path, **UNSEEDED).reports == chain.reports
     shutil.rmtree(store.root / "curator" / "reports")
     shutil.rmtree(store.root / "holders" / "perturb")
-    with pytest.raises(ArtifactCorrupt, match="these reports were received, and are now missing") as lost:
+    with pytest.raises(ArtifactCorrupt, match="curator/reports/seal: missing") as lost:
         assert run(store, path, **UNSEEDED).reports
     assert lost.value.exit_code == 5
+    with pytest.raises(ArtifactCorrupt, match="these reports were received, and are now missing"):
+        Account(store, None).charge(Account(store, None).read().entries, cap=None)
     assert reports(store) == {}
 
 

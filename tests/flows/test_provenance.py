@@ -9,8 +9,11 @@ import shutil
 import pytest
 from chain import Chain, rides, rides_config
 
+from flows.finish import write_json
+from flows.plan import plan_of
 from flows.provenance import collect_garbage, explain_artifact, in_use
 from ldptree.errors import ArtifactCorrupt, ConfigError
+from storage.seal import check_state
 from storage.store import Store
 
 
@@ -280,3 +283,53 @@ def test_the_files_of_a_runs_folder_are_explained(two_runs):
             assert "made by prune" in explain_artifact(store.root, str(name))
     finally:
         (run / "run.json").unlink()
+
+
+def look_at(store, name, run):
+    """The command that reads this file of a run's folder."""
+    if name == "run.json":
+        return explain_artifact(store.root, str(run / "model.json"))
+    return collect_garbage(store.root, keep=5, dry_run=True)
+
+
+@pytest.mark.parametrize("name", ["run.json", "records.json"])
+def test_a_flipped_value_in_a_runs_folder_is_noticed(copy, name):
+    store, _, new = copy
+    run = store.root / "runs" / "new"
+    steps = [{"name": "prune", "artifact": new.model["model"].path}]
+    write_json(store, run / "run.json", {"steps": steps})
+    write_json(store, run / "records.json", {"records": ["curator/prune/a.json"]})
+    assert look_at(store, name, run)
+    path = run / name
+    path.write_text(path.read_text().replace("prune", "prunf"))
+    with pytest.raises(ArtifactCorrupt, match=rf"{name}: damaged") as fault:
+        look_at(store, name, run)
+    assert fault.value.exit_code == 5
+
+
+@pytest.mark.parametrize("content", ["{", "", '{"home": "curator"}'])
+def test_a_damaged_record_stops_gc_and_is_named(copy, content):
+    """Were it passed over, what it refers to would be deleted."""
+    store, _, new = copy
+    record = store.root / "curator" / "prune" / f"{new.model.key}.json"
+    record.write_text(content)
+    for command in (
+        lambda: explain_artifact(store.root, "curator"),
+        lambda: collect_garbage(store.root, keep=5, dry_run=False),
+    ):
+        with pytest.raises(ArtifactCorrupt, match=rf"{new.model.key}\.json: damaged.* or delete it") as fault:
+            command()
+        assert fault.value.exit_code == 5
+    assert store.condition(new.model["model"]) == "present"
+    assert next(line for line in plan_of(new.config, store.root) if line["name"] == "prune") == {
+        "name": "prune",
+        "state": "compute",
+        "why": "its record is damaged",
+    }
+
+
+def test_what_is_sealed_stands_after_everything_else_is_collected(copy):
+    store, _, _ = copy
+    collect_garbage(store.root, keep=0, dry_run=False)
+    assert (store.root / "holders" / "ledger" / "seal").exists()
+    check_state(store)

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from ldptree.errors import BudgetError, ProtocolMismatch
+from ldptree.errors import ArtifactCorrupt, BudgetError, ProtocolMismatch
 from schemas.manifest import FileEntry, MadeBy, Manifest
 from storage.campaigns import Campaign
 from storage.store import Store
@@ -129,3 +129,16 @@ def test_who_answered_and_which_files_were_asked_stays_with_the_holders(store, t
     curator = b"".join(p.read_bytes() for p in (store.root / "curator").rglob("*") if p.is_file())
     assert b"may.csv" not in curator
     assert b"d1" not in curator
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "missing"])
+def test_a_damaged_list_of_who_answered_is_not_taken_for_nobody(store, tmp_path, damage):
+    campaign = Campaign(store, "trips")
+    campaign.ask({"may.csv": "d1"}, answers(tmp_path / "a", d1=[5, 1]))
+    (path,) = store.root.glob("holders/campaigns/trips/answered/*")
+    content = path.read_bytes()
+    path.unlink()
+    if damage != "missing":
+        path.write_bytes(content[:-1] if damage == "cut" else content[:-1] + b"\x01")
+    with pytest.raises(ArtifactCorrupt, match=rf"{path.name}: missing or damaged"):
+        campaign.answered(["d1"])

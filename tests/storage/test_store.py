@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ldptree.errors import ConfigError
+from ldptree.errors import ArtifactCorrupt, ConfigError
 from schemas.manifest import Record
 from storage.store import Store
 
@@ -121,6 +121,36 @@ def test_a_damaged_record_counts_as_none(store):
         store.record_path(place).write_bytes(content)
         assert store.find(place) is None
     assert make(store, place) == record
+
+
+def test_a_flipped_value_in_a_record_is_noticed(store):
+    place = place_of(store)
+    record = make(store, place)
+    path = store.record_path(place)
+    content = path.read_text()
+    path.write_text(content.replace('"n": 1', '"n": 7'))
+    assert path.read_text() != content
+    assert store.find(place) is None
+    with pytest.raises(ArtifactCorrupt, match=f"{path.name}: damaged"):
+        store.whole_record(path)
+    assert make(store, place) == record
+
+
+def test_a_record_of_a_version_without_digests_is_found(store):
+    place = place_of(store)
+    record = make(store, place)
+    store.record_path(place).write_text(record.model_dump_json(indent=1))
+    assert store.find(place) == record
+
+
+def test_a_record_of_a_later_ldptree_is_neither_read_nor_made_anew(store):
+    place = place_of(store)
+    make(store, place)
+    path = store.record_path(place)
+    path.write_text('{"format": {"name": "record", "version": 2, "digest": ""}, "more": 1}')
+    for read in (lambda: store.find(place), lambda: [*store.records()]):
+        with pytest.raises(ArtifactCorrupt, match="written by a later ldptree"):
+            read()
 
 
 def test_two_writers_agree_on_one_artifact(store):

@@ -61,6 +61,6 @@ def test_a_release_whose_reports_and_records_are_gone_is_not_drawn_again(connect
     run(config, work)
     for folder in ("curator/reports", "holders/perturb"):
         shutil.rmtree(work / folder)
-    with pytest.raises(ArtifactCorrupt, match="these reports were received, and are now missing"):
+    with pytest.raises(ArtifactCorrupt, match="curator/reports/seal: missing"):
         run(config, work)
     assert reports(work) == {}

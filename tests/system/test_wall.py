@@ -62,7 +62,7 @@ def test_the_curator_does_all_their_steps_again_without_the_holders(released, tm
     store = Store(shutil.copytree(released.work, tmp_path / "work"))
     before, after = Chain(store, released.config), Chain(store, released.config)
     by_step = {record.step: record for _, record in store.records()}
-    for name in ("raw", "ingested", "held", "spent", "reports"):
+    for name in ("terms", "raw", "ingested", "held", "spent", "reports"):
         after.__dict__[name] = getattr(before, name)
     digests, facts = digests_of(before), read_facts(store, by_step["report"]["page"]).to_dict()
 

@@ -122,7 +122,7 @@ def test_only_public_rows_are_ever_written_out_scaled(trips):
     encoding = trips.scaled["encoding"]
     assert encoding.zone == "curator"
     content = json.loads(trips.store.file(encoding, "encoding.json").read_text())
-    assert content.keys() == {"encoding", "classes"}
+    assert content.keys() == {"format", "encoding", "classes"}
 
 
 def test_the_positive_class_is_the_second_and_the_others_keep_their_order():

@@ -199,3 +199,11 @@ def test_checking_writes_nothing_beside_the_docs(tmp_path, monkeypatch, capfd):
     private_checks(paths, suite)
     assert list(home.rglob("*")) == []
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_suite_says_its_version_and_one_of_a_later_ldptree_is_not_called_wrong():
+    suite = Suite(dataset="rides", expectations=())
+    assert json.loads(suite.to_json())["version"] == 1
+    assert Suite.from_json('{"dataset": "rides", "expectations": []}', "suite.json") == suite
+    with pytest.raises(ConfigError, match=r"suite\.json: written by a later ldptree \(version 2"):
+        Suite.from_json('{"version": 2, "sets": []}', "suite.json")

@@ -1,0 +1,79 @@
+"""What every kept JSON file says of itself: the name and version of its format, and a digest of its content, under the key
+"format" beside the content. A damaged file is noticed, and a file of a later ldptree is not taken for a damaged one.
+
+A file without the key was written before there were formats, and is read as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ldptree.errors import ArtifactCorrupt
+
+KEY = "format"
+SEAL = "seal"
+"""What a seal, and each of its marks, is called (`storage.seal`)."""
+VERSION = 1
+"""Of every format that this ldptree writes; it reads this one and all earlier ones."""
+
+
+class Damaged(ArtifactCorrupt):
+    """A kept file is not what was written."""
+
+
+def stamped(name: str, content: Mapping[str, Any], *, indent: int | None = None) -> bytes:
+    """JSON of `content`, with its format."""
+    plain = json.loads(json.dumps(content))  # as a reader will see it: keys are texts, tuples are lists
+    stamp = {"name": name, "version": VERSION, "digest": _digest(plain)}
+    return json.dumps({KEY: stamp, **plain}, indent=indent).encode()
+
+
+def read_stamped(path: Path, name: str, remedy: str) -> dict[str, Any]:
+    """The content of the file that `stamped(name, ...)` wrote; `remedy` says what to do where it is damaged.
+
+    Raises FileNotFoundError where it is missing, Damaged where it is not what was written, and ArtifactCorrupt where a later
+    ldptree wrote it.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise
+    except OSError as fault:
+        raise Damaged(f"{path}: cannot be read ({fault.strerror}). {remedy}") from None
+    except (ValueError, RecursionError):
+        raise Damaged(f"{path}: damaged. {remedy}") from None
+    if not isinstance(content, dict):
+        raise Damaged(f"{path}: damaged. {remedy}")
+    if isinstance(content.get(KEY), dict) or any(
+        map(_is_stamp, content.values())
+    ):  # its key may be what is damaged
+        _check(path, content.pop(KEY, None), name, content, remedy)
+    return content
+
+
+def refuse_later(path: Path, version: object, known: int) -> None:
+    """Raises ArtifactCorrupt where a file is of a later version than those known."""
+    if isinstance(version, int) and version > known:
+        raise ArtifactCorrupt(
+            f"{path}: written by a later ldptree (format version {version}; this one reads up to {known}). Use that version of "
+            "ldptree, or begin in another work folder."
+        )
+
+
+def _check(path: Path, stamp: object, name: str, content: dict[str, Any], remedy: str) -> None:
+    stated = stamp if isinstance(stamp, dict) else {}
+    refuse_later(path, stated.get("version"), VERSION)
+    if stated != {"name": name, "version": VERSION, "digest": _digest(content)}:
+        raise Damaged(f"{path}: damaged (its content does not match its digest). {remedy}")
+
+
+def _is_stamp(value: object) -> bool:
+    return isinstance(value, dict) and value.keys() == {"name", "version", "digest"}
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

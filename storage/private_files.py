@@ -1,0 +1,41 @@
+"""Who may read the holders' zone: its owner only, whatever the umask. Folders have mode 0700, files 0600."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+FOLDER, FILE = 0o700, 0o600
+
+
+def close_to_others(folder: Path) -> None:
+    """Give a folder and all below it to its owner only; what is not there is passed over. Raises OSError."""
+    with suppress(FileNotFoundError):  # of another run, which has just moved it
+        _set_mode(folder, FOLDER)
+    for place, folders, files in os.walk(folder):
+        for name in folders + files:
+            with suppress(FileNotFoundError):
+                _set_mode(Path(place, name), FOLDER if name in folders else FILE)
+
+
+def make_private(zone: Path, folder: Path) -> None:
+    """Give every folder from `zone` down to `folder` to its owner only. Raises OSError."""
+    while folder.is_relative_to(zone):
+        _set_mode(folder, FOLDER)
+        folder = folder.parent
+
+
+def append_privately(path: Path) -> BinaryIO:
+    """A file open to append to, made for its owner only where it is not there. Raises OSError."""
+    stream = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, FILE), "ab")
+    _set_mode(path, FILE)
+    return stream
+
+
+def _set_mode(path: Path, mode: int) -> None:
+    found = path.lstat().st_mode
+    if not stat.S_ISLNK(found) and stat.S_IMODE(found) != mode:
+        path.chmod(mode)

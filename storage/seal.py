@@ -1,0 +1,260 @@
+"""The seal of a work folder: what is kept of who was asked, so that a part of it that was lost, or restored from an older backup,
+contradicts the other parts.
+
+The seal is `holders/ledger/seal`: a check value of the holders' secret, and the name and size of every file that the ledger,
+the campaigns and the releases' reports keep, none of which is ever deleted or shrinks. Each new seal has the next number. A mark
+with that number and the seal's keyed digest lies in every other part. The seal is written first and says so until all marks are
+written; a mark behind it is then one that a killed process did not come to.
+
+Where all parts come from one backup nothing contradicts anything: only `holders/seal`, which is of no part, can then tell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hmac
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from ldptree.errors import ArtifactCorrupt
+from schemas.manifest import Record, Strict
+from storage.campaigns import Campaign
+from storage.formats import SEAL, Damaged, read_stamped, stamped
+from storage.secret import has_secret, other_secret, refuse_new_secret
+from storage.store import Store, fsync
+
+LEDGER, ASKED, PUBLISHED, REPORTS = (
+    "holders/ledger",
+    "holders/campaigns",
+    "curator/campaigns",
+    "curator/reports",
+)
+PARTS = ("holders", ASKED, PUBLISHED, REPORTS)
+"""Where a mark lies. A folder restored from a backup of the documented parts has none in `holders` itself."""
+NAMED_BY_SECRET = ("ingest", "split")
+"""Steps whose records have keyed names, made of nothing but what stands in the record."""
+LOOKED_AT = 20
+REMEDY = (
+    "Holders who have answered could be asked again, so nobody is asked. Restore the folders curator and holders, both from one "
+    "backup that was made after the last run, or begin anew in another work folder."
+)
+
+
+class Seal(Strict):
+    """Seal number `number`; all marks are at least at `settled`. `parts` have a mark; `files` are kept, with these sizes."""
+
+    number: int
+    settled: int
+    secret: str
+    parts: tuple[str, ...]
+    files: dict[str, int]
+
+
+class Mark(Strict):
+    """Seal number `number`, which has this keyed digest."""
+
+    number: int
+    seal: str
+
+
+def check_state(store: Store) -> None:
+    """Raises ArtifactCorrupt where what is kept of who was asked is missing, older than another part of it, or damaged."""
+    with _alone(store, fcntl.LOCK_SH):
+        _check(store)
+
+
+def seal_state(store: Store) -> None:
+    """Seal what is kept now, once it is seen that nothing sealed before was lost. Raises ArtifactCorrupt."""
+    with _alone(store, fcntl.LOCK_EX):
+        sealed = _check(store)
+        parts = {part for part in PARTS if part != REPORTS and (store.root / part).is_dir()}
+        parts |= {REPORTS} if (store.root / LEDGER / "release").is_dir() else set()
+        files = _kept(store)
+        if sealed is not None:
+            parts |= set(sealed.parts)
+            files = sealed.files | files
+            if _is_current(store, sealed, parts, files):
+                return
+        new = Seal(
+            number=sealed.number + 1 if sealed else 1,
+            settled=sealed.settled if sealed else 0,
+            secret=_check_value(store),
+            parts=tuple(sorted(parts)),
+            files=files,
+        )
+        _write(store, LEDGER, new)
+        for part in new.parts:
+            _write(store, part, Mark(number=new.number, seal=_digest(store, new)))
+        _write(store, LEDGER, new.model_copy(update={"settled": new.number}))
+
+
+def _check(store: Store) -> Seal | None:
+    """The seal that holds, None where there is none yet."""
+    marks = {part: mark for part in PARTS if (mark := _read(store, part, Mark)) is not None}
+    sealed: Seal | None = _read(store, LEDGER, Seal)
+    newest = max(marks, key=lambda part: marks[part].number, default=None)
+    if sealed is None and newest is None:
+        _check_unsealed(store)
+        return None
+    if sealed is None:
+        raise _lost(store, LEDGER, f"missing, and {newest}/{SEAL} says that there was one")
+    if newest is not None and marks[newest].number > sealed.number:
+        raise _lost(
+            store, LEDGER, f"older than {newest}/{SEAL} (number {sealed.number} and {marks[newest].number})"
+        )
+    if not hmac.compare_digest(sealed.secret, _check_value(store)):
+        raise other_secret(store.root)
+    for part in sealed.parts:
+        _check_mark(store, part, marks.get(part), sealed)
+    for name, size in sealed.files.items():
+        _check_file(store, name, size)
+    return sealed
+
+
+def _check_mark(store: Store, part: str, mark: Mark | None, sealed: Seal) -> None:
+    if mark is not None and mark.number == sealed.number:
+        if mark.seal != _digest(store, sealed):
+            raise _lost(store, part, f"of another history than {LEDGER}/{SEAL}")
+        return
+    if part == "holders":  # no part of a backup
+        return
+    is_cut_off = sealed.settled < sealed.number  # by a kill, before it came to every part
+    if is_cut_off and (mark is None or mark.number >= sealed.settled):
+        return
+    if mark is None:
+        raise _lost(store, part, f"missing, and {LEDGER}/{SEAL} says that there was one")
+    raise _lost(store, part, f"older than {LEDGER}/{SEAL} (number {mark.number} and {sealed.number})")
+
+
+def _check_file(store: Store, name: str, size: int) -> None:
+    try:
+        found = (store.root / name).stat().st_size
+    except OSError:
+        raise ArtifactCorrupt(f"{store.root / name}: missing. {REMEDY}") from None
+    if found < size:
+        raise ArtifactCorrupt(f"{store.root / name}: cut short ({found:,} of {size:,} bytes). {REMEDY}")
+
+
+def _check_unsealed(store: Store) -> None:
+    """What can be seen in a folder that was sealed by no version yet, or in which nobody was asked."""
+    if not has_secret(store.root):
+        refuse_new_secret(store.root)
+        return
+    if _is_of_another_secret(store):
+        raise other_secret(store.root)
+    begun = {*(store.root / ASKED).glob("*/files.json"), *(store.root / PUBLISHED).glob("*/reports")}
+    for sign in sorted(begun):
+        name = sign.parent.name
+        asked = [store.root / ASKED / name / "files.json"] if sign.name == "reports" else []
+        for path in (store.root / PUBLISHED / name / "published.json", *asked):
+            if not path.exists():
+                raise ArtifactCorrupt(f"{path}: missing, and {sign} says that holders were asked. {REMEDY}")
+    for path in _protocols(store):
+        if not path.exists():
+            raise ArtifactCorrupt(f"{path}: missing, and a campaign was published with it. {REMEDY}")
+
+
+def _is_of_another_secret(store: Store) -> bool:
+    """Whether records of the holders' zone were named under another secret than the one that is there."""
+    paths = (path for step in NAMED_BY_SECRET for path in (store.root / "holders" / step).glob("*.json"))
+    records = (store.read_record(path) for path in itertools.islice(paths, LOOKED_AT))
+    found = [record for record in records if record is not None and record.parts]
+    return bool(found) and not any(_is_named_by_it(store, record) for record in found)
+
+
+def _is_named_by_it(store: Store, record: Record) -> bool:
+    made = next(iter(record.parts.values())).made_by
+    place = store.place(
+        record.home, record.step, record.version, inputs=made.inputs, parameters=made.parameters
+    )
+    return place.key == record.key
+
+
+def _kept(store: Store) -> dict[str, int]:
+    """Every file that is kept for good, and its size."""
+    found: dict[str, int] = {}
+    for part in (LEDGER, ASKED, PUBLISHED):
+        for path in (store.root / part).rglob("*"):
+            if path.is_file() and not path.name.startswith(".") and path != _path(store, part):
+                found[path.relative_to(store.root).as_posix()] = path.stat().st_size
+    for path in _protocols(store):
+        found[path.relative_to(store.root).as_posix()] = path.stat().st_size
+    # Reports of simulations are drawn again where they are lost.
+    for answer in (store.root / LEDGER / "release").glob("*.answered"):
+        for name in read_stamped(answer, "answered", REMEDY)["files"]:
+            with contextlib.suppress(FileNotFoundError):  # who asks this question is told of it
+                found[name] = (store.root / name).stat().st_size
+    return found
+
+
+def _protocols(store: Store) -> list[Path]:
+    """The files of the protocols that campaigns published."""
+    names = [path.parent.name for path in (store.root / PUBLISHED).glob("*/published.json")]
+    published = [Campaign(store, name).frozen() for name in names]
+    return [path for frozen in published if frozen is not None for path in store.files(frozen.protocol)]
+
+
+def _is_current(store: Store, sealed: Seal, parts: set[str], files: Mapping[str, int]) -> bool:
+    mark = _read(store, "holders", Mark)
+    return (
+        sealed.settled == sealed.number
+        and sealed.files == files
+        and set(sealed.parts) == parts
+        and mark is not None
+        and mark.number == sealed.number
+    )
+
+
+@contextlib.contextmanager
+def _alone(store: Store, how: int) -> Iterator[None]:
+    """Hold the ledger's lock; to look, only where there is a ledger."""
+    path = store.root / LEDGER / ".lock"
+    if how == fcntl.LOCK_SH and not path.exists():
+        yield
+        return
+    store.make_folder(path.parent)
+    with store.open_lock(path) as lock:
+        fcntl.flock(lock, how)
+        yield
+
+
+def _read(store: Store, part: str, kind: type[Any]) -> Any:
+    path = _path(store, part)
+    try:
+        return kind.model_validate(read_stamped(path, _format(part), REMEDY))
+    except FileNotFoundError:
+        return None
+    except ValidationError:
+        raise Damaged(f"{path}: damaged. {REMEDY}") from None
+
+
+def _write(store: Store, part: str, content: Strict) -> None:
+    path = _path(store, part)
+    store.replace(path, stamped(_format(part), content.model_dump(mode="json")))
+    fsync(path.parent)
+
+
+def _format(part: str) -> Literal["seal", "mark"]:
+    return "seal" if part == LEDGER else "mark"
+
+
+def _path(store: Store, part: str) -> Path:
+    return store.root / part / SEAL
+
+
+def _digest(store: Store, sealed: Seal) -> str:
+    """Keyed: what is in the seal is the holders'."""
+    return store.hasher("holders").of_value(sealed.model_dump(mode="json", exclude={"settled"}))
+
+
+def _check_value(store: Store) -> str:
+    return store.hasher("holders").of_bytes(b"check value of the secret")
+
+
+def _lost(store: Store, part: str, how: str) -> ArtifactCorrupt:
+    return ArtifactCorrupt(f"{_path(store, part)}: {how}. {REMEDY}")

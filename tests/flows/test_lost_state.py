@@ -1,0 +1,286 @@
+"""Whatever is lost of who was asked, or restored from an older backup than the rest: it is seen before anybody is charged."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+
+import pytest
+from chain import Chain, rides, rides_config
+
+from flows.budget import keep_answers
+from flows.campaign import Terms
+from flows.plan import plan_of
+from flows.provenance import collect_garbage, explain_artifact
+from ldptree.errors import ArtifactCorrupt
+from storage.store import Store
+
+PARTS = ("curator/campaigns", "curator/reports", "holders/campaigns", "holders/ledger", "holders/secret")
+SUBSETS = [subset for size in range(1, len(PARTS) + 1) for subset in itertools.combinations(PARTS, size)]
+RELEASE = {"simulation": {"noise_seed": None}, "evaluate": False, "model": {"depth": 1}}
+CAMPAIGN = {"campaign": {"name": "rides-2026"}, **RELEASE}
+
+
+def collected(store, *paths, **changes):
+    """A run as far as its totals."""
+    chain = Chain(store, rides_config(*paths, **changes))
+    shards, reports = chain.held["train"].one_by_one(), chain.reports
+    written = {s.files[0].name: r["reports"] for s, r in zip(shards, reports, strict=True)}
+    form = chain.terms.form(chain.held, chain.published)
+    keep_answers(store, chain.config, chain.held, chain.protocol, form, written)
+    assert chain.totals
+    return chain
+
+
+def charges(work):
+    return {path: path.read_bytes() for path in work.glob("holders/ledger/*/*.charge")}
+
+
+def reports(work):
+    return {path: path.read_bytes() for path in work.glob("curator/reports/**/*.parquet")}
+
+
+def remove(path):
+    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def restore(backup, work, part):
+    remove(work / part)
+    if (backup / part).is_dir():
+        shutil.copytree(backup / part, work / part)
+    elif (backup / part).exists():
+        shutil.copy(backup / part, work / part)
+
+
+def cut(work, part):
+    files = [work / part] if (work / part).is_file() else (work / part).rglob("*")
+    for path in [path for path in files if path.is_file() and not path.name.startswith(".")]:
+        os.truncate(path, path.stat().st_size // 2)
+
+
+@pytest.fixture(scope="module")
+def weeks(tmp_path_factory):
+    """Two weeks of a campaign: the files of three, and the work folder after the first and after the second."""
+    folder = tmp_path_factory.mktemp("weeks")
+    files = [rides(folder / f"week-{i}.csv", 300, seed=i) for i in (1, 2, 3)]
+    store = Store(folder / "work")
+    collected(store, files[0], **CAMPAIGN)
+    shutil.copytree(store.root, folder / "older")
+    collected(store, files[1], **CAMPAIGN)
+    return files, folder / "older", store.root
+
+
+@pytest.fixture(scope="module")
+def alone(weeks, tmp_path_factory):
+    """The same files, and the work folder after a release that was no campaign's."""
+    work = tmp_path_factory.mktemp("alone") / "work"
+    collected(Store(work), weeks[0][0], **RELEASE)
+    return weeks[0], work
+
+
+@pytest.fixture
+def work(weeks, tmp_path):
+    """The work folder after the second week, to be damaged."""
+    return shutil.copytree(weeks[2], tmp_path / "work")
+
+
+def lose(work, older, part, how):
+    match how:
+        case "missing":
+            remove(work / part)
+        case "older":
+            restore(older, work, part)
+        case "truncated":
+            cut(work, part)
+
+
+def refused(work, files, **changes):
+    """The one message of the run of the third week, alone and with the others, and of its plan: before any charge."""
+    before, kept = charges(work), reports(work)
+    said = set()
+    for paths in (files[2:], files):
+        config = rides_config(*paths, **(changes or CAMPAIGN))
+        with pytest.raises(ArtifactCorrupt) as run:
+            assert Chain(Store(work), config).reports
+        with pytest.raises(ArtifactCorrupt) as plan:
+            plan_of(config, work)
+        assert run.value.exit_code == 5
+        said |= {str(run.value), str(plan.value)}
+    assert charges(work) == before
+    assert reports(work) == kept
+    (message,) = said
+    return message
+
+
+@pytest.mark.parametrize("how", ["missing", "older", "truncated"])
+@pytest.mark.parametrize("subset", SUBSETS, ids=lambda subset: " ".join(p.replace("/", "-") for p in subset))
+def test_lost_state_is_seen_before_anybody_is_charged(weeks, work, subset, how):
+    if (subset, how) == (("holders/secret",), "older"):
+        return  # the secret of an older backup is the same one
+    for part in subset:
+        lose(work, weeks[1], part, how)
+    message = refused(work, weeks[0])
+    assert any(str(work / part) in message for part in PARTS), message
+    assert "estore" in message
+    for command in (
+        lambda: explain_artifact(work, "holders/split"),
+        lambda: collect_garbage(work, keep=0, dry_run=False),
+    ):
+        with pytest.raises(ArtifactCorrupt):
+            command()
+
+
+@pytest.mark.parametrize("how", ["missing", "older", "truncated"])
+def test_every_single_file_of_it_is_missed(weeks, work, how):
+    """Of a folder that otherwise stands: but for locks, and the mark that no backup needs."""
+    _, older, whole = weeks
+    for part in PARTS:
+        files = [whole / part] if (whole / part).is_file() else sorted((whole / part).rglob("*"))
+        for path in (p for p in files if p.is_file() and not p.name.startswith(".")):
+            name = path.relative_to(whole)
+            if (
+                how == "older"
+                and (older / name).exists()
+                and (older / name).read_bytes() == path.read_bytes()
+            ):
+                continue
+            lose(work, older, name, how)
+            with pytest.raises(ArtifactCorrupt, match=path.name):
+                Terms.of(Store(work), rides_config(weeks[0][2], **CAMPAIGN))
+            shutil.copy(path, work / name)
+    assert Terms.of(Store(work), rides_config(weeks[0][2], **CAMPAIGN))
+
+
+@pytest.mark.parametrize("how", ["missing", "truncated"])
+@pytest.mark.parametrize(
+    "subset", [s for s in SUBSETS if not {"curator/campaigns", "holders/campaigns"} & {*s}], ids=" ".join
+)
+def test_without_a_campaign_it_is_seen_too(alone, tmp_path, subset, how):
+    files, whole = alone
+    work = shutil.copytree(whole, tmp_path / "work")
+    for part in subset:
+        lose(work, None, part, how)
+    refused(work, files, **RELEASE)
+
+
+def test_all_of_it_lost_with_the_whole_holders_zone_is_seen_by_what_the_curator_has(weeks, work):
+    remove(work / "holders")
+    assert "holders" in refused(work, weeks[0])
+
+
+def test_the_holders_zone_of_an_older_backup_is_seen_by_what_the_curator_has(weeks, work):
+    restore(weeks[1], work, "holders")
+    assert "holders/ledger/seal: older than curator" in refused(work, weeks[0])
+
+
+def test_a_part_of_another_history_is_seen(weeks, work, tmp_path):
+    """Both went on from the same backup, by a week each."""
+    files, older, _ = weeks
+    other = Store(shutil.copytree(older, tmp_path / "other"))
+    collected(other, files[2], **CAMPAIGN)
+    restore(other.root, work, "curator/reports")
+    assert "of another history" in refused(work, files)
+
+
+def test_a_campaign_without_its_protocol_is_refused(weeks, work):
+    remove(work / "curator" / "partition")
+    assert "protocol.json: missing" in refused(work, weeks[0])
+
+
+def test_a_flipped_bit_of_the_secret_is_seen(weeks, work):
+    path = work / "holders" / "secret"
+    content = path.read_bytes()
+    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+    message = refused(work, weeks[0])
+    assert f"{path}: the holders' secret is damaged" in message
+    assert "any backup of this work folder" in message
+
+
+def test_a_lost_secret_is_never_made_again(weeks, work):
+    (work / "holders" / "secret").unlink()
+    refused(work, weeks[0])
+    with pytest.raises(ArtifactCorrupt, match="the holders' secret is missing, and holders/seal says"):
+        Store(work).hasher("holders")
+    assert not (work / "holders" / "secret").exists()
+
+
+def test_a_campaign_goes_on_where_all_its_parts_are_restored_from_one_backup(weeks, tmp_path):
+    files, _, whole = weeks
+    work = tmp_path / "restored"
+    for part in (*PARTS, "curator/partition"):
+        (work / part).parent.mkdir(parents=True, exist_ok=True)
+        restore(whole, work, part)
+    before = reports(work)
+    third = collected(Store(work), files[2], **CAMPAIGN)
+    assert {path: reports(work)[path] for path in before} == before
+    assert third.totals["totals"].rows
+    assert collected(Store(work), *files, **CAMPAIGN).spent == third.spent
+
+
+class Killed(BaseException):
+    """Nothing catches it."""
+
+
+@pytest.mark.parametrize("at", range(1, 7))
+def test_a_run_that_is_killed_at_any_write_of_the_seal_is_resumed(weeks, work, monkeypatch, at):
+    real, done = Store.replace, []
+
+    def replace(self, path, data):
+        if path.name == "seal":
+            done.append(path)
+            if len(done) == at:
+                raise Killed
+        real(self, path, data)
+
+    monkeypatch.setattr(Store, "replace", replace)
+    with pytest.raises(Killed):
+        collected(Store(work), weeks[0][2], **CAMPAIGN)
+    monkeypatch.undo()
+    charged = charges(work)
+    resumed = collected(Store(work), weeks[0][2], **CAMPAIGN)
+    assert charges(work) == charged
+    assert collected(Store(work), *weeks[0], **CAMPAIGN).spent == resumed.spent
+
+
+def test_a_cached_run_seals_nothing_anew(weeks, work):
+    seal = work / "holders" / "ledger" / "seal"
+    before = seal.read_bytes()
+    collected(Store(work), weeks[0][0], **CAMPAIGN)
+    assert seal.read_bytes() == before
+
+
+def test_the_curators_marks_say_nothing_of_the_holders(weeks, work):
+    for part in ("campaigns", "reports"):
+        content = (work / "curator" / part / "seal").read_text()
+        assert "files" not in content
+        assert "charge" not in content
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"[]", b'{"a": 1}' + b" " * 9999])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "curator/campaigns/*/published.json",
+        "curator/campaigns/*/reports/*.json",
+        "holders/campaigns/*/files.json",
+        "holders/ledger/release/*.charge",
+        "holders/ledger/release/*.answered",
+        "*/*/seal",
+        "holders/seal",
+    ],
+)
+def test_garbage_in_place_of_what_is_kept_is_told_before_any_charge(weeks, work, kept, content):
+    path = sorted(work.glob(kept))[0]
+    path.write_bytes(content)
+    assert path.name in refused(work, weeks[0])
+
+
+@pytest.mark.parametrize("content", [b"garbage", b'{"a": 1}', b"\xff", b"0" * 63])
+def test_garbage_in_which_of_equal_shards_is_which_is_told_to_who_asks_them(weeks, work, content):
+    before = charges(work)
+    for path in work.glob("holders/campaigns/*/alike/*/0"):
+        path.write_bytes(content + b" " * 999)
+    with pytest.raises(ArtifactCorrupt, match=r"alike/.*/0: damaged"):
+        assert Chain(Store(work), rides_config(*weeks[0][:2], **CAMPAIGN)).reports
+    assert charges(work) == before

@@ -1,0 +1,77 @@
+"""Every kept file has a format, a version and a digest: damage is noticed, and a later version is not taken for damage."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from ldptree.errors import ArtifactCorrupt
+from storage.formats import KEY, VERSION, Damaged, read_stamped, stamped
+
+CONTENT = {"a": 1, "b": {2: 0.1, 10: None, "ü": [1.5, "\ud800", True]}, "c": (float("inf"), "x" * 50)}
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "kept.json"
+    path.write_bytes(stamped("kept", CONTENT, indent=1))
+    return path
+
+
+def test_what_was_kept_is_read_again(path):
+    found = read_stamped(path, "kept", "")
+    assert found == json.loads(json.dumps(CONTENT))
+    path.write_bytes(stamped("kept", found))
+    assert read_stamped(path, "kept", "") == found
+
+
+def test_a_file_that_was_kept_before_there_were_formats_is_read(path):
+    path.write_text('{"a": 1}')
+    assert read_stamped(path, "kept", "") == {"a": 1}
+
+
+def test_every_flipped_bit_is_noticed(path):
+    """But for one between the tokens, which says the same."""
+    content = path.read_bytes()
+    whole = read_stamped(path, "kept", "")
+    for at in range(len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        try:
+            found = read_stamped(path, "kept", "")
+        except ArtifactCorrupt:
+            continue
+        assert found == whole
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"3", b"\xff\xfe", b"\x00" * 9, b"[" * 100_000])
+def test_garbage_is_damage(path, content):
+    path.write_bytes(content)
+    with pytest.raises(Damaged, match=re.escape(f"{path}: damaged. Restore it.")):
+        read_stamped(path, "kept", "Restore it.")
+
+
+def test_a_cut_file_is_damage(path):
+    content = path.read_bytes()
+    for size in range(0, len(content), 7):
+        path.write_bytes(content[:size])
+        with pytest.raises(Damaged):
+            read_stamped(path, "kept", "")
+
+
+def test_a_file_in_the_place_of_another_is_damage(path):
+    with pytest.raises(Damaged, match="does not match"):
+        read_stamped(path, "other", "")
+
+
+def test_a_file_of_a_later_ldptree_says_so(path):
+    told = json.loads(path.read_bytes())
+    told[KEY] = {"name": "renamed", "version": VERSION + 1, "seal": "new"}
+    path.write_text(json.dumps(told))
+    with pytest.raises(
+        ArtifactCorrupt, match=r"written by a later ldptree \(format version 2; .* up to 1\)"
+    ) as fault:
+        read_stamped(path, "kept", "")
+    assert not isinstance(fault.value, Damaged)
+    assert fault.value.exit_code == 5
