@@ -9,12 +9,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ldptree.errors import ConfigError
 from schemas.dataset import ColumnType, TypedColumn
 from storage.raw_files import INTERNAL, ROW, RawFile
 from storage.sql import expression_type, literal, quote
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SQL_TYPES: dict[ColumnType, str] = {
     "integer": "BIGINT",
@@ -237,16 +240,11 @@ class Evidence:
         return "number" if 2 * self.number > self.present and not is_category else "text"
 
 
-def gather_evidence(batch: Any, nulls: Sequence[str]) -> dict[str, Evidence]:
-    """The evidence for each column of an Arrow record batch of raw texts."""
+def count_evidence(texts: pl.DataFrame) -> dict[str, Evidence]:
+    """The evidence for each column of raw texts, null where missing."""
     import polars as pl
 
     each = pl.all()
-    texts = (
-        pl.DataFrame(batch)
-        .select(each.cast(pl.String).str.strip_chars())
-        .select(each.replace(list(nulls), None))
-    )
     numbers = texts.select(each.cast(pl.Float64, strict=False))
     counts = [
         texts.select(each.count()),
