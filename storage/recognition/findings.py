@@ -19,8 +19,6 @@ FEW = 20
 """Below this many public values it says nothing that no two are alike."""
 LEVELS_TOLD = 100
 """A column of text with more different public values than this is not encoded, unless the user declares it a category."""
-LEVELS_DECLARED = 1_000
-"""The most levels that a declared category may have."""
 FITS = 0.9
 """The share of a column's public values that a form must fit; the others then become missing."""
 
