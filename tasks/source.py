@@ -25,8 +25,8 @@ from tasks.checkpoint import step
 def check_named(spec: DatasetSpec) -> None:
     """What can be told of a data set before any of its rows is read.
 
-    Raises DataError where a file that it names is not there or its first bytes cannot be read as text, ConfigError where a rule is not an SQL expression over one
-    row, or the edited suite is not one.
+    Raises DataError where a file that it names is not there, or its first bytes are no text; ConfigError where a rule is not
+    an SQL expression over one row, or the edited suite is not one.
     """
     rule = spec.rule
     rules = {"public": rule.predicate, "where": spec.where}

@@ -90,7 +90,7 @@ class Finding:
 
 def new_name(column: str, part: str) -> str:
     """What a column that is derived from another is called: "Trip Start" and "month" give Trip_Start_month."""
-    return re.sub(r"\W+", "_", f"{column}_{part}")
+    return f"{re.sub(r'[^0-9A-Za-z]+', '_', column).strip('_') or 'column'}_{part}"
 
 
 def sql_name(column: str) -> str:

@@ -133,6 +133,9 @@ def _reading(column: str, way: tuple[str, str], texts: Sequence[str], numbers: S
         marks += [c for c in "'’" if c in shape]
     elif thousands and thousands not in marks:
         marks.append(thousands)
+    if not thousands and any(decimal in number.body for number in numbers):
+        # The decimals are told: what the other mark means, where a private value has it, is no question.
+        marks.append("," if decimal == "." else ".")
     text = name
     for mark in marks:
         text = f"replace({text}, {literal(mark)}, '')"
