@@ -69,8 +69,8 @@ def column_types(
             # An identifier is a name: as a number it could lose digits, and two people become one.
             known[column] = "text"
     in_rule = [column for column in used.in_rule if column not in known]
-    for column, values in _gathered(files, in_rule, None, {}).items():
-        known[column] = values.evidence.verdict() or "text"
+    for column, evidence in _gathered(files, in_rule, None, {}).evidence.items():
+        known[column] = evidence.verdict() or "text"
     if spec.rule.predicate is not None:
         check_is_predicate(spec.rule.predicate, {c: known[c] for c in used.in_rule}, "dataset.public")
     doubtful = _doubtful(spec, files[0], used)
@@ -78,10 +78,11 @@ def column_types(
     rule_types = {column: known[column] for column in used.in_rule}
     numeric = set(spec.features(used.read, used.in_rule)) - set(spec.categorical)
     found: dict[str, Finding] = {}
-    for column, values in _gathered(files, unknown, public, rule_types).items():
-        if column in doubtful and (finding := recognise(values.sample())) is not None:
+    values = _gathered(files, unknown, public, rule_types)
+    for column, evidence in values.evidence.items():
+        if column in doubtful and (finding := recognise(values.sample(column))) is not None:
             found[column] = finding
-        verdict = values.evidence.verdict(is_category=column in spec.categorical) or "text"
+        verdict = evidence.verdict(is_category=column in spec.categorical) or "text"
         # A numeric feature that is whole in the public rows may well not be in private ones.
         known.setdefault(column, "number" if verdict == "integer" and column in numeric else verdict)
     return _settled(spec, files[0], used, known, found)
@@ -145,10 +146,10 @@ def _gathered(
     columns: Sequence[str],
     public: PublicRows | None,
     rule_types: Mapping[str, ColumnType],
-) -> dict[str, PublicValues]:
+) -> PublicValues:
     """What the values of each column look like: of all rows, or of public ones."""
     if not columns:
-        return {}
+        return PublicValues(())
 
     def batches() -> Iterator[tuple[Any, Sequence[str]]]:
         with raw_files.connect(files) as connection:

@@ -14,56 +14,72 @@ from storage.typed_rows import Evidence, count_evidence
 if TYPE_CHECKING:
     import polars as pl
 
+CELLS = 2_000_000
+"""Values kept of all columns together, about; of very many columns fewer rows are kept."""
+FEWEST_ROWS = 100
+
 
 class PublicValues:
-    """The public values of one raw column so far."""
+    """The public values of some raw columns so far."""
 
-    def __init__(self, column: str) -> None:
-        self.column = column
-        self.evidence = Evidence()
-        self._head: list[str] = []
-        self._spread: list[str] = []
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.evidence = {column: Evidence() for column in columns}
+        rows = max(CELLS // max(len(columns), 1), FEWEST_ROWS)
+        self._n_head, self._n_spread = min(HEAD, rows), min(SPREAD, rows)
+        self._head: list[pl.DataFrame] = []
+        self._spread: list[pl.DataFrame] = []
         self._stride = 1
         self._seen = 0
-        self._distinct: set[str] = set()
+        self._distinct: dict[str, set[str]] = {column: set() for column in columns}
 
-    def add(self, values: pl.Series, evidence: Evidence) -> None:
-        """One batch more: texts that are there, and what they count for."""
-        self.evidence += evidence
-        if len(self._head) < HEAD:
-            self._head += values.head(HEAD - len(self._head)).to_list()
-        # Every value, then every second, every fourth: evenly from all rows, whatever their number turns out to be.
-        self._spread += values.gather_every(self._stride, -self._seen % self._stride).to_list()
-        self._seen += len(values)
-        while len(self._spread) > 2 * SPREAD:
-            self._spread = self._spread[::2]
-            self._stride *= 2
-        if len(self._distinct) <= LEVELS_TOLD:
-            self._distinct |= set(values.unique().head(LEVELS_TOLD + 1).to_list())
+    def add(self, texts: pl.DataFrame) -> None:
+        """One batch more: raw texts, null where missing."""
+        for column, found in count_evidence(texts).items():
+            self.evidence[column] += found
+            known = self._distinct[column]
+            if found.number < found.present and len(known) <= LEVELS_TOLD:
+                known |= set(texts[column].drop_nulls().unique().head(LEVELS_TOLD + 1).to_list())
+        if self._seen < self._n_head:
+            self._head.append(texts.head(self._n_head - self._seen))
+        self._spread.append(texts.gather_every(self._stride, -self._seen % self._stride))
+        self._seen += texts.height
+        self._thin_out()
 
-    def sample(self) -> ColumnSample:
-        """What is told of the column."""
-        found = self.evidence
+    def sample(self, column: str) -> ColumnSample:
+        """What is told of a column."""
+        found = self.evidence[column]
+        head, spread = (_values(frames, column) for frames in (self._head, self._spread))
         return ColumnSample(
-            column=self.column,
-            head=self._head,
-            spread=self._spread,
-            n_distinct=len(self._distinct),
+            column=column,
+            head=head,
+            spread=spread,
+            n_distinct=max(len(self._distinct[column]), len(set(head))),
             is_number=found.number == found.present,
             is_mostly_number=2 * found.number > found.present,
             is_whole=found.integer == found.present,
             is_truth=found.boolean == found.present,
         )
 
+    def _thin_out(self) -> None:
+        """Keep every second row where there are too many: evenly from all rows, whatever their number turns out to be."""
+        import polars as pl
 
-def gather(columns: Sequence[str], batches: Iterable[tuple[Any, Sequence[str]]]) -> dict[str, PublicValues]:
-    """The values of each column in Arrow record batches of raw rows; beside each batch the texts that mean "missing"."""
-    total = {column: PublicValues(column) for column in columns}
+        while sum(frame.height for frame in self._spread) > 2 * self._n_spread:
+            self._spread = [pl.concat(self._spread).gather_every(2)]
+            self._stride *= 2
+
+
+def gather(columns: Sequence[str], batches: Iterable[tuple[Any, Sequence[str]]]) -> PublicValues:
+    """The values of the columns in Arrow record batches of raw rows; beside each batch the texts that mean "missing"."""
+    values = PublicValues(columns)
     for batch, nulls in batches:
-        texts = _texts(batch, nulls)
-        for column, found in count_evidence(texts).items():
-            total[column].add(texts[column].drop_nulls(), found)
-    return total
+        values.add(_texts(batch, nulls))
+    return values
+
+
+def _values(frames: Sequence[pl.DataFrame], column: str) -> list[str]:
+    """The values of a column that are there."""
+    return [value for frame in frames for value in frame[column].drop_nulls().to_list()]
 
 
 def _texts(batch: Any, nulls: Sequence[str]) -> pl.DataFrame:

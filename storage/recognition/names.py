@@ -82,7 +82,7 @@ def recognise_numbers(sample: ColumnSample) -> Finding | None:
         return recognise_texts(sample) or Finding(column=sample.column, sentence="codes", is_code=True)
     if len(sample.head) < FEW:
         return None
-    values = np.array([float(text) for text in sample.head])
+    values = np.array(sample.head).astype(np.float64)
     n_different = len(np.unique(values))
     if n_different < NEARLY * len(values):
         return None

@@ -110,9 +110,9 @@ def _ways(numbers: Sequence[_Number], n_texts: int) -> list[tuple[str, str]]:
 def _value(body: str, thousands: str, decimal: str) -> float | None:
     """The number that a convention makes of the text; None where it does not follow it."""
     mark, point = re.escape(thousands), re.escape(decimal)
-    grouped = rf"[0-9]{{1,3}}(?:{mark}[0-9]{{3}})+(?:{point}[0-9]*)?|" if thousands else ""
+    grouped = rf"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+(?:{point}[0-9]*)?|" if thousands else ""
     if thousands == ",":
-        grouped += rf"[0-9]{{1,3}}(?:,[0-9]{{2,3}})*,[0-9]{{3}}(?:{point}[0-9]*)?|"  # lakh and crore
+        grouped += rf"[1-9][0-9]{{0,2}}(?:,[0-9]{{2,3}})*,[0-9]{{3}}(?:{point}[0-9]*)?|"  # lakh and crore
     pattern = rf"(?:{grouped}[0-9]+(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][-+]?[0-9]+)?"
     if re.fullmatch(pattern, body) is None:
         return None
