@@ -213,3 +213,23 @@ def test_in_a_campaign_the_first_runs_encoding_holds(store, tmp_path):
     encodings = [read_encoding(store, chain.scaled["encoding"]) for chain in (one, two)]
     assert encodings[0] == encodings[1]
     assert two.scaled["scaled"].rows > one.scaled["scaled"].rows
+
+
+def test_in_a_campaign_columns_are_looked_at_once(store, tmp_path):
+    """A later week's public rows may look otherwise: what the first week left out stays out, what it learned from stays in."""
+    first = rides(tmp_path / "a.csv", 300, 1, day=[f"{i % 9}" for i in range(300)])
+    config = {"campaign": {"name": "rides"}, "dataset": {"drop": []}}
+    one = Chain(store, rides_config(first, **config))
+    one.terms.publish(one.raw, one.ingested, one.held, one.published)
+    assert one.ingested.facts["columns_left_out"].keys() == {"person"}
+    later = {
+        "person": ["ann", "bob"] * 150,
+        "day": [str(1000 + i) for i in range(300)],
+        "firm": [f"${i}.5" for i in range(300)],
+    }
+    two = Chain(store, rides_config(first, rides(tmp_path / "b.csv", 300, 2, **later), **config))
+    columns = ("miles", "hour", "firm", "day")
+    assert read_encoding(store, two.scaled["encoding"])[0].columns == columns
+    assert read_encoding(store, two.scaled["encoding"]) == read_encoding(store, one.scaled["encoding"])
+    assert two.held.facts["n_private"] > one.held.facts["n_private"]
+    assert two.totals
