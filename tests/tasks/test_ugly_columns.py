@@ -10,9 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ldptree.errors import ConfigError, DataError
+from schemas.config import load
 from schemas.dataset import DatasetSpec
 from storage.recognition.findings import LEVELS_TOLD
 from tasks.ingest import ingest_files
+from tasks.source import locate
 
 N = 90
 CANARY = "CANARY77"
@@ -298,3 +300,19 @@ def test_the_rows_at_the_end_of_a_long_file_are_looked_at_too(ingest):
     found, public, _ = ingest(table, derive=pasted(refusal))
     assert set(found.columns_left_out) == {"id", "day", "fare"}
     assert {row["fare_number"] for row in public} == {4.0}
+
+
+@pytest.mark.parametrize("name", ["census", "chicago", "chicago_fare", "wine", "abalone"])
+def test_of_the_ready_made_sets_nothing_is_left_out(name, data_home, tmp_path):
+    config = load(name)
+    spec = config.dataset
+    found = ingest_files(
+        spec,
+        locate(spec.path),
+        public_dir=tmp_path / "public",
+        holders_dir=tmp_path / "holders",
+        seed=config.seed,
+        public_paths=locate([spec.rule.path]) if spec.rule.path else (),
+        numeric=config.is_numeric,
+    )
+    assert found.columns_left_out == {}
