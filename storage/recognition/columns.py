@@ -8,6 +8,7 @@ from __future__ import annotations
 from ldptree.errors import DataError
 from storage.recognition import date_forms, names, number_forms
 from storage.recognition.findings import ColumnSample, Finding
+from storage.sql import COLUMNS_SHOWN
 
 
 def recognise(sample: ColumnSample) -> Finding | None:
@@ -25,8 +26,11 @@ def recognise(sample: ColumnSample) -> Finding | None:
 def refusal(source: str, found: list[Finding], target: str) -> DataError:
     """The message for columns that must be read first: what each holds, and the lines to paste."""
     one = len(found) == 1
-    held = "\n".join(f"  {finding.column}: {finding.sentence}" for finding in found)
-    lines = [line for finding in found for line in _lines(finding)]
+    listed = found[:COLUMNS_SHOWN]
+    held = "\n".join(f"  {finding.column}: {finding.sentence}" for finding in listed)
+    if len(found) > len(listed):
+        held += f"\n  and so on; the first {len(listed)} are listed"
+    lines = [line for finding in listed for line in _lines(finding)]
     if any(finding.column == target for finding in found):
         lines.append(f'Then name the new column in dataset.target: "{target}" itself is left out.')
     return DataError(

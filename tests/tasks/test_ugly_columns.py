@@ -125,6 +125,13 @@ def test_what_the_user_declares_or_drops_is_not_questioned(ingest):
         ingest(table, drop=[column for column in UGLY if column != "share"])
 
 
+def test_of_very_many_columns_the_first_are_listed(ingest):
+    with pytest.raises(DataError, match="40 columns hold") as refusal:
+        ingest({f"fare{i}": UGLY["Fare ($)"] for i in range(40)})
+    assert "and so on; the first 30 are listed" in str(refusal.value)
+    assert len(pasted(refusal)) == 30
+
+
 def test_a_choice_of_orders_is_left_to_the_user(ingest):
     days = [f"{1 + i % 12:02}/{1 + i % 11:02}/2022" for i in range(N)]
     with pytest.raises(DataError, match="# day, if the day comes first:") as refusal:
