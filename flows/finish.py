@@ -87,6 +87,7 @@ def summary_of(
         "n_public": facts.n_public,
         "n_test": facts.n_test,
         "n_features": facts.n_features,
+        "columns_left_out": facts.columns_left_out,
         "cells": facts.n_cells,
         "depth": facts.depth,
         **_of_its_estimator(config, facts, by_step),

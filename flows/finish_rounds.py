@@ -78,6 +78,7 @@ def summary_of(
         "n_public": by_step["scale"].facts["n_public"],
         "n_test": content.get("n_test", 0),
         "n_features": shown.facts["n_features"],
+        "columns_left_out": facts.columns_left_out,
         "rounds": [
             {"about": question(one, facts), "epsilon": one.epsilon, "n_asked": one.n_asked}
             for one in facts.asked

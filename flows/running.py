@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ METRICS = (
     ("auc", "AUC", ".3f"),
     ("log_loss", "log loss", ".3f"),
 )
+LEFT_OUT_LISTED = 10
 NUMBER_METRICS = (("mse", "MSE", ".4g"), ("mae", "MAE", ".4g"), ("r2", "R²", ".3f"))
 """Of a label that is a number."""
 
@@ -100,6 +102,13 @@ def _asked(summary: dict[str, Any]) -> str:
     )
 
 
+def _left_out(columns: Mapping[str, str]) -> list[str]:
+    """A line for each column that is left out of the features; of many the first, and how many more."""
+    lines = [f"left out  {name}: {why}" for name, why in list(columns.items())[:LEFT_OUT_LISTED]]
+    more = len(columns) - len(lines)
+    return [*lines, f"left out  {more} more, see the report"] if more else lines
+
+
 def _send_last_logs() -> None:
     """Prefect sends its log in batches: the last one needs the server that is about to stop."""
     handlers = sys.modules.get("prefect.logging.handlers")
@@ -126,6 +135,8 @@ def _show(summary: dict[str, Any], *, temporary: bool) -> None:
     if "says" in summary:
         console.print(summary["says"])
     console.print(_asked(summary))
+    for line in _left_out(summary["columns_left_out"]):
+        console.print(line, markup=False)
     console.print(f"model   {summary['model']}", soft_wrap=True)
     console.print(f"report  {summary['report']}", soft_wrap=True)
     if temporary:

@@ -29,6 +29,8 @@ ColumnType = Literal["integer", "number", "text", "boolean"]
 MissingRule = Literal["drop", "median", "level"]
 BadRowRule = Literal["stop", "quarantine"]
 
+LEVELS_MAX = 1_000
+"""The most levels of a category, and the most classes of a label."""
 RESERVED = "_row"
 """The column that ingest adds: the number of the row in its file, from 0."""
 
@@ -192,6 +194,8 @@ class DatasetSpec(BaseModel):
         for column, values in levels.items():
             if not values or len(set(values)) < len(values):
                 raise ValueError(f'"{column}": levels must be a list of different values, at least one')
+            if len(values) > LEVELS_MAX:
+                raise ValueError(f'"{column}": {len(values):,} levels; a category has at most {LEVELS_MAX:,}')
         return levels
 
     @model_validator(mode="after")

@@ -1,34 +1,63 @@
 """The type of each raw column: declared, the file's own, or told from what public rows hold. No private row has a say.
 
-How a type reads a raw value is in `typed_rows`.
+How a type reads a raw value is in `typed_rows`; what public values are taken for, in `recognition`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.dataset import ColumnType, DatasetSpec
 from storage import raw_files
 from storage.public_rows import PublicRows
+from storage.public_samples import PublicValues, gather
 from storage.raw_files import RawFile
-from storage.typed_rows import Evidence, check_is_predicate, gather_evidence
+from storage.recognition.columns import recognise, refusal
+from storage.recognition.findings import Finding
+from storage.typed_rows import check_is_predicate
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsedColumns:
+    """Which raw columns a configuration uses, by name."""
+
+    read: Sequence[str]
+    """All that are read."""
+    in_rule: Sequence[str] = ()
+    """In the rule of who is public."""
+    in_where: Sequence[str] = ()
+    derived_from: Collection[str] = ()
+    """In an expression of `derive`."""
+    protected: Collection[str] = ()
+    """Named as what holders protect: features that nobody leaves out."""
+    is_numeric_target: bool = False
+    """Whether the target must be a number, and has no type of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnTypes:
+    """The type of each column that is read, and which of them are no features, with what is the matter with them."""
+
+    types: dict[str, ColumnType]
+    left_out: dict[str, str] = field(default_factory=dict)
 
 
 def column_types(
-    spec: DatasetSpec,
-    files: Sequence[RawFile],
-    public: PublicRows,
-    read: Sequence[str],
-    rule_columns: Sequence[str],
-) -> dict[str, ColumnType]:
-    """The type of each column in `read`: declared, else the Parquet's own, else told from its public values.
+    spec: DatasetSpec, files: Sequence[RawFile], public: PublicRows, used: UsedColumns
+) -> ColumnTypes:
+    """The type of each column that is read: declared, else the Parquet's own, else told from its public values.
 
-    The columns of the public rule are public whole, so all their values count. Raises ConfigError where the rule
-    is no predicate over them.
+    The columns of the public rule are public whole, so all their values count. A column that nobody declared is looked at
+    before it becomes a feature (`recognition`).
+
+    Raises:
+        ConfigError: the rule is no predicate over its columns.
+        DataError: columns hold numbers or dates that must be read first.
     """
     known: dict[str, ColumnType] = {}
-    for column in read:
+    for column in used.read:
         declared, family = _declared_type(spec, column), files[0].family(column)
         if declared is not None:
             known[column] = declared
@@ -39,19 +68,63 @@ def column_types(
         elif column == spec.holder_column:
             # An identifier is a name: as a number it could lose digits, and two people become one.
             known[column] = "text"
-    in_rule = [column for column in rule_columns if column not in known]
-    for column, evidence in _evidence(files, in_rule, None, {}).items():
+    in_rule = [column for column in used.in_rule if column not in known]
+    for column, evidence in _gathered(files, in_rule, None, {}).evidence.items():
         known[column] = evidence.verdict() or "text"
     if spec.rule.predicate is not None:
-        check_is_predicate(spec.rule.predicate, {c: known[c] for c in rule_columns}, "dataset.public")
-    unknown = [column for column in read if column not in known]
-    rule_types = {column: known[column] for column in rule_columns}
-    numeric = set(spec.features(read, rule_columns)) - set(spec.categorical)
-    for column, evidence in _evidence(files, unknown, public, rule_types).items():
+        check_is_predicate(spec.rule.predicate, {c: known[c] for c in used.in_rule}, "dataset.public")
+    doubtful = _doubtful(spec, files[0], used)
+    unknown = [column for column in used.read if column not in known or column in doubtful]
+    rule_types = {column: known[column] for column in used.in_rule}
+    numeric = set(spec.features(used.read, used.in_rule)) - set(spec.categorical)
+    found: dict[str, Finding] = {}
+    values = _gathered(files, unknown, public, rule_types)
+    for column, evidence in values.evidence.items():
+        if column in doubtful and (finding := recognise(values.sample(column))) is not None:
+            found[column] = finding
         verdict = evidence.verdict(is_category=column in spec.categorical) or "text"
         # A numeric feature that is whole in the public rows may well not be in private ones.
-        known[column] = "number" if verdict == "integer" and column in numeric else verdict
-    return {column: known[column] for column in read}
+        known.setdefault(column, "number" if verdict == "integer" and column in numeric else verdict)
+    return _settled(spec, files[0], used, known, found)
+
+
+def _doubtful(spec: DatasetSpec, file: RawFile, used: UsedColumns) -> set[str]:
+    """Columns that are looked at: of features, of what others are derived from and of a numeric target, those not declared."""
+    asked = {*spec.features(used.read, used.in_rule), *used.derived_from}
+    declared = {*spec.types, *spec.levels, *spec.categorical, *spec.ranges, *used.in_rule}
+    doubtful = {column for column in asked - declared if file.family(column) != "boolean"}
+    return doubtful | ({spec.target} if used.is_numeric_target else set())
+
+
+def _settled(
+    spec: DatasetSpec,
+    file: RawFile,
+    used: UsedColumns,
+    known: dict[str, ColumnType],
+    found: Mapping[str, Finding],
+) -> ColumnTypes:
+    """What follows from the findings. Raises DataError where something must be read first, and nobody said how."""
+    features = set(spec.features(used.read, used.in_rule))
+    to_read: list[Finding] = []
+    left_out: dict[str, str] = {}
+    for column, finding in found.items():
+        is_text = file.family(column) == "text"
+        if finding.is_code:
+            known[column] = "text"
+        elif finding.readings and column in used.derived_from:
+            if known[column] != "integer" and is_text:
+                known[column] = "integer" if known[column] == "number" and finding.is_whole else "text"
+            if column in features:
+                left_out[column] = f"{finding.sentence}; read in dataset.derive"
+        elif finding.readings:
+            to_read.append(finding)
+        elif column in features and column not in used.protected:
+            left_out[column] = finding.sentence
+            if column not in {*used.derived_from, *used.in_where}:
+                known[column] = "text"  # of which no value is a fault
+    if to_read:
+        raise refusal(file.name, to_read, spec.target)
+    return ColumnTypes(types={column: known[column] for column in used.read}, left_out=left_out)
 
 
 def _declared_type(spec: DatasetSpec, column: str) -> ColumnType | None:
@@ -68,25 +141,26 @@ def _declared_type(spec: DatasetSpec, column: str) -> ColumnType | None:
     return by_python[kinds.pop()] if kinds else None
 
 
-def _evidence(
+def _gathered(
     files: Sequence[RawFile],
     columns: Sequence[str],
     public: PublicRows | None,
     rule_types: Mapping[str, ColumnType],
-) -> dict[str, Evidence]:
+) -> PublicValues:
     """What the values of each column look like: of all rows, or of public ones."""
-    total = {column: Evidence() for column in columns}
     if not columns:
-        return total
-    with raw_files.connect(files) as connection:
-        for index, file in enumerate(files):
-            rows = raw_files.batch_rows(len(columns))
-            if public is None:
-                everything = file.select(columns, columns, skip_bad_lines=file.kind == "csv")
-                batches: Iterator[Any] = raw_files.stream(connection.cursor(), everything, file, rows)
-            else:
-                batches = public.raw_batches(connection.cursor(), file, index, columns, rule_types)
-            for batch in batches:
-                for column, found in gather_evidence(batch, file.nulls).items():
-                    total[column] += found
-    return total
+        return PublicValues(())
+
+    def batches() -> Iterator[tuple[Any, Sequence[str]]]:
+        with raw_files.connect(files) as connection:
+            for index, file in enumerate(files):
+                rows = raw_files.batch_rows(len(columns))
+                if public is None:
+                    everything = file.select(columns, columns, skip_bad_lines=file.kind == "csv")
+                    found: Iterator[Any] = raw_files.stream(connection.cursor(), everything, file, rows)
+                else:
+                    found = public.raw_batches(connection.cursor(), file, index, columns, rule_types)
+                for batch in found:
+                    yield batch, file.nulls
+
+    return gather(columns, batches())

@@ -45,10 +45,19 @@ _OTHER_FORMATS = {
     b"BZh": "bzip2-compressed. Unpack it, or use gzip",
     b"\xfd7zXZ": "xz-compressed. Unpack it, or use gzip",
     b"\x28\xb5\x2f\xfd": "zstd-compressed. Unpack it, or use gzip",
-    b"\xff\xfe": "UTF-16 text. Save it as UTF-8",
-    b"\xfe\xff": "UTF-16 text. Save it as UTF-8",
     b"<": "HTML or XML, perhaps a web page saved in place of the data",
     b"{": "JSON. Convert it to CSV or Parquet",
+}
+_NOT_UTF_8 = (
+    "not UTF-8 text. Convert it, for example with: iconv -f cp1252 -t utf-8 (Windows-1252 is what spreadsheets write; "
+    "Latin-1 is a part of it), or save it as UTF-8."
+)
+# The longer marks first: that of UTF-16 begins that of UTF-32.
+_WIDE_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
 }
 # What DuckDB's reject table calls a fault, and what we call it.
 _LINE_FAULTS = {
@@ -127,6 +136,22 @@ def inspect(
     `columns` names the columns of a CSV without a header. Raises DataError on a file that is missing, unreadable,
     empty, in another format, damaged, or whose header is not one.
     """
+    kind = _kind(path)
+    if kind == "parquet":
+        return _inspect_parquet(path, tuple(nulls) or ("",))
+    _check_bytes(path, is_gzipped=kind == "gzip")
+    return _inspect_csv(path, kind == "gzip", delimiter, tuple(columns), tuple(nulls) or ("",))
+
+
+def check_start(path: Path) -> None:
+    """Raises DataError where the first block of a file tells already that it cannot be read: what costs no time to know."""
+    kind = _kind(path)
+    if kind != "parquet":
+        _check_bytes(path, is_gzipped=kind == "gzip", blocks=1)
+
+
+def _kind(path: Path) -> Literal["parquet", "gzip", "text"]:
+    """What the first bytes of a file say that it is. Raises DataError where they say that it cannot be read."""
     try:
         if path.is_dir():
             raise DataError(f'{path}: a folder. Name a file, or a glob such as "{path}/*.csv".')
@@ -137,13 +162,11 @@ def inspect(
     if not start:
         raise DataError(f"{path.name}: the file is empty (0 bytes). Name another, or leave it out.")
     if start.startswith(_PARQUET) or path.suffix.lower() == ".parquet":
-        return _inspect_parquet(path, tuple(nulls) or ("",))
+        return "parquet"
     for magic, what in _OTHER_FORMATS.items():
         if start.removeprefix(codecs.BOM_UTF8).startswith(magic):
             raise DataError(f"{path.name}: not a CSV file: it is {what}.")
-    is_gzipped = start.startswith(_GZIP)
-    _check_bytes(path, is_gzipped=is_gzipped)
-    return _inspect_csv(path, is_gzipped, delimiter, tuple(columns), tuple(nulls) or ("",))
+    return "gzip" if start.startswith(_GZIP) else "text"
 
 
 def connect(files: Sequence[RawFile]) -> Any:
@@ -251,24 +274,31 @@ def _open(path: Path, *, is_gzipped: bool) -> BinaryIO:
     return gzip.open(path, "rb") if is_gzipped else path.open("rb")  # type: ignore[return-value]
 
 
-def _check_bytes(path: Path, *, is_gzipped: bool) -> None:
-    """Read the whole text once: UTF-8, no NUL, something in it; a gzip to its end. Raises DataError."""
+def _check_bytes(path: Path, *, is_gzipped: bool, blocks: int | None = None) -> None:
+    """Read the whole text once, or its first `blocks`: UTF-8, no NUL, something in it; a gzip to its end. Raises DataError."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     is_blank = True
     fault = ""
+    n_read = 0
     try:
         with _open(path, is_gzipped=is_gzipped) as stream:
             while block := stream.read(BLOCK):
+                if not n_read and (wide := _wide_encoding(block)):
+                    fault = f"{wide} text. Convert it, for example with: iconv -f {wide.lower()} -t utf-8, or save it as UTF-8."
+                    break
                 if b"\0" in block:
                     fault = "has a NUL byte in it: not a text file, or a damaged one. Take it out, or name another file."
                     break
                 if not block.isascii() or decoder.getstate()[0]:
                     decoder.decode(block)
                 is_blank = is_blank and not block.strip()
+                n_read += 1
+                if n_read == blocks:
+                    return
             else:
                 decoder.decode(b"", final=True)
     except UnicodeDecodeError:
-        fault = "not UTF-8 text. Convert it, for example with: iconv -f latin1 -t utf-8"
+        fault = _NOT_UTF_8
     except (EOFError, zlib.error, gzip.BadGzipFile):
         fault = "the gzip file is truncated or damaged. Fetch or write it again."
     except OSError as error:
@@ -277,6 +307,18 @@ def _check_bytes(path: Path, *, is_gzipped: bool) -> None:
         fault = "the file is empty: nothing but blank lines."
     if fault:
         raise DataError(f"{path.name}: {fault}")
+
+
+def _wide_encoding(start: bytes) -> str:
+    """UTF-16 or UTF-32, by its mark; or, of a text without one, UTF-16 by every second byte being NUL. Else ''."""
+    for mark, name in _WIDE_MARKS.items():
+        if start.startswith(mark):
+            return name
+    first = start[: 1 << 12]
+    for offset, name in ((1, "UTF-16LE"), (0, "UTF-16BE")):
+        if len(first) > 8 and not any(first[offset::2]) and all(first[1 - offset :: 2]):
+            return name
+    return ""
 
 
 def _inspect_csv(
@@ -433,7 +475,7 @@ def _in_words(message: str) -> str:
     if "maximum line size" in lower:
         return "a line of more than 2 MiB: not a CSV file, or a quote that is never closed"
     if "invalid unicode" in lower or "not utf-8" in lower:
-        return "not UTF-8 text. Convert it, for example with: iconv -f latin1 -t utf-8"
+        return _NOT_UTF_8.rstrip(".")
     if "state machine" in lower:
         return "mixed line endings (\\n and \\r\\n), or quotes that do not follow the CSV rules"
     if "gzip" in lower:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ldptree.errors import ConfigError
 from schemas.dataset import ColumnType, TypedColumn
 from storage.raw_files import INTERNAL, ROW, RawFile
 from storage.sql import expression_type, literal, quote
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SQL_TYPES: dict[ColumnType, str] = {
     "integer": "BIGINT",
@@ -39,6 +42,8 @@ BAD = f"{INTERNAL}_bad"
 FAULT_COLUMN = f"{INTERNAL}_fault_column"
 FAULT_KIND = f"{INTERNAL}_fault_kind"
 FAULT_VALUE = f"{INTERNAL}_fault_value"
+WRITTEN_INTEGERS = f"{INTERNAL}_written_integers"
+WRITTEN_NUMBERS = f"{INTERNAL}_written_numbers"
 
 _CHAIN = 64
 _NARROW = {"int8": ("TINYINT", 8), "int16": ("SMALLINT", 16), "int32": ("INTEGER", 32)}
@@ -90,7 +95,10 @@ class TypedQuery:
         typed = ", ".join(
             f"{typed_sql(file, c, _raw(i), self.types[c])} AS {quote(c)}" for i, c in enumerate(columns)
         )
-        query = f"SELECT *, {typed} FROM ({_without_nan(file, columns, source)})"
+        written = "".join(
+            f", concat({', '.join(raws)}) AS {quote(name)}" for name, raws in self._written(file).items()
+        )
+        query = f"SELECT *, {typed}{written} FROM ({_without_nan(file, columns, source)})"
         if self.derive:
             # TRY: a value that an expression cannot take is missing, and no error quotes it.
             kinds = {column.name: SQL_TYPES[column.type] for column in self.kept}
@@ -109,17 +117,25 @@ class TypedQuery:
         stored = {column.name: _stored(column) for column in self.kept if column.name in self.types}
         sound = [stored.get(name, quote(name)) for name, kind in self.types.items() if kind != "text"]
         suspicions = [f"coalesce(NOT isfinite({_sum(sound)}), TRUE)"] if sound else []
-        dotted = []
         for index, (column, kind) in enumerate(self.types.items()):
             family = file.family(column)
-            if family == "text" and kind == "integer":
-                dotted.append(_raw(index))
-            elif family != "text" and kind in ("integer", "boolean") and kind != family:
+            if family != "text" and kind in ("integer", "boolean") and kind != family:
                 suspicions.append(self._miscast(file, index, column))
-        if dotted:
-            # SQL rounds '3.7' to the integer 4. One search over all such columns costs less than one in each.
-            suspicions.append(f"contains(concat({', '.join(dotted)}), '.')")
+        # One search over all columns of a kind costs less than one in each.
+        marks = {WRITTEN_INTEGERS: "._xXbB", WRITTEN_NUMBERS: "_"}
+        for name in self._written(file):
+            suspicions += [f"contains({quote(name)}, '{mark}')" for mark in marks[name]]
         return _any([*suspicions, *(fault for fault, _, _, _ in self._late())])
+
+    def _written(self, file: RawFile) -> dict[str, list[str]]:
+        """Raw texts that are read as numbers. SQL also reads what nobody meant so: '3.7' and '0x1F' as integers, and '1_000'."""
+        texts = {c: kind for c, kind in self.types.items() if file.family(c) == "text"}
+        places = {column: _raw(index) for index, column in enumerate(self.types)}
+        found = {
+            WRITTEN_INTEGERS: [places[column] for column, kind in texts.items() if kind == "integer"],
+            WRITTEN_NUMBERS: [places[column] for column, kind in texts.items() if kind == "number"],
+        }
+        return {name: raws for name, raws in found.items() if raws}
 
     def _faults(self, file: RawFile) -> list[tuple[str, str, str, str]]:
         """Every fault a row can have: its SQL condition, its column, its kind, and the SQL text of the value."""
@@ -136,6 +152,8 @@ class TypedQuery:
         if kind == "text":
             return ""
         wrong = [f"{value} IS NULL"]
+        if family == "text" and kind in ("integer", "number"):
+            wrong.append(f"contains({raw}, '_')")
         if kind == "number":
             wrong.append(f"NOT isfinite({value})")
         elif family == "text" and kind == "integer":
@@ -237,16 +255,11 @@ class Evidence:
         return "number" if 2 * self.number > self.present and not is_category else "text"
 
 
-def gather_evidence(batch: Any, nulls: Sequence[str]) -> dict[str, Evidence]:
-    """The evidence for each column of an Arrow record batch of raw texts."""
+def count_evidence(texts: pl.DataFrame) -> dict[str, Evidence]:
+    """The evidence for each column of raw texts, null where missing."""
     import polars as pl
 
     each = pl.all()
-    texts = (
-        pl.DataFrame(batch)
-        .select(each.cast(pl.String).str.strip_chars())
-        .select(each.replace(list(nulls), None))
-    )
     numbers = texts.select(each.cast(pl.Float64, strict=False))
     counts = [
         texts.select(each.count()),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.errors import ConfigError, DataError
-from schemas.dataset import RESERVED, DatasetSpec, TypedColumn
+from schemas.dataset import RESERVED, ColumnType, DatasetSpec, TypedColumn
 from schemas.manifest import Manifest
 from storage import raw_files, typed_rows
 from storage.bad_rows import COLUMNS_LISTED, BadRows, FaultList, Kinds
-from storage.column_types import column_types
+from storage.column_types import ColumnTypes, UsedColumns, column_types
 from storage.digests import Hasher
 from storage.public_rows import PublicRows, booleans
 from storage.raw_files import RawFile
@@ -61,6 +61,10 @@ class Ingested:
     bad_private: int = 0
     left_out_public: int = 0
     left_out_private: int = 0
+    columns_left_out: dict[str, str] = field(default_factory=dict)
+    """Raw columns that are no features although nobody dropped them, with what public rows show them to be."""
+    types: dict[str, ColumnType] = field(default_factory=dict)
+    """The type of every raw column that is kept or left out."""
 
     @property
     def n_public(self) -> int:
@@ -130,6 +134,7 @@ class _Plan:
     public: PublicRows
     query: TypedQuery
     rule_columns: tuple[str, ...]
+    told: ColumnTypes
 
     @staticmethod
     def of(
@@ -145,6 +150,7 @@ class _Plan:
         """Names and rules checked against the header, types declared or told from public rows."""
         columns = files[0].columns
         _check_columns(spec, files[0])
+        has_own_type = spec.target not in columns or spec.target in spec.types
         if numeric:
             spec = _with_numeric_target(spec, files)
         rule = spec.rule
@@ -157,26 +163,9 @@ class _Plan:
         needed = dict.fromkeys(
             [*rule_columns, *chosen_by, *(used for each in made_of.values() for used in each)]
         )
-        hidden = ProtectedColumns.of(
-            spec,
-            columns,
-            rule_columns=rule_columns,
-            made_of=made_of,
-            declared=protected,
-            every_feature=every_feature,
+        _check_protected(
+            spec, columns, rule_columns, chosen_by, made_of, protected=protected, every_feature=every_feature
         )
-        hidden.check_not_told("dataset.public", rule_columns, "who is public")
-        hidden.check_not_told("dataset.where", chosen_by, "who takes part")
-        for name, used in made_of.items():
-            if name != spec.target and name not in spec.drop:
-                check_no_leak(name, used, rule_columns, spec.target)
-                if name not in hidden.names:
-                    hidden.check_not_told(
-                        f"dataset.derive.{name}",
-                        used,
-                        f'"{name}", which everybody sees,',
-                        ", or protect what is made of it too",
-                    )
         dropped = set(spec.drop)
         kept = [column for column in columns if column not in dropped]
         read = [column for column in columns if column in needed or column not in dropped]
@@ -186,7 +175,33 @@ class _Plan:
                 f"{files[0].name}: {shown(unusable)}: lists, structs and bytes cannot be used. Add to dataset.drop."
             )
         public = PublicRows(rule=rule, n_mixed=n_mixed, seed=seed)
-        types = column_types(spec, files, public, read, rule_columns)
+        told = column_types(
+            spec,
+            files,
+            public,
+            UsedColumns(
+                read=read,
+                in_rule=rule_columns,
+                in_where=chosen_by,
+                derived_from={used for each in made_of.values() for used in each},
+                protected=protected,
+                is_numeric_target=numeric and not has_own_type,
+            ),
+        )
+        if told.left_out:
+            spec = spec.model_copy(update={"drop": (*spec.drop, *told.left_out)})
+            _check_protected(
+                spec,
+                columns,
+                rule_columns,
+                chosen_by,
+                made_of,
+                protected=protected,
+                every_feature=every_feature,
+            )
+            _check_features_left(spec, files[0], rule_columns, told)
+            kept = [column for column in kept if column not in told.left_out]
+        types = {c: kind for c, kind in told.types.items() if c in needed or c not in told.left_out}
         derive = {name: text for name, text in spec.derive.items() if name not in spec.drop}
         typed = {column: types[column] for column in kept} | {
             name: spec.types.get(name) or typed_rows.derived_type(text, types, f"dataset.derive.{name}")
@@ -209,7 +224,7 @@ class _Plan:
             where=spec.where,
             numeric=numeric,
         )
-        return _Plan(spec=spec, files=files, public=public, query=query, rule_columns=rule_columns)
+        return _Plan(spec=spec, files=files, public=public, query=query, rule_columns=rule_columns, told=told)
 
     def bad_rows(self, index: int, faults: FaultList) -> BadRows:
         """The bad rows of file `index`."""
@@ -221,6 +236,51 @@ class _Plan:
             public=self.public,
             faults=faults,
             skip_bad_lines=self.spec.on_bad_rows == "quarantine" and file.kind == "csv",
+        )
+
+
+def _check_protected(
+    spec: DatasetSpec,
+    columns: Sequence[str],
+    rule_columns: Sequence[str],
+    chosen_by: Sequence[str],
+    made_of: Mapping[str, Sequence[str]],
+    *,
+    protected: Sequence[str],
+    every_feature: bool,
+) -> None:
+    """Raises ConfigError where something that everybody sees would be made of what holders protect."""
+    hidden = ProtectedColumns.of(
+        spec,
+        columns,
+        rule_columns=rule_columns,
+        made_of=made_of,
+        declared=protected,
+        every_feature=every_feature,
+    )
+    hidden.check_not_told("dataset.public", rule_columns, "who is public")
+    hidden.check_not_told("dataset.where", chosen_by, "who takes part")
+    for name, used in made_of.items():
+        if name != spec.target and name not in spec.drop:
+            check_no_leak(name, used, rule_columns, spec.target)
+            if name not in hidden.names:
+                hidden.check_not_told(
+                    f"dataset.derive.{name}",
+                    used,
+                    f'"{name}", which everybody sees,',
+                    ", or protect what is made of it too",
+                )
+
+
+def _check_features_left(
+    spec: DatasetSpec, file: RawFile, rule_columns: Sequence[str], told: ColumnTypes
+) -> None:
+    """Raises DataError where no column is left to learn from."""
+    if not spec.features([*file.columns, *spec.derive], rule_columns):
+        why = "; ".join(f"{column}: {reason}" for column, reason in told.left_out.items())
+        raise DataError(
+            f"{file.name}: no features are left. What public rows show of the columns: {why}. "
+            'Declare one that you want all the same, as in dataset.types = {age = "integer"}, or derive new ones.'
         )
 
 
@@ -320,6 +380,12 @@ def _write(plan: _Plan, public_dir: Path, holders_dir: Path, faults: FaultList) 
         bad_private=tally.bad[False],
         left_out_public=tally.left_out[True],
         left_out_private=tally.left_out[False],
+        columns_left_out=plan.told.left_out,
+        types={
+            column: plan.told.types[column]
+            for column in plan.told.types
+            if column in plan.told.left_out or column not in plan.spec.drop
+        },
     )
 
 
@@ -449,7 +515,7 @@ def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], 
         )
 
 
-@step("ingest", version="1", home="holders")
+@step("ingest", version="2", home="holders")
 def ingest(
     draft: Draft,
     *,
@@ -490,9 +556,10 @@ def ingest(
     columns = [column.name for column in found.columns]
     return {
         "columns": [[column.name, column.type, column.storage] for column in found.columns],
-        "types": {column.name: column.type for column in found.columns if column.name not in dataset.derive},
+        "types": found.types,
         "features": list(dataset.features(columns, found.rule_columns)),
         "rule_columns": list(found.rule_columns),
         "bad_public": found.bad_public,
         "left_out_public": found.left_out_public,
+        "columns_left_out": found.columns_left_out,
     }

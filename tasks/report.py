@@ -116,6 +116,7 @@ def report(
         n_private=n_private,
         n_public=fitted["n_public"],
         public_columns=tuple(ingested["rule_columns"]),
+        columns_left_out=ingested["columns_left_out"],
         n_test=held["n_test"],
         n_features=fitted["n_features"],
         n_cells=published.n_cells,
@@ -188,6 +189,7 @@ def failed_facts(
         steps=steps_of(timeline),
         seconds=timeline.elapsed,
         holder=config.dataset.holder,
+        columns_left_out=ingested.facts["columns_left_out"],
         failure=FailureFacts(step="validate", message="; ".join(f"{c.zone} rows: {c.name}" for c in broken)),
     )
 

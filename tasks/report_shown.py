@@ -68,6 +68,7 @@ def report_shown(
             n_private=held["n_private"],
             n_public=fitted["n_public"],
             public_columns=tuple(ingested["rule_columns"]),
+            columns_left_out=ingested["columns_left_out"],
             n_test=held["n_test"],
             n_features=fitted["n_features"],
             digests={

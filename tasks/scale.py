@@ -7,7 +7,6 @@ Private rows are never written out scaled: `ldptree.partition.raw` puts the part
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -21,19 +20,14 @@ from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.parameters import checked_label_range
 from ldptree.protocol import Protocol
-from schemas.dataset import DatasetSpec
+from schemas.dataset import LEVELS_MAX, DatasetSpec
 from schemas.manifest import Manifest
 from storage import tables
 from storage.formats import read_stamped, stamped
-from storage.sql import quote
+from storage.recognition.columns import recognise
+from storage.recognition.findings import LEVELS_TOLD, ColumnSample
 from storage.store import Draft, Store
 from tasks.checkpoint import step
-
-LEVELS_MAX = 1_000
-"""A column of text with more public levels than this is a name, not a category."""
-DATES_MAX = 31
-"""A column of dates with more public levels than this is a point in time, not a category, unless it was declared one."""
-_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
 
 
 def classes_of(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]:
@@ -206,18 +200,7 @@ def _category(name: str, column: pa.ChunkedArray, spec: DatasetSpec) -> Categori
             ) from None
     else:
         levels = tuple(sorted(v for v in pc.unique(column).to_pylist() if v is not None))
-        if len(levels) > LEVELS_MAX:
-            raise DataError(
-                f'column "{name}": {len(levels)} different texts in public rows. Drop it, or declare its levels.'
-            )
-        is_declared = name in spec.categorical
-        if len(levels) > DATES_MAX and not is_declared and all(_DATE.fullmatch(str(v)) for v in levels):
-            part = f"month(CAST({quote(name)} AS DATE))"
-            raise DataError(
-                f'column "{name}": {len(levels)} different dates in public rows, and each would be a feature of its own. Add it '
-                f"to dataset.drop and say in dataset.derive what matters of it, such as {name}_month = '{part}'; or add it to "
-                "dataset.categorical, if it is one."
-            )
+        _check_levels(name, levels, spec)
     codes = tables.label_codes(column, levels).astype(np.float64)
     if not (codes >= 0).any():
         raise DataError(
@@ -225,3 +208,28 @@ def _category(name: str, column: pa.ChunkedArray, spec: DatasetSpec) -> Categori
         )
     codes[pc.is_null(column).to_numpy()] = np.nan
     return CategoricalFeature.from_public(name, levels, codes, missing=spec.missing)
+
+
+def _check_levels(name: str, levels: Sequence[Any], spec: DatasetSpec) -> None:
+    """Raises DataError where the public values are too many to be categories, or are numbers or dates.
+
+    Of a raw column that nobody declared ingest has told this already: here come those that were declared or derived.
+    """
+    if len(levels) > LEVELS_MAX:
+        raise DataError(
+            f'column "{name}": {len(levels):,} different values in public rows, and a category has at most {LEVELS_MAX:,}. '
+            "Drop it, list fewer in dataset.levels, or derive something coarser."
+        )
+    if name in spec.categorical or name in spec.types or not isinstance(levels[0], str):
+        return
+    if len(levels) > LEVELS_TOLD:
+        raise DataError(
+            f'column "{name}": {len(levels)} different texts in public rows, and each would be a feature of its own. '
+            f"Drop it, derive something coarser, or add it to dataset.categorical, where up to {LEVELS_MAX:,} are taken."
+        )
+    finding = recognise(ColumnSample.of(name, levels))
+    if finding is not None and finding.readings:
+        raise DataError(
+            f'column "{name}": {finding.sentence}, and each would be a feature of its own. Derive numbers, as with '
+            f"{finding.readings[0].derive[0][1]}; or drop it, or add it to dataset.categorical."
+        )

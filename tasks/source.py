@@ -15,6 +15,7 @@ from schemas.catalogue import DATA
 from schemas.dataset import DatasetSpec
 from schemas.expectations import Suite
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
+from storage.raw_files import check_start
 from storage.sql import check_expression
 from storage.store import Draft, Store
 from tasks import progress
@@ -24,8 +25,8 @@ from tasks.checkpoint import step
 def check_named(spec: DatasetSpec) -> None:
     """What can be told of a data set before any of its rows is read.
 
-    Raises DataError where a file that it names is not there, ConfigError where a rule is not an SQL expression over one
-    row, or the edited suite is not one.
+    Raises DataError where a file that it names is not there, or its first bytes are no text; ConfigError where a rule is not
+    an SQL expression over one row, or the edited suite is not one.
     """
     rule = spec.rule
     rules = {"public": rule.predicate, "where": spec.where}
@@ -33,7 +34,8 @@ def check_named(spec: DatasetSpec) -> None:
     for key, text in rules.items():
         if text is not None:
             check_expression(text, f"dataset.{key}")
-    locate([*spec.path, *([rule.path] if rule.path else [])])
+    for path in locate([*spec.path, *([rule.path] if rule.path else [])]):
+        check_start(path)
     if spec.expect:
         read_suite(*locate([spec.expect]))
 

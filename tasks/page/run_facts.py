@@ -60,6 +60,7 @@ class RunFacts:
                         holder.
         public_rule     which rows are public, as configured.
         public_columns  columns that are public by construction (those of the public rule).
+        columns_left_out raw columns that are no features, with what public rows show them to be.
         where           the filter that decides which rows take part at all; "" where none. Taking part
                         reveals it.
         seeded          True where the holders' noise came from a seed: a simulation that protects nobody.
@@ -130,6 +131,7 @@ class RunFacts:
     holder: str = "row"
     public_rule: str = ""
     public_columns: tuple[str, ...] = ()
+    columns_left_out: dict[str, str] = field(default_factory=dict)
     where: str = ""
     seeded: bool = False
     form: Literal["reports", "totals"] = "reports"

@@ -29,6 +29,7 @@ MENDED = {
     "no_noise": "Corrected, had the reports no noise",
 }
 """The same where private reports mend a public model."""
+LEFT_OUT_LISTED = 50
 LONGEST_NAME = 24
 """Letters of a class's name where there is little room."""
 EVIDENCE = {
@@ -150,6 +151,13 @@ def data_line(facts: RunFacts) -> str:
     if facts.where:
         said += f" Only {facts.nouns} with “{facts.where}” take part."
     return said
+
+
+def columns_left_out(facts: RunFacts) -> list[str]:
+    """Each column that is left out of the features, and why; of many the first, and how many more."""
+    said = [f"“{name}”: {why}" for name, why in list(facts.columns_left_out.items())[:LEFT_OUT_LISTED]]
+    more = len(facts.columns_left_out) - len(said)
+    return [*said, f"and {n.count(more)} more"] if more else said
 
 
 def data_table(facts: RunFacts) -> list[Line]:

@@ -283,3 +283,10 @@ def test_every_packaged_configuration_is_offered(monkeypatch):
     from flows.cli import _configs
 
     assert _configs("") == list(packaged())
+
+
+def test_columns_that_are_left_out_are_told_the_first_of_many_by_name():
+    assert flows.running._left_out({}) == []
+    assert flows.running._left_out({"id": "whole numbers [1]"}) == ["left out  id: whole numbers [1]"]
+    lines = flows.running._left_out({f"c{i}": "free text" for i in range(13)})
+    assert [len(lines), lines[-1]] == [11, "left out  3 more, see the report"]

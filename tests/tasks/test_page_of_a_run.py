@@ -8,6 +8,7 @@ from chain import Chain, rides, rides_config
 from storage.store import Store
 from tasks.page import privacy, run_words, words
 from tasks.report import failed_facts, read_facts
+from tasks.scale import read_protocol
 from tasks.timeline import Timeline
 
 
@@ -56,3 +57,24 @@ def test_a_stopped_run_knows_its_time_and_its_rows(run):
     assert lines["rows read"] == ("300", "kept by the holders")
     assert lines["kept"] == ("300", "600")
     assert "learned from" not in lines
+
+
+def test_columns_that_are_left_out_are_on_the_page(run):
+    chain = run(evaluate=False, dataset={"drop": []})
+    facts = read_facts(chain.store, chain.page["page"])
+    assert list(facts.columns_left_out) == ["person"]
+    page = chain.store.file(chain.page["page"], "report.html").read_text()
+    assert "Columns left out" in page
+    assert "“person”: identifiers or names" in page
+    assert {f.column for f in read_protocol(chain.store, chain.protocol).encoding.features} == {
+        "miles",
+        "hour",
+        "firm",
+    }
+    failed = failed_facts(chain.store, chain.config, chain.ingested, chain.checked, Timeline(), "")
+    assert failed.columns_left_out == facts.columns_left_out
+
+
+def test_a_run_that_leaves_nothing_out_says_nothing_of_it(run):
+    chain = run(evaluate=False)
+    assert "Columns left out" not in chain.store.file(chain.page["page"], "report.html").read_text()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
 
 import pytest
 from chain import rides, rides_config
@@ -10,8 +12,18 @@ from chain import rides, rides_config
 from ldptree.errors import ConfigError, DataError
 from ldptree.simulate import trips
 from schemas.config import load
+from schemas.dataset import DatasetSpec
 from storage.store import Store
-from tasks.source import files, locate, public_files, raw_files, simulate, suite_file, write_trips
+from tasks.source import (
+    check_named,
+    files,
+    locate,
+    public_files,
+    raw_files,
+    simulate,
+    suite_file,
+    write_trips,
+)
 
 
 def test_simulated_trips_have_the_challenges_columns_and_the_asked_number(tmp_path):
@@ -109,3 +121,45 @@ def test_a_simulated_set_needs_a_number_of_rows(store):
     spec = load("quickstart").dataset.model_copy(update={"rows": None})
     with pytest.raises(ConfigError, match=r"dataset\.rows: missing"):
         raw_files(store, spec, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            "a;b\n1;caf\xe9\n".encode("latin1"),
+            "not UTF-8 text. Convert it, for example with: iconv -f cp1252",
+        ),
+        ("a;b\n1;\u20ac\u201c\n".encode("cp1252"), "not UTF-8 text"),
+        (
+            "a,b\n1,2\n".encode("utf-16"),
+            "UTF-16 text. Convert it, for example with: iconv -f utf-16 -t utf-8",
+        ),
+        ("a,b\n1,2\n3,4\n".encode("utf-16-le"), "UTF-16LE text"),
+        ("a,b\n1,2\n3,4\n".encode("utf-16-be"), "UTF-16BE text"),
+        ("a,b\n1,2\n".encode("utf-32"), "UTF-32 text"),
+        (gzip.compress("a,b\n1,2\n".encode("utf-16")), "UTF-16 text"),
+        (b"a,b\n1,\0\n", "has a NUL byte in it"),
+    ],
+)
+def test_an_encoding_is_told_before_anything_is_begun_and_no_byte_is_quoted(tmp_path, content, said):
+    for name in ("a.csv", "public.csv"):
+        (tmp_path / name).write_bytes(content if name == "public.csv" else b"a,b\n1,2\n")
+    spec = {
+        "name": "t",
+        "target": "b",
+        "path": str(tmp_path / "a.csv"),
+        "public": str(tmp_path / "public.csv"),
+    }
+    with pytest.raises(DataError) as refusal:
+        check_named(DatasetSpec.model_validate(spec))
+    assert str(refusal.value).startswith(f"public.csv: {said}")
+    assert "caf" not in str(refusal.value)
+
+
+def test_utf_8_with_or_without_a_mark_is_read(tmp_path):
+    for mark in (b"", codecs.BOM_UTF8):
+        path = tmp_path / "a.csv"
+        # The first block of bytes may end within a letter.
+        path.write_bytes(mark + b"a,b\n" + "\u00e9,2\n".encode() * (1 << 20))
+        check_named(DatasetSpec(name="t", target="b", path=(str(path),), public="first 5"))

@@ -16,7 +16,7 @@ from tasks.split import is_test, mixed, one_row_each, split
 
 def held(store, *paths, changes=None, **config):
     """split on some files of rides, with persons and miles kept to tell the rows by."""
-    config["dataset"] = {"drop": []} | config.get("dataset", {})
+    config["dataset"] = {"drop": [], "types": {"person": "text"}} | config.get("dataset", {})
     chain = Chain(store, rides_config(*paths, **config))
     if chain.config.campaign.name:
         chain.terms.publish(chain.raw, chain.ingested, chain.held, chain.published)

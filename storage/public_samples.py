@@ -1,0 +1,96 @@
+"""What the public values of raw columns look like, gathered batch by batch in one pass: counts, and a sample of bounded size.
+
+What the values mean is told in `storage.recognition`; which type they fit, by `Evidence`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from storage.recognition.findings import HEAD, LEVELS_TOLD, SPREAD, ColumnSample
+from storage.typed_rows import Evidence, count_evidence
+
+if TYPE_CHECKING:
+    import polars as pl
+
+CELLS = 2_000_000
+"""Values kept of all columns together, about; of very many columns fewer rows are kept."""
+FEWEST_ROWS = 100
+
+
+class PublicValues:
+    """The public values of some raw columns so far."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.evidence = {column: Evidence() for column in columns}
+        rows = max(CELLS // max(len(columns), 1), FEWEST_ROWS)
+        self._n_head, self._n_spread = min(HEAD, rows), min(SPREAD, rows)
+        self._head: list[pl.DataFrame] = []
+        self._spread: list[pl.DataFrame] = []
+        self._stride = 1
+        self._seen = 0
+        self._distinct: dict[str, set[str]] = {column: set() for column in columns}
+
+    def add(self, texts: pl.DataFrame) -> None:
+        """One batch more: raw texts, null where missing."""
+        for column, found in count_evidence(texts).items():
+            self.evidence[column] += found
+            known = self._distinct[column]
+            if found.number < found.present and len(known) <= LEVELS_TOLD:
+                known |= set(texts[column].drop_nulls().unique().head(LEVELS_TOLD + 1).to_list())
+        if self._seen < self._n_head:
+            self._head.append(texts.head(self._n_head - self._seen))
+        self._spread.append(texts.gather_every(self._stride, -self._seen % self._stride))
+        self._seen += texts.height
+        self._thin_out()
+
+    def sample(self, column: str) -> ColumnSample:
+        """What is told of a column."""
+        found = self.evidence[column]
+        head, spread = (_values(frames, column) for frames in (self._head, self._spread))
+        return ColumnSample(
+            column=column,
+            head=head,
+            spread=spread,
+            n_distinct=max(len(self._distinct[column]), len(set(head))),
+            is_number=found.number == found.present,
+            is_mostly_number=2 * found.number > found.present,
+            is_whole=found.integer == found.present,
+            is_truth=found.boolean == found.present,
+        )
+
+    def _thin_out(self) -> None:
+        """Keep every second row where there are too many: evenly from all rows, whatever their number turns out to be."""
+        import polars as pl
+
+        while sum(frame.height for frame in self._spread) > 2 * self._n_spread:
+            self._spread = [pl.concat(self._spread).gather_every(2)]
+            self._stride *= 2
+
+
+def gather(columns: Sequence[str], batches: Iterable[tuple[Any, Sequence[str]]]) -> PublicValues:
+    """The values of the columns in Arrow record batches of raw rows; beside each batch the texts that mean "missing"."""
+    values = PublicValues(columns)
+    for batch, nulls in batches:
+        values.add(_texts(batch, nulls))
+    return values
+
+
+def _values(frames: Sequence[pl.DataFrame], column: str) -> list[str]:
+    """The values of a column that are there."""
+    return [value for frame in frames for value in frame[column].drop_nulls().to_list()]
+
+
+def _texts(batch: Any, nulls: Sequence[str]) -> pl.DataFrame:
+    """Raw values as texts without blanks around them; missing ones as null."""
+    import polars as pl
+    import polars.selectors as cs
+
+    each = pl.all()
+    return (
+        pl.DataFrame(batch)
+        .with_columns(cs.float().fill_nan(None))
+        .select(each.cast(pl.String).str.strip_chars())
+        .select(each.replace(list(nulls), None))
+    )

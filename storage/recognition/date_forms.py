@@ -1,0 +1,238 @@
+"""Dates and times of day, in any common form. DuckDB itself says which form fits: what it reads here, it reads when pasted."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from storage.recognition.findings import FITS, ColumnSample, Finding, Reading, new_name, sql_name
+from storage.sql import literal
+
+FORMS_TRIED = 8
+"""Different shapes of value that are looked at; a column of dates has one or two."""
+
+_COMPACT = re.compile(r"(?:19|20)[0-9]{6}")
+_CLOCK = r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
+_TAIL = (
+    rf"(?:(?P<gap>T|,? )(?P<clock>{_CLOCK})(?P<half> ?[AaPp][Mm])?"
+    r"(?P<zone> ?(?:Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))?)?"
+)
+_NUMBERS = re.compile(rf"(?P<a>[0-9]{{1,4}})(?P<s>[-/. ])(?P<b>[0-9]{{1,2}})(?P=s)(?P<c>[0-9]{{1,4}}){_TAIL}")
+_DAY_MONTH = re.compile(
+    rf"(?P<day>[0-9]{{1,2}})(?P<s>[-/. ]?)(?P<month>[A-Za-z]{{3,9}})(?P<t>,? |[-/.]?)(?P<year>[0-9]{{4}}|[0-9]{{2}}){_TAIL}"
+)
+_MONTH_DAY = re.compile(
+    rf"(?P<month>[A-Za-z]{{3,9}}) (?P<day>[0-9]{{1,2}})(?P<t>,? )(?P<year>[0-9]{{4}}){_TAIL}"
+)
+_MONTH_YEAR = re.compile(r"(?P<month>[A-Za-z]{3,9})(?P<s>[-/ ])(?P<year>[0-9]{4})")
+_YEAR_MONTH = re.compile(r"(?P<year>[0-9]{4})(?P<s>[-/])(?P<m>[0-9]{2})")
+_TIME = re.compile(rf"(?P<clock>{_CLOCK})(?P<half> ?[AaPp][Mm])?")
+_WEEKDAY = re.compile(r"(?P<name>Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?P<gap>,? )(?P<rest>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A way to make a point in time of a text: {} stands for the column."""
+
+    label: str
+    expression: str
+    is_time: bool = False
+    """A time of day, with no date."""
+
+
+def are_compact(sample: ColumnSample) -> bool:
+    """Whether whole numbers are dates without separators, as 20220301: beyond doubt by the third."""
+    texts = set(sample.spread)
+    return (
+        len(texts) > 2
+        and sample.is_whole
+        and all(_COMPACT.fullmatch(text) for text in texts)
+        and _fits(sorted(texts), [_strptime("", "%Y%m%d")])[0] == len(texts)
+    )
+
+
+def recognise(sample: ColumnSample) -> Finding | None:
+    """What kind of dates or times the column holds; None where it holds something else."""
+    texts = list(dict.fromkeys(sample.spread))
+    forms = _forms(texts)
+    if not forms:
+        return None
+    found = _fits(texts, forms)
+    if max(found) < FITS * len(texts):
+        whole, forms = forms, list(dict.fromkeys(_date_alone(form) for form in forms))
+        found = _fits(texts, forms)
+        if max(found) < FITS * len(texts):
+            return _mixed(sample.column, texts, whole)
+    best = [form for form, count in zip(forms, found, strict=True) if count == max(found)]
+    best = _different(texts, best)
+    readings = tuple(_reading(sample, texts, form) for form in best)
+    what = "times of day" if best[0].is_time else "dates"
+    if len(readings) > 1:
+        orders = " or ".join(form.label for form in best)
+        return Finding(
+            column=sample.column,
+            sentence=f"dates, and the values do not tell whether {orders}, as in {texts[0]!r}",
+            readings=readings,
+            is_whole=sample.is_whole,
+        )
+    if not readings[0].derive:
+        return Finding(column=sample.column, sentence=f"{what}, all public ones alike")
+    order = f" ({best[0].label})" if best[0].label else ""
+    shown = max(texts, key=lambda text: (text[:2] > "12") if best[0].label else 0)
+    return Finding(
+        column=sample.column,
+        sentence=f"{what}{order}, as in {shown!r}",
+        readings=readings,
+        is_whole=sample.is_whole,
+    )
+
+
+def _forms(texts: Sequence[str]) -> list[_Form]:
+    """The forms that the commonest shapes of value suggest."""
+    shapes = Counter(tuple(_forms_of(text)) for text in texts)
+    n_dates = sum(count for shape, count in shapes.items() if shape)
+    if n_dates < FITS * len(texts):
+        return []
+    likely = [shape for shape, _ in shapes.most_common(FORMS_TRIED) if shape]
+    return list(dict.fromkeys(form for shape in likely for form in shape))
+
+
+def _forms_of(text: str) -> list[_Form]:
+    """The forms that this text may be of."""
+    if (named := _WEEKDAY.fullmatch(text)) is not None:
+        prefix = f"%a{named['gap']}"
+        return [_prefixed(form, prefix) for form in _forms_of(named["rest"]) if "strptime" in form.expression]
+    if (found := _TIME.fullmatch(text)) is not None:
+        return [_Form("", _strptime("", _clock(found)).expression, is_time=True)]
+    if (found := _NUMBERS.fullmatch(text)) is not None:
+        return _of_numbers(found)
+    if _COMPACT.fullmatch(text) is not None:
+        return [_strptime("", "%Y%m%d")]
+    if (found := _YEAR_MONTH.fullmatch(text)) is not None:
+        return [_strptime("", f"%Y{found['s']}%m")]
+    for pattern, shape in (
+        (_DAY_MONTH, "%d{s}{m}{t}{y}"),
+        (_MONTH_DAY, "{m} %d{t}{y}"),
+        (_MONTH_YEAR, "{m}{s}{y}"),
+    ):
+        if (found := pattern.fullmatch(text)) is not None:
+            parts = found.groupdict()
+            date = shape.format(
+                s=parts.get("s", ""),
+                t=parts.get("t", ""),
+                m="%b" if len(parts["month"]) == 3 else "%B",
+                y="%Y" if len(parts["year"]) == 4 else "%y",
+            )
+            return [_strptime("", date + _tail(found))] if "clock" in parts else [_strptime("", date)]
+    return []
+
+
+def _of_numbers(found: re.Match[str]) -> list[_Form]:
+    """Three numbers: with the year first or last, and then the day or the month before the other."""
+    s, tail = found["s"], _tail(found)
+    sizes = (len(found["a"]), len(found["c"]))
+    if sizes[0] == 4 and sizes[1] <= 2:
+        if s in "-/" and not found["half"]:
+            return [_Form("", "CAST({} AS TIMESTAMP)")]
+        return [_strptime("", f"%Y{s}%m{s}%d{tail}")]
+    if sizes[0] > 2 or sizes[1] not in (2, 4):
+        return []
+    year = "%Y" if sizes[1] == 4 else "%y"
+    forms = [
+        _strptime("the day comes first", f"%d{s}%m{s}{year}{tail}"),
+        _strptime("the month comes first", f"%m{s}%d{s}{year}{tail}"),
+    ]
+    if sizes == (2, 2):
+        forms.append(_strptime("the year comes first", f"%y{s}%m{s}%d{tail}"))
+    return forms
+
+
+def _tail(found: re.Match[str]) -> str:
+    """The format of the time behind a date; an offset from UTC is kept as a text that the format does not know."""
+    if not found["clock"]:
+        return ""
+    return f"{found['gap']}{_clock(found)}{found['zone'] or ''}"
+
+
+def _clock(found: re.Match[str]) -> str:
+    hour = "%I" if found["half"] else "%H"
+    minutes = found["clock"].count(":")
+    seconds = "" if minutes == 1 else ":%S.%f" if "." in found["clock"] else ":%S"
+    half = f"{' ' if found['half'].startswith(' ') else ''}%p" if found["half"] else ""
+    return f"{hour}:%M{seconds}{half}"
+
+
+def _strptime(label: str, form: str) -> _Form:
+    return _Form(label, f"try_strptime({{}}, {literal(form)})")
+
+
+def _prefixed(form: _Form, prefix: str) -> _Form:
+    return _Form(form.label, form.expression.replace(", '", f", '{prefix}", 1), form.is_time)
+
+
+def _date_alone(form: _Form) -> _Form:
+    """The same of what stands before the first blank: times that are not all written alike do not matter then."""
+    expression = re.sub(r"(?:T|,? )%[HI]:.*'", "'", form.expression)
+    return _Form(form.label, expression.replace("{}", "split_part({}, ' ', 1)"), form.is_time)
+
+
+def _fits(texts: Sequence[str], forms: Sequence[_Form]) -> list[int]:
+    """How many of the texts each form reads."""
+    counts = ", ".join(f"count(TRY({form.expression.format('value')}))" for form in forms)
+    return [int(count) for count in _ask(f"SELECT {counts} FROM given", texts)[0]]
+
+
+def _different(texts: Sequence[str], forms: Sequence[_Form]) -> list[_Form]:
+    """Of forms that read the same time in every text, the first."""
+    kept = [forms[0]]
+    for form in forms[1:]:
+        pairs = ", ".join(
+            f"count(*) FILTER (TRY({form.expression.format('value')}) IS DISTINCT FROM TRY({other.expression.format('value')}))"
+            for other in kept
+        )
+        if all(_ask(f"SELECT {pairs} FROM given", texts)[0]):
+            kept.append(form)
+    return kept
+
+
+def _mixed(column: str, texts: Sequence[str], forms: Sequence[_Form]) -> Finding | None:
+    """Dates that no one form reads."""
+    reads = " OR ".join(f"TRY({form.expression.format('value')}) IS NOT NULL" for form in forms)
+    (count,) = _ask(f"SELECT count(*) FILTER ({reads}) FROM given", texts)[0]
+    if count < FITS * len(texts):
+        return None
+    return Finding(column=column, sentence="dates written in more than one form: write them in one")
+
+
+def _reading(sample: ColumnSample, texts: Sequence[str], form: _Form) -> Reading:
+    """The parts of the date that differ from row to row."""
+    column, moment = sql_name(sample.column), form.expression
+    if sample.is_whole:
+        column = f"CAST({column} AS VARCHAR)"
+    point = moment.format(column)
+    if form.is_time:
+        return Reading(
+            form.label, ((new_name(sample.column, "minutes"), f"hour({point}) * 60 + minute({point})"),)
+        )
+    has_days = ("%Y" not in moment and "%y" not in moment) or "%d" in moment
+    parts = {"year": "year", "month": "month"} | ({"weekday": "isodow", "hour": "hour"} if has_days else {})
+    counts = ", ".join(f"count(DISTINCT TRY({call}({moment.format('value')})))" for call in parts.values())
+    found = _ask(f"SELECT {counts} FROM given", texts)[0]
+    varied = [part for part, count in zip(parts, found, strict=True) if count > 1]
+    return Reading(
+        form.label, tuple((new_name(sample.column, part), f"{parts[part]}({point})") for part in varied)
+    )
+
+
+def _ask(query: str, texts: Sequence[str]) -> list[tuple[Any, ...]]:
+    """What DuckDB answers about the texts, the column "value" of the table "given"."""
+    import duckdb
+    import pyarrow as pa
+
+    with duckdb.connect(":memory:") as connection:
+        connection.register("given", pa.table({"value": pa.array(texts, pa.string())}))
+        answer: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+    return answer

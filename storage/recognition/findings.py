@@ -1,0 +1,113 @@
+"""What is known of a raw column's public values, and what was found in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from ldptree.errors import ConfigError
+from storage.sql import check_expression, quote
+
+HEAD = 5_000
+"""Public values kept from the first on, in their order: what is alike and what only rises is told from these."""
+SPREAD = 2_000
+"""Public values kept from all over the rows, at least half as many: forms are told from these."""
+FEW = 20
+"""Below this many public values it says nothing that no two are alike."""
+LEVELS_TOLD = 100
+"""A column of text with more different public values than this is not encoded, unless the user declares it a category."""
+FITS = 0.9
+"""The share of a column's public values that a form must fit; the others then become missing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnSample:
+    """Public values of one raw column that are there, as texts."""
+
+    column: str
+    head: Sequence[str]
+    """The first `HEAD` of them, in the order of the rows."""
+    spread: Sequence[str]
+    """Some from all over the rows, in their order."""
+    n_distinct: int
+    """How many different ones there are; counted no further than `LEVELS_TOLD` + 1."""
+    is_number: bool = False
+    """Whether all are plain numbers."""
+    is_mostly_number: bool = False
+    """Whether more than half are: the others are then faults."""
+    is_whole: bool = False
+    """Whether all are whole numbers."""
+    is_truth: bool = False
+    """Whether all are "true" or "false"."""
+
+    @classmethod
+    def of(
+        cls, column: str, values: Iterable[str], *, is_number: bool = False, is_whole: bool = False
+    ) -> Self:
+        """The sample of a short list of values."""
+        texts = [value.strip() for value in values if value.strip()]
+        return cls(
+            column=column,
+            head=texts[:HEAD],
+            spread=texts[:: max(len(texts) // SPREAD, 1)],
+            n_distinct=len(set(texts)),
+            is_number=is_number or is_whole,
+            is_whole=is_whole,
+        )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read a column: new columns, and the SQL expression of each."""
+
+    label: str
+    """When it is the right one, where there are several: "the day comes first"."""
+    derive: tuple[tuple[str, str], ...]
+
+    def toml_lines(self) -> list[str]:
+        """The lines of `[dataset.derive]`."""
+        return [f"{_toml_key(name)} = {_toml_text(expression)}" for name, expression in self.derive]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What was found in a column that cannot be used as it stands.
+
+    With `readings` it holds something that must be read first: the one way, or several where the values do not tell which.
+    Without, nobody can use it. `is_code`: digits that are a name, as in '02139'; it is a category.
+    """
+
+    column: str
+    sentence: str
+    readings: tuple[Reading, ...] = ()
+    is_code: bool = False
+    is_whole: bool = False
+    """Whether the raw values are whole numbers, and stay so where they are read."""
+
+
+def new_name(column: str, part: str) -> str:
+    """What a column that is derived from another is called: "Trip Start" and "month" give Trip_Start_month."""
+    return f"{re.sub(r'[^0-9A-Za-z]+', '_', column).strip('_') or 'column'}_{part}"
+
+
+def sql_name(column: str) -> str:
+    """The column as an expression names it: in quotes only where it must be."""
+    try:
+        if check_expression(column, "") == (column,):
+            return column
+    except ConfigError:
+        pass
+    return quote(column)
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml_text(name)
+
+
+def _toml_text(text: str) -> str:
+    """A basic string of TOML, with what cannot be seen written as an escape."""
+    written = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in written)

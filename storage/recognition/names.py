@@ -1,0 +1,148 @@
+"""Columns that say which row it is, and nothing that a tree could split on: identifiers, row numbers, free text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storage.recognition.findings import FEW, LEVELS_TOLD, ColumnSample, Finding
+
+NEARLY = 0.9
+"""Of whole numbers, the share that must be different."""
+UNLIKELY = math.log(1e-6)
+"""The chance, as a logarithm, below which it is no chance that whole numbers are all different."""
+LONG_NUMBER = 9
+"""Digits of a number that is a name, where all have as many and no two are alike."""
+WORDS = 4
+"""Words in a value of free text, on average, at least."""
+
+_CODE = re.compile(r"0[0-9]{2,}")
+_FORMS = {
+    "identifiers (UUIDs)": re.compile(r"\{?[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}\}?"),
+    "identifiers (digests)": re.compile(r"(?=.*[0-9])(?=.*[a-fA-F])[0-9a-fA-F]{16,}"),
+    "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
+    "web addresses": re.compile(r"https?://\S+", re.IGNORECASE),
+}
+_ID_WORDS = frozenset(
+    {
+        "id",
+        "ids",
+        "uuid",
+        "guid",
+        "key",
+        "rowid",
+        "index",
+        "idx",
+        "unnamed",
+        "number",
+        "nr",
+        "no",
+        "ref",
+        "reference",
+    }
+    | {
+        "account",
+        "phone",
+        "telephone",
+        "mobile",
+        "ssn",
+        "isbn",
+        "ean",
+        "barcode",
+        "serial",
+        "vin",
+        "licence",
+        "license",
+    }
+    | {
+        "ticket",
+        "invoice",
+        "receipt",
+        "customer",
+        "user",
+        "person",
+        "patient",
+        "client",
+        "member",
+        "passenger",
+    }
+)
+"""The last word of the name of a column that identifies."""
+
+
+def recognise_numbers(sample: ColumnSample) -> Finding | None:
+    """That whole numbers are an identifier, or a code; None where they count or measure something."""
+    if not sample.is_whole:
+        return None
+    if any(_CODE.fullmatch(text) for text in (*sample.head, *sample.spread)):
+        return recognise_texts(sample) or Finding(column=sample.column, sentence="codes", is_code=True)
+    if len(sample.head) < FEW:
+        return None
+    values = np.array(sample.head).astype(np.float64)
+    n_different = len(np.unique(values))
+    if n_different < NEARLY * len(values):
+        return None
+    alike = "no two alike" if n_different == len(values) else "nearly all different"
+    count = f"in {len(values):,} public values"
+    if bool((np.diff(values) >= 0).all()):
+        why = "that only rise from row to row: row numbers, identifiers or points in time"
+    elif _is_named_so(sample.column) or _are_long(sample.head) or _is_no_chance(values, n_different):
+        why = "and not by chance: identifiers"
+    else:
+        return None
+    return Finding(column=sample.column, sentence=f"whole numbers, {alike} {count}, {why}")
+
+
+def recognise_texts(sample: ColumnSample) -> Finding | None:
+    """That texts are names or free text, or too many to be categories; None where they are categories."""
+    texts = sample.head
+    n_different = len(set(texts))
+    words = float(np.mean([len(text.split()) for text in texts]))
+    for what, form in _FORMS.items():
+        if n_different > 1 and n_different > len(texts) / 2 and all(form.fullmatch(text) for text in texts):
+            return Finding(column=sample.column, sentence=what)
+    is_many = sample.n_distinct > LEVELS_TOLD
+    if len(texts) >= FEW and n_different > len(texts) / 2:
+        what = "free text" if words >= WORDS else "identifiers or names"
+        return Finding(
+            column=sample.column,
+            sentence=f"{what}: {n_different:,} different texts in {len(texts):,} public values",
+        )
+    if words >= 2 * WORDS and 2 < n_different == len(texts):
+        return Finding(column=sample.column, sentence="free text: no two public values alike")
+    if is_many:
+        return Finding(
+            column=sample.column, sentence=f"more than {LEVELS_TOLD} different texts in public rows"
+        )
+    return None
+
+
+def _is_named_so(column: str) -> bool:
+    """Whether the last word of the name says that it identifies: "id" in trip_id, tripId and "Trip ID", not in "paid"."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", column)
+    letters = [word.lower() for word in words if not word.isdigit()]
+    return bool(letters) and (letters[-1] in _ID_WORDS or letters[0] == "unnamed")
+
+
+def _are_long(texts: Sequence[str]) -> bool:
+    """Whether all numbers have as many digits, and more than a measure has."""
+    sizes = {len(text) for text in texts}
+    return len(sizes) == 1 and sizes.pop() >= LONG_NUMBER and all(text.isdigit() for text in texts)
+
+
+def _is_no_chance(values: NDArray[np.float64], n_different: int) -> bool:
+    """Whether draws from a range this narrow would hardly ever be so different.
+
+    Values that are drawn evenly are alike least often: where even those would be all different less than once in a million,
+    these were not drawn one by one, but numbered.
+    """
+    n, width = len(values), float(values.max() - values.min()) + 1.0
+    if n_different == n:
+        return math.lgamma(width + 1) - math.lgamma(width - n + 1) - n * math.log(width) < UNLIKELY
+    expected = n - width * -math.expm1(n * math.log1p(-1.0 / width))
+    few = n - n_different
+    return few < expected and -((expected - few) ** 2) / (2 * expected) < UNLIKELY

@@ -1,0 +1,176 @@
+"""Numbers in a form that a database does not read: money, percentages, units, separators between thousands, decimal commas.
+
+A form is a pattern, and an SQL expression that makes a plain number of what fits it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from storage.recognition.findings import FITS, ColumnSample, Finding, Reading, new_name, sql_name
+from storage.sql import literal
+
+UNIT_LEVELS = 10
+"""A column of numbers with a unit and no more different values than this is a category: "36 months" and "60 months"."""
+
+_CURRENCY = (
+    r"(?:R|A|C|US|NZ|HK|S)?\$|[€£¥₹₽₩₺₪฿₫₱₴₦]|USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|ZAR|MXN"
+    r"|Rs\.?|kr\.?|zł|Kč|Ft|Fr\."
+)
+_UNIT = r"[^\W\d_]{1,8}[²³]?(?:/[^\W\d_]{1,8}[²³]?)?|°[CF]?"
+_DECORATED = re.compile(
+    rf"(?P<open>\()?(?P<sign>[-+−]?) ?(?P<before>{_CURRENCY})? ?(?P<inner>[-+−]?)"
+    rf"(?P<body>[0-9.,][0-9.,'_ ]*(?:[eE][-+]?[0-9]+)?) ?(?P<after>[%‰]|{_CURRENCY}|{_UNIT})?(?P<close>\))?"
+)
+_BLANKS = "\u00a0\u202f\u2009"
+_CONVENTIONS = (("", "."), (",", "."), ("", ","), (".", ","), (" ", "."), (" ", ","), ("'", "."), ("_", "."))
+"""What stands between thousands, and what before the decimals."""
+_BETWEEN = {
+    ",": "commas between thousands",
+    ".": "points between thousands",
+    " ": "blanks between thousands",
+    "'": "apostrophes between thousands",
+    "_": "underscores between thousands",
+}
+
+
+@dataclass(frozen=True)
+class _Number:
+    """One value taken apart."""
+
+    body: str
+    is_negative: bool
+    in_brackets: bool
+    currency: str
+    suffix: str
+
+
+def recognise(sample: ColumnSample) -> Finding | None:
+    """What form of numbers the column holds; None where it holds plain ones, or something else."""
+    texts = list(dict.fromkeys(sample.spread))
+    numbers = [number for text in texts if (number := _take_apart(text)) is not None]
+    if len(numbers) < FITS * len(texts):
+        return None
+    suffixes = {number.suffix for number in numbers}
+    if len(suffixes) > 1 or (suffixes - {"", "%", "‰"} and len(texts) <= UNIT_LEVELS):
+        return None
+    ways = _ways(numbers, len(texts))
+    is_plain = ways[:1] == [("", ".")] and not any(n.currency or n.suffix or n.in_brackets for n in numbers)
+    if not ways or (is_plain and "−" not in "".join(texts)):
+        return None
+    currencies = sorted({number.currency for number in numbers} - {""})
+    if len(currencies) > 1:
+        return Finding(
+            column=sample.column, sentence=f"money in more than one currency ({', '.join(currencies)})"
+        )
+    readings = tuple(_reading(sample.column, way, texts, numbers) for way in ways)
+    return Finding(column=sample.column, sentence=_sentence(texts, numbers, ways), readings=readings)
+
+
+def _take_apart(text: str) -> _Number | None:
+    found = _DECORATED.fullmatch(_folded(text))
+    if found is None or bool(found["open"]) != bool(found["close"]) or (found["sign"] and found["inner"]):
+        return None
+    after = found["after"] or ""
+    is_money = bool(after) and re.fullmatch(_CURRENCY, after) is not None
+    if is_money and found["before"]:
+        return None
+    return _Number(
+        body=found["body"].strip(),
+        is_negative=bool(found["open"]) or (found["sign"] or found["inner"]) in ("-", "−"),
+        in_brackets=bool(found["open"]),
+        currency=found["before"] or (after if is_money else ""),
+        suffix="" if is_money else after,
+    )
+
+
+def _folded(text: str) -> str:
+    """The text with one kind of blank and one of apostrophe."""
+    for blank in _BLANKS:
+        text = text.replace(blank, " ")
+    return text.replace("’", "'")
+
+
+def _ways(numbers: Sequence[_Number], n_texts: int) -> list[tuple[str, str]]:
+    """The conventions that read most values, one for each different result. None where they read too few."""
+    read = {way: [_value(number.body, *way) for number in numbers] for way in _CONVENTIONS}
+    count = {way: sum(value is not None for value in values) for way, values in read.items()}
+    most = max(count.values())
+    if most < FITS * n_texts:
+        return []
+    different: dict[tuple[float | None, ...], tuple[str, str]] = {}
+    for way in _CONVENTIONS:
+        if count[way] == most:
+            different.setdefault(tuple(read[way]), way)
+    return list(different.values())
+
+
+def _value(body: str, thousands: str, decimal: str) -> float | None:
+    """The number that a convention makes of the text; None where it does not follow it."""
+    mark, point = re.escape(thousands), re.escape(decimal)
+    grouped = rf"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+(?:{point}[0-9]*)?|" if thousands else ""
+    if thousands == ",":
+        grouped += rf"[1-9][0-9]{{0,2}}(?:,[0-9]{{2,3}})*,[0-9]{{3}}(?:{point}[0-9]*)?|"  # lakh and crore
+    pattern = rf"(?:{grouped}[0-9]+(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][-+]?[0-9]+)?"
+    if re.fullmatch(pattern, body) is None:
+        return None
+    plain = body.replace(thousands, "") if thousands else body
+    return float(plain.replace(decimal, "."))
+
+
+def _reading(column: str, way: tuple[str, str], texts: Sequence[str], numbers: Sequence[_Number]) -> Reading:
+    """The expression that reads the column by a convention."""
+    thousands, decimal = way
+    name = sql_name(column)
+    shape = "".join(texts)
+    words = {number.currency for number in numbers} | {number.suffix for number in numbers}
+    marks = sorted(words - {""}, key=len, reverse=True)
+    marks += [c for c in "()" if any(number.in_brackets for number in numbers)]
+    marks += [c for c in _BLANKS + " " if c in shape]
+    if thousands == "'":
+        marks += [c for c in "'’" if c in shape]
+    elif thousands and thousands not in marks:
+        marks.append(thousands)
+    if not thousands and any(decimal in number.body for number in numbers):
+        # The decimals are told: what the other mark means, where a private value has it, is no question.
+        marks.append("," if decimal == "." else ".")
+    text = name
+    for mark in marks:
+        text = f"replace({text}, {literal(mark)}, '')"
+    if "−" in shape:
+        text = f"replace({text}, '−', '-')"
+    if decimal == ",":
+        text = f"replace({text}, ',', '.')"
+    expression = f"CAST({text} AS DOUBLE)"
+    if any(number.in_brackets for number in numbers):
+        expression = f"CASE WHEN starts_with({name}, '(') THEN -1 ELSE 1 END * {expression}"
+    label = (
+        "the point stands before the decimals" if decimal == "." else "the comma stands before the decimals"
+    )
+    if thousands:
+        label = f"they have {_BETWEEN[thousands]}"
+    return Reading(label, ((new_name(column, "number"), expression),))
+
+
+def _has_comma(numbers: Sequence[_Number]) -> bool:
+    return any("," in number.body for number in numbers)
+
+
+def _sentence(texts: Sequence[str], numbers: Sequence[_Number], ways: Sequence[tuple[str, str]]) -> str:
+    """What the column holds, with one of its values."""
+    suffix = numbers[0].suffix
+    what = "numbers"
+    if any(number.currency for number in numbers):
+        what = "money"
+    elif suffix:
+        what = "percentages" if suffix == "%" else f"numbers with the unit {suffix!r}"
+    thousands, decimal = ways[0]
+    extra = [_BETWEEN[thousands]] if thousands else []
+    extra += ["a decimal comma"] if decimal == "," and _has_comma(numbers) else []
+    told = " and ".join(extra)
+    if len(ways) > 1:
+        told = f"{told or 'a decimal point'}, or is it another mark? The values do not tell"
+    shown = max(texts, key=lambda text: (sum(c in text for c in ",.'_$€£%( "), -texts.index(text)))
+    return f"{what}{' with ' + told if told else ''}, as in {shown!r}"

@@ -1,0 +1,225 @@
+"""What raw columns hold is told from public values: forms that must be read first, names and free text that nobody can use."""
+
+from __future__ import annotations
+
+import random
+
+import duckdb
+import pytest
+
+from storage.recognition.columns import recognise
+from storage.recognition.findings import FEW, LEVELS_TOLD, ColumnSample
+
+
+def is_plain(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def found(values, column="x"):
+    is_number = all(map(is_plain, values))
+    is_whole = is_number and all(float(v) % 1 == 0 for v in values)
+    return recognise(ColumnSample.of(column, values, is_number=is_number, is_whole=is_whole))
+
+
+def read(values, reading, column="x"):
+    """What the derived columns are, by DuckDB."""
+    with duckdb.connect() as connection:
+        rows = ", ".join(f"('{value.replace(chr(39), chr(39) * 2)}')" for value in values)
+        columns = ", ".join(expression for _, expression in reading.derive)
+        return connection.execute(f"SELECT {columns} FROM (VALUES {rows}) AS t({column})").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("values", "told", "numbers"),
+    [
+        (["3,326.44", "5.00", "1,234,567.8"], "commas between thousands", [3326.44, 5, 1234567.8]),
+        (["1,23,456", "45,123", "850"], "commas between thousands", [123456, 45123, 850]),
+        (["1_000", "45_123", "850"], "underscores between thousands", [1000, 45123, 850]),
+        (["1 234,5", "12,25", "7"], "blanks between thousands", [1234.5, 12.25, 7]),
+        (["1\u00a0234,5", "12\u202f345,25", "3,1"], "blanks between thousands", [1234.5, 12345.25, 3.1]),
+        (["1'234.50", "12’345.00", "3.5"], "apostrophes between thousands", [1234.5, 12345, 3.5]),
+        (["1.234.567", "12.345", "850"], "points between thousands", [1234567, 12345, 850]),
+        (["3,14", "2,7", "-1,55"], "a decimal comma", [3.14, 2.7, -1.55]),
+        (["$123.45", "$3,326.44", "-$5"], "money", [123.45, 3326.44, -5]),
+        (["(4.10)", "$12.50", "($1,000)"], "money", [-4.1, 12.5, -1000]),
+        (["3.326,44 €", "5 €", "12,50 €"], "money", [3326.44, 5, 12.5]),
+        (["USD 5", "USD 6.5", "USD 1,200"], "money", [5, 6.5, 1200]),
+        (["R$ 5,50", "R$ 1.200,10", "R$ 7,25"], "money", [5.5, 1200.1, 7.25]),
+        (["45%", "3.5 %", "−2%"], "percentages", [45, 3.5, -2]),
+    ],
+)
+def test_a_number_in_a_form_of_its_own_is_told_with_the_expression_that_reads_it(values, told, numbers):
+    finding = found(values)
+    assert told in finding.sentence
+    (reading,) = finding.readings
+    assert [row[0] for row in read(values, reading)] == pytest.approx(numbers)
+
+
+def test_numbers_with_a_unit_are_read_where_they_are_more_than_a_few_categories():
+    values = [f"{i / 2} km" for i in range(30)]
+    (reading,) = found(values).readings
+    assert read(values, reading)[7] == (3.5,)
+    assert found(["36 months", "60 months"] * 20) is None
+    assert found(["5 kg", "500 g"] * 20) is None  # of two units no one number can be made
+    assert found(["45%", "0.45", "12%"]) is None
+
+
+def test_money_in_two_currencies_is_of_no_use():
+    finding = found(["$5.00", "€6.00", "$7.00"])
+    assert "more than one currency" in finding.sentence
+    assert finding.readings == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "parts"),
+    [
+        (["2021-12-31", "2022-11-02"], [(2021, 12, 5), (2022, 11, 3)]),
+        (["2021-12-31T08:15:00Z", "2021-12-31 09:00:00.5+01:00"], [(8,), (9,)]),
+        (["13/04/2021", "5/6/2022"], [(2021, 4, 2), (2022, 6, 7)]),
+        (["04/13/2021", "5/6/2022"], [(2021, 4, 2), (2022, 5, 5)]),
+        (["25.03.2022 08:15", "01.04.2022 17:30"], [(3, 8), (4, 17)]),
+        (["03/21/2022 08:15:00 PM", "05/01/2022 12:15:00 AM"], [(3, 1, 20), (5, 7, 0)]),
+        (["31-12-99", "01-02-99"], [(12, 5), (2, 1)]),
+        (["01-Mar-22", "02-APR-22"], [(3, 2), (4, 6)]),
+        (["March 1, 2022", "April 2, 2022"], [(3, 2), (4, 6)]),
+        (["1 March 2022", "2 April 2022"], [(3, 2), (4, 6)]),
+        (["Tue, 01 Mar 2022 08:15:00 GMT", "Sat, 02 Apr 2022 09:15:00 GMT"], [(3, 2, 8), (4, 6, 9)]),
+        (["2022-03", "2022-04"], [(3,), (4,)]),
+        (["08:15", "23:59"], [(495,), (1439,)]),
+        (["8:15 PM", "11:59 AM"], [(1215,), (719,)]),
+        (["20220301", "20220402", "20220503"], [(3, 2), (4, 6), (5, 2)]),
+    ],
+)
+def test_dates_and_times_are_told_with_the_parts_that_differ(values, parts):
+    finding = found(values)
+    (reading,) = finding.readings
+    assert read(values, reading) == parts
+
+
+def test_days_and_months_that_cannot_be_told_apart_are_a_choice():
+    finding = found(["03/04/2021", "01/02/2021"])
+    assert [reading.label for reading in finding.readings] == ["the day comes first", "the month comes first"]
+    values = ["03/04/2021"]
+    assert [read(values, reading)[0][0] for reading in finding.readings] == [4, 3]
+    assert len(found(["22-03-01", "21-12-31"]).readings) == 2
+    assert len(found(["1,234", "45,123", "850"]).readings) == 2  # 1234, or 1.234?
+
+
+def test_one_number_that_tells_is_enough():
+    assert len(found(["1,234", "45,123", "0,125"]).readings) == 1
+    assert len(found(["1,234", "8,336,817"]).readings) == 1
+
+
+def test_dates_in_several_orders_are_of_no_use():
+    finding = found(["12/31/2021", "31/12/2021", "30/12/2021", "12/30/2021"])
+    assert "more than one form" in finding.sentence
+    assert finding.readings == ()
+
+
+def test_a_few_values_of_another_kind_do_not_hide_a_form():
+    values = [f"${i}.50" for i in range(95)] + ["free"] * 5
+    (reading,) = found(values).readings
+    assert read(["$7.50"], reading) == [(7.5,)]
+    assert not found(["$1.50"] * 3 + ["free", "cheap", "dear", "x"])
+
+
+RANDOM = random.Random(1)
+SHUFFLED = RANDOM.sample(range(1, 101), 100)
+
+
+@pytest.mark.parametrize(
+    ("values", "column"),
+    [
+        (range(1, 51), "x"),
+        (range(7, 500, 9), "x"),
+        (SHUFFLED, "x"),
+        (RANDOM.sample(range(10_000), 1_000), "x"),  # a tenth of the numbers up to 10,000
+        ([*RANDOM.sample(range(10_000), 990), *range(10)], "x"),  # a few stand twice
+        ([RANDOM.randrange(10**9, 10**10) for _ in range(60)], "x"),
+        ([RANDOM.randrange(10**6, 10**7) for _ in range(60)], "customer_id"),
+        ([RANDOM.randrange(10**6, 10**7) for _ in range(60)], "Trip ID"),
+    ],
+)
+def test_whole_numbers_that_number_the_rows_are_identifiers(values, column):
+    finding = found([str(value) for value in values], column)
+    assert "identifiers" in finding.sentence
+    assert finding.readings == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "column"),
+    [
+        ([RANDOM.randrange(18, 80) for _ in range(200)], "age"),
+        ([int(RANDOM.lognormvariate(10.5, 0.5)) for _ in range(300)], "salary"),
+        ([RANDOM.randrange(100) for _ in range(300)], "company_id"),
+        (SHUFFLED[: FEW - 1], "x"),  # of few rows it says nothing that none are alike
+        ([0, 1] * 40, "paid"),
+        ([v / 8 for v in range(1, 101)], "hours"),
+    ],
+)
+def test_numbers_that_count_or_measure_are_features(values, column):
+    assert found([str(value) for value in values], column) is None
+
+
+def test_digits_that_begin_with_noughts_are_a_code():
+    assert found(["02139", "10001", "94105"]).is_code
+    assert found(["01", "02", "12"]) is None  # months
+    many = found([f"{RANDOM.randrange(10**5):05}" for _ in range(400)])
+    assert not many.is_code
+    assert many.readings == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([f"N{i} M" for i in range(50)], "identifiers or names"),
+        (
+            [" ".join(RANDOM.choices(["the", "ride", "was", "good", "bad", "late"], k=9)) for _ in range(50)],
+            "free text",
+        ),
+        ([f"level {i % 101}" for i in range(1_000)], f"more than {LEVELS_TOLD} different texts"),
+        ([f"123e4567-e89b-12d3-a456-42661417400{i}" for i in range(5)], "UUIDs"),
+        (["ann@example.org", "bob@example.org"], "e-mail addresses"),
+        ([f"The passenger of ride {i} left his umbrella on the seat" for i in range(6)], "free text"),
+    ],
+)
+def test_texts_that_nobody_can_use_are_told(values, told):
+    finding = found(values)
+    assert told in finding.sentence
+    assert finding.readings == ()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["Paris", "London"] * 30,
+        [f"area {i % LEVELS_TOLD}" for i in range(1_000)],
+        [f"firm {i}" for i in range(FEW - 1)],
+        ["10-20", "20-30"] * 20,
+        ["$", "$$", "$$$"] * 20,
+        ["1.2.3", "2.0.1"] * 20,
+        ["A", "B", "May"] * 20,
+        ["1st", "2nd", "3rd"] * 20,
+        ["12A", "13B"] * 20,
+        ["true", "false"] * 20,
+        [],
+        [""],
+    ],
+)
+def test_categories_stay_categories(values):
+    assert found(values) is None
+
+
+def test_the_lines_to_paste_name_any_column_there_is():
+    import tomllib
+
+    for column in ("fare", "Fare ($)", "end", 'a "b"', "naïve", "1st", "%"):
+        (reading,) = found(["$1.50", "$2.25"], column).readings
+        pasted = tomllib.loads("\n".join(reading.toml_lines()))
+        ((_, expression),) = pasted.items()
+        quoted = '"' + column.replace('"', '""') + '"'
+        assert read(["$2.25"], type(reading)("", (("d", expression),)), quoted) == [(2.25,)]
