@@ -178,6 +178,8 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
         from flows.rounds_plan import rest_in_rounds
 
         return rest_in_rounds(plan, terms, raw, ingested)
+    if isinstance(ingested, Record):
+        terms = terms.with_label_of(ingested)
     checked = plan.look(
         "validate", lambda: calls.validate(terms, ingested, source.suite_file(needed(store), data))
     )
@@ -198,7 +200,7 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
         spent = plan.look_at_ledger(
             lambda: calls.charge(terms, known(raw), published_as(), known(held), known(published)),
             lambda: {
-                "config": config,
+                "config": terms.config,
                 "raw": known(raw),
                 "held": known(held),
                 "protocol": terms.protocol,
