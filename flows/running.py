@@ -125,6 +125,11 @@ def _show(summary: dict[str, Any], *, temporary: bool) -> None:
         console.print(table)
     if "says" in summary:
         console.print(summary["says"])
+    if "label" in summary:
+        other = {"class": "number", "number": "class"}[summary["label"]]
+        console.print(
+            f'label   {summary["target"]}: read as a {summary["label"]} (dataset.label = "{other}" reads it as a {other})'
+        )
     console.print(_asked(summary))
     console.print(f"model   {summary['model']}", soft_wrap=True)
     console.print(f"report  {summary['report']}", soft_wrap=True)

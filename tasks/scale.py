@@ -72,9 +72,9 @@ def _label_values(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]
     if len(found) > CLASSES_MAX or (len(found) > FEW_CLASSES and 2 * len(found) > n_rows):
         raise DataError(
             f'target "{spec.target}": {len(found):,} different values in {n_rows:,} public rows are too many classes '
-            f"(undeclared at most {CLASSES_MAX}, and beyond {FEW_CLASSES} two public rows a class). Choose another dataset.target, declare "
-            "dataset.classes, derive a coarser label in dataset.derive, or, where it is a number, set model.estimator to one "
-            'that learns numbers ("lpdt", or "correction" with dataset.label = "number").'
+            f"(undeclared at most {CLASSES_MAX}, and beyond {FEW_CLASSES} two public rows a class). Choose another "
+            "dataset.target, declare dataset.classes, derive a coarser label in dataset.derive, or, where it is a number, set "
+            'model.estimator to one that learns numbers ("lpdt", or "correction" with dataset.label = "number").'
         )
     return tuple(found)
 
