@@ -28,7 +28,7 @@ def settled(terms: Terms, raw: Manifest, public_raw: Manifest | None) -> Terms:
     """
     if terms.campaign is None or terms.protocol is None:
         return terms
-    store, first = terms.campaign.store, replace(terms, dataset=terms.config.dataset, protocol=None)
+    store, first = terms.campaign.store, _as_first(terms)
 
     def found(step: StepTask, call: Call) -> Record | None:
         return store.find(step.step.place(store, call))
@@ -36,6 +36,7 @@ def settled(terms: Terms, raw: Manifest, public_raw: Manifest | None) -> Terms:
     ingested = found(REGISTERED["ingest"], ingest(first, raw, public_raw))
     if ingested is None or ingested.facts["types"] != terms.dataset.types:
         return terms
+    first = first.with_label_of(ingested)
     held, scaled = (
         found(REGISTERED["split"], split(first, raw, ingested)),
         found(REGISTERED["scale"], scale(first, ingested)),
@@ -44,6 +45,15 @@ def settled(terms: Terms, raw: Manifest, public_raw: Manifest | None) -> Terms:
         return terms
     published = found(REGISTERED["partition"], partition(first, held, scaled))
     return first if published is not None and published["protocol"] == terms.protocol else terms
+
+
+def _as_first(terms: Terms) -> Terms:
+    """The terms as a campaign's first run had them, before it found anything out."""
+    data = terms.config.dataset
+    if terms.is_label_frozen:
+        data = data.model_copy(update={"label": None})
+    config = terms.config.model_copy(update={"dataset": data})
+    return replace(terms, config=config, dataset=data, protocol=None, is_label_frozen=False)
 
 
 def source(terms: Terms) -> Call:
@@ -77,8 +87,9 @@ def _protected(terms: Terms) -> Call:
 
 
 def _label(terms: Terms) -> Call:
-    """That the label is a number, where it is."""
-    return {"numeric": True} if terms.config.is_numeric else {}
+    """That the label is a number, where it is; None where public rows are to tell."""
+    known: dict[str | None, Call] = {"number": {"numeric": True}, "class": {}, None: {"numeric": None}}
+    return known[terms.config.label]
 
 
 def validate(terms: Terms, ingested: Record, suite: Manifest | None) -> Call:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flows import budget
@@ -26,6 +26,7 @@ NOT_TERMS = {
     "nouns",
     "names",
     "unit",
+    "label",
     "on_bad_rows",
     "max_bad_fraction",
     "expect",
@@ -43,6 +44,8 @@ class Terms:
     dataset: DatasetSpec
     protocol: Manifest | None
     campaign: Campaign | None
+    is_label_frozen: bool = False
+    """Whether the kind of the label is what the campaign's first run told from public rows."""
 
     @classmethod
     def of(cls, store: Store, config: RunConfig) -> Terms:
@@ -60,9 +63,20 @@ class Terms:
         if frozen is None:
             return cls(config, config.dataset, None, campaign)
         campaign.reports()  # readable, before anybody is charged
-        types = frozen.terms["types"]
+        types, is_label_frozen = frozen.terms["types"], config.label is None
+        if is_label_frozen:
+            config = config.with_label(frozen.terms["label"])
         campaign.check_terms(_terms(config, types))
-        return cls(config, config.dataset.model_copy(update={"types": types}), frozen.protocol, campaign)
+        data = config.dataset.model_copy(update={"types": types})
+        return cls(config, data, frozen.protocol, campaign, is_label_frozen)
+
+    def with_label_of(self, ingested: Record) -> Terms:
+        """The same where ingest told from public rows what the label is."""
+        if self.config.label is not None:
+            return self
+        label = ingested.facts["label"]
+        data = self.dataset.model_copy(update={"label": label})
+        return replace(self, config=self.config.with_label(label), dataset=data)
 
     def in_order(self, raw: Manifest) -> Manifest:
         """The raw files, those asked before first. Raises BudgetError where one of them changed."""

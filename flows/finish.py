@@ -105,6 +105,8 @@ def _of_its_estimator(config: RunConfig, facts: AnyFacts, by_step: Mapping[str, 
         return {"lam": config.model.weighting}
     return {
         "lam": None,
+        "target": config.dataset.target,
+        "label": config.label,
         "base": config.correction.base,
         "base_trees": facts.n_trees,
         "says": by_step["prune"].facts["says"],

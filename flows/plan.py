@@ -184,6 +184,8 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
         from flows.rounds_plan import rest_in_rounds
 
         return rest_in_rounds(plan, terms, raw, ingested)
+    if isinstance(ingested, Record):
+        terms = terms.with_label_of(ingested)
     checked = look_at_checks(plan, terms, ingested)
     held = plan.look("split", lambda: calls.split(terms, known(raw), ingested))
     scaled = plan.look("scale", lambda: calls.scale(terms, ingested))
@@ -202,7 +204,7 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
         spent = plan.look_at_ledger(
             lambda: calls.charge(terms, known(raw), published_as(), known(held), known(published)),
             lambda: {
-                "config": config,
+                "config": terms.config,
                 "raw": known(raw),
                 "held": known(held),
                 "protocol": terms.protocol,

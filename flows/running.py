@@ -134,6 +134,11 @@ def _show(summary: dict[str, Any], *, temporary: bool) -> None:
         console.print(table)
     if "says" in summary:
         console.print(summary["says"])
+    if "label" in summary:
+        other = {"class": "number", "number": "class"}[summary["label"]]
+        console.print(
+            f'label   {summary["target"]}: read as a {summary["label"]} (dataset.label = "{other}" reads it as a {other})'
+        )
     console.print(_asked(summary))
     for line in _left_out(summary["columns_left_out"]):
         console.print(line, markup=False)

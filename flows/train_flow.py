@@ -54,8 +54,9 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
         second = public_files(store, terms.dataset)
         terms = calls.settled(terms, raw, second)
         ingested = ingest(store, **calls.ingest(terms, raw, second))
+        terms = terms.with_label_of(ingested)
         checked = validate(store, **calls.validate(terms, ingested, suite_file(store, terms.dataset)))
-        stop_where_failed(store, config, ingested, checked, timeline, command)
+        stop_where_failed(store, terms.config, ingested, checked, timeline, command)
         held = split(store, **calls.split(terms, raw, ingested))
         scaled = scale(store, **calls.scale(terms, ingested))
         published = partition(store, **calls.partition(terms, held, scaled))
@@ -88,4 +89,4 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
         )
         found = (made(store, raw), *done.values(), *last.records, page)
         records = [record for record in found if record is not None]
-        return finish(store, config, records, timeline, last.protocol)
+        return finish(store, terms.config, records, timeline, last.protocol)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+PUBLIC_MODEL = "the public model"
 SURELY = 0.05
 """The chance that noise alone looks as strong, below which the reports say something."""
 
@@ -174,17 +175,20 @@ class Corrections:
         """One line: whether something was found, and how large it is."""
         return self.says_of(())
 
-    def says_of(self, classes: Sequence[object]) -> str:
-        """The same; of several classes with the name of the one whose correction is clearest."""
+    def says_of(self, classes: Sequence[object], *, base: str = PUBLIC_MODEL) -> str:
+        """The same; of several classes with the name of the one whose correction is clearest.
+
+        `base`: what was corrected, where that is no public model.
+        """
         cells = f"{len(self.share):,} {'cell' if len(self.share) == 1 else 'cells'}"
         if self.is_nothing:
             return (
-                f"Within noise of nothing: in {cells} the reports differ from the public model no more than noise makes them "
+                f"Within noise of nothing: in {cells} the reports differ from {base} no more than noise makes them "
                 f"(chance {self.chance:.2f}); largest correction {self.correction.flat[np.abs(self.correction).argmax()]:+.3g}."
             )
         if not self.correction.any():
             return (
-                f"Nothing is added: in {cells} the reports differ from the public model more than noise alone would make them "
+                f"Nothing is added: in {cells} the reports differ from {base} more than noise alone would make them "
                 f"(chance {self.chance:.2g}), but not so that any correction is worth it."
             )
         # with a line, the average also depends on where it lies for private people, which nobody reports
@@ -194,7 +198,7 @@ class Corrections:
         most, sd = float(self.correction[clearest]), float(self.sd[clearest])
         of = f"share of {classes[clearest[1]]} " if len(classes) > 2 else ""
         return (
-            f"The public model is wrong on private people: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) where "
+            f"{base[0].upper()}{base[1:]} is wrong on private people: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) where "
             f"that is clearest, in {cells}"
             f"{self._says_slope} (chance that noise alone does this {self.chance:.2g})."
         )

@@ -44,3 +44,11 @@ class ArtifactCorrupt(LdptreeError):  # noqa: N818 - the house's word
     """An artifact that cannot be made again is missing or damaged (exit code 5)."""
 
     exit_code = 5
+
+
+class AssumedRangeWarning(UserWarning):
+    """An estimator assumes a range of a feature or of the label, or cuts public values off at the one it was given.
+
+    Values beyond a range are moved to its end, where nothing can be learned from them. Only what is public decides whether this
+    warning comes, and what it says.
+    """

@@ -158,12 +158,22 @@ class RunConfig(Table):
         return self
 
     @model_validator(mode="after")
+    def _the_kind_of_label_fits_its_estimator(self) -> RunConfig:
+        stated, kind = self.dataset.label, self.label
+        if stated is not None and stated != kind:
+            raise ValueError(
+                f'dataset.label: model.estimator = "{self.model.estimator}" predicts a {kind}, and this says "{stated}"; '
+                "leave it out, or choose another estimator"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _the_label_fits_its_estimator(self) -> RunConfig:
         if not self.is_numeric:
             return self
         data, who = self.dataset, f'model.estimator = "{self.model.estimator}" predicts a number'
         if self.model.is_correction:
-            who = "a label without dataset.positive and dataset.classes is a number"
+            who = "this label is a number"
         kind = data.types.get(data.target, "number")
         faults = [
             f"dataset.{key}: is for a label of classes, and {who}. Leave it out, or choose another dataset.target"
@@ -294,11 +304,34 @@ class RunConfig(Table):
         return self.model.is_correction and self.is_numeric and self.correction.base == "tree"
 
     @property
+    def label(self) -> Literal["class", "number"] | None:
+        """What the label is, by the estimator or by what is declared; None where only public rows can tell."""
+        if not self.model.is_correction:
+            return "class" if self.model.estimator == CLASSES else "number"
+        data = self.dataset
+        if data.label is not None:
+            return data.label
+        declared = data.types.get(data.target)
+        if data.positive is not None or data.classes is not None or data.target in data.levels:
+            return "class"
+        if declared == "number" or data.unit or self._has_keys_of_numbers:
+            return "number"
+        return None if declared in (None, "integer") else "class"
+
+    @property
+    def _has_keys_of_numbers(self) -> bool:
+        """Whether [correction] has a key that is for numbers alone."""
+        own = self.correction
+        return own.base == "blend" or own.residual_range != "auto" or "slope" in own.model_fields_set
+
+    @property
     def is_numeric(self) -> bool:
-        """Whether the label is a number: of a correction where no class is declared."""
-        if self.model.is_correction:
-            return self.dataset.positive is None and self.dataset.classes is None
-        return self.model.estimator != CLASSES
+        """Whether the label is a number, as far as is known."""
+        return self.label == "number"
+
+    def with_label(self, label: Literal["class", "number"]) -> RunConfig:
+        """The same with a label whose kind was told from public rows."""
+        return self.model_copy(update={"dataset": self.dataset.model_copy(update={"label": label})})
 
     @property
     def mask_release(self) -> str:

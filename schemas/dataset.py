@@ -72,6 +72,7 @@ class DatasetSpec(BaseModel):
 
     `noun`, `nouns`: what the page calls one row, and several; `names`: of a column, what it calls its codes; `unit`: what a
     label that is a number is measured in.
+    `label`: whether the target is a class or a number, where the estimator learns either; None: told from public rows.
     `columns`: names for files without a header.
     `delimiter`: None = told from the suffix and the first line.
     `nulls`: the strings that mean "missing". `classes`: the label values, declared (a label not among them, or in
@@ -97,6 +98,7 @@ class DatasetSpec(BaseModel):
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
     nulls: Names = DEFAULT_NULLS
     target: str = Field(min_length=1)
+    label: Literal["class", "number"] | None = None
     positive: Scalar | None = None
     classes: Scalars | None = None
     public: str
@@ -126,7 +128,11 @@ class DatasetSpec(BaseModel):
     def _without_words_nobody_said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A key that came later is no part of what a data set without it is known by."""
         plain: dict[str, Any] = handler(self)
-        return {key: value for key, value in plain.items() if key not in ("unit", "release_checks") or value}
+        return {
+            key: value
+            for key, value in plain.items()
+            if key not in ("unit", "label", "release_checks") or value
+        }
 
     @property
     def rule(self) -> PublicRule:

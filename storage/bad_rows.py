@@ -34,7 +34,7 @@ Fault = tuple[bool, int, str, str, str]
 
 _NO_NUMBER = (
     'Correct it, or choose another dataset.target. A label of classes is for model.estimator = "lpct", or for "correction" '
-    "with its positive class named in dataset.positive, or all in dataset.classes."
+    'with dataset.label = "class".'
 )
 _REMEDIES = {
     "not a number": 'Correct it, or declare the column a text (types = {{"{column}" = "text"}}).',

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from storage.sql import check_predicate, near, shown
 from storage.store import Draft
 from storage.typed_rows import ASKED, BAD, TypedQuery
 from tasks.checkpoint import step
+from tasks.label_kind import LabelKind, label_kind
 from tasks.protected_columns import ProtectedColumns, check_no_leak
 
 LABELS_LISTED = 100
@@ -57,6 +59,7 @@ class Ingested:
     rule_columns: tuple[str, ...]
     public: tuple[ZoneFile, ...]
     private: tuple[ZoneFile, ...]
+    label: LabelKind = "class"
     bad_public: int = 0
     bad_private: int = 0
     left_out_public: int = 0
@@ -86,7 +89,7 @@ def ingest_files(
     seed: int,
     public_paths: Sequence[Path] = (),
     faults: Path | None = None,
-    numeric: bool = False,
+    numeric: bool | None = False,
     protected: Sequence[str] = (),
     every_feature: bool = False,
 ) -> Ingested:
@@ -96,7 +99,7 @@ def ingest_files(
     the kept columns and `_row`, the number of the row in its file. Row groups, and so the bytes, depend on the
     input alone. Quarantined rows go to `quarantine/` in their zone's folder; details of private faults go to
     `faults` (default: faults.txt in `holders_dir`) and nowhere else. `seed` is public. `numeric`: the target is a number,
-    and kept as one. `protected`: the label, and columns that some holder keeps to
+    and kept as one; None: as public rows tell (`tasks.label_kind`). `protected`: the label, and columns that some holder keeps to
     themselves, where others are public. `every_feature`: that so are all features.
 
     Raises ConfigError (a rule that is not one, or names no column) and DataError (what is wrong with the files);
@@ -110,9 +113,10 @@ def ingest_files(
         for path in [*paths, *public_paths]
     ]
     raw_files.same_columns(files)
-    plan = _Plan.of(
-        spec, files, len(paths), seed, numeric=numeric, protected=protected, every_feature=every_feature
-    )
+    make = partial(_Plan.of, spec, files, len(paths), seed, protected=protected, every_feature=every_feature)
+    plan = make(numeric=bool(numeric))
+    if numeric is None and label_kind(plan.query, plan.files, plan.public) == "number":
+        plan = make(numeric=True)
     noted = FaultList(faults or holders_dir / "faults.txt")
     noted.path.unlink(missing_ok=True)
     try:
@@ -291,8 +295,8 @@ def _with_numeric_target(spec: DatasetSpec, files: Sequence[RawFile]) -> Dataset
         if spec.target in file.columns and file.family(spec.target) == "boolean":
             raise DataError(
                 f'{file.name}, column "{spec.target}" (the target): true and false are not numbers. Choose another '
-                'dataset.target. A label of classes is for model.estimator = "lpct", or for "correction" with its positive '
-                "class named in dataset.positive, or all in dataset.classes."
+                'dataset.target. A label of classes is for model.estimator = "lpct", or for "correction" with '
+                'dataset.label = "class".'
             )
     return spec.model_copy(update={"types": {spec.target: "number"} | spec.types})
 
@@ -374,6 +378,7 @@ def _write(plan: _Plan, public_dir: Path, holders_dir: Path, faults: FaultList) 
     return Ingested(
         columns=plan.query.kept,
         rule_columns=plan.rule_columns,
+        label="number" if plan.query.numeric else "class",
         public=tuple(parts[True]),
         private=tuple(parts[False]),
         bad_public=tally.bad[True],
@@ -495,12 +500,16 @@ def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], 
         raise DataError(
             f"no private rows: the rule {spec.public!r} makes every row public{asked}. Check dataset.public."
         )
-    if len(tally.labels) < 2:
-        raise DataError(
-            f'column "{spec.target}" (the target) has a single value in the public rows: {tally.labels.pop()!r}. '
-            "A tree needs at least two; choose another dataset.public."
+    stated = tally.labels - {None}
+    if len(stated) < 2:
+        has = (
+            f"a single value in the public rows: {stated.pop()!r}" if stated else "no value in any public row"
         )
-    labels = sorted(str(label) for label in tally.labels)
+        raise DataError(
+            f'column "{spec.target}" (the target) has {has}. Nothing can be learned from it: choose another dataset.target, or '
+            "another dataset.public."
+        )
+    labels = sorted(str(label) for label in stated)
     if spec.classes and not {str(value) for value in spec.classes} & set(labels):
         raise DataError(
             f'dataset.classes: no public row has one of them in "{spec.target}", where there is {shown(labels)}.'
@@ -523,13 +532,13 @@ def ingest(
     public_raw: Manifest | None,
     dataset: DatasetSpec,
     seed: int,
-    numeric: bool = False,
+    numeric: bool | None = False,
     protected: Sequence[str] = (),
     every_feature: bool = False,
 ) -> dict[str, Any]:
     """Write the typed rows of each zone ("public", "private"); the private part says which raw file each came from.
 
-    `numeric`: the label is a number. `protected`: the label, and columns that some holder keeps to
+    `numeric`: the label is a number; None: as public rows tell. `protected`: the label, and columns that some holder keeps to
     themselves, where others are public. `every_feature`: that so are all features.
     """
     store = draft.store
@@ -559,6 +568,7 @@ def ingest(
         "types": found.types,
         "features": list(dataset.features(columns, found.rule_columns)),
         "rule_columns": list(found.rule_columns),
+        "label": found.label,
         "bad_public": found.bad_public,
         "left_out_public": found.left_out_public,
         "columns_left_out": found.columns_left_out,

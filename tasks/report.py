@@ -233,6 +233,7 @@ def identity(config: RunConfig, command: str) -> dict[str, Any]:
         "estimator": config.model.estimator,
         "epsilon": config.privacy.epsilon,
         "target": data.target,
+        "label": config.label or "",
         "public_rule": data.public,
         "where": data.where or "",
         "seeded": config.is_seeded,

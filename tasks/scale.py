@@ -29,6 +29,11 @@ from storage.recognition.findings import LEVELS_TOLD, ColumnSample
 from storage.store import Draft, Store
 from tasks.checkpoint import step
 
+CLASSES_MAX = 100
+"""A label with more public values than this is no class, unless its classes are declared."""
+FEW_CLASSES = 10
+"""With more classes than this, each needs two public rows on average: else the label is a name that hardly comes twice."""
+
 
 def classes_of(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]:
     """The label values: declared ones, else those of public rows, sorted; the positive one is the second.
@@ -58,10 +63,13 @@ def _label_values(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]
             f'target "{spec.target}": public rows hold {"one value only: " + repr(found[0]) if found else "no value"}. '
             "Nothing can be learned from them; choose another public rule, or declare dataset.classes."
         )
-    if len(found) > LEVELS_MAX:
+    n_rows = len(column) - column.null_count
+    if len(found) > CLASSES_MAX or (len(found) > FEW_CLASSES and 2 * len(found) > n_rows):
         raise DataError(
-            f'target "{spec.target}": {len(found)} different values in public rows. '
-            "A classification tree needs few classes."
+            f'target "{spec.target}": {len(found):,} different values in {n_rows:,} public rows are too many classes '
+            f"(undeclared at most {CLASSES_MAX}, and beyond {FEW_CLASSES} two public rows a class). Choose another "
+            "dataset.target, declare dataset.classes, derive a coarser label in dataset.derive, or, where it is a number, set "
+            'model.estimator to one that learns numbers ("lpdt", or "correction" with dataset.label = "number").'
         )
     return tuple(found)
 

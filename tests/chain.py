@@ -53,8 +53,12 @@ class Chain:
         return Terms.of(self.store, self.config)
 
     @cached_property
-    def terms(self) -> Terms:
+    def settled(self) -> Terms:
         return calls.settled(self.named, self.raw, source.public_files(self.store, self.named.dataset))
+
+    @cached_property
+    def terms(self) -> Terms:
+        return self.settled.with_label_of(self.ingested)
 
     @cached_property
     def raw(self) -> Manifest:
@@ -65,8 +69,8 @@ class Chain:
 
     @cached_property
     def ingested(self) -> Record:
-        second = source.public_files(self.store, self.terms.dataset)
-        return ingest.fn(self.store, **calls.ingest(self.terms, self.raw, second))
+        second = source.public_files(self.store, self.settled.dataset)
+        return ingest.fn(self.store, **calls.ingest(self.settled, self.raw, second))
 
     @cached_property
     def checked(self) -> Record:

@@ -19,6 +19,7 @@ from ldptree.correction import Corrections
 from ldptree.correction_plan import CHOICES, Plan
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.mending import Question, mended, published
+from ldptree.estimators.range_warnings import warn_of_assumed_label
 from ldptree.input_rows import check_class_labels, validated
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.noisy import Noisy
@@ -104,7 +105,14 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
         self.base_, self.plan_, self.corrections_ = found.base, found.plan, found.model.corrections
         self.protocols_, self.totals_, self.ledger_ = (found.protocol,), found.totals, found.ledger
         self.model_: CorrectedModel = found.model
-        self.says_ = self.corrections_.says_of(classes)
+        self.says_ = self._describe(classes, has_public=bool(is_public.any()))
+
+    def _describe(self, classes: tuple[Any, ...], *, has_public: bool) -> str:
+        """What was found, in one line; without public rows and a fitted base a constant was corrected, and no public model."""
+        if has_public or self._fitted_base is not None:
+            return self.corrections_.says_of(classes)
+        base = f"an equal share of {len(classes)} classes" if classes else "the constant 0"
+        return f"There are no public rows. {self.corrections_.says_of(classes, base=base)}"
 
     @property
     def _fitted_base(self) -> Any:
@@ -300,7 +308,10 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
         labels: Floats
         rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
         half = None if self.residual_range == "auto" else float(self.residual_range)
-        self._mend(rows, labels, checked_mask(public, len(labels), X), (), half)
+        is_public = checked_mask(public, len(labels), X)
+        if half is None and not is_public.any() and self._fitted_base is None:
+            warn_of_assumed_label(-1.0, 1.0, "residual_range")
+        self._mend(rows, labels, is_public, (), half)
         return self
 
     def predict(self, X: ArrayLike) -> Floats:

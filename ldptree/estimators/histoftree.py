@@ -15,9 +15,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, seed_of
-from ldptree.encoding import Encoding, NumericFeature
-from ldptree.errors import ConfigError
-from ldptree.estimators.holders import encoding_of
+from ldptree.encoding import Encoding
+from ldptree.errors import AssumedRangeWarning, ConfigError
+from ldptree.estimators.holders import column_names, encoding_between
+from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
 from ldptree.histoftree import BIN_SHIFTS, RELEASES, HistOfTree
 from ldptree.input_rows import validated
 from ldptree.ledger import Charge, Ledger, Rows
@@ -33,6 +34,7 @@ from ldptree.parameters import (
     checked_epsilon,
     checked_number,
     checked_protects,
+    checked_range,
     is_number,
     label_ends,
     one_of,
@@ -152,8 +154,10 @@ class HistOfTreeRegressor(NoisyRegressor):
         check_aligned("protects", protects, X)
         mask = self._mask(protects, (n, d))
         curator = self._curator(d)
-        if self.mask_release == "all":
-            _warn_of_range(rows, ~mask, curator.encoding)
+        is_shown = ~mask if self.mask_release == "all" else np.zeros((n, d), dtype=bool)
+        _warn_of_range(rows, is_shown, curator.encoding, self.feature_range)
+        if self.label_range is None:
+            warn_of_assumed_label(-1.0, 1.0)
         points = curator.encoding.encode(rows).astype(np.float64)
         is_seeded = self.random_state is not None
         words = Words.seeded(seed_of(self.random_state)) if is_seeded else Words.system()
@@ -197,7 +201,7 @@ class HistOfTreeRegressor(NoisyRegressor):
             raise ConfigError(f"s = {s}: there are {d} features to bin; choose at most {d}")
         return HistOfTree(
             epsilon=float(self.epsilon),
-            encoding=encoding_of(np.empty((0, d)), names, self.feature_range),
+            encoding=encoding_between(column_names(names, d), *_ends(self.feature_range, d)),
             low=label_low,
             high=label_high,
             n_binned=s,
@@ -246,21 +250,28 @@ class HistOfTreeRegressor(NoisyRegressor):
             raise ConfigError(f"t_shift must be -1, 0 or 1, got {self.t_shift!r}")
 
 
-def _warn_of_range(rows: Floats, is_shown: Mask, encoding: Encoding) -> None:
-    """Warn of features whose range some value that is shown lies beyond; a protected value has no say in it."""
+def _ends(given: tuple[ArrayLike, ArrayLike] | None, d: int) -> tuple[Floats, Floats]:
+    """The range of each of d features: 0 to 1 where none is given, as what holders protect cannot tell it."""
+    return checked_range((0.0, 1.0) if given is None else given, d)
+
+
+def _warn_of_range(
+    rows: Floats, is_shown: Mask, encoding: Encoding, given: tuple[ArrayLike, ArrayLike] | None
+) -> None:
+    """Warn of shown values beyond the range, and of a range assumed where nobody shows a value; protected values have no say."""
+    columns, d = encoding.columns, rows.shape[1]
+    anybody = is_shown.any(axis=0)
+    if given is None:
+        warn_of_assumed_features([columns[j] for j in np.flatnonzero(~anybody)])
+    low, high = _ends(given, d)
     seen = np.where(is_shown, rows, np.nan)
-    beyond = [
-        feature.column
-        for column, feature in zip(seen.T, encoding.features, strict=True)
-        if isinstance(feature, NumericFeature)
-        and ((column < feature.minimum) | (column > feature.maximum)).any()
-    ]
+    beyond = [columns[j] for j in np.flatnonzero(((seen < low) | (seen > high)).any(axis=0))]
     if beyond:
         warnings.warn(
             f"feature_range: values that are shown lie beyond it, and are moved to its ends, of {', '.join(beyond)}. Give "
             "feature_range = (low, high), numbers or one for each feature; without it, it is (0, 1), for protected "
             "features too",
-            UserWarning,
+            AssumedRangeWarning,
             stacklevel=3,
         )
 

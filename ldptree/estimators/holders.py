@@ -12,6 +12,7 @@ import numpy as np
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError
+from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_clipped_features
 from ldptree.ledger import Charge, Ledger, Rows
 from ldptree.mechanisms import Mechanism, describe
 from ldptree.oracles import Words
@@ -36,20 +37,35 @@ def encoding_of(
 ) -> Encoding:
     """Each column by the range of the public rows [n, d], or by the one that was given; (0, 1) where there is neither.
 
+    Warns of the range it assumes, and of public values beyond the one given (AssumedRangeWarning).
+
     Raises:
         ConfigError: the range is none.
         DataError: public rows are too far apart.
     """
-    d = public.shape[1]
-    columns = [f"x{j}" for j in range(d)] if names is None else [str(name) for name in names]
+    columns = column_names(names, public.shape[1])
     if feature_range is None and len(public):
         low, high = public.min(axis=0), public.max(axis=0)
         check_widths(low, high, columns)
+    elif feature_range is None:
+        low, high = checked_range((0.0, 1.0), len(columns))
+        warn_of_assumed_features(columns)
     else:
-        low, high = checked_range((0.0, 1.0) if feature_range is None else feature_range, d)
+        low, high = checked_range(feature_range, len(columns))
+        warn_of_clipped_features(columns, low, high, public)
+    return encoding_between(columns, low, high)
+
+
+def encoding_between(columns: Iterable[str], low: Floats, high: Floats) -> Encoding:
+    """Numbers, each between its ends."""
     return Encoding(
         tuple(NumericFeature(name, float(a), float(b)) for name, a, b in zip(columns, low, high, strict=True))
     )
+
+
+def column_names(names: Iterable[Any] | None, d: int) -> list[str]:
+    """What X calls its d columns, or x0, x1 and so on."""
+    return [f"x{j}" for j in range(d)] if names is None else [str(name) for name in names]
 
 
 def check_report(mechanism: Mechanism) -> None:

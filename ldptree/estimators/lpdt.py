@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
+from ldptree.estimators.range_warnings import warn_of_assumed_label
 from ldptree.estimators.tuned import Asked, Parts, answers, check_tuning, is_on_same_tree, tuned
 from ldptree.finer import public_labels
 from ldptree.fit_numbers import check_settings, fit_regression
@@ -168,6 +169,8 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
             else check_random_state(self.random_state).randint(2**31, size=4)
         )
         self.label_range_ = checked_label_range(self.label_range, labels[is_public])
+        if self.label_range is None and not is_public.any():
+            warn_of_assumed_label(*self.label_range_)
         encoding = encoding_of(rows[is_public], getattr(self, "feature_names_in_", None), self.feature_range)
         X_public, y_public = encoding.encode(rows[is_public]), labels[is_public]
         X_private, y_private = rows[~is_public], labels[~is_public]

@@ -15,6 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ldptree.errors import ConfigError, DataError
+from ldptree.estimators.holders import column_names
+from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
 from ldptree.input_rows import check_class_labels, validated
 from ldptree.ledger import Charge, Ledger, Names
 from ldptree.noisy import Noisy
@@ -74,7 +76,7 @@ class _PublicFeatureEstimator(BaseEstimator):  # type: ignore[misc]
         label_low, label_high = label_range or (-1.0, 1.0)
         curator = PublicFeatures(
             epsilon=epsilon,
-            columns=tuple(f"x{j}" for j in range(d)) if names is None else tuple(str(name) for name in names),
+            columns=tuple(column_names(names, d)),
             low=tuple(low.tolist()),
             high=tuple(high.tolist()),
             label_low=label_low,
@@ -162,6 +164,8 @@ class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  #
             DataError: the rows or the mask are (a ValueError).
         """
         check_seed(self.random_state)
+        if self.label_range is None:
+            warn_of_assumed_label(-1.0, 1.0)
         label_range = (-1.0, 1.0) if self.label_range is None else label_ends(self.label_range)
         rows: Floats
         labels: Floats
@@ -313,7 +317,9 @@ def _range(rows: Floats, mask: Mask, given: Any, names: Any) -> tuple[Floats, Fl
     high = np.where(is_shown, rows, -np.inf).max(axis=0)
     anybody = is_shown.any(axis=0)
     low, high = np.where(anybody, low, 0.0), np.where(anybody, high, 1.0)
-    check_widths(low, high, range(d) if names is None else names)
+    columns = column_names(names, d)
+    warn_of_assumed_features([columns[j] for j in np.flatnonzero(~anybody)])
+    check_widths(low, high, columns)
     return low, high
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ldptree.estimators.holders import column_names
+from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_clipped_features
 from ldptree.input_rows import validated
 from ldptree.parameters import checked_mask, checked_range
 from ldptree.ranges import check_widths, scale
@@ -42,14 +44,17 @@ class PublicRangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         """
         rows: Floats = validated(self, X, dtype=np.float64)
         is_public = checked_mask(public, len(rows), X)
-        if self.feature_range is None and is_public.any():
-            columns = getattr(self, "feature_names_in_", range(rows.shape[1]))
-            self.low_, self.high_ = rows[is_public].min(axis=0), rows[is_public].max(axis=0)
+        seen = rows[is_public]
+        columns = column_names(getattr(self, "feature_names_in_", None), rows.shape[1])
+        if self.feature_range is not None:
+            self.low_, self.high_ = checked_range(self.feature_range, len(columns))
+            warn_of_clipped_features(columns, self.low_, self.high_, seen)
+        elif len(seen):
+            self.low_, self.high_ = seen.min(axis=0), seen.max(axis=0)
             check_widths(self.low_, self.high_, columns)
         else:
-            self.low_, self.high_ = checked_range(
-                (0.0, 1.0) if self.feature_range is None else self.feature_range, rows.shape[1]
-            )
+            self.low_, self.high_ = checked_range((0.0, 1.0), len(columns))
+            warn_of_assumed_features(columns)
         return self
 
     def transform(self, X: ArrayLike) -> Floats:

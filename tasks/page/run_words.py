@@ -150,6 +150,8 @@ def data_line(facts: RunFacts) -> str:
         said += f" Public: “{facts.public_rule}”."
     if facts.where:
         said += f" Only {facts.nouns} with “{facts.where}” take part."
+    if facts.label:
+        said += f" The label “{facts.target}” is read as a {facts.label}."
     return said
 
 

@@ -31,6 +31,23 @@ def test_a_label_is_a_class_where_one_is_declared_and_a_number_where_none_is():
         "a.csv", **MENDED, dataset={"positive": None, "classes": ["card", "cash"]}
     ).is_numeric
     assert fares_config("a.csv", **MENDED).is_numeric
+    plain = {"dataset": {"unit": "", "positive": None}} | MENDED
+    assert rides_config("a.csv", **plain).label is None
+    for dataset, label in [
+        ({"label": "number"}, "number"),
+        ({"label": "class"}, "class"),
+        ({"types": {"paid": "number"}}, "number"),
+        ({"types": {"paid": "text"}}, "class"),
+        ({"unit": "$"}, "number"),
+    ]:
+        assert rides_config("a.csv", **MENDED, dataset=plain["dataset"] | dataset).label == label
+    assert rides_config("a.csv", **plain, correction={"base": "blend"}).label == "number"
+
+
+@pytest.mark.parametrize(("make", "label"), [(rides_config, "number"), (fares_config, "class")])
+def test_a_label_that_the_estimator_does_not_learn_is_refused(make, label):
+    with pytest.raises(ConfigError, match=r"dataset\.label: model\.estimator"):
+        make("a.csv", dataset={"label": label})
 
 
 @pytest.mark.parametrize("estimator", ["lpct", "lpdt"])
@@ -110,9 +127,7 @@ def test_what_does_not_go_with_a_correction_is_refused_with_a_remedy(changes, sa
 
 
 def test_a_number_whose_column_is_declared_a_text_is_refused():
-    with pytest.raises(
-        ConfigError, match=r"a label without dataset.positive and dataset.classes is a number"
-    ):
+    with pytest.raises(ConfigError, match=r"and this label is a number"):
         fares_config("a.csv", **MENDED, dataset={"types": {"paid": "text"}})
 
 

@@ -213,22 +213,73 @@ def test_what_is_too_large_is_refused_with_its_size_before_anybody_is_asked(run,
 # Labels that do not fit
 
 
+TOLD = {
+    "text": (lambda n: np.where(np.arange(n) % 2, "card", "cash"), "class"),
+    "0 and 1": (lambda n: np.arange(n) % 2, "class"),
+    "0.0 and 1.0": (lambda n: np.arange(n) % 2 * 1.0, "class"),
+    "true and false": (lambda n: np.where(np.arange(n) % 2, "true", "false"), "class"),
+    "ten whole values": (lambda n: np.arange(n) % 10, "class"),
+    "eleven whole values": (lambda n: np.arange(n) % 11, "number"),
+    "halves": (lambda n: np.arange(n) % 4 / 2, "number"),
+}
+
+
+@pytest.mark.parametrize("kind", TOLD)
+def test_a_label_is_a_class_where_public_rows_have_few_whole_values_or_texts_of_it(run, kind):
+    make, label = TOLD[kind]
+    chain = run(make=rides_config, columns={"paid": make(600)}, dataset={"positive": None})
+    assert chain.ingested.facts["label"] == label
+    assert chain.terms.config.label == label
+    assert bool(chain.scaled.facts.get("classes")) == (label == "class")
+
+
+def test_no_private_row_decides_what_a_label_is(run):
+    """Of three rows one is public; what the other two hold would make it a number, or a text."""
+    paid = np.where(np.arange(600) % 3 == 0, np.arange(600) // 3 % 2, np.arange(600) / 7)
+    chain = run(
+        make=rides_config,
+        columns={"paid": paid},
+        dataset={"positive": None, "on_bad_rows": "quarantine", "max_bad_fraction": 1.0},
+    )
+    assert chain.ingested.facts["label"] == "class"
+
+
+@pytest.mark.parametrize("label", ["class", "number"])
+def test_a_label_whose_kind_is_stated_is_of_that_kind(run, label):
+    chain = run(
+        make=rides_config, columns={"paid": np.arange(600) % 5}, dataset={"positive": None, "label": label}
+    )
+    assert chain.terms.config.label == label
+    assert bool(chain.scaled.facts.get("classes")) == (label == "class")
+
+
+def test_a_derived_label_is_told_too(run):
+    chain = run(
+        make=rides_config,
+        dataset={
+            "positive": None,
+            "target": "is_card",
+            "derive": {"is_card": "(paid = 'card')::INT"},
+            "drop": ["person", "paid"],
+        },
+    )
+    assert chain.ingested.facts["label"] == "class"
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_text_that_is_not_declared_a_class_is_refused_with_what_to_do(run, tmp_path, kind):
+def test_a_text_that_is_stated_to_be_a_number_is_refused_with_what_to_do(run, tmp_path, kind):
     path = rides(tmp_path / "a.csv", 300, 1)
     if kind == "parquet":
         frame = pl.read_csv(path).with_columns(paid=pl.col("paid") == "card")
         path = tmp_path / "a.parquet"
         frame.write_parquet(path)
-    chain = run(path=path, make=rides_config, dataset={"positive": None})
+    chain = run(path=path, make=rides_config, dataset={"positive": None, "label": "number"})
     with pytest.raises(DataError) as refused:
         assert chain.ingested
     message = str(refused.value)
     assert 'column "paid"' in message
-    assert 'for "correction" with its positive class named in dataset.positive' in message
-    assert run("named", path=path, make=rides_config, dataset={"positive": "card"} if kind == "csv" else {
-        "positive": None, "classes": [False, True]
-    }).published  # fmt: skip
+    assert 'dataset.label = "class"' in message
+    assert run("named", path=path, make=rides_config, dataset={"positive": None}).published
 
 
 @pytest.mark.parametrize("make", [rides_config, fares_config])

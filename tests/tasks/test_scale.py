@@ -139,8 +139,16 @@ def test_a_target_that_nothing_can_be_learned_of_is_refused():
         classes_of(pa.chunked_array([["a", "a", None]]), spec())
     with pytest.raises(DataError, match="no value"):
         classes_of(pa.chunked_array([pa.array([None], pa.string())]), spec())
-    with pytest.raises(DataError, match="1500 different values"):
+    with pytest.raises(DataError, match="1,500 different values in 1,500 public rows"):
         classes_of(pa.chunked_array([pa.array(range(1500))]), spec())
+    for labels in (
+        [f"trip {n}" for n in range(40)],
+        [n / 7 for n in range(30)] + [0.5] * 20,
+        [*range(101)] * 9,
+    ):
+        with pytest.raises(DataError, match=r"too many classes .*declare dataset\.classes"):
+            classes_of(pa.chunked_array([pa.array(labels)]), spec())
+    assert len(classes_of(pa.chunked_array([pa.array([*range(100)] * 2)]), spec())) == 100
     with pytest.raises(ConfigError, match=r"dataset\.positive: 'z' is not a label of public rows \(a, b\)"):
         classes_of(pa.chunked_array([["a", "b"]]), spec(positive="z"))
 

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from ldptree.baselines.label_dt import LabelTreeRegressor
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.errors import ConfigError, DataError
+from ldptree.errors import AssumedRangeWarning, ConfigError, DataError
 from ldptree.estimators.histoftree import HistOfTreeRegressor
 from ldptree.histoftree import HistOfTree, HistOfTreeModel
 from ldptree.oracles import Words
@@ -156,21 +156,24 @@ def test_values_shown_beyond_the_range_are_warned_of_by_name_and_protected_ones_
     """Whether there is a warning is seen by everybody, so that no protected value has a say in it."""
     X, y = people(300)
     X = pl.DataFrame(X * [40, 1, 1, 40], schema=["age", "b", "c", "income"])
-    settings = {"label": "optimal_label", "random_state": 0}
+    settings = {"label": "optimal_label", "label_range": (-1, 1), "random_state": 0}
     with pytest.warns(UserWarning, match="values that are shown lie beyond it.* of age, income. Give"):
         HistOfTreeRegressor(2.0, private_features=["c"], **settings).fit(X, y)
     mask = np.tile([True, False, False, True], (300, 1))
     quiet = [
-        ({"private_features": ["age", "income"]}, None),
-        ({}, mask),
-        ({"private_features": ["b"], "feature_range": (0, [40, 1, 1, 40])}, None),
-        ({"mask_release": "cells"}, ~mask),
-        ({"mask_release": "none"}, ~mask),
+        ({"private_features": ["age", "income"]}, None, "age, income"),
+        ({}, mask, "age, income"),
+        ({"private_features": ["b"], "feature_range": (0, [40, 1, 1, 40])}, None, None),
+        ({"mask_release": "cells"}, ~mask, "age, b, c, income"),
+        ({"mask_release": "none"}, ~mask, "age, b, c, income"),
     ]
-    for changes, protects in quiet:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+    for changes, protects, assumed in quiet:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
             HistOfTreeRegressor(2.0, **settings, **changes).fit(X, y, protects=protects)
+        expected = [] if assumed is None else [f"no public row tells the range of {assumed}, so"]
+        assert [one.category for one in told] == [AssumedRangeWarning] * len(expected)
+        assert all(part in str(one.message) for part, one in zip(expected, told, strict=True))
 
 
 def test_names_mean_the_same_as_numbers():

@@ -143,11 +143,12 @@ def test_the_report_says_where_private_features_do_not_help():
 @pytest.mark.parametrize("n", [2, 3, 5, 6])
 def test_a_handful_of_holders_is_answered_and_learned_from(n, private):
     X, y = people(n)
-    found = PublicFeatureRegressor(2.0, private_features=private, label_range=RANGE, random_state=0).fit(X, y)
+    settings = {"private_features": private, "feature_range": (0, 1)}
+    found = PublicFeatureRegressor(2.0, label_range=RANGE, random_state=0, **settings).fit(X, y)
     assert np.isfinite(found.predict(X)).all()
     assert found.model_.says.startswith("These reports do not tell")
     for label in (0, 1):
-        kind = PublicFeatureClassifier(64.0, private_features=private, classes=[0, 1], random_state=label)
+        kind = PublicFeatureClassifier(64.0, classes=[0, 1], random_state=label, **settings)
         assert np.isfinite(kind.fit(X, np.full(n, label)).predict_proba(X)).all()
 
 
