@@ -71,7 +71,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "curator" if arguments["scores"] is None else "simulation"
 
 
-@step("report", version="3", home=_zone, retries=2)
+@step("report", version="4", home=_zone, retries=2)
 def report(
     draft: Draft,
     *,
@@ -146,13 +146,12 @@ def report(
         )
     else:
         cells = cells_of(learned, received[0], public_counts(store, scaled, published), names)
+        classes = tuple(class_name(published.target, c, names) for c in published.classes)
         facts = Facts(
             **common,
             **class_scores(content, caps),
-            classes=tuple(class_name(published.target, c, names) for c in published.classes),
-            positive=None
-            if published.positive is None
-            else class_name(published.target, published.positive, names),
+            classes=classes,
+            positive=classes[1] if len(classes) == 2 else None,
             cells=cells,
             tree=tree_of(learned, names),
             discrepancy=discrepancy_of(learned) if config.model.weighting == "learned" else None,

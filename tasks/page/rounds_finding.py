@@ -9,7 +9,7 @@ from tasks.page import numbers as n
 from tasks.page.number_facts import NumberScore
 from tasks.page.rounds_facts import RoundsFacts
 from tasks.page.rounds_words import ESTIMATORS, LOW_HIGH
-from tasks.page.run_finding import LOUD, Tile, tags, told_apart, verdict
+from tasks.page.run_finding import LOUD, Tile, against_reference, tags, told_apart, verdict
 from tasks.page.run_words import rows_of
 
 RIVALS = {
@@ -74,12 +74,9 @@ def _comparisons(facts: RoundsFacts, ours: NumberScore) -> list[str]:
 
 
 def _against_constant(facts: RoundsFacts, constant: NumberScore) -> str:
-    against = {
-        "better": ".",
-        "level": ": the model is not measurably better than that.",
-        "worse": ": the model is worse than that.",
-    }[verdict(facts, constant)]
-    return f"Always predicting the mean of the public labels has {_mse(constant)}{against}"
+    return (
+        f"Always predicting the mean of the public labels has {_mse(constant)}{against_reference(facts, constant)}"
+    )
 
 
 def _against_public(facts: RoundsFacts, ours: NumberScore, best: NumberScore) -> str:
