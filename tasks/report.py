@@ -49,7 +49,7 @@ from tasks.page.facts import (
 from tasks.page.learned import cells_of, class_name, discrepancy_of, tree_of
 from tasks.page.render import render
 from tasks.prune import public_counts, read_model
-from tasks.scale import read_protocol
+from tasks.scale import read_protocol, read_scaled
 from tasks.timeline import Timeline
 
 LIBRARIES = (
@@ -134,9 +134,9 @@ def report(
     facts: AnyFacts
     if isinstance(learned, CorrectedModel):
         assert public is not None
-        known = read_public(store, public, published)
+        known, (rows, _) = read_public(store, public, published), read_scaled(store, scaled)
         facts = mended_facts(
-            common, learned, published, known, content, caps, names=names, unit=config.dataset.unit
+            common, learned, published, known, rows, content, caps, names=names, unit=config.dataset.unit
         )
     elif isinstance(learned, RegressionModel):
         spread = spread_of(sorted(content["redraws"])) if content and content["redraws"] else None

@@ -176,7 +176,7 @@ def _places(facts: MendedFacts) -> list[str]:
     told, whole_known = peaks[in_heading:MOST_PLACES], len(facts.outputs) == 1 and not is_line
     is_first = not (in_heading or is_line)
     said = [
-        f"{'Most clearly where' if is_first and not i else 'Where'} {cell_label(cell, facts, most=4)}: "
+        f"{'Furthest beyond its noise where' if is_first and not i else 'Where'} {cell_label(cell, facts, most=4)}: "
         f"{_short(cell, facts) if whole_known else sentence(cell.outputs[cell.shown], cell.shown, facts)}."
         for i, cell in enumerate(told)
     ]
@@ -206,9 +206,7 @@ def _overall(facts: MendedFacts) -> list[str]:
         return []
     added = facts.tree.outputs
     if facts.label == "number":
-        before, after = (
-            facts.measure.value(v) for v in (facts.usual[0], facts.usual[0] + added[0].correction)
-        )
+        before, after = (facts.measure.value(v) for v in (facts.usual[0], facts.usual_corrected[0]))
         if before == after:
             return []
         where = (
@@ -220,8 +218,7 @@ def _overall(facts: MendedFacts) -> list[str]:
     told = sorted(range(len(added)), key=lambda k: -abs(added[k].correction))[:3]
     parts = []
     for k in told:
-        mended = min(max(facts.usual[k] + added[k].correction, 0.0), 1.0)
-        said = told_apart(facts.usual[k], mended, n.percent, first=0)
+        said = told_apart(facts.usual[k], facts.usual_corrected[k], n.percent, first=0)
         if said[0] != said[1]:
             parts.append(f"{said[0]} “{facts.outputs[k]}”, corrected {said[1]}")
     return [f"Over all private {facts.nouns} the public model says {'; '.join(parts)}."] if parts else []
