@@ -134,7 +134,9 @@ def nothing(facts: MendedFacts) -> str:
     said = f"{where} the reports differ from the public model no more than noise alone would make them (chance {chance})"
     if facts.is_zero:
         return f"{said}, so nothing is added to it: it is released as it is."
-    largest = max((cell.outputs[cell.shown] for cell in facts.cells), key=lambda mend: abs(mend.correction))
+    largest = max(
+        (mend for cell in facts.cells for mend in cell.outputs), key=lambda mend: abs(mend.correction)
+    )
     unit = measure(facts).unit
     beside = (
         ""

@@ -863,7 +863,7 @@ def _lead(truth: Truth) -> list[Rule]:
                 "so": ("line" in said) == (found.slope is not None and found.slope.tau > 0),
             },
         ),
-        Rule.of(rf"Over all private {nouns} the public model says (?P<list>[^.]+?)\.(?= |$)", lambda said: _overall(truth, said["list"])),
+        Rule.of(rf"Over all private {nouns} the public model says (?P<list>.+?%)\.(?= |$)", lambda said: _overall(truth, said["list"])),
     ]
 
 
