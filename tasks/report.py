@@ -232,8 +232,8 @@ def identity(config: RunConfig, command: str) -> dict[str, Any]:
         "estimator": config.model.estimator,
         "epsilon": config.privacy.epsilon,
         "target": data.target,
-        "public_rule": data.public,
-        "where": data.where or "",
+        "public_rule": data.public.strip(),
+        "where": (data.where or "").strip(),
         "seeded": config.is_seeded,
         "config": _flat(
             config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})

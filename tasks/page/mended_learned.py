@@ -98,9 +98,7 @@ def cells_of(
     return tuple(made)
 
 
-def _mend(
-    model: CorrectedModel, public: Public, corrected: Floats, cell: int, output: int
-) -> CellMendFacts:
+def _mend(model: CorrectedModel, public: Public, corrected: Floats, cell: int, output: int) -> CellMendFacts:
     found = model.corrections
     correction, noise = float(found.correction[cell, output]), float(found.noise_sd[cell, output])
     # Noise wider than the range: the reports of the cell alone say nothing at all.

@@ -25,8 +25,8 @@ def cells_caption(facts: Facts) -> str:
         even = f"The dotted line is even: right of it the model says “{facts.positive}”."
     else:
         even = (
-            "Right of the dotted line the decided class is ahead of the next one; the ± of a lead is at most so wide, as errors of "
-            "two classes may go apart."
+            "Right of the dotted line the decided class is ahead of the next one; the ± of a lead is at most so wide, as errors "
+            "of two classes may go apart."
         )
     return (
         f"{even} A cell's share of private {facts.nouns} is itself estimated from reports. "

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from chain import Chain
 from numpy.typing import NDArray
-from page_truth.reading import Element, read
 from rounds_chain import RoundsChain
 
 from flows.budget import Spent
 from ldptree.protocol import Protocol
 from ldptree.totals import Totals
+from page_truth.reading import Element, read
 from schemas.config import RunConfig
 from schemas.manifest import Record
 from storage.store import Store

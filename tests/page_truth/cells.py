@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from page_truth.artifacts import Run
 from page_truth.reading import Element
 from page_truth.rules import Checker, Rule, agrees, agrees_in_percent
@@ -69,7 +70,11 @@ def evidence_rules(run: Run, shares: NDArray[np.float64], evidence: Sequence[str
             for key, held in true.items()
             if held
         )
-        return {"cells": n_cells, "so": is_so, "why": {key: (len(held), sum(held)) for key, held in true.items()}}
+        return {
+            "cells": n_cells,
+            "so": is_so,
+            "why": {key: (len(held), sum(held)) for key, held in true.items()},
+        }
 
     only = evidence[0] if n_cells == 1 else ""
     left = sorted(shares, reverse=True)[DRAWN:]
@@ -85,9 +90,14 @@ def evidence_rules(run: Run, shares: NDArray[np.float64], evidence: Sequence[str
         ),
         Rule.of(r"All {n} cells in figures", {"n": n_cells, "so": n_cells > 1}),
         Rule.of(r"The cell in figures", {"so": n_cells == 1}),
-        Rule.of(r"The {n} largest of {cells} cells in figures", {"n": min(n_cells, 400), "cells": n_cells, "so": n_cells > 400}),
+        Rule.of(
+            r"The {n} largest of {cells} cells in figures",
+            {"n": min(n_cells, 400), "cells": n_cells, "so": n_cells > 400},
+        ),
         Rule.of(r"± 2 (?:sd|standard errors)(?: in points)?"),
-        Rule.of(r"A public row weighs as much as <lam> private ones", {"lam": str(run.config.model.weighting)}),
+        Rule.of(
+            r"A public row weighs as much as <lam> private ones", {"lam": str(run.config.model.weighting)}
+        ),
     ]
 
 
@@ -98,7 +108,9 @@ def check_line_share(text: str, share: float, where: str, check: Checker) -> Non
     check.that(found is not None and agrees_in_percent(found[1], share), f"{where}: {text}, is {share}")
 
 
-def in_order(shares: NDArray[np.float64], labels: Sequence[str], fits: Callable[[int, str], bool]) -> list[int]:
+def in_order(
+    shares: NDArray[np.float64], labels: Sequence[str], fits: Callable[[int, str], bool]
+) -> list[int]:
     """The cells that labels are of, the largest first: of equal shares, the one that a label fits."""
     left = sorted(range(len(shares)), key=lambda cell: -shares[cell])
     found = []

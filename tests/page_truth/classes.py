@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from page_truth import asked, cells, every_page, scores
 from page_truth.artifacts import Run
 from page_truth.cells import check_line_share
@@ -26,7 +27,7 @@ class Truth:
         self.run, self.model, self.leaves = run, model, model.partition.leaves
         self.two = len(model.classes) == 2
         self.share = cells.shares_of(model.private_total[self.leaves].sum(axis=1))
-        X, y = run.public  # noqa: N806
+        X, y = run.public
         counts = np.zeros((len(self.leaves), len(model.classes)))
         np.add.at(counts, (model.partition.apply(X), y), 1)
         self.public = counts
@@ -104,7 +105,13 @@ class Truth:
     def fault(self, cell: int, label: str) -> str:
         """What is wrong with a cell's label."""
         run = self.run
-        return says(label, self.model.raw_tree, int(self.leaves[cell]), run.config.dataset.names, every=f"all {run.nouns}")
+        return says(
+            label,
+            self.model.raw_tree,
+            int(self.leaves[cell]),
+            run.config.dataset.names,
+            every=f"all {run.nouns}",
+        )
 
     @property
     def n_cells(self) -> int:
@@ -128,7 +135,9 @@ def check(run: Run, *, form: str = "reports") -> list[str]:
     every_page.check_making(run, sections["making"], checker)
     epsilon = run.config.privacy.epsilon
     privacy = [
-        *every_page.privacy_rules(run, epsilon=epsilon, spent=run.protocol.epsilon, exact=run.protocol.epsilon_exact, form=form),
+        *every_page.privacy_rules(
+            run, epsilon=epsilon, spent=run.protocol.epsilon, exact=run.protocol.epsilon_exact, form=form
+        ),
         *asked.rules(run, form=form),
     ]
     rules = {
@@ -145,7 +154,9 @@ def _check_cells(truth: Truth, section: Element, check: Checker) -> None:
     chart = section.first("ol", "cells")
     unit = chart.first("li", "heads").children[2].text
     positive = truth.run.positive
-    expected = f"share of “{_short(positive)}”" if positive else "lead of the decided class over the next, in points"
+    expected = (
+        f"share of “{_short(positive)}”" if positive else "lead of the decided class over the next, in points"
+    )
     check.that(unit == expected, f"cells: the axis measures {unit!r}, should be {expected!r}")
     axis = Scale.of(chart.every("svg", "axis")[0])
     axis = Scale(axis.places, (axis.values[0] / 100, axis.values[1] / 100), axis.low / 100, axis.high / 100)
@@ -174,12 +185,21 @@ def _check_cell(truth: Truth, cell: int, line: Element, axis: Scale, check: Chec
     check_line_share(line.first("div", "held").text, float(truth.share[cell]), where, check)
     value = line.first("div", "value")
     check_answer(value.first("b").text, truth.name(cell), float(truth.probability[cell].max()), where, check)
-    check.that(value.first("span").text == cells.EVIDENCE[truth.evidence[cell]], f"{where} rests on {truth.evidence[cell]}")
+    check.that(
+        value.first("span").text == cells.EVIDENCE[truth.evidence[cell]],
+        f"{where} rests on {truth.evidence[cell]}",
+    )
     track = line.first("svg", "track")
     believed, sd = truth.believed[cell], truth.believed_sd[cell]
     public = truth.public_alone[cell]
     check_track(
-        axis, track, where, check, ours=(believed, sd), reports=truth.reports[cell], public=public and public[0]
+        axis,
+        track,
+        where,
+        check,
+        ours=(believed, sd),
+        reports=truth.reports[cell],
+        public=public and public[0],
     )
     if truth.two:  # right of even the positive class is said, left of it the other
         side = "right" if believed > 0.5 else "left"
@@ -212,8 +232,13 @@ def _check_aria(truth: Truth, cell: int, label: str, check: Checker) -> None:
     check.that(not fault, f"aria-label: {fault}")
     unit = " ?%" if truth.two else ""
     rules = [
-        Rule.of(re.escape(place) + r": (?:share of “.+?”|lead of the decided class over the next, in points)"),
-        Rule.of(rf"by public rows alone {{value}}{unit}", {"value": _figure(truth, public[0]) if public else np.nan}),
+        Rule.of(
+            re.escape(place) + r": (?:share of “.+?”|lead of the decided class over the next, in points)"
+        ),
+        Rule.of(
+            rf"by public rows alone {{value}}{unit}",
+            {"value": _figure(truth, public[0]) if public else np.nan},
+        ),
         Rule.of(
             rf"believed {{value}}{unit}, ± {{error}} points",
             {"value": _figure(truth, truth.believed[cell]), "error": 200 * truth.believed_sd[cell]},
@@ -243,7 +268,14 @@ def _check_tree(truth: Truth, tree: Element, check: Checker) -> None:
         decided = int(model.decision[node]) if is_cell else int(average.argmax())
         named = line.first("span", "node")
         where = f"tree: {named.text!r}"
-        fault = says(named.first("b").text, model.raw_tree, node, run.config.dataset.names, last=True, every=f"all {run.nouns}")
+        fault = says(
+            named.first("b").text,
+            model.raw_tree,
+            node,
+            run.config.dataset.names,
+            last=True,
+            every=f"all {run.nouns}",
+        )
         check.that(not fault, f"{where}: {fault}")
         told = named.first("span", "told")
         parts = [one for one in told.children if one.tag != "svg"]
@@ -273,7 +305,9 @@ def _check_table(truth: Truth, table: Element, check: Checker) -> None:
         check.same(said["public"].rstrip(" %"), 100 * truth.share_public[cell], where)
         check_with_error(said["its reports alone"], truth.reports[cell], where, check, unit=100)
         check_with_error(said["public rows alone"], truth.public_alone[cell], where, check, unit=100)
-        check_with_error(said["believed"], (truth.believed[cell], truth.believed_sd[cell]), where, check, unit=100)
+        check_with_error(
+            said["believed"], (truth.believed[cell], truth.believed_sd[cell]), where, check, unit=100
+        )
         if "private less public" in said:
             _check_difference(truth, cell, said["private less public"], where, check)
         check.that(said["rests on"] == cells.EVIDENCE[truth.evidence[cell]], f"{where}: rests on")
@@ -295,7 +329,10 @@ def _rules(truth: Truth) -> list[Rule]:
     positive = truth.run.positive
     return [
         *cells.evidence_rules(truth.run, truth.share, truth.evidence),
-        Rule.of(r"right of it the model says “(?P<positive>.+?)”\.", {"positive": positive or "", "so": positive is not None}),
+        Rule.of(
+            r"right of it the model says “(?P<positive>.+?)”\.",
+            {"positive": positive or "", "so": positive is not None},
+        ),
         Rule.of(r"“[^”]*”"),
     ]
 
@@ -319,10 +356,22 @@ def _finding(truth: Truth) -> list[Rule]:
 
     rules = [
         Rule.of(rf"^{on} lifts? the public model from {{before}} % to {{ours}} %\.", level("better")),
-        Rule.of(rf"^{on} makes? the public model worse: {{ours}} % right, down from {{before}} %\.", level("worse")),
-        Rule.of(rf"^{on} adds? nothing that the public rows did not say already: {{ours}} % right with or without them\.", level("level")),
-        Rule.of(rf"^{on} adds? nothing measurable to the public model: {{before}} % right without them, {{ours}} % with them\.", level("level")),
-        Rule.of(rf"^From {on}, a tree with {{cells}} cells? now predicts {target}\.", about | {"cells": truth.n_cells, "so": found is None}),
+        Rule.of(
+            rf"^{on} makes? the public model worse: {{ours}} % right, down from {{before}} %\.",
+            level("worse"),
+        ),
+        Rule.of(
+            rf"^{on} adds? nothing that the public rows did not say already: {{ours}} % right with or without them\.",
+            level("level"),
+        ),
+        Rule.of(
+            rf"^{on} adds? nothing measurable to the public model: {{before}} % right without them, {{ours}} % with them\.",
+            level("level"),
+        ),
+        Rule.of(
+            rf"^From {on}, a tree with {{cells}} cells? now predicts {target}\.",
+            about | {"cells": truth.n_cells, "so": found is None},
+        ),
     ]
     rivals = {"public_only": "the same tree", "public_tree": "a tree of its own", "public_forest": "a forest"}
     return [
@@ -353,29 +402,42 @@ def _discrepancy(truth: Truth) -> list[Rule]:
     spread = r"(?:, {low} to {high} depending on the cell|(?P<even>, about equally everywhere))"
 
     def said_of(claim: bool) -> Any:
-        return lambda said: known | {
-            "so": claim and is_found and positive is not None and ("even" in said) == (not varies)
-            and said.get("way", "more" if mean >= 0 else "less") == ("more" if mean >= 0 else "less"),
-            "why": known,
-        }
+        return lambda said: (
+            known
+            | {
+                "so": claim
+                and is_found
+                and positive is not None
+                and ("even" in said) == (not varies)
+                and said.get("way", "more" if mean >= 0 else "less") == ("more" if mean >= 0 else "less"),
+                "why": known,
+            }
+        )
 
     is_asked = model.lam == "learned" and run.n_public > 0
     return [
         Rule.of(
-            rf"The reports give no reason to think that private {nouns} differ from the public ones, so public rows are trusted as they are\.",
+            rf"The reports give no reason to think that private {nouns} differ from the public ones, so public rows "
+            rf"are trusted as they are\.",
             {"so": is_asked and not is_found},
         ),
         Rule.of(
-            r"That is no proof that they are alike: the noise could hide a difference of {error} points of “(?P<positive>.+?)” on average\.",
+            r"That is no proof that they are alike: the noise could hide a difference of {error} points of "
+            r"“(?P<positive>.+?)” on average\.",
             known | {"so": not is_found and positive is not None},
         ),
-        Rule.of(rf"Private {nouns} differ from the public ones, and the model corrects for it cell by cell\.", {"so": is_found and positive is None}),
         Rule.of(
-            rf"On average no difference between private {nouns} and the public ones can be told: {{mean}} points ± {{error}} of “(?P<positive>.+?)”{spread}\.",
+            rf"Private {nouns} differ from the public ones, and the model corrects for it cell by cell\.",
+            {"so": is_found and positive is None},
+        ),
+        Rule.of(
+            rf"On average no difference between private {nouns} and the public ones can be told: {{mean}} points "
+            rf"± {{error}} of “(?P<positive>.+?)”{spread}\.",
             said_of(not is_clear),
         ),
         Rule.of(
-            rf"Private {nouns} are (?P<way>more|less) often “(?P<positive>.+?)” than the public rows say, by {{size}} points ± {{error}}(?: on average)?{spread}\.",
+            rf"Private {nouns} are (?P<way>more|less) often “(?P<positive>.+?)” than the public rows say, by {{size}} "
+            rf"points ± {{error}}(?: on average)?{spread}\.",
             said_of(is_clear),
         ),
     ]
@@ -388,7 +450,8 @@ def _decisions(truth: Truth) -> list[Rule]:
     def told(said: Mapping[str, str]) -> dict[str, Any]:
         parts = re.findall(r"“(.+?)” in ([\d,]+) \((under 1|\d+) %", said["list"])
         tally = {
-            name: [float(truth.share[cell]) for cell in range(truth.n_cells) if truth.name(cell) == name] for name in run.classes
+            name: [float(truth.share[cell]) for cell in range(truth.n_cells) if truth.name(cell) == name]
+            for name in run.classes
         }
         is_so = all(
             len(tally[name]) == number(count)
@@ -396,9 +459,16 @@ def _decisions(truth: Truth) -> list[Rule]:
             for name, count, share in parts
         )
         n_said = sum(number(count) for _, count, _ in parts)
-        return {"cells": truth.n_cells, "so": is_so and (n_said == truth.n_cells or len(parts) == 4), "why": tally}
+        return {
+            "cells": truth.n_cells,
+            "so": is_so and (n_said == truth.n_cells or len(parts) == 4),
+            "why": tally,
+        }
 
     return [
         Rule.of(r"Of its {cells} cells it says (?P<list>.+? of private .+?)\.(?= |$)", told),
-        Rule.of(rf"It has one cell and says “(?P<name>.+?)” for every {re.escape(run.noun)}\.", {"name": truth.name(0), "so": truth.n_cells == 1}),
+        Rule.of(
+            rf"It has one cell and says “(?P<name>.+?)” for every {re.escape(run.noun)}\.",
+            {"name": truth.name(0), "so": truth.n_cells == 1},
+        ),
     ]

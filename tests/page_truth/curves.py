@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from page_truth.cells import check_line_share
 from page_truth.marks import check_mark, check_track
-from page_truth.reading import NUMBER, Element, Scale, number, places
-from page_truth.rules import Checker, agrees
+from page_truth.reading import NUMBER, Element, Scale, places
+from page_truth.rules import Checker, agrees_to_four_figures
 
 DRAWN_VALUES = 12
 
@@ -78,7 +78,9 @@ def _check_curve(part: Element, curve: Curve, check: Checker) -> None:
 def _check_plot(frame: Element, plot: Element, curve: Curve, where: str, check: Checker) -> None:
     across = Scale.of(frame.first("svg", "axis"))
     upward = Scale.of(frame.first("svg", "upward"), "y", (7.0, 233.0))
-    seen = [p for p in curve.stretches if _ends(p)[1] >= across.low - 1e-9 and _ends(p)[0] <= across.high + 1e-9]
+    seen = [
+        p for p in curve.stretches if _ends(p)[1] >= across.low - 1e-9 and _ends(p)[0] <= across.high + 1e-9
+    ]
     if curve.is_smooth:
         _check_joined(plot, seen, across, upward, where, check)
     else:
@@ -96,7 +98,13 @@ def _ends(piece: Piece) -> tuple[float, float]:
 
 
 def _check_steps(
-    plot: Element, role: str, pieces: Sequence[tuple[Piece, float]], across: Scale, upward: Scale, where: str, check: Checker
+    plot: Element,
+    role: str,
+    pieces: Sequence[tuple[Piece, float]],
+    across: Scale,
+    upward: Scale,
+    where: str,
+    check: Checker,
 ) -> None:
     groups = [one for one in plot.every("g") if {role, "steps"} <= one.classes]
     lines = [
@@ -105,13 +113,18 @@ def _check_steps(
         for line in group.every("line", "step")
     ]
     level = [line for line in lines if line[2] == line[3] and line[0] != line[1]]
-    drawn = [p for p in pieces if _width(p[0], across) > 0.02]
-    level = [line for line in level if abs(line[1] - line[0]) > 0.02]
-    check.that(len(level) == len(drawn), f"{where}: {len(level)} steps drawn, {len(drawn)} known")
-    for (piece, value), (x1, x2, y, _) in zip(drawn, level, strict=False):
-        low, high = _ends(piece)
-        is_so = across.agrees(x1, low) and across.agrees(x2, high) and upward.agrees(y, value)
-        check.that(is_so, f"{where}: {piece} is drawn from {across.value(x1)} to {across.value(x2)} at {upward.value(y)}")
+    for piece, value in pieces:
+        is_drawn = any(_is_step(piece, value, line, across, upward) for line in level)
+        check.that(is_drawn or _width(piece, across) < 0.02, f"{where}: {piece} is not drawn")
+    for line in level:
+        is_known = any(_is_step(piece, value, line, across, upward) for piece, value in pieces)
+        check.that(is_known, f"{where}: no piece is {across.value(line[0])} to {across.value(line[1])}")
+
+
+def _is_step(piece: Piece, value: float, line: Sequence[float], across: Scale, upward: Scale) -> bool:
+    """Whether a level line is a piece."""
+    low, high = _ends(piece)
+    return across.agrees(line[0], low) and across.agrees(line[1], high) and upward.agrees(line[2], value)
 
 
 def _width(piece: Piece, across: Scale) -> float:
@@ -130,7 +143,9 @@ def _check_bands(
         assert piece.sd is not None
         top, bottom = upward.inside(piece.value + 2 * piece.sd), upward.inside(piece.value - 2 * piece.sd)
         is_so = abs(upward.value(y) - top) <= upward.slack
-        is_so &= abs(upward.value(y + height) - bottom) <= upward.slack + abs(upward.value(y) - upward.value(y + 1))
+        is_so &= abs(upward.value(y + height) - bottom) <= upward.slack + abs(
+            upward.value(y) - upward.value(y + 1)
+        )
         check.that(is_so, f"{where}: the band of {piece} is from {upward.value(y)}, {height} high")
 
 
@@ -142,7 +157,9 @@ def _check_joined(
         [float(line.attributes[end].rstrip("%")) for end in ("x1", "y1", "x2", "y2")]
         for line in plot.every("line", "step")
     ]
-    check.that(len(lines) == max(len(points) - 1, 0), f"{where}: {len(lines)} lines join {len(points)} middles")
+    check.that(
+        len(lines) == max(len(points) - 1, 0), f"{where}: {len(lines)} lines join {len(points)} middles"
+    )
     for start, end, (x1, y1, x2, y2) in zip(points, points[1:], lines, strict=False):
         is_so = all(
             across.agrees(x, point[0]) and upward.agrees(y, point[1])
@@ -157,7 +174,8 @@ def _check_joined(
         wanted = [(sum(_ends(p)) / 2, p.value + 2 * (p.sd or 0.0)) for p in pieces]
         wanted += [(sum(_ends(p)) / 2, p.value - 2 * (p.sd or 0.0)) for p in pieces[::-1]]
         is_so = len(corners) == len(wanted) and all(
-            across.agrees(x, a) and upward.agrees(y, b) for (x, y), (a, b) in zip(corners, wanted, strict=True)
+            across.agrees(x, a) and upward.agrees(y, b)
+            for (x, y), (a, b) in zip(corners, wanted, strict=True)
         )
         check.that(is_so, f"{where}: the band")
 
@@ -187,7 +205,9 @@ def _check_piece(text: str, piece: Piece, where: str, check: Checker, *, has_pub
     wanted = [piece.value] + ([] if piece.sd is None else [2 * piece.sd])
     wanted += [piece.public] if has_public and piece.public is not None else []
     stated = re.findall(rf"(?<![\w.,]){NUMBER}(?![\w])", re.sub(r"\s", " ", text))
-    check.that(len(stated) == len(wanted), f"{where}: {text!r} has {len(stated)} figures, {len(wanted)} are known")
+    check.that(
+        len(stated) == len(wanted), f"{where}: {text!r} has {len(stated)} figures, {len(wanted)} are known"
+    )
     for figure, value in zip(stated, wanted, strict=False):
         check.same(figure, value, f"{where}: {text}")
 
@@ -203,12 +223,12 @@ def _check_words(label: str, curve: Curve, where: str, check: Checker) -> None:
             continue
         place, _, values = text.partition(": ")
         low, high = place.split(" to ")
-        fits = [p for p in curve.stretches if _stated(low, _ends(p)[0]) and _stated(high, _ends(p)[1])]
+        fits = [
+            p
+            for p in curve.stretches
+            if agrees_to_four_figures(low, _ends(p)[0]) and agrees_to_four_figures(high, _ends(p)[1])
+        ]
         check.that(bool(fits), f"{where}: no stretch is {place}")
         n_said += 1
         if len(fits) == 1:
             _check_piece(values, fits[0], f"{where}: {place}", check, has_public=True)
-
-
-def _stated(text: str, value: float) -> bool:
-    return agrees(text, value) or abs(number(text) - value) <= 0.5e-3 * abs(value)

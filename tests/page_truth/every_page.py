@@ -10,6 +10,8 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
+from chain import Chain
+
 from page_truth.artifacts import Run
 from page_truth.reading import NUMBER, Element, number
 from page_truth.rules import Checker, Rule, agrees
@@ -64,34 +66,56 @@ def privacy_rules(run: Run, *, epsilon: float, spent: float, exact: float, form:
     return [
         Rule.of(
             rf"(?:Whatever was received|Whatever report were received), any two {re.escape(ns)} could have sent it, with "
-            r"probabilities that differ at most by a factor of {factor}: that is what " + eps("epsilon") +
-            r" claims\. Recomputed from the integers that (?:the coins are really tossed with|a holder would toss the coins with): "
+            r"probabilities that differ at most by a factor of {factor}: that is what "
+            + eps("epsilon")
+            + r" claims\. Recomputed from the integers that (?:the coins are really tossed with|a holder would toss "
+            r"the coins with): "
             r"ε ≤ (?P<exact>\d+\.\d{3} \d{3} \d{3})\.",
             promised,
         ),
         Rule.of(
-            rf"Take any two {re.escape(ns)}(?P<less> that show the same| that could be in the same cells)?, however they differ in "
+            rf"Take any two {re.escape(ns)}(?P<less> that show the same| that could be in the same cells)?, however "
+            rf"they differ in "
             r"what is protected\. Whatever was received in all rounds together, either could have sent it, with probabilities "
-            r"that differ at most by a factor of {factor}: that is semi-feature local differential privacy with " + eps("epsilon"),
-            lambda said: of_mechanism | {"less": {"all": " that show the same", "cells": " that could be in the same cells"}.get(config.mask_release, "")},
+            r"that differ at most by a factor of {factor}: that is semi-feature local differential privacy with "
+            + eps("epsilon"),
+            lambda said: (
+                of_mechanism
+                | {
+                    "less": {"all": " that show the same", "cells": " that could be in the same cells"}.get(
+                        config.mask_release, ""
+                    )
+                }
+            ),
         ),
         Rule.of(
-            r"No holder spent more than " + eps("epsilon") + r" (?:in this run|over all rounds)\.", {"epsilon": epsilon, "so": exact <= epsilon * (1 + 1e-6)}
+            r"No holder spent more than " + eps("epsilon") + r" (?:in this run|over all rounds)\.",
+            {"epsilon": epsilon, "so": exact <= epsilon * (1 + 1e-6)},
         ),
         Rule.of(
             r"Recomputed from the integers that the coins are really tossed with, the most that any holder spent: ε ≤ "
-            r"(?P<exact>\d+\.\d{3} \d{3} \d{3})\.", promised,
+            r"(?P<exact>\d+\.\d{3} \d{3} \d{3})\.",
+            promised,
         ),
-        Rule.of(r"Spent by each holder: " + eps("epsilon") + r", (?:once|in {rounds} reports)\.", {"epsilon": spent, "so": spent != epsilon}),
         Rule.of(
-            rf"One {re.escape(n)}: the configuration declares that each is a person's only one\. Someone with two of them in the "
+            r"Spent by each holder: " + eps("epsilon") + r", (?:once|in {rounds} reports)\.",
+            {"epsilon": spent, "so": spent != epsilon},
+        ),
+        Rule.of(
+            rf"One {re.escape(n)}: the configuration declares that each is a person's only one\. Someone with two of "
+            rf"them in the "
             r"data is protected only with " + eps("twice") + r"\.",
             {"twice": 2 * epsilon, "so": data.holder == "row"},
         ),
-        Rule.of(r"Everyone with the same “(?P<holder>[^”]+)”\.", {"holder": data.holder, "so": data.holder != "row"}),
         Rule.of(
-            rf"Each holder asked in this run (?P<verb>would spend|spends) {eps('epsilon')}\. The largest spend of any holder, over "
-            rf"everything asked (?P<within>with this noise seed )?in this work folder, is {eps('largest')}, on {{questions}} questions?\.",
+            r"Everyone with the same “(?P<holder>[^”]+)”\.",
+            {"holder": data.holder, "so": data.holder != "row"},
+        ),
+        Rule.of(
+            rf"Each holder asked in this run (?P<verb>would spend|spends) {eps('epsilon')}\. The largest spend of any "
+            rf"holder, over "
+            rf"everything asked (?P<within>with this noise seed )?in this work folder, is {eps('largest')}, "
+            rf"on {{questions}} questions?\.",
             {
                 "verb": "would spend" if form == "totals" else "spends",
                 "epsilon": spent,
@@ -101,27 +125,47 @@ def privacy_rules(run: Run, *, epsilon: float, spent: float, exact: float, form:
             },
         ),
         Rule.of(
-            rf"The ledger charged every holder {eps('epsilon')} before the first question, whoever was asked in the end\. The largest "
-            rf"spend of any holder, over everything asked (?P<within>with this noise seed )?in this work folder, is {eps('largest')}, "
+            rf"The ledger charged every holder {eps('epsilon')} before the first question, whoever was asked in the "
+            rf"end\. The largest "
+            rf"spend of any holder, over everything asked (?P<within>with this noise seed )?in this work folder, "
+            rf"is {eps('largest')}, "
             r"on {questions} collections? \(the rounds of a run are one\)\.",
             {"epsilon": epsilon, "largest": run.spent.largest, "questions": run.spent.questions},
         ),
-        Rule.of(r"No lifetime cap was stated \(privacy\.lifetime_epsilon\): spending is counted, and not refused\.", {"so": cap is None}),
+        Rule.of(
+            r"No lifetime cap was stated \(privacy\.lifetime_epsilon\): spending is counted, and not refused\.",
+            {"so": cap is None},
+        ),
         Rule.of(
             rf"Nobody may spend more than {eps('cap')} in all: a run that would make them is refused before anybody is asked\.",
             {"cap": cap if cap is not None else math.nan, "so": cap is not None},
         ),
-        Rule.of(r"From a seed: this is a simulation whose noise anyone with the seed can take away again, so it protects nobody\.", {"so": config.is_seeded}),
+        Rule.of(
+            r"From a seed: this is a simulation whose noise anyone with the seed can take away again, so it protects nobody\.",
+            {"so": config.is_seeded},
+        ),
         Rule.of(
             r"From the operating system of whoever drew the (?P<drawn>sums|reports)\. It cannot be drawn again\.",
             {"so": not config.is_seeded, "drawn": "sums" if form == "totals" else "reports"},
         ),
-        Rule.of(r"That “(?P<where>.+)” is true of whoever took part, for no one else was asked\.", {"where": re.sub(r"\s+", " ", data.where or "").strip()}),
-        Rule.of(r"“(?P<columns>[^.]+)”, which tells public \w+ from private ones: taken as known of everyone\.", lambda said: {"columns": "” and “".join(run.chain.ingested.facts["rule_columns"]) if len(run.chain.ingested.facts["rule_columns"]) < 3 else said["columns"]}),
+        Rule.of(
+            r"That “(?P<where>.+)” is true of whoever took part, for no one else was asked\.",
+            {"where": re.sub(r"\s+", " ", data.where or "").strip()},
+        ),
+        Rule.of(
+            r"“(?P<columns>[^.]+)”, which tells public \w+ from private ones: taken as known of everyone\.",
+            lambda said: {
+                "columns": "” and “".join(run.chain.ingested.facts["rule_columns"])
+                if len(run.chain.ingested.facts["rule_columns"]) < 3
+                else said["columns"]
+            },
+        ),
         Rule.of(rf"The {{n_public}} public {plural(n, ns)}, in any way\.", {"n_public": run.n_public}),
         Rule.of(
-            rf"The private {re.escape(ns)} behind the comparisons on this page(?:\. To make them, every private {re.escape(n)} of this run "
-            rf"was read as it is, without noise, as only a simulation may: the {{n_test}} private {plural(n, ns)} held back, and those "
+            rf"The private {re.escape(ns)} behind the comparisons on this page(?:\. To make them, every "
+            rf"private {re.escape(n)} of this run "
+            rf"was read as it is, without noise, as only a simulation may: the {{n_test}} private {plural(n, ns)} "
+            rf"held back, and those "
             r"that were asked\.|: only a simulation may read them; this page itself is no release\. )",
             {"n_test": n_test, "so": config.evaluate},
         ),
@@ -138,9 +182,7 @@ def check_data(run: Run, section: Element, check: Checker) -> None:
     ingested, held, scaled = chain.ingested.facts, chain.held.facts, chain.scaled.facts
     set_aside = ingested["bad_public"] + ingested["left_out_public"]
     n_asked = held["n_private"]
-    met = {
-        zone: [one["ok"] for one in run.checks if one["zone"] == zone] for zone in ("public", "private")
-    }
+    met = {zone: [one["ok"] for one in run.checks if one["zone"] == zone] for zone in ("public", "private")}
     away = "kept by the holders"
     expected: dict[str, tuple[Any, Any]] = {
         "rows read": (run.n_public + scaled["n_unusable"] + set_aside, away),
@@ -151,7 +193,9 @@ def check_data(run: Run, section: Element, check: Checker) -> None:
         "checks met": tuple(f"{sum(met[zone])} of {len(met[zone])}" for zone in ("public", "private")),
         "exact copies between training and test": ("–", (run.scores or {}).get("duplicates")),
     }
-    must = {"rows read", "learned from", "checks met"} | ({"held back for the test"} if held["n_test"] else set())
+    must = {"rows read", "learned from", "checks met"} | (
+        {"held back for the test"} if held["n_test"] else set()
+    )
     table = section.first("table")
     seen = set()
     for row in table.every("tr")[1:]:
@@ -175,7 +219,10 @@ def check_data(run: Run, section: Element, check: Checker) -> None:
         Rule.of(rf"^{of_title}"),
         Rule.of(r": simulated, no one's real ", {"so": config.dataset.simulated}),
         Rule.of(r"Public: “(?P<rule>.+?)”\.", {"rule": re.sub(r"\s+", " ", config.dataset.public).strip()}),
-        Rule.of(r"Only .+? with “(?P<where>.+)” take part\.", {"where": re.sub(r"\s+", " ", config.dataset.where or "").strip()}),
+        Rule.of(
+            r"Only .+? with “(?P<where>.+)” take part\.",
+            {"where": re.sub(r"\s+", " ", config.dataset.where or "").strip()},
+        ),
         Rule.of(r"All {n_checks} checks; private rows answer yes or no only", {"n_checks": len(run.checks)}),
     ]
     _sweep(section, rules, check, "data")
@@ -184,7 +231,10 @@ def check_data(run: Run, section: Element, check: Checker) -> None:
 
 def _check_line(text: str, states: Mapping[tuple[str, str], Mapping[str, Any]], check: Checker) -> None:
     """One expectation: its mark, its name, its zone, what was found."""
-    found = re.fullmatch(r"(?P<mark>[✓✗!]) (?P<state>met|failed|warning) (?P<name>.+) \((?P<zone>public|private)\)(?P<detail>.*)", text)
+    found = re.fullmatch(
+        r"(?P<mark>[✓✗!]) (?P<state>met|failed|warning) (?P<name>.+) \((?P<zone>public|private)\)(?P<detail>.*)",
+        text,
+    )
     known = found and next(
         (
             c
@@ -219,13 +269,16 @@ def check_making(run: Run, section: Element, check: Checker) -> None:
             check.that(_is_time(value.removesuffix(", failed"), step["seconds"]), f"making: {value}: {step}")
         bar = line.first("rect").attributes
         left, width = float(bar["x"].rstrip("%")), float(bar["width"].rstrip("%"))
-        check.that(abs(left - min(100 * step["start"] / total, 99.0)) < 0.02, f"making: {step}: begins at {left}")
+        check.that(
+            abs(left - min(100 * step["start"] / total, 99.0)) < 0.02, f"making: {step}: begins at {left}"
+        )
         long = max(min(100 * step["seconds"] / total, 100 - left), 0.6)
         check.that(abs(width - long) < 0.02, f"making: {step} is {width} long")
         line.is_read = True
     caption = section.first("figcaption")
     said = re.fullmatch(
-        r"(?P<time>[\d.hmin s]+?)(?: on (?P<cores>\d+) cores?)?(?:, peak memory (?P<memory>[\d.]+ [MG]B))?\.( .*)?", caption.text
+        r"(?P<time>[\d.hmin s]+?)(?: on (?P<cores>\d+) cores?)?(?:, peak memory (?P<memory>[\d.]+ [MG]B))?\.( .*)?",
+        caption.text,
     )
     check.that(said is not None and _is_time(said["time"], facts["seconds"]), f"making: {caption.text}")
     if said and said["cores"]:
@@ -261,7 +314,9 @@ def _check_pair(run: Run, pair: Sequence[str], check: Checker) -> None:
     if re.fullmatch(r"[0-9a-f]{64}", value):
         check.that(value == digests(run).get(key), f"making: the digest of {key}")
     elif key in flat or key.split(".")[0] in ("dataset", "model", "privacy", "evaluation", "simulation"):
-        check.that(_plain(flat.get(key, "")) == _plain(value), f"making: {key} is {flat.get(key)!r}, not {value!r}")
+        check.that(
+            _plain(flat.get(key, "")) == _plain(value), f"making: {key} is {flat.get(key)!r}, not {value!r}"
+        )
     else:
         check.that(version(key) == value, f"making: {key} {value}")
     check.n_numbers += len(re.findall(NUMBER, value))
@@ -273,10 +328,11 @@ def _plain(text: str) -> str:
 
 def digests(run: Run) -> dict[str, str]:
     """What the page may name by its digest."""
-    found = {"model": run.model.digest, "public rows, scaled": run.chain.scaled["scaled"].digest}
-    if hasattr(run.chain, "totals"):
+    found = {"model": str(run.model.digest), "public rows, scaled": run.chain.scaled["scaled"].digest}
+    if isinstance(run.chain, Chain):
         return found | {"protocol": run.protocol.digest, "totals": run.chain.totals["totals"].digest}
-    return found | {"what is shown": run.chain.shown["shown"].digest}
+    asked = {f"question {number}": digest for number, digest in enumerate(run.model.questions, start=1)}
+    return found | asked | {"what is shown": run.chain.shown["shown"].digest}
 
 
 def flattened(value: Any, prefix: str = "") -> dict[str, str]:
@@ -296,7 +352,8 @@ def warning_rules(run: Run) -> list[Rule]:
     share = scores["duplicates"] / max(scores["n_test_all"], 1)
     return [
         Rule.of(
-            r"{share%} of the held-back rows have an exact copy among the rows learned from: scores look better than on new people\.",
+            r"{share%} of the held-back rows have an exact copy among the rows learned from: scores look better than "
+            r"on new people\.",
             {"share": share, "so": share > 0.01},
         ),
         Rule.of(r"The holders' noise came from a seed .*", {"so": run.config.is_seeded}),

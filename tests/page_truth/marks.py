@@ -41,7 +41,14 @@ def check_around(axis: Scale, ends: list[float], valued: Valued, where: str, che
 
 
 def check_track(
-    axis: Scale, track: Element, where: str, check: Checker, *, ours: Valued, reports: Valued, public: float | None
+    axis: Scale,
+    track: Element,
+    where: str,
+    check: Checker,
+    *,
+    ours: Valued,
+    reports: Valued,
+    public: float | None,
 ) -> None:
     """What is believed (disc), what reports alone say (ring) and public rows alone (diamond), with their errors."""
     check_mark(axis, places(track, "ours", "mark"), ours and ours[0], f"{where}: believed", check)

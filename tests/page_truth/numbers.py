@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ldptree.effects import dependence, strengths
 from page_truth import asked, cells, every_page, scores
 from page_truth.artifacts import Run
 from page_truth.cells import check_line_share
@@ -18,8 +20,6 @@ from page_truth.places import says
 from page_truth.reading import NUMBER, Element, Scale
 from page_truth.rules import Checker, Rule
 
-from ldptree.effects import dependence, strengths
-
 
 class Truth:
     """What is so of every cell, in the label's unit."""
@@ -28,7 +28,7 @@ class Truth:
         model = run.model
         self.run, self.model, self.leaves = run, model, model.partition.leaves
         self.share = cells.shares_of(model.private_count[self.leaves])
-        X, y = run.public  # noqa: N806
+        X, y = run.public
         where = model.partition.apply(X)
         self.count = np.bincount(where, minlength=len(self.leaves))
         self.sum = np.bincount(where, weights=y, minlength=len(self.leaves))
@@ -63,7 +63,7 @@ class Truth:
 
     @cached_property
     def reports(self) -> list[Valued]:
-        """By the reports of each cell alone: of a part of one that was asked about, its own, moved as the model moves the part."""
+        """By the reports of each cell alone: of a part of one that was asked about, the whole's, moved as the model moves it."""
         (totals,) = self.run.totals
         asked_tree = self.run.protocol.partition
         about = np.linspace(*self.model.label_range, totals.n_classes) - self.centre
@@ -189,10 +189,15 @@ def _sent(truth: Truth) -> list[Rule]:
     many = int(np.ceil(n / 100)) * push
     u = rf"(?: {unit})?"
     return [
-        Rule.of(rf"moved to the nearer end where it lies outside {{low}} to {{high}}{u}", {"low": low, "high": high}),
         Rule.of(
-            rf"In the label's unit: one moves the sum of “[^”]+” over a cell by up to {{push}}{u}, which is {{mean}}{u} on the mean that "
-            rf"the reports of a cell of average size \({{size}} {re.escape(run.nouns)}\) give; 1 % of them together by up to {{many}}{u}, "
+            rf"moved to the nearer end where it lies outside {{low}} to {{high}}{u}",
+            {"low": low, "high": high},
+        ),
+        Rule.of(
+            rf"In the label's unit: one moves the sum of “[^”]+” over a cell by up to {{push}}{u}, which "
+            rf"is {{mean}}{u} on the mean that "
+            rf"the reports of a cell of average size \({{size}} {re.escape(run.nouns)}\) give; 1 % of them together "
+            rf"by up to {{many}}{u}, "
             r"before cells lean on each other\.",
             {"push": push, "mean": push / size, "size": size, "many": many / size},
         ),
@@ -231,7 +236,9 @@ def _check_cell(truth: Truth, cell: int, line: Element, axis: Scale, check: Chec
     check.that(value.first("span").text == rests, f"{where} rests on {rests}")
     track, public = line.first("svg", "track"), truth.public[cell]
     ours = float(truth.value[cell]), float(truth.sd[cell])
-    check_track(axis, track, where, check, ours=ours, reports=truth.reports[cell], public=public and public[0])
+    check_track(
+        axis, track, where, check, ours=ours, reports=truth.reports[cell], public=public and public[0]
+    )
     _check_aria(truth, cell, track.attributes["aria-label"], check)
 
 
@@ -304,7 +311,9 @@ def _check_table(truth: Truth, table: Element, check: Checker) -> None:
         check.that(not fault, f"{where}: {fault}")
         check.same(said["private"].rstrip(" %"), 100 * truth.share[cell], where)
         if "public" in said:
-            check.same(said["public"].rstrip(" %"), 100 * truth.count[cell] / max(truth.run.n_public, 1), where)
+            check.same(
+                said["public"].rstrip(" %"), 100 * truth.count[cell] / max(truth.run.n_public, 1), where
+            )
             check_with_error(said["public rows alone"], truth.public[cell], where, check)
         check_with_error(said["its reports alone"], truth.reports[cell], where, check)
         check_with_error(said["believed"], (float(truth.value[cell]), float(truth.sd[cell])), where, check)
@@ -389,12 +398,14 @@ def _headlines(truth: Truth, on: str, about: Mapping[str, Any]) -> list[Rule]:
         ),
         Rule.of(
             rf"{on} shows? {target} {{mean}}{u} \(± {{sd}}\) (?P<way>higher|lower) than the public rows say"
-            rf"(?:, (?P<how>on average|about equally everywhere)| on average, (?P<most>most|but higher|but lower) where (?P<where>.+?): "
+            rf"(?:, (?P<how>on average|about equally everywhere)| on average, (?P<most>most|but higher|but lower) "
+            rf"where (?P<where>.+?): "
             rf"by {{peak}}{u} \(± {{peak_sd}}\))\.",
             of_mean(),
         ),
         Rule.of(
-            rf"{on} shows? {target} {{peak}}{u} \(± {{peak_sd}}\) (?P<way>higher|lower) than the public rows say where (?P<where>.+?), and "
+            rf"{on} shows? {target} {{peak}}{u} \(± {{peak_sd}}\) (?P<way>higher|lower) than the public rows say "
+            rf"where (?P<where>.+?), and "
             r"on average no difference\.",
             of_peak,
         ),
@@ -406,7 +417,10 @@ def _headlines(truth: Truth, on: str, about: Mapping[str, Any]) -> list[Rule]:
             rf"{on} gives? a tree with a mean squared error of {{ours}} in {target}, and public rows alone one of {{before}}\.",
             fitted,
         ),
-        Rule.of(rf"^From {on[1:]}, a tree with {{cells}} cells? now predicts {target}\.", fitted | {"so": fitted["so"] and found is None}),
+        Rule.of(
+            rf"^From {on[1:]}, a tree with {{cells}} cells? now predicts {target}\.",
+            fitted | {"so": fitted["so"] and found is None},
+        ),
     ]
 
 
@@ -423,15 +437,22 @@ def _spread(truth: Truth) -> list[Rule]:
         ),
         Rule.of(
             rf"The tree's {{cells}} cells predict {target} from {{low}} to {{high}}{u}\.",
-            {"cells": truth.n_cells, "low": truth.value.min(), "high": truth.value.max(), "so": truth.n_cells > 1},
+            {
+                "cells": truth.n_cells,
+                "low": truth.value.min(),
+                "high": truth.value.max(),
+                "so": truth.n_cells > 1,
+            },
         ),
         Rule.of(
             r"Reports were asked about {asked} cells?, which public rows part further\.",
             {"asked": run.protocol.n_cells, "so": run.protocol.n_cells < truth.n_cells},
         ),
         Rule.of(
-            rf"The reports give no reason to think that private {nouns} differ from the public ones, so public rows are trusted as they "
-            r"are, and the reports count as more of the same\. That is no proof that they are alike: every ± has what the noise could "
+            rf"The reports give no reason to think that private {nouns} differ from the public ones, so public rows "
+            rf"are trusted as they "
+            r"are, and the reports count as more of the same\. That is no proof that they are alike: every ± has what "
+            r"the noise could "
             r"hide in it\.",
             {"so": truth.is_compared and not is_found},
         ),
@@ -462,10 +483,14 @@ def against_public(run: Run) -> list[Rule]:
 
     return [
         Rule.of(
-            rf"{on} the mean squared error is {{ours}} with the reports and {{before}} without them: no difference that these test rows can tell\.",
+            rf"{on} the mean squared error is {{ours}} with the reports and {{before}} without them: no difference "
+            rf"that these test rows can tell\.",
             claimed("level"),
         ),
-        Rule.of(rf"{on} the reports make the model worse: a mean squared error of {{ours}}, up from {{before}}\.", claimed("worse")),
+        Rule.of(
+            rf"{on} the reports make the model worse: a mean squared error of {{ours}}, up from {{before}}\.",
+            claimed("worse"),
+        ),
         Rule.of(
             rf"{on} the mean squared error is {{ours}} with the reports and {{before}} without them, {{less%}} less\.",
             claimed("better"),

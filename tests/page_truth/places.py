@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from page_truth.reading import number
-from page_truth.rules import agrees
 
 from ldptree.encoding import NumericFeature
+from page_truth.rules import agrees_to_four_figures
 
 Names = Mapping[str, Mapping[str, str]]
 
@@ -48,7 +47,7 @@ def conditions(raw: Any, node: int, names: Names, *, last: bool = False) -> dict
 
 
 def says(label: str, raw: Any, node: int, names: Names, *, last: bool = False, every: str = "") -> str:
-    """"" where a label says the conditions that lead to a node; else what is wrong with it.
+    """ "" where a label says the conditions that lead to a node; else what is wrong with it.
 
     `every`: what stands where there is no condition. A label may leave out the middle of a long path ("…").
     """
@@ -96,7 +95,7 @@ def _compare(text: str, column: str, kind: str, value: Any) -> str:
         stated = ends.groupdict() if ends else {}
         for name, end in zip(("low", "high"), value, strict=True):
             if np.isfinite(end) != (stated.get(name) is not None) or (
-                np.isfinite(end) and not _four_figures(stated[name], end)
+                np.isfinite(end) and not agrees_to_four_figures(stated[name], end)
             ):
                 return f"{text!r}: the {name} end is {end}"
         return ""
@@ -111,8 +110,3 @@ def _compare(text: str, column: str, kind: str, value: Any) -> str:
             told = told.replace(name, "", 1)
         return "" if not re.search(r"[^\s,or]", told) else f"{text!r} names more than {value}"
     return "" if said == value else f"{text!r} should be {value}"
-
-
-def _four_figures(stated: str, value: float) -> bool:
-    """Whether a threshold is stated to four figures, or to what it has."""
-    return agrees(stated, value) or abs(number(stated) - value) <= 0.5e-3 * abs(value)

@@ -63,7 +63,9 @@ class Element:
             return " "
         parts = [part if isinstance(part, str) else part._text() for part in self.content]
         # What stands in one line stands together; blocks and columns are parted.
-        return "".join(parts) if self.tag in ("b", "i", "em", "bdi", "small", "code") else f" {''.join(parts)} "
+        return (
+            "".join(parts) if self.tag in ("b", "i", "em", "bdi", "small", "code") else f" {''.join(parts)} "
+        )
 
     def blocks(self) -> Iterator[Element]:
         """The smallest elements that hold text and no other block."""
@@ -154,7 +156,7 @@ class Scale:
         (x1, v1), (x2, v2) = ticks[0], ticks[-1]
         step = (v2 - v1) / (x2 - x1)
         for x, v in ticks:  # all labels on one line
-            assert abs(v1 + (x - x1) * step - v) <= 0.02 * abs(v2 - v1) + 1e-12, ticks
+            assert abs(v1 + (x - x1) * step - v) <= 1e-3 * abs(v2 - v1) + 1e-12, ticks
         low, high = sorted((v1 + (ends[0] - x1) * step, v1 + (ends[1] - x1) * step))
         return cls((x1, x2), (v1, v2), low, high)
 

@@ -7,6 +7,7 @@ stand.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ Known = Callable[[Mapping[str, str]], Truth]
 """From the words of a match to what is so: numbers by name, words by name, and "so": whether the claim is true."""
 
 
-class Untrue(AssertionError):
+class UntrueError(AssertionError):
     """A page says what is not so, or what no rule explains."""
 
 
@@ -27,6 +28,14 @@ def agrees(stated: str, value: float) -> bool:
     """Whether a stated number is that value, rounded."""
     slack = rounding(stated) * (1 + 1e-6) + 1e-9 * abs(value)
     return abs(number(stated) - value) <= slack
+
+
+def agrees_to_four_figures(stated: str, value: float) -> bool:
+    """Whether a number is stated to four figures, whole from a thousand on."""
+    if value == 0:
+        return number(stated) == 0
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - 3)
+    return abs(number(stated) - value) <= 0.5001 * min(unit, 1.0) + (0.0 if abs(value) < 1000 else 1e-9)
 
 
 def agrees_in_percent(stated: str, share: float) -> bool:
@@ -48,6 +57,8 @@ class Rule:
     def of(cls, pattern: str, known: Known | Truth | None = None) -> Rule:
         """A rule; without `known` the pattern states nothing that could be false."""
         shares = frozenset(re.findall(r"\{(\w+)%\}", pattern))
+        # a full stop is none where decimals follow
+        pattern = re.sub(r"(\}|\)\?)\\\.", r"\1\\.(?!\\d)", pattern)
         expression = re.sub(r"\{(\w+)%\}", lambda m: rf"(?P<{m[1]}>under 1|{NUMBER}) ?%", pattern)
         expression = re.sub(r"\{([a-z_]\w*)\}", lambda m: rf"(?P<{m[1]}>{NUMBER})", expression)
         expression = re.sub(r"(?<!\?P)<(\w+)>", r"(?P<\1>.+?)", expression)
@@ -59,25 +70,25 @@ class Rule:
         return cls(re.compile(expression), shares, known)
 
     def check(self, found: re.Match[str], where: str) -> None:
-        """Raise Untrue where the match says what is not so."""
+        """Raise UntrueError where the match says what is not so."""
         said = {name: text for name, text in found.groupdict().items() if text is not None}
         truth = self.known(said)
         if not truth.get("so", True):
-            raise Untrue(f"{where}: not so: {found.group()!r} ({truth.get('why', '')})")
+            raise UntrueError(f"{where}: not so: {found.group()!r} ({truth.get('why', '')})")
         for name, text in said.items():
             self._compare(name, text, truth, f"{where}: {found.group()!r}")
 
     def _compare(self, name: str, text: str, truth: Truth, where: str) -> None:
         if name not in truth:
             if re.fullmatch(rf"under 1|{NUMBER}", text):
-                raise Untrue(f"{where}: nothing says what {name} is")
+                raise UntrueError(f"{where}: nothing says what {name} is")
             return
         value = truth[name]
         if isinstance(value, str):
             if text != value:
-                raise Untrue(f"{where}: {name} is {value!r}, not {text!r}")
+                raise UntrueError(f"{where}: {name} is {value!r}, not {text!r}")
         elif not (agrees_in_percent(text, value) if name in self.shares else agrees(text, value)):
-            raise Untrue(f"{where}: {name} is {value}, not {text}")
+            raise UntrueError(f"{where}: {name} is {value}, not {text}")
 
 
 @dataclass
@@ -106,7 +117,7 @@ class Checker:
                     continue
                 try:
                     rule.check(found, where)
-                except Untrue as fault:
+                except UntrueError as fault:
                     self.faults.append(str(fault))
                 for place in range(found.start(), found.end()):
                     covered[place] = True

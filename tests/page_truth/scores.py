@@ -1,4 +1,4 @@
-"""The scores: every figure, interval and mark of "How good is it?", and the sentences that compare two models, from `scores.json`."""
+"""The scores: every figure, interval and mark, and the sentences that compare two models, from `scores.json`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+
 from page_truth.artifacts import Run
 from page_truth.reading import NUMBER, Element, Scale, number, places
 from page_truth.rules import Checker, Rule, agrees
@@ -104,9 +105,8 @@ def check_scores(run: Run, section: Element, check: Checker) -> None:
     axis = Scale.of(chart.every("svg", "axis")[0])
     if not found.is_number:
         axis = _in_shares(axis)
-    keys = []
-    for line in [one for one in chart.every("li") if one.classes & {"ours", "public", "reference"}]:
-        keys.append(_check_line(found, line, axis, check))
+    lines = [one for one in chart.every("li") if one.classes & {"ours", "public", "reference"}]
+    keys = [_check_line(found, line, axis, check) for line in lines]
     check.that(set(keys) == set(found.of), f"scores: shown are {keys}, scored {list(found.of)}")
     heads = [head.text for head in chart.first("li", "heads").every("div") if head.text]
     check.that(all(head in FIGURES for head in heads), f"scores: {heads}")
@@ -141,7 +141,9 @@ def _check_line(found: Scores, line: Element, axis: Scale, check: Checker) -> st
     if not marks:  # an arrow: further out than the picture
         check.that(value > axis.high, f"scores: {name} has no mark, but lies on the axis")
         return key
-    check.that(len(marks) == 1 and axis.agrees(marks[0], value), f"scores: {name} stands at {marks}, is {value}")
+    check.that(
+        len(marks) == 1 and axis.agrees(marks[0], value), f"scores: {name} stands at {marks}, is {value}"
+    )
     _check_ends(axis, places(track, role, "interval"), one["interval"], f"scores: interval of {name}", check)
     spread = found.spread if key == "ours" else None
     _check_ends(axis, places(track, role, "spread"), spread, f"scores: redraws of {name}", check)
@@ -176,7 +178,9 @@ def _check_label(found: Scores, label: str, name: str, key: str, check: Checker)
     more = {title: value for title, key_ in FIGURES.items() if (value := one.get(key_)) is not None}
     rules = [
         Rule.of(rf"^{re.escape(name)}: {chief} {{value}}{unit}", {"value": percent * found.figure(key)}),
-        Rule.of(rf"95 % interval {{low}}{unit} to {{high}}{unit}", {"low": percent * low, "high": percent * high}),
+        Rule.of(
+            rf"95 % interval {{low}}{unit} to {{high}}{unit}", {"low": percent * low, "high": percent * high}
+        ),
         Rule.of(
             rf"over redraws of the noise {{low}}{unit} to {{high}}{unit}",
             {"low": percent * drawn[0], "high": percent * drawn[1]},
@@ -245,7 +249,10 @@ def check_bins(run: Run, found: Scores, section: Element, check: Checker) -> Non
         return
     # circles and their intervals, both on axes with labels
     plot, frame = plots[0], section.first("div", "framed")
-    across, upward = Scale.of(frame.first("svg", "axis")), Scale.of(frame.first("svg", "upward"), "y", (7.0, 233.0))
+    across, upward = (
+        Scale.of(frame.first("svg", "axis")),
+        Scale.of(frame.first("svg", "upward"), "y", (7.0, 233.0)),
+    )
     circles = plot.every("circle", "mark")
     check.that(len(circles) == len(bins), f"bins: {len(circles)} drawn of {len(bins)}")
     lines = plot.every("line", "interval")
@@ -253,7 +260,8 @@ def check_bins(run: Run, found: Scores, section: Element, check: Checker) -> Non
         x, y = (float(circle.attributes[end].rstrip("%")) for end in ("cx", "cy"))
         error = 2 * one["true_sd"] / math.sqrt(one["n"])
         check.that(
-            across.agrees(x, one["predicted"]) and upward.agrees(y, one["true"]), f"bins: {one} stands at {x}, {y}"
+            across.agrees(x, one["predicted"]) and upward.agrees(y, one["true"]),
+            f"bins: {one} stands at {x}, {y}",
         )
         ends = sorted(upward.value(float(line.attributes[end])) for end in ("y1", "y2"))
         wanted = [upward.inside(one["true"] + sign * error) for sign in (-1, 1)]
@@ -266,7 +274,7 @@ def check_bins(run: Run, found: Scores, section: Element, check: Checker) -> Non
     table = next(one for one in section.every("table", "fit") if not one.every("caption"))
     for one, row in zip(bins, table.every("tr")[1:], strict=True):
         between, n, predicted, true, sd = [cell.text for cell in row.children]
-        stated = re.findall(NUMBER, between) + [n, predicted] + re.findall(NUMBER, true) + [sd]
+        stated = [*re.findall(NUMBER, between), n, predicted, *re.findall(NUMBER, true), sd]
         wanted = [one["low"], one["high"], one["n"], one["predicted"], one["true"]]
         wanted += [2 * one["true_sd"] / math.sqrt(one["n"]), one["true_sd"]]
         for text, value in zip(stated, wanted, strict=True):
@@ -275,7 +283,7 @@ def check_bins(run: Run, found: Scores, section: Element, check: Checker) -> Non
 
 
 def _check_bin_words(label: str, bins: list[Mapping[str, Any]], check: Checker) -> None:
-    head, _, words = _one_space(label).partition("predicted against true in ")
+    _head, _, words = _one_space(label).partition("predicted against true in ")
     count, _, said = words.partition(": ")
     check.that(number(count.split()[0]) == len(bins), f"bins: {count}")
     for one, text in zip(bins, said.split("; "), strict=True):
@@ -307,7 +315,8 @@ def rules(run: Run) -> list[Rule]:
 
     return [
         Rule.of(
-            rf"(?:Accuracy|Mean squared error \(MSE[^)]*\)) on (?:{{n_scored}} of the )?{{n_test}} {re.escape(run.rows())} held back",
+            rf"(?:Accuracy|Mean squared error \(MSE[^)]*\)) on (?:{{n_scored}} of the "
+            rf")?{{n_test}} {re.escape(run.rows())} held back",
             {"n_scored": n_scored, "n_test": n_test},
         ),
         Rule.of(r"Ours recognises (?P<list>.+?)\. (?=Only a simulation)", recognised),
@@ -316,9 +325,11 @@ def rules(run: Run) -> list[Rule]:
             {"redraws": len(found.content["redraws"]), "so": found.spread is not None},
         ),
         Rule.of(r"95 % interval of the test"),
-        Rule.of(rf"All {{n_bins}} bins in figures", {"n_bins": len(found.content.get("bins", ()))}),
+        Rule.of(r"All {n_bins} bins in figures", {"n_bins": len(found.content.get("bins", ()))}),
         Rule.of(r"the true mean with ± 2 standard errors"),
-        Rule.of(r"{n_few} held-back \w+ are in no bin, as too few shared one\.", {"n_few": n_few, "so": n_few > 0}),
+        Rule.of(
+            r"{n_few} held-back \w+ are in no bin, as too few shared one\.", {"n_few": n_few, "so": n_few > 0}
+        ),
         *cap_rules(run),
     ]
 
@@ -326,9 +337,7 @@ def rules(run: Run) -> list[Rule]:
 def _recognised(run: Run, found: Scores) -> dict[str, float]:
     """Of each class, the share of its rows that ours recognises."""
     confusion = found.of["ours"].get("confusion", [])
-    return {
-        run.classes[true]: row[true] / sum(row) for true, row in enumerate(confusion) if sum(row)
-    }
+    return {run.classes[true]: row[true] / sum(row) for true, row in enumerate(confusion) if sum(row)}
 
 
 def comparison_rules(run: Run, what: Mapping[str, str], *, public: tuple[str, ...]) -> list[Rule]:
@@ -342,7 +351,10 @@ def comparison_rules(run: Run, what: Mapping[str, str], *, public: tuple[str, ..
     found = scores_of(run)
     if found is None:
         return [
-            Rule.of(r"How (?:accurate the tree|good the predictions|good the model|good they) (?:is|are), this run does not know: no private row was held back, so there is no score here\.")
+            Rule.of(
+                r"How (?:accurate the tree|good the predictions|good the model|good they) (?:is|are), this run does "
+                r"not know: no private row was held back, so there is no score here\."
+            )
         ]
     value = r"{value} ?%" if not found.is_number else r"{value}"
     scale = 1.0 if found.is_number else 100.0
@@ -363,21 +375,36 @@ def comparison_rules(run: Run, what: Mapping[str, str], *, public: tuple[str, ..
         key = "constant" if found.is_number else "majority"
         return {"value": scale * found.figure(key), "so": found.verdict(key) == verdict}
 
-    answer = r"Always (?:predicting the mean of the public labels has|giving the most frequent answer of the public rows is right) "
+    answer = (
+        r"Always (?:predicting the mean of the public labels has|giving the most frequent answer of the public "
+        r"rows is right) "
+    )
     of_time = r"(?: of the time)?"
     limit = {"value": scale * found.figure("non_private"), "so": found.is_ahead("non_private", "ours")}
     return [
-        Rule.of(rf"No (?:other )?model from public rows alone does as well: the best of them, <what>, gets {value}\.", rival("better")),
-        Rule.of(rf"But <what> from public rows alone does better, with no private report: {value}\.", rival("worse")),
         Rule.of(
-            rf"The best (?:other )?model from public rows alone, <what>, gets {value}: too near to say on these test rows which of the two is better\.",
+            rf"No (?:other )?model from public rows alone does as well: the best of them, <what>, gets {value}\.",
+            rival("better"),
+        ),
+        Rule.of(
+            rf"But <what> from public rows alone does better, with no private report: {value}\.",
+            rival("worse"),
+        ),
+        Rule.of(
+            rf"The best (?:other )?model from public rows alone, <what>, gets {value}: too near to say on these test "
+            rf"rows which of the two is better\.",
             rival("level"),
         ),
-        Rule.of(rf"{answer}{value}{of_time}: the model is not measurably better than that\.", reference("level")),
+        Rule.of(
+            rf"{answer}{value}{of_time}: the model is not measurably better than that\.", reference("level")
+        ),
         Rule.of(rf"{answer}{value}{of_time}: the model is worse than that\.", reference("worse")),
         Rule.of(
             r"The noise costs {points} points\.",
-            {"points": 100 * (found.figure("no_noise") - found.figure("ours")), "so": found.is_ahead("no_noise", "ours")},
+            {
+                "points": 100 * (found.figure("no_noise") - found.figure("ours")),
+                "so": found.is_ahead("no_noise", "ours"),
+            },
         ),
         Rule.of(
             r"Without noise in the reports it would be {value}\.",

@@ -431,7 +431,7 @@ def test_where_a_cell_has_no_public_row_nothing_is_said_of_the_public_models_ans
         replace(one.cells[0], outputs=(replace(one.cells[0].outputs[0], public=None, corrected=None),)),
         *one.cells[1:],
     )
-    page = render.render(replace(one, cells=cells, usual=()))
+    page = render.render(replace(one, cells=cells, usual=(), usual_corrected=()))
     said = html.unescape(page)
     assert f"{', '.join(one.cells[0].path)}: no public row here" in said
     assert "Over all private trips" not in said
