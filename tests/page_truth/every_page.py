@@ -178,7 +178,7 @@ def privacy_rules(run: Run, *, epsilon: float, spent: float, exact: float, form:
 
 def check_data(run: Run, section: Element, check: Checker) -> None:
     """The section of the data: its rows, and every check of the validation."""
-    config, chain = run.config, run.chain
+    chain = run.chain
     ingested, held, scaled = chain.ingested.facts, chain.held.facts, chain.scaled.facts
     set_aside = ingested["bad_public"] + ingested["left_out_public"]
     n_asked = held["n_private"]
@@ -209,6 +209,12 @@ def check_data(run: Run, section: Element, check: Checker) -> None:
                 check.same(cell, float(value), f"data, {title}")
     check.that(must <= seen, f"data: lines that are not there: {must - seen}")
     table.is_read = True
+    check_expectations(run, section, check)
+
+
+def check_expectations(run: Run, section: Element, check: Checker) -> None:
+    """Every expectation of the validation, and what the data are."""
+    config = run.config
     lists = section.every("ul", "checks")
     states = {(c["name"], c["zone"]): c for c in run.checks}
     for line in [line for one in lists for line in one.every("li")]:

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 from chain import Chain, fares, fares_config, mended, rides, rides_config
-from page_truth import classes, corrections, numbers, rounds
+from page_truth import classes, corrections, numbers, rounds, stopped
 from page_truth.artifacts import Run
 from page_truth.reading import read
 from rounds_chain import RoundsChain, shells, shells_config
 
 from storage.store import Store
+from tasks.page.render import render
+from tasks.report import failed_facts
+from tasks.timeline import Timeline
 
 N = 900
 RNG = np.random.default_rng(3)
@@ -185,6 +188,16 @@ def test_every_statement_of_a_page_of_rounds_is_so(tmp_path: Any, name: str) -> 
     path = shells(tmp_path / "shells.parquet", N, 1)
     chain = RoundsChain(Store(tmp_path / "work"), shells_config(path, **ROUNDS[name])).converse()
     assert rounds.check(Run(chain)) == []
+
+
+def test_every_statement_of_a_stopped_runs_page_is_so(run: Any) -> None:
+    made = run(rides, rides_config, {}, {"dataset": {"ranges": {"miles": [0, 5], "hour": [0, 9]}}})
+    chain, timeline = made.chain, Timeline()
+    facts = failed_facts(
+        chain.store, chain.config, chain.ingested, chain.checked, timeline, "ldptree run rides"
+    )
+    made.facts, made.page = facts.to_dict(), read(render(facts))
+    assert stopped.check(made) == []
 
 
 def _broken(text: str, pattern: str, change: Callable[[re.Match[str]], str], place: int) -> str:
