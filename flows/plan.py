@@ -178,7 +178,6 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     second = source.public_files(store, data) if store else None
     if isinstance(raw, Manifest):
         terms = calls.settled(terms, raw, second)
-        data = terms.dataset
     ingested = plan.look("ingest", lambda: calls.ingest(terms, known(raw), second))
     if config.model.in_rounds:
         from flows.rounds_plan import rest_in_rounds

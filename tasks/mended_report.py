@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ldptree.corrected import CorrectedModel
 from ldptree.ensemble import Ensemble
 from ldptree.protocol import Protocol
 from tasks.class_report import class_scores, spread_of
 from tasks.number_report import number_scores
 from tasks.page.mended_facts import MendedFacts
-from tasks.page.mended_learned import cells_of, push_of, slope_of, tree_of, usual_of
+from tasks.page.mended_learned import cells_of, corrected_answers, push_of, slope_of, tree_of, usual_of
 from tasks.page.places import Names, class_name
 from tasks.page.run_words import MENDED
 
@@ -25,6 +28,7 @@ def mended_facts(
     model: CorrectedModel,
     published: Protocol,
     public: Public,
+    rows: NDArray[np.float32],
     content: Mapping[str, Any] | None,
     caps: Mapping[str, str],
     *,
@@ -38,6 +42,7 @@ def mended_facts(
         model: the public model and its corrections.
         published: the question.
         public: what public rows say of it.
+        rows: the public rows, encoded.
         content: `scores.json`; None without.
         caps: of a baseline that read fewer rows, how many.
         names: what values of columns are called.
@@ -45,6 +50,7 @@ def mended_facts(
     """
     classes = tuple(class_name(model.target, value, names) for value in model.classes)
     positive = classes[1] if len(classes) == 2 else None
+    corrected = corrected_answers(model, public, rows)
     n_reports = max(model.n_private // model.corrections.correction.shape[1], 1)
     return MendedFacts(
         **common,
@@ -59,10 +65,11 @@ def mended_facts(
         n_levels=published.mechanism.n_classes,
         is_nothing=model.corrections.is_nothing,
         chance=model.corrections.chance,
-        usual=usual_of(model, public),
+        usual=usual_of(model, public, public.answer),
+        usual_corrected=usual_of(model, public, corrected),
         slope=slope_of(model),
         push=push_of(published.mechanism.influence(n_reports), public.plan),
-        cells=cells_of(model, public, None if content is None else content["cells"], names),
+        cells=cells_of(model, public, corrected, None if content is None else content["cells"], names),
         tree=tree_of(model, public.plan, names),
     )
 

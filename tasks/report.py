@@ -49,7 +49,7 @@ from tasks.page.facts import (
 from tasks.page.learned import cells_of, class_name, discrepancy_of, tree_of
 from tasks.page.render import render
 from tasks.prune import public_counts, read_model
-from tasks.scale import read_protocol
+from tasks.scale import read_protocol, read_scaled
 from tasks.timeline import Timeline
 
 LIBRARIES = (
@@ -71,7 +71,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "curator" if arguments["scores"] is None else "simulation"
 
 
-@step("report", version="3", home=_zone, retries=2)
+@step("report", version="4", home=_zone, retries=2)
 def report(
     draft: Draft,
     *,
@@ -134,9 +134,9 @@ def report(
     facts: AnyFacts
     if isinstance(learned, CorrectedModel):
         assert public is not None
-        known = read_public(store, public, published)
+        known, (rows, _) = read_public(store, public, published), read_scaled(store, scaled)
         facts = mended_facts(
-            common, learned, published, known, content, caps, names=names, unit=config.dataset.unit
+            common, learned, published, known, rows, content, caps, names=names, unit=config.dataset.unit
         )
     elif isinstance(learned, RegressionModel):
         spread = spread_of(sorted(content["redraws"])) if content and content["redraws"] else None
@@ -146,13 +146,12 @@ def report(
         )
     else:
         cells = cells_of(learned, received[0], public_counts(store, scaled, published), names)
+        classes = tuple(class_name(published.target, c, names) for c in published.classes)
         facts = Facts(
             **common,
             **class_scores(content, caps),
-            classes=tuple(class_name(published.target, c, names) for c in published.classes),
-            positive=None
-            if published.positive is None
-            else class_name(published.target, published.positive, names),
+            classes=classes,
+            positive=classes[1] if len(classes) == 2 else None,
             cells=cells,
             tree=tree_of(learned, names),
             discrepancy=discrepancy_of(learned) if config.model.weighting == "learned" else None,
@@ -233,9 +232,9 @@ def identity(config: RunConfig, command: str) -> dict[str, Any]:
         "estimator": config.model.estimator,
         "epsilon": config.privacy.epsilon,
         "target": data.target,
-        "label": config.label or "",
-        "public_rule": data.public,
-        "where": data.where or "",
+        "label_kind": config.label or "",
+        "public_rule": data.public.strip(),
+        "where": (data.where or "").strip(),
         "seeded": config.is_seeded,
         "config": _flat(
             config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})

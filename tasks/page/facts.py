@@ -38,11 +38,12 @@ class CellFacts(PlaceFacts):
     the lead of the decided class over the next one. Raw margins may leave that range, as noise does.
 
     raw_margin      from the reports of this cell alone; None where they give no usable count.
-    raw_sd          standard deviation of raw_margin, the holders' noise included; None where raw_margin is.
+    raw_sd          standard deviation that the holders' noise gives raw_margin; None where raw_margin is.
     public_margin   from the public rows of this cell alone; None where there is none.
     public_sd       standard deviation of public_margin (sampling); None where public_margin is.
     margin          what is believed after weighting and smoothing.
-    margin_sd       posterior standard deviation of `margin`.
+    margin_sd       posterior standard deviation of `margin`; of several classes at most that, as errors of two classes may go
+                    apart.
     discrepancy     learned private-minus-public difference of the margin; None where none was learned.
     discrepancy_sd  its posterior standard deviation.
     decision        the class predicted here, a name from `Facts.classes`.
@@ -80,7 +81,7 @@ class NodeFacts(BranchFacts):
 class Facts(RunFacts):
     """A run whose label is a class, or one that failed before its label mattered.
 
-    positive   the positive class where there are two; None where more.
+    positive   of two classes the one that margins are of, declared or the second; None where there are more.
     """
 
     kind: Literal["classification"] = "classification"

@@ -17,6 +17,7 @@ from tasks.page.run_finding import (
     LOUD,
     Tile,
     Verdict,
+    against_reference,
     failed_headline,
     failed_lead,
     report_kind,
@@ -111,8 +112,8 @@ def comparisons(facts: RunFacts, ours: ModelScore, names: Mapping[str, str] = RI
     majority = facts.baseline("majority")
     if majority is not None and verdict(facts, majority) != "better":
         said.append(
-            f"Always giving the most frequent answer of the public rows is right {n.percent(majority.figure)} of the time: "
-            "the model is not measurably better than that."
+            f"Always giving the most frequent answer of the public rows is right {n.percent(majority.figure)} of the time"
+            f"{against_reference(facts, majority)}"
         )
     noiseless, limit = facts.baseline("no_noise"), facts.baseline("non_private")
     if noiseless is not None and noiseless.figure > ours.figure:

@@ -22,10 +22,27 @@ def cells_of(model: Model, totals: Totals, public: NDArray[np.int64], names: Nam
     evidence = model.evidence
     leaves = model.partition.leaves
     masses = _masses(model, totals)
+    alone = [_reports_alone(model, totals, cell, float(masses[cell])) for cell in range(leaves.size)]
     return tuple(
-        _cell(model, int(node), float(masses[cell]), shares, public[cell], n_public, evidence, names)
+        _cell(model, int(node), alone[cell], shares, public[cell], n_public, evidence, names)
         for cell, node in enumerate(leaves)
     )
+
+
+def _reports_alone(model: Model, totals: Totals, cell: int, mass: float) -> tuple[float, float] | None:
+    """The margin of a cell of `mass` holders by its reports alone, and its noise; None where the noise is wider than a share's
+    range.
+    """
+    node = int(model.partition.leaves[cell])
+    if model.noise_sd[node].max() >= 1.0:
+        return None
+    shares, decided = model.private_total[node] / mass, int(model.decision[node])
+    margin = _lead(shares, model, decided)
+    if model.n_classes == 2:
+        return margin, float(model.noise_sd[node, 0])
+    of_lead = np.zeros(model.n_classes)
+    of_lead[[decided, _next_to(shares, decided)]] = 0.5, -0.5
+    return margin, float(np.sqrt(totals.cell_variance(of_lead)[cell])) / mass
 
 
 def _masses(model: Model, totals: Totals) -> NDArray[np.float64]:
@@ -94,7 +111,7 @@ def private_shares(model: Model) -> NDArray[np.float64]:
 def _cell(
     model: Model,
     node: int,
-    mass: float,
+    alone: tuple[float, float] | None,
     shares: NDArray[np.float64],
     public: NDArray[np.int64],
     n_public: int,
@@ -103,15 +120,14 @@ def _cell(
 ) -> CellFacts:
     n_here = int(public.sum())
     decided = int(model.decision[node])
-    noise = float(model.noise_sd[node].max())
-    has_count = noise < 1.0  # beyond that the reports of the cell alone say nothing at all
+    raw_margin, raw_sd = alone or (None, None)
     rest = evidence[node] if model.decided_at[node] == node else "neighbours"
     return CellFacts(
         path=path_words(model, node, names),
         share_private=float(shares[node]),
         share_public=n_here / n_public,
-        raw_margin=_lead(model.private_total[node] / mass, model, decided) if has_count else None,
-        raw_sd=noise if has_count else None,
+        raw_margin=raw_margin,
+        raw_sd=raw_sd,
         public_margin=_lead(public / n_here, model, decided) if n_here else None,
         public_sd=0.5 / float(np.sqrt(n_here)) if n_here else None,
         margin=_lead(model.probability[node], model, decided),
@@ -130,15 +146,22 @@ def _cell(
 
 
 def _margin_sd(model: Model, node: int) -> float:
-    sd = model.margin_sd[node]
-    return float(sd[0]) if model.n_classes == 2 else float(sd[model.decision[node]])
+    sd, decided = model.margin_sd[node], int(model.decision[node])
+    if model.n_classes == 2:
+        return float(sd[0])
+    return float(sd[decided] + sd[_next_to(model.probability[node], decided)]) / 2
 
 
 def _lead(shares: NDArray[Any], model: Model, decided: int) -> float:
     """Two classes: the positive one's share less 1/2; more: half the lead of the decided class over the next."""
     if model.n_classes == 2:
         return float(shares[1] - 0.5 * shares.sum())
-    return float(shares[decided] - np.delete(shares, decided).max()) / 2
+    return float(shares[decided] - shares[_next_to(shares, decided)]) / 2
+
+
+def _next_to(shares: NDArray[Any], decided: int) -> int:
+    """The class with the largest share but for the decided one."""
+    return int(np.argmax(np.where(np.arange(shares.size) == decided, -np.inf, shares)))
 
 
 def _finite(sd: float) -> float:

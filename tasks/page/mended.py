@@ -94,11 +94,10 @@ def _whole(facts: MendedFacts) -> MendedCell:
     """All private people as if they were one cell."""
     assert facts.tree is not None
     outputs = []
-    for mend, usual in zip(facts.tree.outputs, facts.usual, strict=True):
-        mended = usual + mend.correction
-        if facts.label == "class":
-            mended = min(max(mended, 0.0), 1.0)
-        outputs.append(CellMendFacts(correction=mend.correction, sd=mend.sd, public=usual, corrected=mended))
+    for mend, usual, corrected in zip(facts.tree.outputs, facts.usual, facts.usual_corrected, strict=True):
+        outputs.append(
+            CellMendFacts(correction=mend.correction, sd=mend.sd, public=usual, corrected=corrected)
+        )
     return MendedCell(
         path=(),
         share_private=1.0,

@@ -73,7 +73,7 @@ class CellMendFacts(MendFacts):
     reports     mean error of the public model by the reports of this cell alone; None where they say nothing.
     reports_sd  its standard deviation, the holders' noise included; None where `reports` is.
     public      the public model's mean answer over the cell's public rows; None where it has none.
-    corrected   the same, corrected, shares not beyond [0, 1]; None where `public` is.
+    corrected   the corrected model's mean answer over them; None where `public` is.
     """
 
     reports: float | None = None
@@ -161,6 +161,7 @@ class MendedFacts(RunFacts):
     chance          how likely noise alone would make them differ so much.
     usual           of each output, the public model's answer averaged over private people, as public rows of their cells have
                     it; () where some cell has none.
+    usual_corrected the same of the corrected model.
     push            the most that one dishonest holder can move the sum of errors in one cell; None where not known.
     slope           what was found of a straight line; None where the question had none.
     bins, n_few     of a number, as in `NumberFacts`.
@@ -177,6 +178,7 @@ class MendedFacts(RunFacts):
     is_nothing: bool
     chance: float
     usual: tuple[float, ...] = ()
+    usual_corrected: tuple[float, ...] = ()
     push: float | None = None
     slope: SlopeFacts | None = None
     ours: ScoreFacts | NumberScore | None = None
@@ -192,6 +194,8 @@ class MendedFacts(RunFacts):
         m = len(self.outputs)
         if any(len(cell.outputs) != m for cell in self.cells) or len(self.usual) not in (0, m):
             raise ValueError(f"every cell needs one correction for each of the {m} outputs {self.outputs}")
+        if len(self.usual_corrected) != len(self.usual):
+            raise ValueError("both models' usual answers, or neither's, are known")
         if (self.positive is not None) != (self.label == "class" and m == 1):
             raise ValueError("two classes have one output, the share of the positive one; others have none")
         numbers = [score for score in self.baselines if isinstance(score, NumberScore)]

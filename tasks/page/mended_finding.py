@@ -134,7 +134,9 @@ def nothing(facts: MendedFacts) -> str:
     said = f"{where} the reports differ from the public model no more than noise alone would make them (chance {chance})"
     if facts.is_zero:
         return f"{said}, so nothing is added to it: it is released as it is."
-    largest = max((cell.outputs[cell.shown] for cell in facts.cells), key=lambda mend: abs(mend.correction))
+    largest = max(
+        (mend for cell in facts.cells for mend in cell.outputs), key=lambda mend: abs(mend.correction)
+    )
     unit = measure(facts).unit
     beside = (
         ""
@@ -176,7 +178,7 @@ def _places(facts: MendedFacts) -> list[str]:
     told, whole_known = peaks[in_heading:MOST_PLACES], len(facts.outputs) == 1 and not is_line
     is_first = not (in_heading or is_line)
     said = [
-        f"{'Most clearly where' if is_first and not i else 'Where'} {cell_label(cell, facts, most=4)}: "
+        f"{'Furthest beyond its noise where' if is_first and not i else 'Where'} {cell_label(cell, facts, most=4)}: "
         f"{_short(cell, facts) if whole_known else sentence(cell.outputs[cell.shown], cell.shown, facts)}."
         for i, cell in enumerate(told)
     ]
@@ -206,9 +208,7 @@ def _overall(facts: MendedFacts) -> list[str]:
         return []
     added = facts.tree.outputs
     if facts.label == "number":
-        before, after = (
-            facts.measure.value(v) for v in (facts.usual[0], facts.usual[0] + added[0].correction)
-        )
+        before, after = (facts.measure.value(v) for v in (facts.usual[0], facts.usual_corrected[0]))
         if before == after:
             return []
         where = (
@@ -220,8 +220,7 @@ def _overall(facts: MendedFacts) -> list[str]:
     told = sorted(range(len(added)), key=lambda k: -abs(added[k].correction))[:3]
     parts = []
     for k in told:
-        mended = min(max(facts.usual[k] + added[k].correction, 0.0), 1.0)
-        said = told_apart(facts.usual[k], mended, n.percent, first=0)
+        said = told_apart(facts.usual[k], facts.usual_corrected[k], n.percent, first=0)
         if said[0] != said[1]:
             parts.append(f"{said[0]} “{facts.outputs[k]}”, corrected {said[1]}")
     return [f"Over all private {facts.nouns} the public model says {'; '.join(parts)}."] if parts else []

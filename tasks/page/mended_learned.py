@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.corrected import CorrectedModel
+from ldptree.corrected import CorrectedModel, shares_of, together
 from ldptree.correction_means import own_weights, sd_of_means
 from ldptree.oracles import Influence
+from ldptree.public_model import answers
 from tasks.page.basic_facts import Evidence
 from tasks.page.mended_facts import (
     CellMendFacts,
@@ -37,12 +38,42 @@ OWN = 0.5
 """A correction rests on a cell's own reports where these bring this share of it."""
 
 
+def corrected_answers(model: CorrectedModel, public: Public, rows: NDArray[np.float32]) -> Floats:
+    """The corrected model's mean answer over the public rows of each cell, [cells, M]; `rows` are these, encoded.
+
+    A share is corrected row by row, and no further than its range, so that the mean may move by less than the correction.
+    """
+    correction = model.corrections.correction
+    if not model.classes:
+        return np.asarray(public.answer + correction)
+    found = _shares(together(public.answer, correction))
+    if model.base.feature.size == 1 or not len(rows):
+        return found
+    cells, count = model.partition.apply(rows), public.plan.public_count
+    said = _shares(together(answers(model.base, rows, len(model.classes)), correction[cells]))
+    sums = np.stack([np.bincount(cells, weights=column, minlength=len(count)) for column in said.T], axis=1)
+    is_met = count > 0
+    found[is_met] = sums[is_met] / count[is_met][:, None]
+    return found
+
+
+def _shares(outputs: Floats) -> Floats:
+    """What the model says of outputs [n, M]: of two classes the second one's share, [n, M]."""
+    found = shares_of(outputs)
+    return found[:, 1:] if outputs.shape[1] == 1 else found
+
+
 def cells_of(
-    model: CorrectedModel, public: Public, tested: Sequence[Mapping[str, Any] | None] | None, names: Names
+    model: CorrectedModel,
+    public: Public,
+    corrected: Floats,
+    tested: Sequence[Mapping[str, Any] | None] | None,
+    names: Names,
 ) -> tuple[MendedCell, ...]:
     """Every cell of the collection tree, in its order.
 
-    `tested`: of each cell how both models did on held-back rows, None where they were too few; None without any.
+    `corrected`: the corrected model's mean answers (`corrected_answers`). `tested`: of each cell how both models did on held-back
+    rows, None where they were too few; None without any.
     """
     found, counts = model.corrections, public.plan.public_count
     weight = own_weights(public.plan, found).max(axis=1)
@@ -58,7 +89,8 @@ def cells_of(
                 private_weight=float(weight[cell]),
                 people=float(found.share[cell]) * model.n_private,
                 outputs=tuple(
-                    _mend(model, public, cell, output) for output in range(found.correction.shape[1])
+                    _mend(model, public, corrected, cell, output)
+                    for output in range(found.correction.shape[1])
                 ),
                 test=None if test is None else CellTestFacts(**test),
             )
@@ -66,22 +98,20 @@ def cells_of(
     return tuple(made)
 
 
-def _mend(model: CorrectedModel, public: Public, cell: int, output: int) -> CellMendFacts:
+def _mend(model: CorrectedModel, public: Public, corrected: Floats, cell: int, output: int) -> CellMendFacts:
     found = model.corrections
     correction, noise = float(found.correction[cell, output]), float(found.noise_sd[cell, output])
     # Noise wider than the range: the reports of the cell alone say nothing at all.
     is_heard = noise < 2 * public.plan.range.half
     # Without public rows in the cell what the model says there is known of a constant alone.
     is_met = public.plan.public_count[cell] > 0 or model.base.feature.size == 1
-    answer = float(public.answer[cell, output])
-    corrected = answer + correction
     return CellMendFacts(
         correction=correction,
         sd=float(found.sd[cell, output]),
         reports=float(found.observed[cell, output]) if is_heard else None,
         reports_sd=noise if is_heard else None,
-        public=answer if is_met else None,
-        corrected=(min(max(corrected, 0.0), 1.0) if model.classes else corrected) if is_met else None,
+        public=float(public.answer[cell, output]) if is_met else None,
+        corrected=float(corrected[cell, output]) if is_met else None,
     )
 
 
@@ -133,13 +163,11 @@ def _averages(model: CorrectedModel, plan: Plan) -> tuple[Floats, Floats]:
     return weights @ found.correction, spread
 
 
-def usual_of(model: CorrectedModel, public: Public) -> tuple[float, ...]:
-    """The public model's answers averaged over private people, as public rows of their cells have them; () where a cell has
-    none.
-    """
+def usual_of(model: CorrectedModel, public: Public, of_cells: Floats) -> tuple[float, ...]:
+    """Answers [cells, M] averaged over private people, as public rows of their cells have them; () where a cell has none."""
     if model.base.feature.size > 1 and not public.plan.public_count.all():
         return ()
-    return tuple(float(mean) for mean in model.corrections.share @ public.answer)
+    return tuple(float(mean) for mean in model.corrections.share @ of_cells)
 
 
 def slope_of(model: CorrectedModel) -> SlopeFacts | None:

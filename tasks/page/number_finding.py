@@ -11,7 +11,16 @@ from tasks.page.basic_facts import CLEAR, DiscrepancyFacts
 from tasks.page.model_facts import ModelScore
 from tasks.page.number_facts import NumberCell, NumberFacts
 from tasks.page.run_facts import RunFacts
-from tasks.page.run_finding import LOUD, failed_headline, failed_lead, tags, tiles, told_apart, verdict
+from tasks.page.run_finding import (
+    LOUD,
+    against_reference,
+    failed_headline,
+    failed_lead,
+    tags,
+    tiles,
+    told_apart,
+    verdict,
+)
 from tasks.page.run_words import cell_label, rows_of
 
 
@@ -168,8 +177,8 @@ def comparisons(facts: RunFacts, ours: ModelScore) -> list[str]:
     constant = facts.baseline("constant")
     if constant is not None and verdict(facts, constant) != "better":
         said.append(
-            f"Always predicting the mean of the public labels has {_mse(constant)}: "
-            "the model is not measurably better than that."
+            f"Always predicting the mean of the public labels has {_mse(constant)}"
+            f"{against_reference(facts, constant)}"
         )
     noiseless, limit = facts.baseline("no_noise"), facts.baseline("non_private")
     if noiseless is not None and noiseless.figure < ours.figure:

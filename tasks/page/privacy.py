@@ -100,11 +100,10 @@ def _noise(facts: RunFacts) -> tuple[str, ...]:
 
 
 def _influence(facts: RunFacts, force: InfluenceFacts) -> tuple[str, ...]:
-    # "outside" is no cell
-    everywhere = facts.k - 1 if isinstance(facts, NumberFacts | MendedFacts) else facts.k
+    # A total is of a cell and a label, so no more cells than there are.
     where = (
         "in every cell at once"
-        if force.at_once >= everywhere
+        if force.at_once >= facts.n_cells
         else f"in up to {n.plural(force.at_once, 'cell', 'cells')} of their choice at once"
     )
     if math.isinf(force.one):

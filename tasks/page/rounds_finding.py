@@ -9,7 +9,7 @@ from tasks.page import numbers as n
 from tasks.page.number_facts import NumberScore
 from tasks.page.rounds_facts import RoundsFacts
 from tasks.page.rounds_words import ESTIMATORS, LOW_HIGH
-from tasks.page.run_finding import LOUD, Tile, tags, told_apart, verdict
+from tasks.page.run_finding import LOUD, Tile, against_reference, tags, told_apart, verdict
 from tasks.page.run_words import rows_of
 
 RIVALS = {
@@ -38,13 +38,19 @@ def _of_features(facts: RoundsFacts) -> str:
     """Whether private features have a part in the model."""
     if facts.mask_release != "all" or facts.estimator != "public_features":
         return ""
-    return ", to which private features add nothing that was found" if facts.protected else ""
+    if not facts.protected:
+        return ""
+    return f", to which private features add {'too little to count' if facts.effects else 'nothing'}"
 
 
 def lead(facts: RoundsFacts) -> list[str]:
     """The paragraph under the finding: what the model says of itself, how good it is, what is against it."""
     low, high = (facts.measure.value(end) for end in facts.predicts)
     said = [facts.learned] if facts.learned else []
+    if facts.effects and not facts.is_helped:
+        said.append(
+            "What the reports say of private features, too little to count as help, is in the model all the same."
+        )
     said.append(f"Over what the holders show, answers run from {low} to {high}.")
     if facts.ours is None:
         said.append(
@@ -74,12 +80,7 @@ def _comparisons(facts: RoundsFacts, ours: NumberScore) -> list[str]:
 
 
 def _against_constant(facts: RoundsFacts, constant: NumberScore) -> str:
-    against = {
-        "better": ".",
-        "level": ": the model is not measurably better than that.",
-        "worse": ": the model is worse than that.",
-    }[verdict(facts, constant)]
-    return f"Always predicting the mean of the public labels has {_mse(constant)}{against}"
+    return f"Always predicting the mean of the public labels has {_mse(constant)}{against_reference(facts, constant)}"
 
 
 def _against_public(facts: RoundsFacts, ours: NumberScore, best: NumberScore) -> str:

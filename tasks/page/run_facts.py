@@ -39,7 +39,7 @@ class RunFacts:
                         joint).
         lam, prune      as in the configuration: "learned", "smooth".
         target          the label's column.
-        label           what it was taken for: "class" or "number"; "" where a run failed before that was known.
+        label_kind      what it was taken for: "class" or "number"; "" where a run failed before that was known.
         classes         label values in the order of the encoding; of a number, the levels that a report can name.
     Privacy
         k               number of values a report can take (cells times labels, with one more for "outside").
@@ -134,7 +134,7 @@ class RunFacts:
     public_columns: tuple[str, ...] = ()
     columns_left_out: dict[str, str] = field(default_factory=dict)
     where: str = ""
-    label: str = ""
+    label_kind: str = ""
     seeded: bool = False
     form: Literal["reports", "totals"] = "reports"
     influence: InfluenceFacts | None = None

@@ -39,6 +39,15 @@ def verdict(facts: RunFacts, other: ModelScore) -> Verdict:
     return "better" if low > 0 else "worse" if high < 0 else "level"
 
 
+def against_reference(facts: RunFacts, reference: ModelScore) -> str:
+    """How a sentence on one answer for all ends."""
+    return {
+        "better": ".",
+        "level": ": the model is not measurably better than that.",
+        "worse": ": the model is worse than that.",
+    }[verdict(facts, reference)]
+
+
 def told_apart(
     one: float, other: float, written: Callable[[float, int], str], first: int = 1, more: int = 2
 ) -> tuple[str, str]:

@@ -59,7 +59,8 @@ def rows_of(facts: RunFacts, number: int | None = None) -> str:
 
 def evidence(facts: RunFacts) -> str:
     """How many cells, and how many private rows, rest chiefly on which evidence."""
-    if facts.n_cells == 1:
+    n_cells = len(facts.cells)
+    if n_cells == 1:
         return f"The one cell rests on {EVIDENCE[facts.cells[0].evidence]}" + (
             " kinds of evidence." if facts.cells[0].evidence == "both" else "."
         )
@@ -76,7 +77,7 @@ def evidence(facts: RunFacts) -> str:
             rest = "rests chiefly" if len(held) == 1 else "rest chiefly"
             verb = "" if parts else f" {rest}"
             parts.append(f"{n.count(len(held))}{verb} on {on} ({n.share(min(sum(held), 1.0))}{of})")
-    return f"Of {n.count(facts.n_cells)} cells, {n.listed(parts)}."
+    return f"Of {n.count(n_cells)} cells, {n.listed(parts)}."
 
 
 def weighing(facts: RunFacts) -> str:
@@ -94,7 +95,7 @@ def weighing(facts: RunFacts) -> str:
         "variance": "cells with little evidence take the answer of a larger cell above them",
         "paper": "cells with little evidence take a larger one's answer, by the bounds of the LPCT paper",
     }.get(facts.prune, "each cell speaks for itself")
-    return f"{lam}." if facts.n_cells == 1 else f"{lam}; {prune}."
+    return f"{lam}." if len(facts.cells) == 1 else f"{lam}; {prune}."
 
 
 def left_out(facts: RunFacts, cells: Sequence[PlaceFacts]) -> str:
@@ -109,9 +110,10 @@ def left_out(facts: RunFacts, cells: Sequence[PlaceFacts]) -> str:
 
 def table_title(facts: RunFacts, tabled: int) -> str:
     """What the folded table of cells holds."""
-    if tabled == facts.n_cells:
-        return f"All {n.count(tabled)} cells in figures"
-    return f"The {n.count(tabled)} largest of {n.count(facts.n_cells)} cells in figures"
+    n_cells = len(facts.cells)
+    if tabled == n_cells:
+        return "The cell in figures" if n_cells == 1 else f"All {n.count(tabled)} cells in figures"
+    return f"The {n.count(tabled)} largest of {n.count(n_cells)} cells in figures"
 
 
 def cell_label(cell: PlaceFacts, facts: RunFacts, most: int = 6) -> str:
@@ -150,8 +152,8 @@ def data_line(facts: RunFacts) -> str:
         said += f" Public: “{facts.public_rule}”."
     if facts.where:
         said += f" Only {facts.nouns} with “{facts.where}” take part."
-    if facts.label:
-        said += f" The label “{facts.target}” is read as a {facts.label}."
+    if facts.label_kind:
+        said += f" The label “{facts.target}” is read as a {facts.label_kind}."
     return said
 
 

@@ -24,7 +24,10 @@ def cells_caption(facts: Facts) -> str:
     if facts.positive is not None:
         even = f"The dotted line is even: right of it the model says “{facts.positive}”."
     else:
-        even = "Right of the dotted line the decided class is ahead of the next one."
+        even = (
+            "Right of the dotted line the decided class is ahead of the next one; the ± of a lead is at most so wide, as errors "
+            "of two classes may go apart."
+        )
     return (
         f"{even} A cell's share of private {facts.nouns} is itself estimated from reports. "
         "An arrow: the noise goes on beyond the picture."
@@ -35,7 +38,12 @@ def node_error(node: NodeFacts, facts: Facts) -> str:
     """Two standard deviations of a cell's figure, in the page's unit; "" at a node that is no cell."""
     if node.margin_sd is None:
         return ""
-    return n.error(node.margin_sd if facts.positive is not None else 2 * node.margin_sd)
+    return _error(node.margin_sd, facts)
+
+
+def _error(sd: float, facts: Facts) -> str:
+    """Two standard deviations of a margin, in points of a share, or of a lead, which is two margins."""
+    return n.error(sd if facts.positive is not None else 2 * sd)
 
 
 def tree_caption(facts: Facts) -> str:
@@ -51,8 +59,8 @@ def with_error(margin: float | None, sd: float | None, facts: Facts) -> str:
     if margin is None or sd is None:
         return "–"
     if facts.positive is not None:
-        return f"{n.percent(0.5 + margin)} {n.error(sd)}"
-    return f"{n.points(2 * margin, signed=True)} {n.error(2 * sd)}"
+        return f"{n.percent(0.5 + margin)} {_error(sd, facts)}"
+    return f"{n.points(2 * margin, signed=True)} {_error(sd, facts)}"
 
 
 def difference(cell: CellFacts) -> str:
@@ -83,11 +91,11 @@ def cell_aria(cell: CellFacts, facts: Facts) -> str:
     said = [f"{', '.join(cell.path) or 'all ' + facts.nouns}: {margin_unit(facts)}"]
     if cell.raw_margin is not None and cell.raw_sd is not None:
         said.append(
-            f"by its reports alone {belief(cell.raw_margin, facts)}, noise {n.error(cell.raw_sd)} points"
+            f"by its reports alone {belief(cell.raw_margin, facts)}, noise {_error(cell.raw_sd, facts)} points"
         )
     if cell.public_margin is not None:
         said.append(f"by public rows alone {belief(cell.public_margin, facts)}")
-    said.append(f"believed {belief(cell.margin, facts)}, {n.error(cell.margin_sd)} points")
+    said.append(f"believed {belief(cell.margin, facts)}, {_error(cell.margin_sd, facts)} points")
     return "; ".join(said)
 
 

@@ -263,7 +263,8 @@ def facts_of(
             replace(rows["private"], kept=model.n_private, held_out=n_test, read=None),
         ),
     }
-    return mended_facts(common | changes, model, protocol, public, content, {}, names={}, unit=unit)
+    rows = np.empty((0, model.encoding.n_encoded), np.float32)
+    return mended_facts(common | changes, model, protocol, public, rows, content, {}, names={}, unit=unit)
 
 
 def mended_sample() -> MendedFacts:

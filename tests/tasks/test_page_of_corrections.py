@@ -274,7 +274,7 @@ def test_where_the_mean_is_unclear_the_heading_says_where_it_is_clear(facts):
     heading = mended_finding.headline(_moved(one, [(0.1, 0.1), (0.3, 0.01)], (0.01, 0.01)))
     assert f"where {', '.join(one.cells[1].path)}, the public model says “cash” too often" in heading
     said = " ".join(mended_finding.lead(_moved(one, [(0.3, 0.01), (-0.2, 0.01)], (0.1, 0.01))))
-    assert f"Most clearly where {', '.join(one.cells[0].path)}: “cash” too often" in said
+    assert f"Furthest beyond its noise where {', '.join(one.cells[0].path)}: “cash” too often" in said
     assert f"Where {', '.join(one.cells[1].path)}: “card” too often" in said
 
 
@@ -431,7 +431,7 @@ def test_where_a_cell_has_no_public_row_nothing_is_said_of_the_public_models_ans
         replace(one.cells[0], outputs=(replace(one.cells[0].outputs[0], public=None, corrected=None),)),
         *one.cells[1:],
     )
-    page = render.render(replace(one, cells=cells, usual=()))
+    page = render.render(replace(one, cells=cells, usual=(), usual_corrected=()))
     said = html.unescape(page)
     assert f"{', '.join(one.cells[0].path)}: no public row here" in said
     assert "Over all private trips" not in said

@@ -1,0 +1,52 @@
+"""Every figure and sentence of the pages of the ready-made configurations is so (`page_truth`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from chain import Chain
+from page_truth import classes, corrections, numbers, rounds
+from page_truth.artifacts import Run
+from rounds_chain import RoundsChain
+
+from schemas.config import load
+from storage.store import Store
+
+pytestmark = pytest.mark.slow
+
+CHECKS = {
+    "lpct": classes.check,
+    "lpdt": numbers.check,
+    "correction": corrections.check,
+    "public_features": rounds.check,
+    "histoftree": rounds.check,
+}
+SIMULATED = ("dataset.rows=60000",)
+"""As many trips as show every part of a page."""
+RUNS: dict[str, tuple[str, ...]] = {
+    "quickstart": SIMULATED,
+    "quickstart model.estimator=lpct": SIMULATED,
+    "taxi": SIMULATED,
+    "taxi_fare": SIMULATED,
+    "taxi_fare model.estimator=lpdt": SIMULATED,
+    "census": (),
+    "census model.estimator=correction": (),
+    "wine": (),
+    "wine model.estimator=correction model.label_range=": (),
+    "chicago": (),
+    "chicago_fare": (),
+    "abalone": (),
+    "abalone model.estimator=histoftree": (),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_statement_of_a_configurations_page_is_so(data_home: Path, tmp_path: Path, name: str) -> None:
+    which, *settings = name.split()
+    config = load(which, [*settings, *RUNS[name]])
+    store = Store(tmp_path / "work")
+    estimator = config.model.estimator
+    in_rounds = CHECKS[estimator] is rounds.check
+    chain = RoundsChain(store, config).converse() if in_rounds else Chain(store, config)
+    assert CHECKS[estimator](Run(chain)) == []
