@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from ldptree.errors import ArtifactCorrupt
 from schemas.manifest import FileEntry, MadeBy, Manifest
+from storage.drawn_once import publish_once
 from storage.store import Draft, Store
 
 
@@ -65,8 +66,10 @@ def written_once(
         reports = table()
         told = {**(reports.schema.metadata or {}), **metadata}
         reports = reports.replace_schema_metadata(told)
-        store.write_once(
-            target, lambda aside: pq.write_table(reports, aside, compression="zstd", compression_level=1)
+        publish_once(
+            store,
+            target,
+            lambda draft: pq.write_table(reports, draft, compression="zstd", compression_level=1),
         )
     return manifest_of(store, target, question, round_number, draft.place.step)
 

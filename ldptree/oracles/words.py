@@ -27,7 +27,11 @@ class Words:
     """
 
     def __init__(
-        self, draw: Callable[[int], NDArray[np.uint64]], seed: np.random.SeedSequence | None, *, is_seeded: bool
+        self,
+        draw: Callable[[int], NDArray[np.uint64]],
+        seed: np.random.SeedSequence | None,
+        *,
+        is_seeded: bool,
     ):
         self._draw = draw
         self._seed = seed
@@ -78,9 +82,7 @@ class Words:
         else:
             number = next(self._numbers)
             key = (*self._seed.spawn_key, _GENERATOR_KEY, *([number] if number else []))
-            child = np.random.SeedSequence(
-                self._seed.entropy, spawn_key=key, pool_size=self._seed.pool_size
-            )
+            child = np.random.SeedSequence(self._seed.entropy, spawn_key=key, pool_size=self._seed.pool_size)
         return np.random.Generator(np.random.PCG64DXSM(child))
 
     def _check_process(self) -> None:

@@ -86,7 +86,9 @@ def test_after_a_fork_the_operating_systems_generators_differ_from_the_parents()
     assert len({in_a_fork(draw), in_a_fork(draw), str(draw())}) == 3
 
 
-@pytest.mark.parametrize("draw", [Words.generator, lambda words: words.block(1), lambda words: words.below(3, 1)])
+@pytest.mark.parametrize(
+    "draw", [Words.generator, lambda words: words.block(1), lambda words: words.below(3, 1)]
+)
 def test_after_a_fork_words_of_a_seed_are_refused_as_they_would_repeat(draw):
     words = seeded(1)
 
