@@ -85,7 +85,7 @@ def charges(
         return charges_of(store, config, raw, held, UNKNOWN, (1,), config.privacy.epsilon, "", form)
     told = f"protocol {published.digest[:8]}"
     return charges_of(
-        store, config, raw, held, published.digest, published.rounds, published.epsilon, told, form
+        store, config, raw, held, published.digest_unmarked, published.rounds, published.epsilon, told, form
     )
 
 
@@ -140,7 +140,7 @@ def keep_answers(
         return
     with kept_in_zone(store, "ledger", "holders"):
         published = read_protocol(store, protocol)
-        for question in questions_of(store, config, held, published.digest, published.rounds, form):
+        for question in questions_of(store, config, held, published.digest_unmarked, published.rounds, form):
             paths = [store.file(reports[shard], reports[shard].files[0].name) for shard in question.shards]
             account_of(store, config).keep_answer(question.name, paths)
 

@@ -159,6 +159,7 @@ def partition(terms: Terms, held: Record, scaled: Record) -> Call:
         "frozen": terms.protocol,
         "seed": config.seed,
         **_asking(terms),
+        **({"simulation": True} if config.is_seeded else {}),
     }
 
 

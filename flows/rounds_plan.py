@@ -17,7 +17,6 @@ from ldptree.errors import BudgetError
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from tasks import source
-from tasks.checkpoint import REGISTERED
 
 UNKNOWN = "not known yet"
 """For the key of a conversation whose first question depends on a step to be computed."""
@@ -57,7 +56,7 @@ def _rounds(
     spent: Any = Missing()
     for number in count(1):
         before = len(plan.lines)
-        question = plan.look("ask", lambda: round_calls.curator(terms, scaled, shown, transcripts))
+        question = plan.look("ask", lambda: round_calls.ask(terms, scaled, shown, transcripts))
         if isinstance(question, Record) and not question.facts["is_left"]:
             _say_round(plan, before, number, "nothing is left to ask")
             return asked, transcripts, spent
@@ -98,7 +97,7 @@ def _foreseen(
         return Missing()
     key = UNKNOWN
     with contextlib.suppress(Later):
-        key = REGISTERED["ask"].step.place(store, round_calls.curator(terms, scaled, shown, [])).key
+        key = round_calls.conversation(store, terms, scaled, shown)
     try:
         return Charged(store, terms.config, rows, who, key).foresee()
     except BudgetError as fault:

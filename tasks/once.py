@@ -74,6 +74,11 @@ def written_once(
     return manifest_of(store, target, question, round_number, draft.place.step)
 
 
+def mark_of(noise_seed: int | None) -> dict[str, str]:
+    """What the reports of a seeded simulation say of themselves, which protects nobody; nothing of a release's."""
+    return {} if noise_seed is None else {"simulation": "true"}
+
+
 def manifest_of(
     store: Store, path: Path, question: Manifest, round_number: int, step: str = "perturb"
 ) -> Manifest:
