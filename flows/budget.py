@@ -58,6 +58,27 @@ def foresee(
     return _spent(account_of(store, config).foresee, store, config, raw, held, protocol, form)
 
 
+def may_stand(store: Store, config: RunConfig, held: Record) -> bool:
+    """Whether a question that is not known yet may be one that its holders were charged for: then it would cost nothing."""
+    if config.model.may_ask_again:
+        return True  # its first question costs a part of epsilon
+    asked = {
+        _asks(question.name)
+        for form in ("reports", "totals", "rounds")
+        for question in questions_of(store, config, held, UNKNOWN, (1,), form)
+    }
+    entries = account_of(store, config).read().entries
+    return any(
+        _asks(entry.question) in asked and np.isclose(entry.epsilon, config.privacy.epsilon)
+        for entry in entries
+    )
+
+
+def _asks(question: str) -> str:
+    """Of a question's name the round and who is asked, without what is asked."""
+    return question.rpartition(" round ")[2]
+
+
 def _spent(
     spend: Callable[[Sequence[Charge], float | None, Sequence[Charge]], Ledger],
     store: Store,

@@ -9,9 +9,9 @@ from itertools import count
 from typing import Any
 
 from flows import calls, round_calls
-from flows.budget import Spent
+from flows.budget import Spent, may_stand
 from flows.campaign import Terms
-from flows.plan import FREE, NO_ROOM, REFUSED, Later, Missing, Plan, known, needed, said_without_room
+from flows.plan import FREE, REFUSED, Later, Missing, Plan, known, needed, said_without_room
 from flows.rounds_budget import Charged
 from ldptree.errors import BudgetError
 from schemas.config import RunConfig
@@ -28,6 +28,7 @@ def rest_in_rounds(plan: Plan, terms: Terms, raw: Any, ingested: Any) -> list[di
     checked = plan.look(
         "validate", lambda: calls.validate(terms, ingested, source.suite_file(needed(plan.store), suite))
     )
+    plan.look_at_checks(checked)
     held = plan.look("split", lambda: calls.split(terms, known(raw), ingested))
     scaled = plan.look("scale", lambda: calls.scale(terms, ingested))
     shown = plan.look("show", lambda: round_calls.show(terms, known(held), scaled))
@@ -101,11 +102,8 @@ def _foreseen(
     try:
         return Charged(store, terms.config, rows, who, key).foresee()
     except BudgetError as fault:
-        if key == UNKNOWN:
-            line["why"] += NO_ROOM
-        else:
-            line |= {"state": "refused", "why": str(fault)}
-            plan.above = plan.above or "answer"
+        stands = key == UNKNOWN and may_stand(store, terms.config, who)
+        plan.refuse_or_warn(line, fault, may_stand=stands)
         return Missing()
 
 
@@ -117,7 +115,7 @@ def _say_round(plan: Plan, start: int, number: int, more: str = "") -> None:
 def told_in_rounds(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
     """The epsilon to spend, and what is said of it."""
     answers = [line["state"] for line in lines if line["name"] == "answer"]
-    if "refused" in answers:
+    if any(line["state"] == "refused" for line in lines):
         return 0.0, REFUSED
     is_done = any(line["name"] == "learn" and line["state"] == "cached" for line in lines)
     if is_done or all(
