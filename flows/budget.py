@@ -67,6 +67,27 @@ def foresee(
     return _spent(account_of(store, config).foresee, store, config, raw, held, protocol, form)
 
 
+def may_stand(store: Store, config: RunConfig, held: Record) -> bool:
+    """Whether a question that is not known yet may be one that its holders were charged for: then it would cost nothing."""
+    if config.model.may_ask_again:
+        return True  # its first question costs a part of epsilon
+    asked = {
+        _asks(question.name)
+        for form in ("reports", "totals", "rounds")
+        for question in questions_of(store, config, held, UNKNOWN, (1,), form)
+    }
+    entries = account_of(store, config).read().entries
+    return any(
+        _asks(entry.question) in asked and np.isclose(entry.epsilon, config.privacy.epsilon)
+        for entry in entries
+    )
+
+
+def _asks(question: str) -> str:
+    """Of a question's name the round and who is asked, without what is asked."""
+    return question.rpartition(" round ")[2]
+
+
 def _spent(
     spend: Callable[[Sequence[Charge], float | None, Sequence[Charge]], Ledger],
     store: Store,
@@ -94,7 +115,7 @@ def charges(
         return charges_of(store, config, raw, held, UNKNOWN, (1,), config.privacy.epsilon, "", form)
     told = f"protocol {published.digest[:8]}"
     return charges_of(
-        store, config, raw, held, published.digest, published.rounds, published.epsilon, told, form
+        store, config, raw, held, published.digest_unmarked, published.rounds, published.epsilon, told, form
     )
 
 
@@ -148,7 +169,9 @@ def keep_answers(
     if config.simulation.noise_seed is None:
         with kept_in_zone(store, "ledger", "holders"):
             published = read_protocol(store, protocol)
-            for question in questions_of(store, config, held, published.digest, published.rounds, form):
+            for question in questions_of(
+                store, config, held, published.digest_unmarked, published.rounds, form
+            ):
                 paths = [
                     store.file(reports[shard], reports[shard].files[0].name) for shard in question.shards
                 ]

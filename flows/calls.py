@@ -16,6 +16,7 @@ from schemas.manifest import Manifest, Record
 from schemas.model import CLASSES, CORRECTION, NUMBERS
 from storage.store import Store
 from tasks.checkpoint import REGISTERED, Aside, StepTask
+from tasks.source import rows_to_make
 
 Call = dict[str, Any]
 
@@ -58,7 +59,7 @@ def _as_first(terms: Terms) -> Terms:
 
 def source(terms: Terms) -> Call:
     """Simulated raw files."""
-    return {"rows": terms.dataset.rows, "seed": terms.config.seed}
+    return {"rows": rows_to_make(terms.dataset), "seed": terms.config.seed}
 
 
 def ingest(terms: Terms, raw: Manifest, public_raw: Manifest | None) -> Call:
@@ -178,6 +179,7 @@ def partition(terms: Terms, held: Record, scaled: Record) -> Call:
         "frozen": terms.protocol,
         "seed": config.seed,
         **_asking(terms),
+        **({"simulation": True} if config.is_seeded else {}),
     }
 
 

@@ -43,12 +43,13 @@ def converse(
     charged: Charged | None = None
     spent = Spent(largest=0.0, questions=0, cap=None)
     for number in count(1):
-        question = ask(store, **round_calls.curator(terms, scaled, shown, transcripts))
+        question = ask(store, **round_calls.ask(terms, scaled, shown, transcripts))
         records.append(question)
         if not question.facts["is_left"]:
             break
         if charged is None:
-            charged = Charged(store, terms.config, raw, held, question.key)
+            key = round_calls.conversation(store, terms, scaled, shown)
+            charged = Charged(store, terms.config, raw, held, key)
             spent = charged.charge()
             shards = round_calls.shards(store, terms, held)
         charged.check_question(number, question["question"].digest)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,18 +18,18 @@ from rich.console import Console
 from rich.table import Table
 
 from flows import calls
-from flows.budget import foresee
+from flows.budget import account_of, foresee, may_stand
 from flows.campaign import Terms
 from flows.terminal import shards_in_words
-from ldptree.errors import BudgetError
+from ldptree.errors import BudgetError, DataError, LdptreeError
 from schemas.config import RunConfig
-from schemas.manifest import Manifest, Record
-from storage.seal import check_state
+from schemas.manifest import ZONES, Manifest, Record
 from storage.store import Store
 from tasks import source
 from tasks.checkpoint import REGISTERED, Step
+from tasks.once import check_not_lost
 from tasks.timeline import STEPS
-from tasks.validate import foresee_release
+from tasks.validate import check_passed, failures, foresee_release
 
 for _name in STEPS:
     importlib.import_module(f"tasks.{_name}")  # registers the step
@@ -48,6 +49,7 @@ class Plan:
     store: Store | None
     lines: list[dict[str, str]] = field(default_factory=list)
     above: str = ""
+    refused: LdptreeError | None = None
 
     def look(self, name: str, call: Callable[[], calls.Call]) -> Any:
         """The record of a step if it stands, else a stand-in that makes what needs it depend on it."""
@@ -80,7 +82,11 @@ class Plan:
             return Missing()
         assert self.store is not None
         step = REGISTERED[name].step
-        found = [self.store.find(step.place(self.store, arguments | shard)) for shard in shards]
+        places = [step.place(self.store, arguments | shard) for shard in shards]
+        if arguments["noise_seed"] is None:
+            for place in places:
+                check_not_lost(self.store, place)
+        found = [self.store.find(place) for place in places]
         missing = sum(record is None for record in found)
         if missing:
             have = "has" if missing == 1 else "have"
@@ -104,16 +110,39 @@ class Plan:
         try:
             return foresee(self.store, **arguments)
         except BudgetError as fault:
-            asked |= {"state": "refused", "why": str(fault)}
-            self.above = self.above or "perturb"
+            self.refuse(asked, fault)
             return Missing()
+
+    def look_at_checks(self, checked: Any) -> None:
+        """Where an expectation fails the run would stop."""
+        if self.store is None or not isinstance(checked, Record):
+            return
+        try:
+            check_passed(failures(self.store, checked["checks"]))
+        except DataError as fault:
+            self.refuse(self.lines[-1], fault)
+
+    def refuse(self, line: dict[str, str], fault: LdptreeError) -> None:
+        """Say that the run would stop at this line; the first of several is the one it would stop at."""
+        line |= {"state": "refused", "why": str(fault)}
+        self.above = self.above or line["name"]
+        self.refused = self.refused or fault
+
+    def refuse_or_warn(self, line: dict[str, str], fault: BudgetError, *, may_stand: bool) -> None:
+        """The ledger has no room for a question that is not known yet: refused, unless it may have been asked before."""
+        if may_stand:
+            line["why"] += NO_ROOM
+        else:
+            self.refuse(line, fault)
 
     def _warn(self, asked: dict[str, str], arguments: calls.Call) -> None:
         assert self.store is not None
         try:
             foresee(self.store, **arguments)
-        except BudgetError:
-            asked["why"] += NO_ROOM
+        except BudgetError as fault:
+            is_known = arguments["protocol"] is not None
+            stands = not is_known and may_stand(self.store, arguments["config"], arguments["held"])
+            self.refuse_or_warn(asked, fault, may_stand=stands)
 
     def _missing(self, name: str, why: str) -> None:
         self._say(name, "compute", why)
@@ -161,10 +190,21 @@ class Missing:
 
 def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     """Name, state ("cached", "compute", "depends", "refused") and reason of every step. Raises LdptreeError."""
-    # A folder that no run has used stays as it is; one that none can use is told of.
-    store = Store(work) if work.is_file() or (work / "holders").is_dir() else None
-    if store is None and (work / "curator").is_dir():
-        check_state(Store(work))  # the holders' zone may be what was lost
+    return _planned(config, work).lines
+
+
+def _opened(work: Path) -> Store | None:
+    """The store of a folder that a run has used; None of one that stays as it is. Raises ConfigError where none can use it."""
+    nearest = next(path for path in (work.absolute(), *work.absolute().parents) if path.exists())
+    is_usable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
+    is_used = any((work / zone).is_dir() for zone in ZONES)
+    return Store(work) if is_used or not is_usable else None
+
+
+def _planned(config: RunConfig, work: Path) -> Plan:
+    store = _opened(work)
+    if store:
+        account_of(store, config).read()  # a run is refused where the ledger is not what was written
     terms = Terms.of(store, config) if store else Terms(config, config.dataset, None, None)
     plan = Plan(store)
     data = terms.dataset
@@ -175,6 +215,7 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     else:
         found = source.locate(data.path)
         raw = terms.in_order(source.files(store, data.path)) if store and found else raw
+    source.check_apart(data)
     second = source.public_files(store, data) if store else None
     if isinstance(raw, Manifest):
         terms = calls.settled(terms, raw, second)
@@ -182,10 +223,11 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     if config.model.in_rounds:
         from flows.rounds_plan import rest_in_rounds
 
-        return rest_in_rounds(plan, terms, raw, ingested)
+        plan.lines = rest_in_rounds(plan, terms, raw, ingested)
+        return plan
     if isinstance(ingested, Record):
         terms = terms.with_label_of(ingested)
-    checked = look_at_checks(plan, terms, ingested)
+    checked = look_at_validation(plan, terms, ingested)
     held = plan.look("split", lambda: calls.split(terms, known(raw), ingested))
     scaled = plan.look("scale", lambda: calls.scale(terms, ingested))
     published = plan.look("partition", lambda: calls.partition(terms, held, scaled))
@@ -252,10 +294,11 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
             scores=scores,
         ),
     )
-    return sorted(plan.lines, key=lambda line: STEPS.index(line["name"]))
+    plan.lines.sort(key=lambda line: STEPS.index(line["name"]))
+    return plan
 
 
-def look_at_checks(plan: Plan, terms: Terms, ingested: Any) -> Any:
+def look_at_validation(plan: Plan, terms: Terms, ingested: Any) -> Any:
     """The record of validate. Raises BudgetError where the run would release more answers about private rows than it may."""
 
     def call() -> calls.Call:
@@ -264,12 +307,20 @@ def look_at_checks(plan: Plan, terms: Terms, ingested: Any) -> Any:
         foresee_release(store, **found)
         return found
 
-    return plan.look("validate", call)
+    checked = plan.look("validate", call)
+    plan.look_at_checks(checked)
+    return checked
 
 
 def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
-    """Print the plan. Raises LdptreeError."""
-    lines = plan_of(config, work)
+    """Print the plan. Raises LdptreeError, as the run would where it is refused."""
+    plan = _planned(config, work)
+    _print_plan(config, plan.lines, as_json=as_json)
+    if plan.refused is not None:
+        raise plan.refused
+
+
+def _print_plan(config: RunConfig, lines: list[dict[str, str]], *, as_json: bool) -> None:
     if config.model.in_rounds:
         from flows.rounds_plan import told_in_rounds
 
@@ -289,7 +340,7 @@ def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
     console.print(said)
 
 
-REFUSED = "the budget is refused before any holder is asked: nothing would be spent"
+REFUSED = "the run is refused before any holder is asked: nothing would be spent"
 FREE = "no holder would be asked: nothing is spent"
 
 
@@ -309,8 +360,8 @@ def _told(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
     reached = next((state for state in asked if state != "cached"), "cached")
     is_open = any(line["name"] == "terminate" and line["state"] != "cached" for line in lines)
     epsilon = 0.0 if reached in ("cached", "refused") else config.privacy.epsilon / len(asked)
-    if reached == "refused":
-        return epsilon, REFUSED
+    if any(line["state"] == "refused" for line in lines):
+        return 0.0, REFUSED
     if said := said_without_room(config, lines):
         return epsilon, said
     if reached == "cached" and is_open:

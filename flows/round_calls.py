@@ -15,6 +15,7 @@ from flows.calls import Call
 from flows.campaign import Terms
 from schemas.manifest import Manifest, Record
 from storage.store import Store
+from tasks.checkpoint import REGISTERED
 from tasks.show import in_order
 
 
@@ -64,6 +65,17 @@ def curator(terms: Terms, scaled: Record, shown: Record, transcripts: Sequence[M
         "label_range": label_range(scaled),
         "seed": config.seed,
     }
+
+
+def ask(terms: Terms, scaled: Record, shown: Record, transcripts: Sequence[Manifest]) -> Call:
+    """What the curator knows, and whether the holders are simulated: the question then says so."""
+    mark = {"simulation": True} if terms.config.is_seeded else {}
+    return curator(terms, scaled, shown, transcripts) | mark
+
+
+def conversation(store: Store, terms: Terms, scaled: Record, shown: Record) -> str:
+    """What a conversation is known by in the ledger: all that its curator knows before the first question."""
+    return REGISTERED["ask"].step.place(store, curator(terms, scaled, shown, [])).key
 
 
 def answer(terms: Terms, scaled: Record, shown: Record, asked: Record, number: int) -> Call:

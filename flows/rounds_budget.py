@@ -26,7 +26,7 @@ from tasks.checkpoint import kept_in_zone
 class Charged:
     """A conversation that may be held.
 
-    key    digest of what its curator knows before the first question: the key of the first `ask`.
+    key    digest of what its curator knows before the first question: `round_calls.conversation`.
     """
 
     store: Store

@@ -9,17 +9,16 @@ from itertools import count
 from typing import Any
 
 from flows import calls, round_calls
-from flows.budget import Spent
+from flows.budget import Spent, may_stand
 from flows.campaign import Terms
 from flows.plan import (
     FREE,
-    NO_ROOM,
     REFUSED,
     Later,
     Missing,
     Plan,
     known,
-    look_at_checks,
+    look_at_validation,
     needed,
     said_without_room,
 )
@@ -27,7 +26,6 @@ from flows.rounds_budget import Charged
 from ldptree.errors import BudgetError
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
-from tasks.checkpoint import REGISTERED
 
 UNKNOWN = "not known yet"
 """For the key of a conversation whose first question depends on a step to be computed."""
@@ -35,7 +33,7 @@ UNKNOWN = "not known yet"
 
 def rest_in_rounds(plan: Plan, terms: Terms, raw: Any, ingested: Any) -> list[dict[str, str]]:
     """Every step's line, in the order of the run; of the rounds those that are known, and the first that is not."""
-    checked = look_at_checks(plan, terms, ingested)
+    checked = look_at_validation(plan, terms, ingested)
     held = plan.look("split", lambda: calls.split(terms, known(raw), ingested))
     scaled = plan.look("scale", lambda: calls.scale(terms, ingested))
     shown = plan.look("show", lambda: round_calls.show(terms, known(held), scaled))
@@ -64,7 +62,7 @@ def _rounds(
     spent: Any = Missing()
     for number in count(1):
         before = len(plan.lines)
-        question = plan.look("ask", lambda: round_calls.curator(terms, scaled, shown, transcripts))
+        question = plan.look("ask", lambda: round_calls.ask(terms, scaled, shown, transcripts))
         if isinstance(question, Record) and not question.facts["is_left"]:
             _say_round(plan, before, number, "nothing is left to ask")
             return asked, transcripts, spent
@@ -105,15 +103,12 @@ def _foreseen(
         return Missing()
     key = UNKNOWN
     with contextlib.suppress(Later):
-        key = REGISTERED["ask"].step.place(store, round_calls.curator(terms, scaled, shown, [])).key
+        key = round_calls.conversation(store, terms, scaled, shown)
     try:
         return Charged(store, terms.config, rows, who, key).foresee()
     except BudgetError as fault:
-        if key == UNKNOWN:
-            line["why"] += NO_ROOM
-        else:
-            line |= {"state": "refused", "why": str(fault)}
-            plan.above = plan.above or "answer"
+        stands = key == UNKNOWN and may_stand(store, terms.config, who)
+        plan.refuse_or_warn(line, fault, may_stand=stands)
         return Missing()
 
 
@@ -125,7 +120,7 @@ def _say_round(plan: Plan, start: int, number: int, more: str = "") -> None:
 def told_in_rounds(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
     """The epsilon to spend, and what is said of it."""
     answers = [line["state"] for line in lines if line["name"] == "answer"]
-    if "refused" in answers:
+    if any(line["state"] == "refused" for line in lines):
         return 0.0, REFUSED
     is_done = any(line["name"] == "learn" and line["state"] == "cached" for line in lines)
     if is_done or all(

@@ -54,6 +54,7 @@ class Report:
         id: 32 random hexadecimal digits, drawn with the report: one that arrives twice counts once.
         payload: the bytes of the report, as the protocol's mechanism packs them.
         output: which output of the protocol's base it is about, where holders draw one; else None.
+        simulation: its coins came from a seed: it is nobody's, and is not counted beside real ones.
     """
 
     protocol: str
@@ -61,12 +62,14 @@ class Report:
     id: str
     payload: bytes
     output: int | None = None
+    simulation: bool = False
 
     def to_json(self) -> str:
         """One line of text; the payload in base64."""
         payload = base64.b64encode(self.payload).decode()
         content = {"protocol": self.protocol, "round": self.round, "id": self.id, "report": payload}
-        return json.dumps(content if self.output is None else content | {"output": self.output})
+        output = {} if self.output is None else {"output": self.output}
+        return json.dumps(content | output | ({"simulation": True} if self.simulation else {}))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -76,10 +79,18 @@ class Report:
             DataError: not a report, or a field is absent, unknown or of a wrong type.
         """
         data = json_text.read(text, of="report")
-        if not isinstance(data, dict) or set(data) - {"output"} != {"protocol", "round", "id", "report"}:
+        if not isinstance(data, dict) or set(data) - {"output", "simulation"} != {
+            "protocol",
+            "round",
+            "id",
+            "report",
+        }:
             raise DataError(
-                "report: it has exactly the fields protocol, round, id and report, and where holders draw one, output"
+                "report: it has exactly the fields protocol, round, id and report, and where holders draw one, output, and in a "
+                "simulation, simulation"
             )
+        if data.get("simulation", True) is not True:
+            raise DataError("report: simulation is there and true, or not there")
         if any(type(data[k]) is not int for k in ("round", "output") if k in data) or any(
             type(data[k]) is not str for k in ("protocol", "id", "report")
         ):
@@ -96,6 +107,7 @@ class Report:
             id=data["id"],
             payload=payload,
             output=data.get("output"),
+            simulation="simulation" in data,
         )
 
 
@@ -142,10 +154,15 @@ class Client:
             raise ConfigError(
                 f"protocol: a {type(protocol).__name__}; give a Protocol or its JSON, as Path(...).read_text()"
             )
-        if protocol.simulation:
+        if protocol.mechanism.is_simulation_device:
             raise ConfigError(
                 f"this protocol is of a simulation, with {protocol.mechanism.name} noise that gives holders away: no client "
                 "answers it. Ask for one with discrete_laplace"
+            )
+        if protocol.simulation and (words is None or not _is_seeded(words)):
+            raise ConfigError(
+                "this protocol is of a seeded simulation: no real holder answers it. Ask its publisher for the protocol of a "
+                "release (no simulation.noise_seed), or give words for a simulation of your own"
             )
         if max_epsilon is not None and not _is_positive(max_epsilon):
             raise ConfigError(f"max_epsilon = {max_epsilon!r}: must be a positive number")
@@ -180,6 +197,11 @@ class Client:
             if (kept := self._memory.get(key)) is None:
                 kept = self._keep(key, self._draw(x, y).to_json())
         report = Report.from_json(kept)
+        if report.simulation != (self._words is not None and self._words.is_seeded):
+            raise ConfigError(
+                f"memory: it keeps a {'simulated' if report.simulation else 'real'} report of this holder, and this client "
+                f"is {'not ' if report.simulation else ''}of a simulation. Keep simulated reports in a memory of their own"
+            )
         if report.protocol != self.protocol.digest:
             raise ProtocolMismatch(
                 f"campaign {self.protocol.campaign!r}, round {round_number}: already answered, under another protocol. "
@@ -209,6 +231,7 @@ class Client:
             id=words.block(2).tobytes().hex(),
             payload=payload,
             output=None if outputs is None else int(outputs[0]),
+            simulation=words.is_seeded,
         )
 
     def _row(self, x: Mapping[str, Any] | Sequence[Any]) -> Any:
@@ -259,6 +282,11 @@ def _words(words: Any) -> Words | None:
             "Words.seeded(...). Leave it out for the operating system's coins, the only ones that protect anybody"
         )
     return words
+
+
+def _is_seeded(words: Any) -> bool:
+    """Whether coins come from a seed: a numpy Generator's do."""
+    return not isinstance(words, Words) or words.is_seeded
 
 
 def _raw(feature: Feature, value: Any) -> float:

@@ -92,6 +92,8 @@ def question_from_json(text: str | bytes) -> Question:
     kind = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(kind, str) or kind not in QUESTIONS:
         raise ProtocolMismatch(f"question: kind {kind!r} is not known here")
+    if data.pop("simulation", True) is not True:
+        raise ProtocolMismatch('question: "simulation" is there and true, or not there')
     try:
         return QUESTIONS[kind].from_json(data)
     except (ConfigError, DataError, TypeError, KeyError, OverflowError, ValueError, RecursionError) as error:

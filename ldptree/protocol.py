@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -46,7 +46,8 @@ class Protocol:
         holder: the unit of privacy: "row" (each row is a person's only one), or the column that names the person.
         rounds: numbers of the rounds a holder answers in.
         campaign: the campaign this protocol was published for, None where there is none.
-        simulation: holders are only simulated; a mechanism that leaks may then stand in for theirs, and no client answers.
+        simulation: holders are only simulated: a mechanism that leaks may then stand in for theirs, and a client answers only
+            with coins of a simulation.
         numeric: what is reported is a number; the classes are equally spaced levels of its range, or only the range's two
             ends where the mechanism has levels of its own (`mechanisms.number_label`).
         base: a public model; the number reported is then not the label but the model's error on it, its residual. None
@@ -303,6 +304,14 @@ class Protocol:
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON without the digest itself."""
         return hashlib.sha256(protocol_json.canonical(self._fields()).encode()).hexdigest()
+
+    @cached_property
+    def digest_unmarked(self) -> str:
+        """The digest that a release of the same question has: what the noise of a simulation is drawn from.
+
+        A mechanism that leaks is no release's: its simulation keeps the mark.
+        """
+        return replace(self, simulation=self.mechanism.is_simulation_device).digest
 
     def to_json(self) -> str:
         """The canonical text: sorted keys, no spaces, the digest in it; thresholds are decimal strings."""

@@ -36,6 +36,7 @@ class Block:
         ids: of each; none where the file gives none.
         source: what stands for all of them where they have no ids, the same wherever the same file is met.
         payloads: bytes of each.
+        simulation: that their coins came from a seed.
         outputs: the output that each says it is about, None of one that says none.
         unreadable: how many more there were that are no reports.
     """
@@ -46,6 +47,7 @@ class Block:
     payloads: list[bytes] = field(default_factory=list)
     outputs: list[int | None] = field(default_factory=list)
     source: str = ""
+    simulation: bool = False
     unreadable: int = 0
 
 
@@ -86,7 +88,7 @@ def _short_lines(file: IO[bytes], most: int) -> Iterator[bytes | None]:
 
 
 def _reports(lines: Sequence[bytes | None]) -> Iterator[Block]:
-    found: dict[tuple[str, int], Block] = {}
+    found: dict[tuple[str, int, bool], Block] = {}
     unreadable = 0
     for line in lines:
         if line is not None and not line.strip():
@@ -98,8 +100,10 @@ def _reports(lines: Sequence[bytes | None]) -> Iterator[Block]:
         except DataError:
             unreadable += 1
             continue
-        key = (report.protocol, report.round)
-        block = found.setdefault(key, Block(protocol=report.protocol, round=report.round))
+        key = (report.protocol, report.round, report.simulation)
+        block = found.setdefault(
+            key, Block(protocol=report.protocol, round=report.round, simulation=report.simulation)
+        )
         block.ids.append(report.id)
         block.payloads.append(report.payload)
         block.outputs.append(report.output)
@@ -139,6 +143,7 @@ def _shard(path: Path, longest: int) -> Iterator[Block]:
                 payloads=[payload for payload, _ in there],
                 outputs=[output for _, output in there],
                 source=f"{digest.hexdigest()} {place}",
+                simulation=b"simulation" in stated,
                 unreadable=len(reports) - len(there),
             )
     except (OSError, pa.ArrowException, ValueError, IndexError):

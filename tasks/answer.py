@@ -17,9 +17,9 @@ from schemas.features import FeaturesConfig
 from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.store import Draft
-from tasks.ask import read_question
+from tasks.ask import digest_unmarked, read_question
 from tasks.checkpoint import FIRST, Aside, step
-from tasks.once import written_once
+from tasks.once import mark_of, written_once
 from tasks.publish import as_table
 from tasks.scale import read_encoding
 from tasks.show import Label, read_rows, read_shown
@@ -57,7 +57,7 @@ def answer(
         words = (
             Words.system()
             if noise_seed is None
-            else _seeded(noise_seed, question, round_number, path, alike.value)
+            else _seeded(noise_seed, digest_unmarked(store, question), round_number, path, alike.value)
         )
         at = mine - start
         reports = asked.randomize(rows.points[at], rows.labels[at], rows.protects[at], words)
@@ -70,14 +70,19 @@ def answer(
         round_number=round_number,
         drawn=None if noise_seed is None else [noise_seed],
         identity=store.hasher("holders").of_value([shard.digest, start, shown.digest]),
-        metadata={"protocol": question.digest, "round": str(round_number), "holders": str(mine.size)},
+        metadata={
+            "protocol": question.digest,
+            "round": str(round_number),
+            "holders": str(mine.size),
+            **mark_of(noise_seed),
+        },
         table=drawn,
     )
     draft.refer("reports", received)
     return {"n_reports": int(mine.size), "seeded": noise_seed is not None}
 
 
-def _seeded(noise_seed: int, question: Manifest, round_number: int, shard: Path, alike: int) -> Words:
+def _seeded(noise_seed: int, question: str, round_number: int, shard: Path, alike: int) -> Words:
     """Words of a shard's own, as in `perturb`."""
-    entropy = [noise_seed, int(question.digest, 16), round_number, int(Hasher().of_file(shard), 16)]
+    entropy = [noise_seed, int(question, 16), round_number, int(Hasher().of_file(shard), 16)]
     return Words.seeded(np.random.SeedSequence([*entropy, alike] if alike else entropy))

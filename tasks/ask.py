@@ -35,10 +35,12 @@ def ask(
     epsilon: float,
     label_range: tuple[float, float],
     seed: int,
+    simulation: bool = False,
 ) -> Mapping[str, Any]:
     """Write the question ("question"): `question.json`, null where nothing is left to ask.
 
     `transcripts`: of the rounds before, in any order. `settings`: the estimator's own (`ldptree.curators`).
+    `simulation`: the holders' coins come from a seed, and the question says so.
     """
     store = draft.store
     curator = curator_of(store, encoding, estimator, settings, epsilon, label_range, seed)
@@ -47,7 +49,8 @@ def ask(
     question = curator.ask(everybody, answered)
     if question is not None:
         check_budget(question, everybody, answered, epsilon)
-    text = json.dumps(None if question is None else question.to_json(), sort_keys=True)
+    mark = {"simulation": True} if simulation else {}
+    text = json.dumps(None if question is None else question.to_json() | mark, sort_keys=True)
     (draft.folder("question") / "question.json").write_text(text)
     if question is None:
         return {"is_left": False, "n_private": everybody.n}
@@ -94,6 +97,16 @@ def answers_of(store: Store, transcripts: Sequence[Manifest]) -> list[Answers]:
     """What was published so far, round by round."""
     rounds = sorted((read_answers(store, one) for one in transcripts), key=lambda pair: pair[0])
     return [answers for _, answers in rounds]
+
+
+def digest_unmarked(store: Store, question: Manifest) -> str:
+    """The digest that a release of the same question has as an artifact: what the noise of a simulation is drawn from."""
+    (entry,) = question.files
+    content = json.loads(store.file(question, entry.name).read_bytes())
+    content.pop("simulation", None)
+    hasher = store.hasher("curator")
+    text = json.dumps(content, sort_keys=True).encode()
+    return hasher.of_value([[entry.name, hasher.of_bytes(text)]])
 
 
 def read_question(store: Store, question: Manifest) -> Question:

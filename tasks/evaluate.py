@@ -219,7 +219,7 @@ def _words(noise_seed: int | None, protocol: Protocol, number: int) -> Words:
     if noise_seed is None:
         return Words.system()
     # 0 where perturb has a round: never the noise of a report
-    return Words.seeded(np.random.SeedSequence([noise_seed, int(protocol.digest, 16), 0, number]))
+    return Words.seeded(np.random.SeedSequence([noise_seed, int(protocol.digest_unmarked, 16), 0, number]))
 
 
 def _baselines(

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from ldptree.errors import ArtifactCorrupt
 from schemas.manifest import FileEntry, MadeBy, Manifest
-from storage.store import Draft, Store
+from storage.drawn_once import publish_once
+from storage.store import Draft, Place, Store
 
 
 def written_once(
@@ -51,24 +52,43 @@ def written_once(
     name = store.hasher("holders").of_value([asked, round_number, drawn, identity])[:40]
     target = store.zone("curator") / "reports" / asked[:16] / f"round-{round_number}" / f"{name}.parquet"
     # Looked for once more: another run may have finished this shard since this one found nothing.
-    drawn_before = store.record_path(draft.place).exists()  # readable or not
-    is_lost = drawn_before and store.find(draft.place) is None
-    if is_lost and drawn is not None:
+    if drawn is None:
+        check_not_lost(store, draft.place, target)
+    elif is_lost(store, draft.place):
         target.unlink(missing_ok=True)
-    elif is_lost:
-        raise ArtifactCorrupt(
-            f"{target.relative_to(store.root)}: these reports were received, and are now missing or damaged. "
-            "Asking their holders again would spend their epsilon twice. Restore the file from a copy, "
-            "or begin anew in another work folder."
-        )
     if not target.exists():
         reports = table()
         told = {**(reports.schema.metadata or {}), **metadata}
         reports = reports.replace_schema_metadata(told)
-        store.write_once(
-            target, lambda aside: pq.write_table(reports, aside, compression="zstd", compression_level=1)
+        publish_once(
+            store,
+            target,
+            lambda draft: pq.write_table(reports, draft, compression="zstd", compression_level=1),
         )
     return manifest_of(store, target, question, round_number, draft.place.step)
+
+
+def is_lost(store: Store, place: Place) -> bool:
+    """Whether reports were drawn at a place, and are no longer what was drawn."""
+    return store.record_path(place).exists() and store.find(place) is None  # a record, readable or not
+
+
+def check_not_lost(store: Store, place: Place, target: Path | None = None) -> None:
+    """Raises ArtifactCorrupt where reports of a release are lost. `target`: their file, else it is looked up in their record."""
+    if not is_lost(store, place):
+        return
+    record = store.read_record(store.record_path(place))
+    target = target or (store.files(record["reports"])[0] if record else store.record_path(place))
+    raise ArtifactCorrupt(
+        f"{target.relative_to(store.root)}: these reports were received, and are now missing or damaged. "
+        "Asking their holders again would spend their epsilon twice. Restore the file from a copy, "
+        "or begin anew in another work folder."
+    )
+
+
+def mark_of(noise_seed: int | None) -> dict[str, str]:
+    """What the reports of a seeded simulation say of themselves, which protects nobody; nothing of a release's."""
+    return {} if noise_seed is None else {"simulation": "true"}
 
 
 def manifest_of(

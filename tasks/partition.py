@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -61,6 +61,7 @@ def partition(
     rho: float | None = None,
     correction: CorrectionConfig | None = None,
     slope: Literal["auto", "none"] = "none",
+    simulation: bool = False,
 ) -> Mapping[str, Any]:
     """Write the protocol ("protocol"); and how far public cells are to be trusted ("trust"), what public rows say of a label that
     is a number ("labels"), or of a public model that is to be mended ("public").
@@ -68,7 +69,8 @@ def partition(
     `frozen`: a campaign's published one, taken as it is. `paper`: LPCT's Algorithm 2 is to prune, so depth and epsilon are
     those of its first query. `seed`: of public coins, where the partition tosses any. `rho`: the label is a number, and this
     share of epsilon the cell's where it is sent apart. `correction`: reports are about the error of a public model; `slope`:
-    whether they may also say on which side of a straight line a row is.
+    whether they may also say on which side of a straight line a row is. `simulation`: the holders' coins come from a seed, and
+    the protocol says so, unless it is a campaign's that is frozen already.
     """
     path = draft.folder("protocol") / "protocol.json"
     said: dict[str, Any] = {"outside": outside, "holder": holder, "target": target, "campaign": campaign}
@@ -91,6 +93,7 @@ def partition(
             },
             said=said,
         )
+        protocol = _marked(protocol, simulation and frozen is None)
         path.write_text(protocol.to_json())
         (draft.folder("public") / "public.json").write_text(json.dumps(known))
         return described(protocol)
@@ -109,6 +112,7 @@ def partition(
             how=how,
             said=said,
         )
+        protocol = _marked(protocol, simulation and frozen is None)
         path.write_text(protocol.to_json())
         (draft.folder("labels") / "labels.json").write_text(json.dumps(_plain(labels)))
         return described(protocol)
@@ -126,9 +130,15 @@ def partition(
         how=how,
         said=said,
     )
+    protocol = _marked(protocol, simulation and frozen is None)
     path.write_text(protocol.to_json())
     (draft.folder("trust") / "trust.json").write_text(json.dumps({"inflation": trust}))
     return described(protocol)
+
+
+def _marked(protocol: Protocol, is_seeded: bool) -> Protocol:
+    """The protocol, which says that it is of a simulation where the holders' coins come from a seed."""
+    return replace(protocol, simulation=True) if is_seeded else protocol
 
 
 def _of_classes(

@@ -24,7 +24,7 @@ from storage.campaigns import Campaign
 from storage.digests import Hasher
 from storage.store import Draft
 from tasks.checkpoint import FIRST, Aside, step
-from tasks.once import written_once
+from tasks.once import mark_of, written_once
 from tasks.scale import read_protocol
 
 Form = Literal["reports", "totals"]
@@ -106,6 +106,7 @@ def perturb(
             "round": str(round_number),
             "form": form,
             "holders": str(shard.rows),
+            **mark_of(noise_seed),
         },
         table=drawn,
     )
@@ -118,7 +119,7 @@ def perturb(
 def _seeded(noise_seed: int, protocol: Protocol, round_number: int, shard: Path, alike: int) -> Words:
     """Words of a shard's own: of what it holds, and of how many others held the same before it."""
     plain = Hasher().of_file(shard)
-    entropy = [noise_seed, int(protocol.digest, 16), round_number, int(plain, 16)]
+    entropy = [noise_seed, int(protocol.digest_unmarked, 16), round_number, int(plain, 16)]
     return Words.seeded(np.random.SeedSequence([*entropy, alike] if alike else entropy))
 
 

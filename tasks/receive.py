@@ -29,6 +29,8 @@ OTHER_ROUND = "of another round"
 WRONG_LENGTH = "wrong length"
 OTHER_OUTPUT = "about no output of the protocol"
 IMPOSSIBLE = "impossible under the protocol"
+SIMULATED = "of a simulation"
+NOT_SIMULATED = "without the mark of the simulation"
 NAMED = 3
 """So many of the files that were passed over are told by name."""
 SEEN = "received before"
@@ -68,6 +70,8 @@ class Received:
                 continue
             if block.protocol != self.protocol.digest:
                 self.rejected[OTHER_PROTOCOL] += len(block.payloads)
+            elif block.simulation != self.protocol.simulation:
+                self.rejected[SIMULATED if block.simulation else NOT_SIMULATED] += len(block.payloads)
             elif block.round not in self.protocol.rounds:
                 self.rejected[OTHER_ROUND] += len(block.payloads)
             elif block.source in self._sources:
@@ -192,6 +196,7 @@ def described(received: Received) -> dict[str, Any]:
             "round": protocol.rounds[0],
             "mechanism": describe(protocol.mechanism),
             "epsilon": protocol.epsilon,
+            **({"simulation": True} if protocol.simulation else {}),
             "accepted": received.accepted,
             "rejected": {reason: count for reason, count in sorted(received.rejected.items()) if count},
         }

@@ -111,9 +111,14 @@ def raw_files(store: Store, spec: DatasetSpec, seed: int) -> Manifest:
     """Where a data set's raw files are; a simulated one is made. Raises ConfigError, DataError."""
     if spec.path:
         return files(store, spec.path)
+    return simulate(store, rows=rows_to_make(spec), seed=seed)["raw"]
+
+
+def rows_to_make(spec: DatasetSpec) -> int:
+    """How many rows of a simulated data set are made. Raises ConfigError where it does not say."""
     if spec.rows is None:
         raise ConfigError("dataset.rows: missing. Say how many rows to simulate, or dataset.path.")
-    return simulate(store, rows=spec.rows, seed=seed)["raw"]
+    return spec.rows
 
 
 def made(store: Store, raw: Manifest) -> Record | None:
@@ -123,14 +128,19 @@ def made(store: Store, raw: Manifest) -> Record | None:
 
 def public_files(store: Store, spec: DatasetSpec) -> Manifest | None:
     """The second file of a public rule that names one. Raises DataError."""
+    check_apart(spec)
+    return files(store, [spec.rule.path]) if spec.rule.path else None
+
+
+def check_apart(spec: DatasetSpec) -> None:
+    """Raises ConfigError where a file is public and private, DataError where one is not there."""
     if not spec.rule.path:
-        return None
+        return
     both = set(locate(spec.path)) & set(locate([spec.rule.path]))
     if both:
         raise ConfigError(
             f"dataset.public: {both.pop()}: is in dataset.path too. Its rows would be public and private."
         )
-    return files(store, [spec.rule.path])
 
 
 def suite_file(store: Store, spec: DatasetSpec) -> Manifest | None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ldptree.errors import DataError
 from schemas.dataset import RESERVED, DatasetSpec
 from schemas.expectations import Expectation, Suite, check_columns, suite_of
 from schemas.manifest import Manifest
@@ -144,6 +145,17 @@ def _expected(
     expected = read_suite(path)
     check_columns(expected, columns, str(path))
     return expected
+
+
+def check_passed(failed: Sequence[Mapping[str, Any]], page: Path | None = None) -> None:
+    """Raises DataError naming every expectation that failed. `page`: where they are told of at length."""
+    if not failed:
+        return
+    names = "\n  ".join(f"{check['zone']} rows: {check['name']}" for check in failed)
+    told = "" if page is None else f"report  {page}\n"
+    raise DataError(
+        f"validation failed, nothing was learned:\n  {names}\n{told}Correct the data, or the expectation (see dataset.expect)."
+    )
 
 
 def failures(store: Store, checks: Manifest) -> list[Check]:

@@ -79,9 +79,7 @@ class RoundsChain:
 
     def ask(self) -> Record:
         """The question after the rounds so far."""
-        return ask.fn(
-            self.store, **round_calls.curator(self.terms, self.scaled, self.shown, self.transcripts)
-        )
+        return ask.fn(self.store, **round_calls.ask(self.terms, self.scaled, self.shown, self.transcripts))
 
     def charged(self, key: str) -> Charged:
         return Charged(self.store, self.config, self.raw, self.held, key)
@@ -103,7 +101,9 @@ class RoundsChain:
             if not question.facts["is_left"]:
                 return self
             if charged is None:
-                charged = self.charged(question.key)
+                charged = self.charged(
+                    round_calls.conversation(self.store, self.terms, self.scaled, self.shown)
+                )
                 self.spent = charged.charge()
             charged.check_question(number, question["question"].digest)
             reports = self.answer(question, number)

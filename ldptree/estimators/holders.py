@@ -90,7 +90,7 @@ def words_of(protocol: Protocol, seeds: NDArray[np.int64] | None) -> Words:
     if seeds is None:
         return Words.system()
     (round_number,) = protocol.rounds
-    entropy = [*seeds[:3].tolist(), round_number, int(protocol.digest, 16)]
+    entropy = [*seeds[:3].tolist(), round_number, int(protocol.digest_unmarked, 16)]
     return Words.seeded(np.random.SeedSequence(entropy))
 
 

@@ -58,7 +58,7 @@ class KnownHolders:
     def drawn_again(self, words: Words, generator: np.random.Generator | None = None) -> Totals:
         """The totals that another draw of everybody's coins would have given.
 
-        `generator`: in the place of that of `words`, which begins anew: one for several totals that are to differ.
+        `generator`: for the totals, in the place of one of `words`.
         """
         protocol, mechanism = self.protocol, self.protocol.mechanism
         levels = rounded(self.labels, *protocol.label_range, mechanism.n_levels, words)

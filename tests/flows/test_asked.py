@@ -149,7 +149,9 @@ def test_in_rounds_too_equal_rows_have_noise_of_their_own(store, tmp_path, noise
     )
     chain = RoundsChain(store, config)
     question = chain.ask()
-    assert chain.charged(question.key).charge()
+    assert chain.charged(
+        round_calls.conversation(chain.store, chain.terms, chain.scaled, chain.shown)
+    ).charge()
     one, other = round_calls.shards(store, chain.terms, chain.held)
     assert one["shard"].files[0].digest == other["shard"].files[0].digest
     call = round_calls.answer(chain.terms, chain.scaled, chain.shown, question, 1)

@@ -1,7 +1,11 @@
 """Words: where coins come from."""
 
-import numpy as np
+import os
 
+import numpy as np
+import pytest
+
+from ldptree.errors import ConfigError
 from ldptree.oracles import Words
 
 
@@ -39,6 +43,62 @@ def test_the_generator_of_totals_shares_nothing_with_the_words():
     assert seeded(1).generator().integers(2**62) == seeded(1).generator().integers(2**62)
     assert seeded(1).generator().integers(2**62) != seeded(2).generator().integers(2**62)
     assert Words.system().generator().integers(2**62) != Words.system().generator().integers(2**62)
+
+
+@pytest.mark.parametrize("words", [Words.system(), seeded(1)], ids=["system", "seeded"])
+def test_no_generator_repeats_the_stream_of_another(words):
+    first, second, third = (words.generator().integers(2**62, size=8).tolist() for _ in range(3))
+    assert first != second
+    assert second != third
+    assert first != third
+
+
+def test_the_generators_of_one_seed_are_the_same_ones_in_every_run():
+    def drawn():
+        words = seeded(1)
+        return [words.generator().integers(2**62) for _ in range(3)]
+
+    assert drawn() == drawn()
+
+
+def in_a_fork(act):
+    """What `act` returns in a forked process, as text."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.write(writing, str(act()).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        said = told.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def test_after_a_fork_the_operating_systems_generators_differ_from_the_parents():
+    words = Words.system()
+
+    def draw():
+        return words.generator().integers(2**62)
+
+    assert len({in_a_fork(draw), in_a_fork(draw), str(draw())}) == 3
+
+
+@pytest.mark.parametrize(
+    "draw", [Words.generator, lambda words: words.block(1), lambda words: words.below(3, 1)]
+)
+def test_after_a_fork_words_of_a_seed_are_refused_as_they_would_repeat(draw):
+    words = seeded(1)
+
+    def act():
+        with pytest.raises(ConfigError, match="belong to the process that made them"):
+            draw(words)
+        return "refused"
+
+    assert in_a_fork(act) == "refused"
+    draw(words)  # and go on where they were made
 
 
 def test_values_below_k_are_uniform_with_no_remainder_favoured():

@@ -1,0 +1,216 @@
+"""A process that is killed at any step of writing reports leaves no second draw: not before the run goes on, nor after."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from chain import example_protocol, publish, shards_of
+
+from storage import drawn_once
+from storage.store import Store
+from tasks import once
+from tasks.perturb import perturb
+
+N = 500
+STEPS = {"open", "fsync", "link", "rename", "replace", "unlink", "mkdir", "flock", "sendfile"}
+"""Calls between which what is on disk changes; writes are torn beside them."""
+
+LONG = 50
+
+
+class Killer:
+    """Kills the process before the step with this number."""
+
+    def __init__(self, at):
+        self.at, self.seen = at, 0
+
+    def step(self):
+        if self.seen == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.seen += 1
+
+    def hear(self, _frame, event, function):
+        if event == "c_call" and function.__name__ in STEPS:
+            self.step()
+
+
+class Torn:
+    """A file whose longer writes are torn: half of it, then the rest."""
+
+    def __init__(self, file, killer):
+        self.file, self.killer = file, killer
+
+    def write(self, data):
+        half = len(data) // 2
+        for part in (bytes(data)[:half], bytes(data)[half:]):
+            if half > LONG:
+                self.killer.step()
+            self.file.write(part)
+            self.file.flush()
+        return len(data)
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+
+def run_until_killed(act, at, arrange):
+    """`act` in a process of its own, which is killed at a step; the number of steps if it was not, else None."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            arrange()
+            killer = Killer(at)
+            publish_once = once.publish_once
+
+            def publish_torn(store, path, write):
+                sys.setprofile(killer.hear)
+                try:
+                    return publish_once(store, path, lambda draft: write(Torn(draft, killer)))
+                finally:
+                    sys.setprofile(None)
+
+            once.publish_once = publish_torn
+            act()
+            os.write(writing, str(killer.seen).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        said = told.read()
+    os.waitpid(child, 0)
+    return int(said) if said else None
+
+
+def refuse(code, *_, **__):
+    raise OSError(code, os.strerror(code))
+
+
+def nothing():
+    """A file system with files without a name."""
+
+
+def no_unnamed_files():
+    """A file system without."""
+    drawn_once._open_unnamed = lambda _folder: None
+
+
+def no_second_names():
+    """Zones on two file systems, of which neither has files without a name."""
+    no_unnamed_files()
+    Path.hardlink_to = partial(refuse, errno.EXDEV)
+
+
+def no_names_for_unnamed():
+    """A file system whose files without a name cannot be given one."""
+    os.link = partial(refuse, errno.EOPNOTSUPP)
+
+
+def reports_below(folder):
+    """What each whole file of reports below a folder says."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            try:
+                table = pq.read_table(path)
+            except (pa.ArrowException, OSError):
+                continue
+            if b"holders" in (table.schema.metadata or {}):
+                found[path] = str(table.to_pydict())
+    return found
+
+
+def check_every_kill(prepared, act, tmp_path, arrange):
+    """Kill `act(store)` at each of its steps and let it go on: one draw at most, at every moment."""
+    at, n_kept = 0, 0
+    while True:
+        work = tmp_path / "killed"
+        shutil.copytree(prepared, work)
+        store = Store(work)
+        n_steps = run_until_killed(lambda s=store: act(s), at, arrange)
+        seen = set(reports_below(work / "curator").values())
+        assert len(seen) <= 1
+        assert len(set(reports_below(work).values())) <= 1
+        assert run_until_killed(lambda s=store: act(s), -1, arrange) is not None
+        after = reports_below(work)
+        assert len(set(after.values())) == 1, f"step {at}"
+        assert seen <= set(after.values()), f"step {at}: another draw stands than the one that was there"
+        n_kept += bool(seen)
+        received = [path for path in (work / "curator" / "reports").rglob("*") if path.is_file()]
+        assert [path.suffix for path in received] == [".parquet"], f"step {at}"
+        assert not list((work / "holders" / "drafts").glob("*.part"))
+        shutil.rmtree(work)
+        if n_steps is not None:
+            return at, n_kept
+        at += 1
+
+
+FILE_SYSTEMS = [nothing, no_unnamed_files, no_second_names, no_names_for_unnamed]
+
+
+@pytest.mark.parametrize(
+    "arrange",
+    [FILE_SYSTEMS[0], *(pytest.param(other, marks=pytest.mark.slow) for other in FILE_SYSTEMS[1:])],
+    ids=lambda arrange: arrange.__name__,
+)
+def test_reports_killed_at_any_step_are_never_drawn_twice(tmp_path, arrange):
+    store = Store(tmp_path / "prepared")
+    rng = np.random.default_rng(0)
+    rows = {"x": rng.uniform(0, 8, N), "y": rng.uniform(0, 1, N), "label": rng.choice(["yes", "no"], N)}
+    protocol, (shard,) = publish(store, example_protocol()), shards_of(store, rows)
+
+    def act(store):
+        call = {"round_number": 1, "form": "reports", "noise_seed": None, "campaign": None}
+        perturb.fn(store, protocol=protocol, shard=shard, **call)
+
+    act(Store(shutil.copytree(store.root, tmp_path / "warm")))  # what is compiled, is compiled once
+    n_steps, n_kept = check_every_kill(store.root, act, tmp_path, arrange)
+    assert n_steps > 15
+    assert 0 < n_kept < n_steps
+
+
+def test_a_draw_that_an_earlier_version_left_is_gone_before_another_is_made(store):
+    protocol, (shard,) = (
+        publish(store, example_protocol()),
+        shards_of(store, {"x": [1.0], "y": [0.0], "label": ["no"]}),
+    )
+    call = {"round_number": 1, "form": "reports", "noise_seed": None, "campaign": None}
+    folder = store.root / "curator" / "reports" / example_protocol().digest[:16] / "round-1"
+    folder.mkdir(parents=True)
+    left = folder / ".aside-0011223344556677"
+    left.write_bytes(b"a first draw")
+    perturb.fn(store, protocol=protocol, shard=shard, **call)
+    assert [path.suffix for path in folder.iterdir()] == [".parquet"]
+
+
+def test_a_file_that_stands_is_never_written_over(store):
+    path = store.root / "curator" / "reports" / "shard.parquet"
+    assert drawn_once.publish_once(store, path, lambda draft: draft.write(b"first"))
+    assert not drawn_once.publish_once(store, path, lambda draft: draft.write(b"second"))
+    assert path.read_bytes() == b"first"
+
+
+@pytest.mark.parametrize("arrange", FILE_SYSTEMS, ids=lambda arrange: arrange.__name__)
+def test_a_draw_that_fails_leaves_nothing(store, monkeypatch, arrange):
+    for owner, name in ((drawn_once, "_open_unnamed"), (Path, "hardlink_to"), (os, "link")):
+        monkeypatch.setattr(owner, name, getattr(owner, name))  # put back what `arrange` changes
+    arrange()
+
+    def fail(draft):
+        draft.write(b"half a draw")
+        raise OSError(errno.ENOSPC, "no space")
+
+    path = store.root / "curator" / "reports" / "shard.parquet"
+    with pytest.raises(OSError, match="no space"):
+        drawn_once.publish_once(store, path, fail)
+    assert [p for p in store.root.rglob("*") if p.is_file() and p.name != ".lock"] == []
