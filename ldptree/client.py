@@ -223,7 +223,7 @@ class Client:
             if absent := [name for name in names if name not in x]:
                 raise DataError(f"column {absent[0]!r} is absent; give None where its value is missing")
             values = [x[name] for name in names]
-        elif isinstance(x, str | bytes) or np.ndim(np.asarray(x, dtype=object)) != 1 or len(x) != len(names):
+        elif not _is_row(x, len(names)):
             raise DataError(
                 f"a row is a mapping by column, or the {len(names)} values of {', '.join(names)}, in this order"
             )
@@ -262,6 +262,15 @@ def _words(words: Any) -> Words | None:
     return words
 
 
+def _is_row(x: Any, n: int) -> bool:
+    """Whether it is a sequence of n values, of which none need be of the right type."""
+    try:
+        has_length = not isinstance(x, str | bytes | bytearray | memoryview) and len(x) == n
+    except TypeError:
+        return False
+    return has_length and np.ndim(np.asarray(x, dtype=object)) == 1
+
+
 def _raw(feature: Feature, value: Any) -> float:
     """The value as the encoding reads it: a number, or the index of a level (-1 for one not listed); NaN is missing."""
     value = value.item() if isinstance(value, np.generic) else value
@@ -274,12 +283,7 @@ def _raw(feature: Feature, value: Any) -> float:
         return float(feature.levels.index(value)) if value in feature.levels else -1.0
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DataError(f"column {feature.column!r}: a {type(value).__name__} where a number is needed")
-    try:
-        return float(value)
-    except OverflowError:
-        raise DataError(
-            f"column {feature.column!r}: a number too large to be one of the protocol's"
-        ) from None
+    return _float(value)
 
 
 def _number(y: Any) -> float:
@@ -289,6 +293,11 @@ def _number(y: Any) -> float:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DataError(f"label: a {type(value).__name__} where a number is needed")
+    return _float(value)
+
+
+def _float(value: float) -> float:
+    """The number as a double; one too large for it is infinite."""
     try:
         return float(value)
     except OverflowError:

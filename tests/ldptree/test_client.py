@@ -263,7 +263,6 @@ def test_no_client_answers_a_simulation():
         ({"miles": "1.0", "company": "Sun"}, "'miles': a str where a number"),
         ({"miles": True, "company": "Sun"}, "'miles': a bool where a number"),
         ({"miles": 1.0, "company": 3}, "'company': a int where a level is a str"),
-        ({"miles": 10**400, "company": "Sun"}, "too large"),
         ([1.0], "2 values of miles, company"),
         ("row", "2 values"),
         (3, "2 values"),
