@@ -147,7 +147,7 @@ def _reports(lines: Sequence[bytes | None]) -> Iterator[Block]:
 
 def _shard(path: Path, of: ReportSize) -> Iterator[Block]:
     try:
-        if refused := _is_described_at_length(path):
+        if refused := _long_description(path):
             yield Block(refused=refused)
             return
         with pq.ParquetFile(path) as described:
@@ -166,16 +166,7 @@ def _reports_of_shard(path: Path, described: Any, of: ReportSize) -> Iterator[Bl
         yield Block(refused=refused)
         return
     number, protocol = int(stated.get(b"round", b"0")), stated.get(b"protocol", b"").decode()
-    # Of its id and what it says: a copy that was written otherwise is known again, and two that say the same are two.
-    digest = hashlib.sha256(repr(stated.get(b"id", b"")).encode())
-    found = 0
-    for reports in _batches(described, of.packed):
-        if (found := found + len(reports)) > rows:
-            break
-        digest.update(b"".join(payload for payload, _ in reports if payload is not None))
-        if "output" in schema.names:
-            digest.update(repr([output for _, output in reports]).encode())
-    if found != rows:
+    if (digest := _digest_of(described, of)) is None:
         yield Block(refused=f"it says that it holds {rows:,} reports, and holds another number")
         return
     for place, reports in enumerate(_batches(described, of.packed)):
@@ -185,9 +176,23 @@ def _reports_of_shard(path: Path, described: Any, of: ReportSize) -> Iterator[Bl
             round=number,
             payloads=[payload for payload, _ in there],
             outputs=[output for _, output in there],
-            source=f"{digest.hexdigest()} {place}",
+            source=f"{digest} {place}",
             unreadable=len(reports) - len(there),
         )
+
+
+def _digest_of(described: Any, of: ReportSize) -> str | None:
+    """What a file is known by again, None where it holds another number of reports than it says."""
+    schema, left = described.schema_arrow, described.metadata.num_rows
+    # Of its id and what it says: a copy that was written otherwise is known again, and two that say the same are two.
+    digest = hashlib.sha256(repr((schema.metadata or {}).get(b"id", b"")).encode())
+    for reports in _batches(described, of.packed):
+        if (left := left - len(reports)) < 0:
+            return None
+        digest.update(b"".join(payload for payload, _ in reports if payload is not None))
+        if "output" in schema.names:
+            digest.update(repr([output for _, output in reports]).encode())
+    return None if left else digest.hexdigest()
 
 
 def _is_of_reports(schema: Any, packed: int) -> bool:
@@ -198,7 +203,7 @@ def _is_of_reports(schema: Any, packed: int) -> bool:
     return (schema.metadata or {}).get(b"form") == b"reports" and (is_value or is_bits) and is_about
 
 
-def _is_described_at_length(path: Path) -> str:
+def _long_description(path: Path) -> str:
     """Why a file's description is too long to be read, "" where it is not."""
     size = path.stat().st_size
     with path.open("rb") as file:

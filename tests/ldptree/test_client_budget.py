@@ -1,11 +1,15 @@
 """What one holder spends in a lifetime stays within what they allow: over protocols, campaigns, processes and crashes."""
 
+import contextlib
 import json
 import multiprocessing
 import os
+import re
+import textwrap
 from collections.abc import MutableMapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +17,7 @@ from hypothesis import strategies as st
 from test_vectors import ROWS, protocol_of
 
 from ldptree.client import Client, FileMemory
+from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import BudgetError, ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import mechanism_for
 
@@ -336,3 +341,19 @@ def test_a_memory_that_is_no_plain_file_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ConfigError, match="not a plain file"):
         FileMemory(tmp_path / "pipe")
+
+
+def test_the_example_of_the_docs_runs_and_keeps_to_its_lifetime(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "client" / "README.md").read_text()
+    example = textwrap.dedent(re.search(r"from ldptree.client import .*?to_json\(\)\)\n", page, re.S)[0])
+    columns = (NumericFeature("trip_miles", 0.0, 16.0), CategoricalFeature("company", ("Flash Cab", "Blue")))
+    monkeypatch.chdir(tmp_path)
+    sent = []
+    for week in range(6):
+        protocol = replace(
+            asked_in(f"week {week}"), encoding=Encoding(columns), classes=("Card", "Cash"), positive=None
+        )
+        Path("protocol.json").write_text(protocol.to_json())
+        with contextlib.suppress(BudgetError):
+            exec(example, {"Path": Path, "send": sent.append})
+    assert len(sent) == 4
