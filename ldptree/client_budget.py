@@ -134,7 +134,7 @@ class Answers:
         cap = units_of(lifetime, "lifetime_epsilon")
         if is_over(sum(amounts) + asked, cap, len(amounts) + 1):
             raise BudgetError(
-                f"{new.question} asks for epsilon {shown(asked / UNITS)}; {shown(sum(amounts) / UNITS)} of the "
+                f"the question {new.question} asks for epsilon {shown(asked / UNITS)}; {shown(sum(amounts) / UNITS)} of the "
                 f"{shown(lifetime)} that this holder may spend in a lifetime is spent, on {len(known)} questions. "
                 "Nothing was sent. What was answered before is given out again; a lifetime is never raised"
             )

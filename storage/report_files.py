@@ -235,7 +235,8 @@ def _batches(described: Any, longest: int) -> Iterator[list[tuple[bytes | None, 
     """The payload of each report, and the output it says it is about."""
     names = described.schema_arrow.names
     columns = [names[0], *(name for name in names[1:] if name == "output")]
-    for batch in described.iter_batches(batch_size=max(1, BATCH_BYTES // longest), columns=columns):
+    rows = min(MOST_REPORTS, max(1, BATCH_BYTES // longest))
+    for batch in described.iter_batches(batch_size=rows, columns=columns):
         outputs = batch.column(1).to_pylist() if len(columns) > 1 else [None] * batch.num_rows
         yield list(zip(_payloads(batch.column(0)), outputs, strict=True))
 

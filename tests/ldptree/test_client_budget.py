@@ -278,7 +278,7 @@ def test_a_memory_that_was_changed_is_noticed(tmp_path, damage):
         FileMemory(path)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(at=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_no_flipped_bit_of_a_memory_goes_unnoticed(tmp_path_factory, at, bit):
     path = tmp_path_factory.mktemp("memory") / "answered.json"

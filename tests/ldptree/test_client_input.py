@@ -109,7 +109,7 @@ PROTOCOLS = [
 ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     protocol=st.sampled_from(PROTOCOLS), miles=VALUES, company=VALUES, label=VALUES, in_order=st.booleans()
 )
@@ -271,7 +271,7 @@ def whole_tree(leaves):
 FIELDS = list(json.loads(protocol_of("grr").to_json()))
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.sampled_from(["grr", "three classes, drawn"]), st.sampled_from(FIELDS), JSON)
 def test_a_signed_protocol_with_any_field_replaced_is_one_or_is_refused_shortly(kind, field, value):
     made = protocol_of(kind) if kind == "grr" else base_examples.protocol_of(kind)

@@ -83,10 +83,11 @@ def test_a_whole_shard_of_people_who_all_have_the_same_is_taken(room, name, epsi
     if (name, epsilon) == ("signed_subset", 60.0):
         pytest.skip("its coins do not reach so far")
     path, folder = room(protocol := example_protocol(name, epsilon=epsilon))
-    column, reports = reports_of(protocol, np.zeros(SHARD, dtype=np.int64))
+    n = SHARD if name == "grr" else 4_096  # of the others an honest file is many times as large as it need be
+    column, reports = reports_of(protocol, np.zeros(n, dtype=np.int64))
     written(folder / "shard.parquet", protocol, reports, column)
     received = receive(path, folder)
-    assert (received.accepted, +received.rejected, received.refused) == (SHARD, {}, {})
+    assert (received.accepted, +received.rejected, received.refused) == (n, {}, {})
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0, 60.0])
@@ -158,8 +159,8 @@ def lied(path, number, instead, places):
 def test_a_file_that_lies_about_its_number_of_reports_is_no_file_of_reports(room, places):
     path, folder = room(protocol := example_protocol("grr", epsilon=60.0))
     evil = folder / "evil.parquet"
-    written(evil, protocol, pa.array(np.zeros(10**6, np.uint32)))
-    assert lied(evil, 10**6, 70_000, places) == 4
+    written(evil, protocol, pa.array(np.zeros(300_000, np.uint32)))
+    assert lied(evil, 300_000, 70_000, places) == 4
     received = soon(lambda: receive(path, folder))
     assert received.accepted in (0, 70_000)  # where all places agree, it holds as many as it says
     assert received.accepted or received.refused or +received.rejected == {UNREADABLE: 1}
@@ -212,7 +213,7 @@ def test_a_description_of_any_length_is_not_read(room):
     assert "its description alone has" in received.refused["long.parquet"]
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=6)
 )
