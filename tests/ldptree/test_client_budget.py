@@ -164,13 +164,17 @@ class Shared(MutableMapping):
     def __init__(self, kept, looks=-1, interrupt=None):
         self.kept, self.looks, self.interrupt = kept, looks, interrupt
 
-    def __getitem__(self, key):
+    def _look(self):
         self.looks -= 1
         if self.looks == 0:
             self.interrupt()
+
+    def __getitem__(self, key):
+        self._look()
         return self.kept[key]
 
     def setdefault(self, key, text):
+        self._look()
         return self.kept.setdefault(key, text)
 
     def __iter__(self):
@@ -185,7 +189,7 @@ class Shared(MutableMapping):
     __delitem__ = None
 
 
-@pytest.mark.parametrize("look", range(1, 7))
+@pytest.mark.parametrize("look", range(1, 10))
 def test_who_lowers_the_lifetime_and_then_answers_is_never_passed_by(look):
     """One process may answer under 5; another states 1 and answers once, at any moment of the first."""
     kept = {}
