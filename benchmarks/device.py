@@ -29,6 +29,10 @@ for name in ("numba", "scipy", "sklearn"):
     sys.modules[name] = None
 from ldptree.client import Client
 
+def client_of(text):
+    return Client(text, max_epsilon=1.0, memory={})
+
+
 def best(work, runs=5):
     times = []
     for run in range(runs):
@@ -39,10 +43,10 @@ def best(work, runs=5):
 
 text = open(sys.argv[1]).read()
 x = [0.5] * int(sys.argv[2])
-print(f"read and check the protocol  {best(lambda run: Client(text)):8.1f} ms")
-clients = iter([Client(text) for _ in range(5)])
+print(f"read and check the protocol  {best(lambda run: client_of(text)):8.1f} ms")
+clients = iter([client_of(text) for _ in range(5)])
 print(f"first report                 {best(lambda run: next(clients).report(x, 'yes')):8.1f} ms")
-client = Client(text)
+client = client_of(text)
 client.report(x, "yes")
 each = best(lambda run: [client.report(x, "yes", holder=f"{run} {i}") for i in range(100)]) / 100
 print(f"every further report         {each:8.1f} ms")

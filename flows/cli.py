@@ -142,8 +142,8 @@ def aggregate(
     found = described(received)
     if out is not None:
         write(received, out)
-    if passed_over := received.passed_over_in_words():
-        typer.echo(passed_over, err=True)
+    for said in filter(None, (received.passed_over_in_words(), received.refused_in_words())):
+        typer.echo(said, err=True)
     if as_json:
         print_json(found)
         return

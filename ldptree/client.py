@@ -5,8 +5,9 @@ Needs Python and numpy, nothing else. What the curator does with reports is else
     client = Client(Path("protocol.json").read_text(), max_epsilon=2.0, memory=FileMemory("answered.json"))
     send(client.report({"trip_miles": 3.2, "company": "Flash Cab"}, "Cash").to_json())
 
-Coins come from the operating system. A report is made once for each holder, campaign and round, kept before it is given
-out, and given out again whoever asks: a second draw would be a second release.
+Coins come from the operating system. A report is made once for each holder, campaign and round, kept with its cost before it
+is given out, and given out again whoever asks: a second draw would be a second release. What a holder spends in a lifetime,
+over all protocols, campaigns and rounds, stays within `lifetime_epsilon`.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ import math
 import os
 import re
 import sys
-import threading
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from ldptree import json_text
+from ldptree.client_budget import ANSWERING, Answers, Memory, Question
 from ldptree.client_memory import FileMemory
 from ldptree.encoding import CategoricalFeature, Feature
 from ldptree.errors import BudgetError, ConfigError, DataError, ProtocolMismatch
+from ldptree.ledger import MOST
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.oracles.words import Words
 from ldptree.protocol import Protocol
@@ -36,12 +38,6 @@ from ldptree.protocol import Protocol
 __all__ = ["Client", "FileMemory", "Report"]
 
 _ID = re.compile(r"[0-9a-f]{32}")
-
-# From looking for a report to keeping it no other thread comes between, of whichever client: two may share a memory.
-_ANSWERING = threading.RLock()
-os.register_at_fork(
-    before=_ANSWERING.acquire, after_in_parent=_ANSWERING.release, after_in_child=_ANSWERING.release
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,16 +113,19 @@ class Client:
     Args:
         protocol: a Protocol, or its JSON.
         max_epsilon: the most a report may cost; compared with what the protocol's integers really spend.
-        memory: where reports are kept, by holder, campaign and round: a mapping of texts to texts. The default forgets with
-            the process: give a `FileMemory` where a process may end before the campaign does.
+        memory: where reports and what they cost are kept: a `FileMemory`, or another mapping of texts to texts. What forgets
+            with the process, as {}, is for simulations: who forgets is asked again.
+        lifetime_epsilon: the most that a holder may spend on all protocols together. The memory keeps it: the smallest that
+            was ever stated holds. None: the one it keeps or, while it keeps none, `max_epsilon`.
         words: coins for a simulation, `Words` or a numpy Generator, which is drawn from once, for their seed; None: the
             operating system's.
         max_protocol_bytes: the longest text of a protocol that is read: one with a public model in it is long.
 
     Raises:
         BudgetError: the protocol spends more than `max_epsilon`.
-        ConfigError: the protocol is of a simulation, whose mechanism leaks; max_epsilon or max_protocol_bytes is no
-            positive number; or memory or words is of another kind.
+        ConfigError: the protocol is of a simulation, whose mechanism leaks; max_epsilon, lifetime_epsilon or
+            max_protocol_bytes is no positive number; or memory or words is of another kind.
+        DataError: the memory cannot be read or written, or holds something else.
         ProtocolMismatch: the text is not a protocol, not a whole one, or too long.
     """
 
@@ -134,13 +133,14 @@ class Client:
         self,
         protocol: Protocol | str | bytes,
         *,
-        max_epsilon: float | None = None,
-        memory: MutableMapping[str, str] | None = None,
+        max_epsilon: float,
+        memory: Memory,
+        lifetime_epsilon: float | None = None,
         words: Words | np.random.Generator | None = None,
         max_protocol_bytes: int = MAX_PROTOCOL_BYTES,
     ) -> None:
         if not _is_positive(max_protocol_bytes):
-            raise ConfigError(f"max_protocol_bytes = {max_protocol_bytes!r}: must be a positive number")
+            raise ConfigError(f"max_protocol_bytes = {_shown(max_protocol_bytes)}: must be a positive number")
         if isinstance(protocol, str | bytes) and len(protocol) > max_protocol_bytes:
             raise ProtocolMismatch(
                 f"the protocol has {len(protocol):,} bytes, at most {max_protocol_bytes:,} are read here; raise "
@@ -164,16 +164,20 @@ class Client:
                 "this protocol is of a seeded simulation: no real holder answers it. Ask its publisher for the protocol of a "
                 "release (no simulation.noise_seed), or give words for a simulation of your own"
             )
-        if max_epsilon is not None and not _is_positive(max_epsilon):
-            raise ConfigError(f"max_epsilon = {max_epsilon!r}: must be a positive number")
-        if max_epsilon is not None and protocol.epsilon_exact > max_epsilon:
+        if not _is_positive(max_epsilon):
+            raise ConfigError(f"max_epsilon = {_shown(max_epsilon)}: must be a positive number")
+        if lifetime_epsilon is not None and not (_is_positive(lifetime_epsilon) and lifetime_epsilon <= MOST):
+            raise ConfigError(
+                f"lifetime_epsilon = {_shown(lifetime_epsilon)}: must be a number above 0 and at most {MOST:g}"
+            )
+        if protocol.epsilon_exact > max_epsilon:
             raise BudgetError(
                 f"a report costs epsilon {protocol.epsilon_exact:g}, recomputed from the protocol's integers; "
                 f"at most {max_epsilon:g} is allowed here. Nothing was sent."
             )
         self.protocol = protocol
-        self._memory = _memory(memory)
         self._words = _words(words)
+        self._answers = Answers(_memory(memory), lifetime=lifetime_epsilon, unstated=max_epsilon)
 
     def report(self, x: Mapping[str, Any] | Sequence[Any], y: Any, *, holder: str = "") -> Report:
         """The one report of a holder; asked again it is the same, whatever x and y are by then.
@@ -182,9 +186,10 @@ class Client:
             x: raw values by column, or in the order of the protocol's columns. None or NaN is missing.
             y: the label itself, also where the report is about a public model's error on it. One that is not declared, or a
                 missing number, is answered with "outside"; a number out of range counts as the end of the range.
-            holder: who it is about, where several use this client. Stays here.
+            holder: who it is about, where several use this client; spaces around the name do not count. Stays here.
 
         Raises:
+            BudgetError: the holder would spend more in their lifetime than they may. Nothing is kept or given out.
             DataError: a column is absent or unknown, or a value is of another type than the protocol says.
             ProtocolMismatch: the holder has answered another protocol of this campaign and round.
         """
@@ -192,29 +197,25 @@ class Client:
             raise DataError(f"holder: a {type(holder).__name__} where a text is needed")
         (round_number,) = self.protocol.rounds
         campaign = self.protocol.campaign
-        key = json.dumps([holder, self.protocol.digest if campaign is None else campaign, round_number])
-        with _ANSWERING:
-            if (kept := self._memory.get(key)) is None:
-                kept = self._keep(key, self._draw(x, y).to_json())
-        report = Report.from_json(kept)
-        if report.simulation != (self._words is not None and self._words.is_seeded):
-            raise ConfigError(
-                f"memory: it keeps a {'simulated' if report.simulation else 'real'} report of this holder, and this client "
-                f"is {'not ' if report.simulation else ''}of a simulation. Keep simulated reports in a memory of their own"
-            )
+        question = Question(self.protocol.digest if campaign is None else campaign, round_number)
+        epsilon = self.protocol.epsilon_exact
+        with ANSWERING:
+            if (kept := self._answers.given(holder, question)) is None:
+                kept = self._answers.keep(holder, question, epsilon, self._draw(x, y).to_json())
+            report = Report.from_json(kept)
+            if report.simulation != (self._words is not None and self._words.is_seeded):
+                raise ConfigError(
+                    f"memory: it keeps a {'simulated' if report.simulation else 'real'} report of this holder, and this client "
+                    f"is {'not ' if report.simulation else ''}of a simulation. Keep simulated reports in a memory of their own"
+                )
+            if report.protocol == self.protocol.digest:
+                self._answers.keep_cost(holder, question, epsilon)
         if report.protocol != self.protocol.digest:
             raise ProtocolMismatch(
                 f"campaign {self.protocol.campaign!r}, round {round_number}: already answered, under another protocol. "
                 "A second report would spend epsilon twice."
             )
         return report
-
-    def _keep(self, key: str, report: str) -> str:
-        """Keep a report, unless another process has kept one meanwhile; returns the one that is kept."""
-        if isinstance(self._memory, dict):  # its setdefault would pass by the __setitem__ of a subclass
-            self._memory[key] = report
-            return report
-        return self._memory.setdefault(key, report)
 
     def _draw(self, x: Mapping[str, Any] | Sequence[Any], y: Any) -> Report:
         """A report from fresh coins."""
@@ -245,7 +246,7 @@ class Client:
             if absent := [name for name in names if name not in x]:
                 raise DataError(f"column {absent[0]!r} is absent; give None where its value is missing")
             values = [x[name] for name in names]
-        elif isinstance(x, str | bytes) or np.ndim(np.asarray(x, dtype=object)) != 1 or len(x) != len(names):
+        elif not _is_row(x, len(names)):
             raise DataError(
                 f"a row is a mapping by column, or the {len(names)} values of {', '.join(names)}, in this order"
             )
@@ -259,16 +260,16 @@ class Client:
         return next((i for i, c in enumerate(classes) if _kind(c) is _kind(value) and c == value), -1)
 
 
-def _memory(memory: Any) -> MutableMapping[str, str]:
-    """The mapping, a new dict for None. Raises ConfigError."""
-    if memory is None:
-        return {}
-    if not all(callable(getattr(memory, name, None)) for name in ("get", "setdefault", "__setitem__")):
+def _memory(memory: Any) -> Memory:
+    """The mapping. Raises ConfigError."""
+    needed = ("get", "setdefault", "__getitem__", "__setitem__", "__iter__")
+    if not all(callable(getattr(memory, name, None)) for name in needed):
         given = repr(os.fspath(memory)) if isinstance(memory, str | os.PathLike) else "PATH"
         raise ConfigError(
-            f"memory: a {type(memory).__name__}; give FileMemory({given}), or another mapping of texts to texts"
+            f"memory: a {type(memory).__name__}; give FileMemory({given}), or another mapping of texts to texts. In a simulation "
+            "{} will do: it forgets with the process, and who forgets is asked again"
         )
-    kept: MutableMapping[str, str] = memory
+    kept: Memory = memory
     return kept
 
 
@@ -289,6 +290,15 @@ def _is_seeded(words: Any) -> bool:
     return not isinstance(words, Words) or words.is_seeded
 
 
+def _is_row(x: Any, n: int) -> bool:
+    """Whether it is a sequence of n values, of which none need be of the right type."""
+    try:
+        has_length = not isinstance(x, str | bytes | bytearray | memoryview) and len(x) == n
+    except TypeError:
+        return False
+    return has_length and np.ndim(np.asarray(x, dtype=object)) == 1
+
+
 def _raw(feature: Feature, value: Any) -> float:
     """The value as the encoding reads it: a number, or the index of a level (-1 for one not listed); NaN is missing."""
     value = value.item() if isinstance(value, np.generic) else value
@@ -301,12 +311,7 @@ def _raw(feature: Feature, value: Any) -> float:
         return float(feature.levels.index(value)) if value in feature.levels else -1.0
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DataError(f"column {feature.column!r}: a {type(value).__name__} where a number is needed")
-    try:
-        return float(value)
-    except OverflowError:
-        raise DataError(
-            f"column {feature.column!r}: a number too large to be one of the protocol's"
-        ) from None
+    return _float(value)
 
 
 def _number(y: Any) -> float:
@@ -316,10 +321,23 @@ def _number(y: Any) -> float:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DataError(f"label: a {type(value).__name__} where a number is needed")
+    return _float(value)
+
+
+def _float(value: float) -> float:
+    """The number as a double; one too large for it is infinite."""
     try:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def _shown(value: object) -> str:
+    """A value as messages quote it, however long it is."""
+    try:
+        return f"{value!r:.40}"
+    except ValueError:  # a whole number of more digits than Python writes
+        return f"a {type(value).__name__} of too many digits"
 
 
 def _is_positive(value: object) -> bool:

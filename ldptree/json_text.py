@@ -6,12 +6,14 @@ What lives here: text to plain values. What does not: which fields there are, an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ldptree.errors import DataError, LdptreeError
 
 MARK = "\ufeff"
+_SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 
 
 def read(
@@ -34,16 +36,22 @@ def read(
         parse_float: of numbers with a point or an exponent; None: `float`. An OverflowError of it is not caught.
 
     Raises:
-        LdptreeError: `error`, where the text is not JSON, an object has a key twice, or NaN or an infinity stands in it.
+        LdptreeError: `error`, where the text is none or not JSON, an object has a key twice, or NaN, an infinity or half a
+            character stands in it.
     """
+    if not isinstance(text, str | bytes | bytearray):
+        raise error(f"{of}: a {type(text).__name__} where its text is needed")
     try:
-        plain = text.decode() if isinstance(text, bytes | bytearray) else text
-        return json.loads(
+        plain = text if isinstance(text, str) else text.decode()
+        found = json.loads(
             plain.removeprefix(MARK),
             parse_constant=_no_constant,
             parse_float=parse_float,
             object_pairs_hook=_each_once,
         )
+        if _SURROGATE.search(plain):
+            _check_characters(found)
+        return found
     except _NotStrictError as fault:
         what, advice = str(fault), remedy
     except (ValueError, RecursionError):
@@ -58,10 +66,23 @@ class _NotStrictError(ValueError):
 def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in found if names.count(name) > 1)
-        raise _NotStrictError(f"the key {json.dumps(twice)} stands twice in it")
+        raise _NotStrictError(f"the key {_twice(name for name, _ in pairs)} stands twice in it")
     return found
+
+
+def _twice(names: Iterable[str]) -> str:
+    """The first name that was there before, as JSON has it."""
+    seen: set[str] = set()
+    twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+    return json.dumps(twice[:40])
+
+
+def _check_characters(value: Any) -> None:
+    """Raises where half of a surrogate pair stands alone: no program can print or store it."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise _NotStrictError("a text in it holds half a character") from None
 
 
 def _no_constant(name: str) -> float:

@@ -220,7 +220,7 @@ class Ledger:
             if most <= cap:
                 continue
             assert holder is not None
-            if most - cap > min((len(after.on(holder)) + 1) // 2, cap // LEEWAY):
+            if is_over(most, cap, len(after.on(holder))):
                 asked = {e.question for e in new if _meet(e.who, holder)}
                 raise BudgetError(self._refusal(cap, charge, most, after.on(holder), asked))
 
@@ -371,6 +371,11 @@ def units_of(epsilon: float, what: str) -> int:
         found = amount if is_number else repr(epsilon)
         raise BudgetError(f"{what} = {found}: must be a number above 0 and at most {MOST:g}")
     return max(round(amount * UNITS), 1)
+
+
+def is_over(spent: int, cap: int, n_amounts: int) -> bool:
+    """Whether a sum of so many amounts, in units, is over a cap by more than rounding explains."""
+    return spent - cap > min((n_amounts + 1) // 2, cap // LEEWAY)
 
 
 def shown(epsilon: float) -> str:

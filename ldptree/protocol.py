@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ldptree import protocol_json
 from ldptree.encoding import Encoding, Level, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
+from ldptree.limits import check_memory
 from ldptree.mechanisms import Joint, Mechanism, report_values
 from ldptree.mechanisms.number_label import NumberLabel
 from ldptree.number_range import levels, rounded
@@ -55,7 +56,8 @@ class Protocol:
         version: of this format.
 
     Raises:
-        ConfigError: the parts do not fit each other, or the coins spend more than the epsilon claimed.
+        ConfigError: the parts do not fit each other, the coins spend more than the epsilon claimed, or the totals would not
+            fit into memory.
     """
 
     encoding: Encoding
@@ -127,6 +129,10 @@ class Protocol:
             faults.append(f"rounds {self.rounds}: a protocol asks in one round, 1 or 2")
         if self.target in self.encoding.columns:
             faults.append(f'the target "{self.target}" is among the features')
+        try:
+            check_memory(self.n_cells, self.n_classes)
+        except ConfigError as error:
+            faults.append(str(error))
         return faults
 
     def _base_faults(self, base: PublishedBase) -> list[str]:
@@ -357,14 +363,14 @@ class Protocol:
         try:
             protocol = cls(**protocol_json.parts(data))
         except (ConfigError, DataError) as error:
-            raise ProtocolMismatch(f"protocol refused: {error}") from None
+            raise ProtocolMismatch(f"protocol refused: {error!s:.600}") from None
         except (OverflowError, RecursionError):
             raise ProtocolMismatch(
                 "protocol refused: a number in it is too large, or it is nested too deep"
             ) from None
         if data["epsilon_exact"] != protocol.epsilon_exact:
             raise ProtocolMismatch(
-                f"protocol: it states epsilon_exact {data['epsilon_exact']!r}, "
+                f"protocol: it states epsilon_exact {data['epsilon_exact']!r:.40}, "
                 f"its coins give {protocol.epsilon_exact!r}"
             )
         if data["digest"] != protocol.digest:

@@ -67,13 +67,13 @@ def fields(text: str) -> dict[str, Any]:
         raise ProtocolMismatch("protocol: this is a model; a run has its protocol.json beside its model.json")
     if data.get("version") != VERSION:
         raise ProtocolMismatch(
-            f"protocol: version {data.get('version')!r} is not known here (only {VERSION})"
+            f"protocol: version {data.get('version')!r:.40} is not known here (only {VERSION})"
         )
     data.setdefault("simulation", False)
     data.setdefault("numeric", False)
     data.setdefault("base", None)
     for name in sorted(set(_TYPES) ^ set(data)):
-        raise ProtocolMismatch(f'protocol: field "{name}" is {"absent" if name in _TYPES else "unknown"}')
+        raise ProtocolMismatch(f'protocol: field "{name:.40}" is {"absent" if name in _TYPES else "unknown"}')
     for name, kinds in _TYPES.items():
         if type(data[name]) not in kinds:
             raise ProtocolMismatch(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,12 +20,34 @@ from numpy.typing import NDArray
 from ldptree.client import Report
 from ldptree.errors import DataError
 from storage.formats import SEAL
+from storage.parquet_pages import unfolded_bytes
 
 KINDS = (".jsonl", ".parquet")
 LINES = 1_000
 ENVELOPE = 1_000
 """Bytes of a line beside the payload, at most."""
 BATCH_BYTES = 2**24
+MOST_REPORTS = 2**17
+"""In one Parquet file: twice as many as the pipeline writes into one."""
+MOST_UNFOLDED = 2**31
+"""Bytes of the reports in one Parquet file: what a whole run writes, where nothing else is said."""
+MOST_DESCRIBED = 2**20
+"""Bytes of what a Parquet file says of itself."""
+SPARE_BITS = 128
+"""Fewer bits than the chance in the reports by so many: once in 2^128 honest files."""
+
+
+@dataclass(frozen=True)
+class ReportSize:
+    """What one report takes.
+
+    Attributes:
+        packed: bytes.
+        chance: bits of chance in it, at least: fewer no file can take for it, however it is compressed.
+    """
+
+    packed: int
+    chance: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +62,7 @@ class Block:
         simulation: that their coins came from a seed.
         outputs: the output that each says it is about, None of one that says none.
         unreadable: how many more there were that are no reports.
+        refused: why nothing of the file is taken; "" where it is.
     """
 
     protocol: str = ""
@@ -49,21 +73,36 @@ class Block:
     source: str = ""
     simulation: bool = False
     unreadable: int = 0
+    refused: str = ""
 
 
-def files_of(folder: Path) -> list[Path]:
-    """The files of reports below a folder, in the order of their names."""
-    return sorted(p for p in folder.rglob("*") if p.suffix in KINDS and p.is_file())
+def files_of(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The files of reports below a folder, and everything else there that is not read, whatever it is; by name.
+
+    Raises:
+        OSError: a folder below cannot be listed.
+    """
+    found = sorted(_below(folder))
+    read = [path for path in found if path.suffix in KINDS and path.is_file()]
+    return read, sorted(set(found) - set(read))
 
 
-def others_of(folder: Path) -> list[Path]:
-    """The files below a folder that are not read, whatever is in them, in the order of their names; but for a seal's mark."""
-    return sorted(p for p in folder.rglob("*") if p.suffix not in KINDS and p.is_file() and p.name != SEAL)
+def _below(folder: Path) -> Iterator[Path]:
+    """What is no folder below a folder, but for a seal's mark; a link to a folder is no folder, and is not entered."""
+    for place, folders, files in os.walk(folder, onerror=_raise):
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        yield from (Path(place, name) for name in (*files, *links) if name != SEAL)
 
 
-def blocks_of(path: Path, *, longest: int) -> Iterator[Block]:
-    """The reports of one file. Lines and values that are longer than a report of `longest` bytes can be are none."""
-    yield from _lines(path, longest) if path.suffix == ".jsonl" else _shard(path, longest)
+def _raise(fault: OSError) -> None:
+    raise fault
+
+
+def blocks_of(path: Path, of: ReportSize) -> Iterator[Block]:
+    """The reports of one file. Lines and values that are longer than a report can be are none; a Parquet file that says it holds
+    more than such a file can hold is refused as a whole.
+    """
+    yield from _lines(path, of.packed) if path.suffix == ".jsonl" else _shard(path, of)
 
 
 def _lines(path: Path, longest: int) -> Iterator[Block]:
@@ -111,50 +150,99 @@ def _reports(lines: Sequence[bytes | None]) -> Iterator[Block]:
     yield from found.values()
 
 
-def _shard(path: Path, longest: int) -> Iterator[Block]:
+def _shard(path: Path, of: ReportSize) -> Iterator[Block]:
     try:
-        described = pq.ParquetFile(path)
-        schema = described.schema_arrow
-        stated = schema.metadata or {}
-        # As the pipeline writes them: a value, or bytes of one length. Anything else could unfold to any size.
-        is_of_reports = (
-            stated.get(b"form") == b"reports"
-            and (
-                schema.field(0).equals(pa.field("value", pa.uint32()))
-                or (schema.names[0] == "bits" and schema.field(0).type == pa.binary(longest))
-            )
-            and ("output" not in schema.names or schema.field("output").type == pa.int32())
-        )
-        if not is_of_reports:
-            yield Block(unreadable=described.metadata.num_rows)
+        if refused := _long_description(path):
+            yield Block(refused=refused)
             return
-        number, protocol = int(stated.get(b"round", b"0")), stated.get(b"protocol", b"").decode()
-        # Of its id and what it says: a copy that was written otherwise is known again, and two that say the same are two.
-        digest = hashlib.sha256(repr(stated.get(b"id", b"")).encode())
-        for reports in _batches(described, longest):
-            digest.update(b"".join(payload for payload, _ in reports if payload is not None))
-            if "output" in schema.names:
-                digest.update(repr([output for _, output in reports]).encode())
-        for place, reports in enumerate(_batches(described, longest)):
-            there = [(payload, output) for payload, output in reports if payload is not None]
-            yield Block(
-                protocol=protocol,
-                round=number,
-                payloads=[payload for payload, _ in there],
-                outputs=[output for _, output in there],
-                source=f"{digest.hexdigest()} {place}",
-                simulation=b"simulation" in stated,
-                unreadable=len(reports) - len(there),
-            )
-    except (OSError, pa.ArrowException, ValueError, IndexError):
+        with pq.ParquetFile(path) as described:
+            yield from _reports_of_shard(path, described, of)
+    except (OSError, pa.ArrowException, ValueError, IndexError, OverflowError):
         yield Block(unreadable=1)
+
+
+def _reports_of_shard(path: Path, described: Any, of: ReportSize) -> Iterator[Block]:
+    schema = described.schema_arrow
+    stated, rows = schema.metadata or {}, described.metadata.num_rows
+    if not _is_of_reports(schema, of.packed):
+        yield Block(unreadable=max(1, rows))
+        return
+    if refused := _refusal(path, described, of):
+        yield Block(refused=refused)
+        return
+    number, protocol = int(stated.get(b"round", b"0")), stated.get(b"protocol", b"").decode()
+    if (digest := _digest_of(described, of)) is None:
+        yield Block(refused=f"it says that it holds {rows:,} reports, and holds another number")
+        return
+    for place, reports in enumerate(_batches(described, of.packed)):
+        there = [(payload, output) for payload, output in reports if payload is not None]
+        yield Block(
+            protocol=protocol,
+            round=number,
+            payloads=[payload for payload, _ in there],
+            outputs=[output for _, output in there],
+            source=f"{digest} {place}",
+            simulation=b"simulation" in stated,
+            unreadable=len(reports) - len(there),
+        )
+
+
+def _digest_of(described: Any, of: ReportSize) -> str | None:
+    """What a file is known by again, None where it holds another number of reports than it says."""
+    schema, left = described.schema_arrow, described.metadata.num_rows
+    # Of its id and what it says: a copy that was written otherwise is known again, and two that say the same are two.
+    digest = hashlib.sha256(repr((schema.metadata or {}).get(b"id", b"")).encode())
+    for reports in _batches(described, of.packed):
+        if (left := left - len(reports)) < 0:
+            return None
+        digest.update(b"".join(payload for payload, _ in reports if payload is not None))
+        if "output" in schema.names:
+            digest.update(repr([output for _, output in reports]).encode())
+    return None if left else digest.hexdigest()
+
+
+def _is_of_reports(schema: Any, packed: int) -> bool:
+    """Whether it is as the pipeline writes it: a value, or bytes of one length. Anything else could unfold to any size."""
+    is_value = schema.field(0).equals(pa.field("value", pa.uint32()))
+    is_bits = schema.names[0] == "bits" and schema.field(0).type == pa.binary(packed)
+    is_about = "output" not in schema.names or schema.field("output").type == pa.int32()
+    return (schema.metadata or {}).get(b"form") == b"reports" and (is_value or is_bits) and is_about
+
+
+def _long_description(path: Path) -> str:
+    """Why a file's description is too long to be read, "" where it is not."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(0, size - 8))
+        length = int.from_bytes(file.read(4), "little")
+    if MOST_DESCRIBED < length <= size:
+        return f"its description alone has {length:,} bytes, at most {MOST_DESCRIBED:,} are read"
+    return ""
+
+
+def _refusal(path: Path, described: Any, of: ReportSize) -> str:
+    """Why a file of reports cannot be what it says, or is too large; "" where it is neither. Nothing in it is unfolded."""
+    size, rows = path.stat().st_size, described.metadata.num_rows
+    if rows > MOST_REPORTS:
+        return f"it says that it holds {rows:,} reports, a file has at most {MOST_REPORTS:,}"
+    if (least := (rows * of.chance - SPARE_BITS) / 8) > size:
+        return (
+            f"it says that it holds {rows:,} reports in {size:,} bytes: drawn by chance, as the protocol has it, so many take "
+            f"{least:,.0f} bytes at least, however they are compressed"
+        )
+    each = of.packed + 4  # an output beside it
+    unfolded = max(rows * each, unfolded_bytes(path, described.metadata))
+    if unfolded > min(MOST_UNFOLDED, 2 * rows * each + MOST_DESCRIBED):
+        return f"its {size:,} bytes unfold to {unfolded:,}, which is more than {rows:,} reports take or a file may"
+    return ""
 
 
 def _batches(described: Any, longest: int) -> Iterator[list[tuple[bytes | None, int | None]]]:
     """The payload of each report, and the output it says it is about."""
     names = described.schema_arrow.names
     columns = [names[0], *(name for name in names[1:] if name == "output")]
-    for batch in described.iter_batches(batch_size=max(1, BATCH_BYTES // longest), columns=columns):
+    rows = min(MOST_REPORTS, max(1, BATCH_BYTES // longest))
+    for batch in described.iter_batches(batch_size=rows, columns=columns):
         outputs = batch.column(1).to_pylist() if len(columns) > 1 else [None] * batch.num_rows
         yield list(zip(_payloads(batch.column(0)), outputs, strict=True))
 

@@ -5,6 +5,7 @@ others are counted. Not a step of a run; `ldptree aggregate` calls it.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from ldptree.protocol import Protocol
 from ldptree.published_base import DRAWN, PublishedBase
 from ldptree.raw_sums import RawSums
 from ldptree.totals import Totals
-from storage.report_files import Block, blocks_of, files_of, others_of
+from storage.report_files import Block, ReportSize, blocks_of, files_of
 from tasks.aggregate import write_totals
 
 UNREADABLE = "not a report"
@@ -39,11 +40,14 @@ CONFLICTING = "another report under the same id"
 
 @dataclass
 class Received:
-    """Raw sums of accepted reports, how many of the others there were of each kind, and files that were not looked into."""
+    """Raw sums of accepted reports, how many of the others there were of each kind, files that were not looked into, and files
+    of which nothing was taken, with the reason.
+    """
 
     sums: RawSums
     rejected: Counter[str] = field(default_factory=Counter)
     passed_over: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
     _seen: dict[bytes, bytes] = field(default_factory=dict)
     _sources: set[str] = field(default_factory=set)
 
@@ -62,9 +66,19 @@ class Received:
         """Reports that were added up."""
         return self.sums.n_private
 
-    def add(self, blocks: Iterable[Block]) -> None:
-        """Add what can be accepted; one report at a time is judged, and none is added that is impossible."""
+    @property
+    def report_size(self) -> ReportSize:
+        """What one report takes."""
+        mechanism, n_outputs = self.protocol.mechanism, self.protocol.n_outputs
+        return ReportSize(mechanism.report_bytes, mechanism.min_entropy + math.log2(n_outputs))
+
+    def add(self, blocks: Iterable[Block], name: str = "") -> None:
+        """Add what can be accepted of the file of this name; one report at a time is judged, and none is added that is
+        impossible.
+        """
         for block in blocks:
+            if block.refused:
+                self.refused[name] = block.refused
             self.rejected[UNREADABLE] += block.unreadable
             if not block.payloads:
                 continue
@@ -84,7 +98,8 @@ class Received:
     def totals(self) -> tuple[Totals, ...]:
         """Unbiased totals, one an output that reports may be about. Raises DataError where no report was accepted."""
         if not self.accepted:
-            raise DataError(f"no report was accepted ({self.in_words()}).")
+            said = "; ".join(filter(None, [self.in_words(), self.refused_in_words()]))
+            raise DataError(f"no report was accepted ({said}).")
         return self.sums.totals(self.protocol.rounds[0])
 
     def in_words(self) -> str:
@@ -102,6 +117,16 @@ class Received:
             f"{n:,} other {'file was' if n == 1 else 'files were'} passed over ({names}): only *.jsonl, one report a line, "
             "and *.parquet are read"
         )
+
+    def refused_in_words(self) -> str:
+        """How many files were refused as a whole, and why the first of them; "" where none was."""
+        n = len(self.refused)
+        if not n:
+            return ""
+        first, reason = next(iter(self.refused.items()))
+        others = ", ".join(map(repr, list(self.refused)[1:NAMED])) + (", ..." if n > NAMED else "")
+        how_many = f"{n:,} {'file was' if n == 1 else 'files were'} refused, and nothing in {'it' if n == 1 else 'them'} counts"
+        return f"{how_many} ({first!r}: {reason}{'; also ' + others if others else ''})"
 
     def _judge(self, block: Block) -> None:
         mechanism = self.protocol.mechanism
@@ -163,14 +188,16 @@ def receive(protocol: Path, reports: Path) -> Received:
         received = Received.under(Protocol.from_json(text))
     except ProtocolMismatch as fault:
         raise ProtocolMismatch(f"{protocol}: {fault}") from None
-    files = files_of(reports)
-    received.passed_over = [str(path.relative_to(reports)) for path in others_of(reports)]
+    try:
+        files, others = files_of(reports)
+    except OSError as fault:
+        raise ConfigError(f"--reports {fault.filename}: cannot be read ({fault.strerror}).") from None
+    received.passed_over = [str(path.relative_to(reports)) for path in others]
     if not files:
         told = f"; {passed_over}" if (passed_over := received.passed_over_in_words()) else ""
         raise ConfigError(f"--reports {reports}: holds no file of reports (*.jsonl, *.parquet){told}.")
-    longest = received.protocol.mechanism.report_bytes
     for path in files:
-        received.add(blocks_of(path, longest=longest))
+        received.add(blocks_of(path, received.report_size), str(path.relative_to(reports)))
     return received
 
 
@@ -201,6 +228,7 @@ def described(received: Received) -> dict[str, Any]:
             "rejected": {reason: count for reason, count in sorted(received.rejected.items()) if count},
         }
         | ({"passed_over": received.passed_over} if received.passed_over else {})
+        | ({"refused": received.refused} if received.refused else {})
         | ({"labels": of_labels} if protocol.n_outputs > 1 else found[0])
     )
 

@@ -75,6 +75,11 @@ class DiscreteLaplace(Additive):
         return rounded_up(Fraction(4 * self.rate, UNIT))
 
     @property
+    def min_entropy(self) -> float:
+        """Of the noise of each number."""
+        return self.raw_size * integer_laplace.min_entropy(self.rate)
+
+    @property
     def bound(self) -> int:
         """B: noise is cut off there."""
         return integer_laplace.furthest(self.rate)

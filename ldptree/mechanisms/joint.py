@@ -75,6 +75,11 @@ class Joint(Mechanism):
         return self.oracle.epsilon
 
     @property
+    def min_entropy(self) -> float:
+        """The oracle's."""
+        return self.oracle.min_entropy
+
+    @property
     def report_bytes(self) -> int:
         """The oracle's."""
         return self.oracle.report_bytes

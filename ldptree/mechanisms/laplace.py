@@ -71,6 +71,11 @@ class Laplace(Additive):
         return self.billionths / _UNIT
 
     @property
+    def min_entropy(self) -> float:
+        """None is claimed of noise in floating point."""
+        return 0.0
+
+    @property
     def scale(self) -> float:
         """4 / epsilon."""
         return 4 / self.epsilon

@@ -99,6 +99,11 @@ class Mechanism(ABC):
 
     @property
     @abstractmethod
+    def min_entropy(self) -> float:
+        """Bits of chance in a report, at least: whatever a holder's value, no report is likelier than 2^-min_entropy."""
+
+    @property
+    @abstractmethod
     def report_bytes(self) -> int:
         """Size of one report as it is stored and sent."""
 

@@ -86,6 +86,11 @@ class NumberLaplace(NumberLabel):
         return self.billionths / _UNIT
 
     @property
+    def min_entropy(self) -> float:
+        """None is claimed of noise in floating point."""
+        return 0.0
+
+    @property
     def scales(self) -> tuple[float, float]:
         """Of the noise of one number of U and of A."""
         rho = self.share_billionths / _UNIT

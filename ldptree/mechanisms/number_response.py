@@ -104,6 +104,11 @@ class NumberResponse(NumberLabel):
         return integer_laplace.variance(self.rate) / self.steps**2
 
     @property
+    def min_entropy(self) -> float:
+        """Of the bits and of the label's noise."""
+        return self.bits.min_entropy + integer_laplace.min_entropy(self.rate)
+
+    @property
     def report_bytes(self) -> int:
         """A number and L + 1 bits."""
         return 4 + self.bits.report_bytes

@@ -81,6 +81,11 @@ class RandomizedResponse(Mechanism):
         return rounded_up(Fraction(self.bits.epsilon) + Fraction(self.label.epsilon))
 
     @property
+    def min_entropy(self) -> float:
+        """Of the bits and of the label."""
+        return self.bits.min_entropy + self.label.min_entropy
+
+    @property
     def report_bytes(self) -> int:
         """A label and L + 1 bits."""
         return 4 + self.bits.report_bytes

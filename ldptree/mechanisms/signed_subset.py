@@ -39,7 +39,7 @@ from ldptree.mechanisms.signed_variance import Law, Sums, variance_of
 from ldptree.oracles import Influence, Words
 from ldptree.oracles.coins import WORD, checked_epsilon, exp
 from ldptree.oracles.oracle import checked_thresholds
-from ldptree.oracles.subset import SubsetSelection
+from ldptree.oracles.subset import SubsetSelection, log_comb
 
 # what a count's variance weighs beside a difference's, when the size of a set is chosen
 _COUNT_WEIGHT = Fraction(1, 10)
@@ -119,6 +119,13 @@ class SignedSubset(Mechanism):
     def label_p(self) -> float:
         """P / (P + A): that the own cell has its own class, if it is in the set."""
         return (1 + self._law.lean / self._law.own_cell) / 2
+
+    @property
+    def min_entropy(self) -> float:
+        """A set with the own element is the likeliest: the other cells, and a class for each of them."""
+        size = self.elements.size
+        sets_with_own = log_comb(self.n_places - 1, size - 1) / math.log(2) + size - 1
+        return sets_with_own - math.log2(self.elements.own / WORD)
 
     @property
     def report_bytes(self) -> int:

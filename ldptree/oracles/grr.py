@@ -10,6 +10,7 @@ Noise variance of one total: n q (1 - q) / (p - q)^2 + c_k (1 - p - q) / (p - q)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -87,6 +88,11 @@ class Grr(Oracle):
     def epsilon(self) -> float:
         """The epsilon of the integers, rounded up."""
         return log_up(Fraction(self.lie + self.k * (WORD - self.lie), self.lie))
+
+    @property
+    def min_entropy(self) -> float:
+        """The own value is the likeliest report."""
+        return -math.log1p(-self.lie * (self.k - 1) / (WORD * self.k)) / math.log(2)
 
     @property
     def report_shape(self) -> tuple[int, ...]:

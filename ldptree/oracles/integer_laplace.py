@@ -27,6 +27,11 @@ def variance(rate: int) -> float:
     return 2 * math.exp(-r) / math.expm1(-r) ** 2
 
 
+def min_entropy(rate: int) -> float:
+    """Bits of chance, at least: no number is likelier than 0, of which P is (1 - a) / (1 + a) with a = e^-r."""
+    return -math.log2(math.tanh(rate / UNIT / 2))
+
+
 def furthest(rate: int) -> int:
     """44.4 / r: one noise in 2^64 lies so far out, where a mechanism may cut it off."""
     return math.ceil(Decimal(64) * Decimal(2).ln() * UNIT / rate)

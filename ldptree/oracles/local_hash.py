@@ -16,6 +16,7 @@ There are at most 2^15 buckets: beyond epsilon 10.4 the report is as private as 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -119,6 +120,11 @@ class Olh(Oracle):
     def epsilon(self) -> float:
         """The epsilon of the integers, rounded up."""
         return self._response.epsilon
+
+    @property
+    def min_entropy(self) -> float:
+        """Of the three numbers of a hash, and of the response."""
+        return 3 * math.log2(PRIME) + self._response.min_entropy
 
     @property
     def report_shape(self) -> tuple[int, ...]:

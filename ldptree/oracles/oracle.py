@@ -102,6 +102,11 @@ class Oracle(ABC):
 
     @property
     @abstractmethod
+    def min_entropy(self) -> float:
+        """Bits of chance in a report, at least: whatever the value, no report is likelier than 2^-min_entropy."""
+
+    @property
+    @abstractmethod
     def report_shape(self) -> tuple[int, ...]:
         """How many numbers a report has; () where it is one."""
 

@@ -11,13 +11,13 @@ A report is packed bits (`packed`), w of them set.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from math import comb
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -107,6 +107,12 @@ class SubsetSelection(PackedBits):
         """The epsilon of the integers, rounded up."""
         return log_up(self.ratio)
 
+    @property
+    def min_entropy(self) -> float:
+        """A set with the own value is the likeliest."""
+        sets_with_own = log_comb(self.k - 1, self.size - 1)
+        return (sets_with_own - math.log(self.own / WORD)) / math.log(2)
+
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint8]:
         """A coin a holder for the own value, the rest of the set uniform: packed bits, uint8 [n, ceil(k/8)]."""
         values = self._checked(values)
@@ -133,14 +139,14 @@ class SubsetSelection(PackedBits):
     @property
     def law_size(self) -> int:
         """The sets of w of k values."""
-        return comb(self.k, self.size)
+        return math.comb(self.k, self.size)
 
     def law(self, value: int) -> dict[bytes, Fraction]:
         """All sets of w values."""
         own = Fraction(self.own, WORD)
         with_own, without = (
-            own / comb(self.k - 1, self.size - 1),
-            (1 - own) / comb(self.k - 1, self.size),
+            own / math.comb(self.k - 1, self.size - 1),
+            (1 - own) / math.comb(self.k - 1, self.size),
         )
         sets = np.array(list(combinations(range(self.k), self.size)))
         bits = np.zeros((sets.shape[0], self.k), dtype=np.uint8)
@@ -180,6 +186,11 @@ class SubsetSelection(PackedBits):
     def influence(self, n: int) -> Influence:
         """One report supports w values: it can raise as many totals, and lower as many others."""
         return self._influence(n, totals_at_once=min(2 * self.size, self.k))
+
+
+def log_comb(n: int, k: int) -> float:
+    """The logarithm of the number of sets of k of n."""
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 @compiled

@@ -13,13 +13,13 @@ A report is packed bits (`packed`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from math import prod
 from typing import ClassVar, Self
 
 import numpy as np
@@ -103,6 +103,12 @@ class Unary(PackedBits):
         """The epsilon of the integers, rounded up."""
         return log_up(Fraction(self.own * (WORD - self.other), self.other * (WORD - self.own)))
 
+    @property
+    def min_entropy(self) -> float:
+        """Each bit is as it most often is."""
+        own, other = (min(t, WORD - t) / WORD for t in (self.own, self.other))
+        return -(math.log1p(-own) + (self.k - 1) * math.log1p(-other)) / math.log(2)
+
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint8]:
         """k coins a holder, 64 at a time: packed bits, uint8 [n, ceil(k/8)]."""
         values = self._checked(values)
@@ -133,7 +139,7 @@ class Unary(PackedBits):
         bits = np.array(list(product((0, 1), repeat=self.k)), dtype=np.uint8)
         ones = [Fraction(self.own if j == value else self.other, WORD) for j in range(self.k)]
         return {
-            output.tobytes(): prod(
+            output.tobytes(): math.prod(
                 (one if bit else 1 - one for one, bit in zip(ones, row, strict=True)), start=Fraction(1)
             )
             for row, output in zip(bits, np.packbits(bits, axis=1, bitorder="little"), strict=True)

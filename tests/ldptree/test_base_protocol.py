@@ -139,7 +139,7 @@ def outputs_of(protocol):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_residual_is_the_label_less_the_models_answer_as_the_docs_say(kind):
     protocol, data = protocol_of(kind), plain(kind)
-    client = Client(protocol)
+    client = Client(protocol, max_epsilon=64.0, memory={})
     n_inside = 0
     for row in ROWS:
         for label in labels_of(protocol):
@@ -179,7 +179,7 @@ def cell_by_hand(data, row):
 @pytest.mark.parametrize("kind", ["number", "number, slope"])
 def test_a_cell_is_where_the_encoded_row_comes_to_as_the_docs_say(kind):
     protocol, data = protocol_of(kind), plain(kind)
-    client = Client(protocol)
+    client = Client(protocol, max_epsilon=64.0, memory={})
     rng = np.random.default_rng(3)
     rows = [*ROWS, *({"miles": m, "company": c} for m in 16 * rng.random(40) for c in ("Sun", "Blue"))]
     expected = [cell_by_hand(data, row) for row in rows]
@@ -203,13 +203,13 @@ def test_what_cannot_be_compared_is_sent_as_outside_and_never_an_error(kind):
     protocol = protocol_of(kind, epsilon=50.0, oracle="grr")
     for row in ROWS:
         for label in labels_of(protocol):
-            report = Client(protocol.to_json()).report(row, label)
+            report = Client(protocol.to_json(), max_epsilon=64.0, memory={}).report(row, label)
             found = int(np.frombuffer(report.payload, "<u4")[0])
             output = KINDS[kind][3] if report.output is None else report.output
             is_outside = residual_by_hand(json.loads(protocol.to_json()), row, label, output) is None
             assert (found == protocol.k - 1) == is_outside
     far = protocol_of(kind, epsilon=50.0, oracle="grr", outside="drop")
-    report = Client(far).report(ROWS[2], labels_of(far)[0])
+    report = Client(far, max_epsilon=64.0, memory={}).report(ROWS[2], labels_of(far)[0])
     assert int(np.frombuffer(report.payload, "<u4")[0]) == far.k - 1
 
 
@@ -217,7 +217,7 @@ def test_what_cannot_be_compared_is_sent_as_outside_and_never_an_error(kind):
 def test_where_the_label_is_a_number_something_else_is_refused_before_anything_is_kept(label):
     memory = {}
     with pytest.raises(DataError, match=r"label: a .* where a number is needed"):
-        Client(protocol_of(), memory=memory).report(ROWS[0], label)
+        Client(protocol_of(), memory=memory, max_epsilon=64.0).report(ROWS[0], label)
     assert not memory
 
 
@@ -225,17 +225,19 @@ def test_where_the_label_is_a_number_something_else_is_refused_before_anything_i
 def test_asked_twice_it_sends_the_same_report_also_after_a_restart(kind, tmp_path):
     protocol = protocol_of(kind)
     first_label, other_label, *_ = labels_of(protocol)
-    client = Client(protocol.to_json(), memory=FileMemory(tmp_path / "answered.json"))
+    client = Client(protocol.to_json(), memory=FileMemory(tmp_path / "answered.json"), max_epsilon=64.0)
     first = client.report(ROWS[0], first_label)
     assert {client.report(row, label) for row in ROWS for label in (first_label, other_label)} == {first}
-    restarted = Client(protocol, memory=FileMemory(tmp_path / "answered.json"))
+    restarted = Client(protocol, memory=FileMemory(tmp_path / "answered.json"), max_epsilon=64.0)
     assert restarted.report(ROWS[5], other_label) == first
-    others = {Client(protocol).report(ROWS[0], first_label).payload for _ in range(40)}
+    others = {
+        Client(protocol, max_epsilon=64.0, memory={}).report(ROWS[0], first_label).payload for _ in range(40)
+    }
     assert len(others) > 5
     with pytest.raises(ProtocolMismatch, match="already answered"):
-        Client(protocol_of(kind, epsilon=0.5), memory=FileMemory(tmp_path / "answered.json")).report(
-            ROWS[0], first_label
-        )
+        Client(
+            protocol_of(kind, epsilon=0.5), memory=FileMemory(tmp_path / "answered.json"), max_epsilon=64.0
+        ).report(ROWS[0], first_label)
 
 
 def chances(protocol, output=None):
@@ -243,7 +245,7 @@ def chances(protocol, output=None):
 
     `output`: that all have drawn.
     """
-    client = Client(protocol)
+    client = Client(protocol, max_epsilon=64.0, memory={})
     raw, labels = zip(
         *((client._row(row)[0], coded(client, y)) for row in ROWS for y in labels_of(protocol)), strict=True
     )
@@ -311,7 +313,9 @@ def test_the_output_is_drawn_alike_by_everybody_and_is_said_in_the_clear(kind):
     for row in ROWS:
         for label in labels_of(protocol):
             said = [
-                Client(protocol, words=played([*first, *rest])).report(row, label).output
+                Client(protocol, words=played([*first, *rest]), max_epsilon=64.0, memory={})
+                .report(row, label)
+                .output
                 for first in ([0], [1], [2], [2**64 - 2], [2**64 - 1, 1])
             ]
             assert said == [0, 1, 2, 2, 1]
@@ -322,7 +326,7 @@ def test_the_output_is_drawn_alike_by_everybody_and_is_said_in_the_clear(kind):
 
 @pytest.mark.parametrize("kind", DRAWN)
 def test_a_report_on_a_drawn_output_says_which_and_travels_with_it(kind):
-    report = Client(protocol_of(kind)).report(ROWS[0], "cash")
+    report = Client(protocol_of(kind), max_epsilon=64.0, memory={}).report(ROWS[0], "cash")
     sent = json.loads(report.to_json())
     assert sent.keys() == {"protocol", "round", "id", "report", "output"}
     assert Report.from_json(report.to_json()) == report
@@ -333,7 +337,9 @@ def test_a_report_on_a_drawn_output_says_which_and_travels_with_it(kind):
         protocol_of(kind).values(np.zeros((2, 2)), [0, 1], words=Words.system())
     with pytest.raises(DataError, match="draw them first"):
         protocol_of(kind).values(np.zeros((2, 2)), [0, 1], words=Words.system(), outputs=np.array([1]))
-    plain_report = Client(protocol_of("three classes, shares")).report(ROWS[0], "cash")
+    plain_report = Client(protocol_of("three classes, shares"), max_epsilon=64.0, memory={}).report(
+        ROWS[0], "cash"
+    )
     assert "output" not in json.loads(plain_report.to_json())
 
 
@@ -399,7 +405,7 @@ def test_a_report_on_a_drawn_output_says_which_and_travels_with_it(kind):
 )  # fmt: skip
 def test_what_is_no_base_is_a_mismatch_that_says_what_was_found(changes, said):
     with pytest.raises(ProtocolMismatch, match=said):
-        Client(with_base(**changes))
+        Client(with_base(**changes), max_epsilon=64.0, memory={})
 
 
 @pytest.mark.parametrize(
@@ -418,7 +424,7 @@ def test_what_is_no_base_is_a_mismatch_that_says_what_was_found(changes, said):
 )
 def test_outputs_links_and_labels_have_to_fit(kind, changes, said):
     with pytest.raises(ProtocolMismatch, match=said):
-        Client(with_base(kind, **changes))
+        Client(with_base(kind, **changes), max_epsilon=64.0, memory={})
 
 
 @pytest.mark.parametrize(
@@ -466,13 +472,17 @@ def test_what_is_no_slope_is_a_mismatch_that_says_what_was_found(changes, said):
     for name, value in changes.items():
         (slope["trees"] if name in slope["trees"] else slope)[name] = value
     with pytest.raises(ProtocolMismatch, match=said):
-        Client(signed(data))
+        Client(signed(data), max_epsilon=64.0, memory={})
 
 
 def test_a_slope_is_of_a_number_and_its_column_is_tested_once_and_last():
     two, sloped = plain("two classes, one share"), plain("number, slope")
     with pytest.raises(ProtocolMismatch, match="a slope is for a label that is a number, not for 2 labels"):
-        Client(signed(two | {"base": two["base"] | {"slope": sloped["base"]["slope"]}}))
+        Client(
+            signed(two | {"base": two["base"] | {"slope": sloped["base"]["slope"]}}),
+            max_epsilon=64.0,
+            memory={},
+        )
     plainly = plain("number")
     for changes in (
         {"base": sloped["base"], "partition": plainly["partition"], "k": plainly["k"]},
@@ -480,17 +490,21 @@ def test_a_slope_is_of_a_number_and_its_column_is_tested_once_and_last():
         {"partition": changed(sloped["partition"], ("threshold", 1), 0.25)},
     ):
         with pytest.raises(ProtocolMismatch, match="does not test column 3 once for each cell"):
-            Client(signed(sloped | changes))
+            Client(signed(sloped | changes), max_epsilon=64.0, memory={})
     with pytest.raises(ProtocolMismatch, match="the partition tests column 3 of 3"):
-        Client(signed(sloped | {"base": plainly["base"]}))
+        Client(signed(sloped | {"base": plainly["base"]}), max_epsilon=64.0, memory={})
     with pytest.raises(ProtocolMismatch, match="a column is listed twice"):
-        Client(signed(json.loads(json.dumps(sloped).replace('"miles"', f'"{COLUMN}"'))))
+        Client(
+            signed(json.loads(json.dumps(sloped).replace('"miles"', f'"{COLUMN}"'))),
+            max_epsilon=64.0,
+            memory={},
+        )
 
 
 @pytest.mark.parametrize("base", [[], "x", 1, True, [[]]])
 def test_a_base_is_an_object(base):
     with pytest.raises(ProtocolMismatch, match='field "base" has the wrong type'):
-        Client(signed(plain() | {"base": base}))
+        Client(signed(plain() | {"base": base}), max_epsilon=64.0, memory={})
 
 
 def test_a_base_that_no_device_could_hold_is_refused_before_it_is_made():
@@ -498,7 +512,7 @@ def test_a_base_that_no_device_could_hold_is_refused_before_it_is_made():
     many = [0] * 200_000
     wide = {"feature": many, "threshold": many, "left": many, "right": many, "value": []}
     with pytest.raises(ProtocolMismatch, match="do not fit its nodes"):
-        Client(with_base(**wide, offset=[0] * 100_000, roots=[0]))
+        Client(with_base(**wide, offset=[0] * 100_000, roots=[0]), max_epsilon=64.0, memory={})
     n = 5_000
     chain = {
         "feature": [0, -1] * n + [-1],
@@ -508,14 +522,14 @@ def test_a_base_that_no_device_could_hold_is_refused_before_it_is_made():
         "value": [[0.25]] * (n + 1),
         "roots": [0],
     }
-    assert Client(with_base(**chain)).report(ROWS[0], 1.0).payload
+    assert Client(with_base(**chain), max_epsilon=64.0, memory={}).report(ROWS[0], 1.0).payload
 
 
 @pytest.mark.parametrize("name", ["labels", "trees", "output"])
 def test_a_base_nested_too_deep_is_a_mismatch(name):
     text = with_base(**{name: "deep"}).replace('"deep"', "[" * 100_000 + "]" * 100_000)
     with pytest.raises(ProtocolMismatch):
-        Client(text)
+        Client(text, max_epsilon=64.0, memory={})
 
 
 def places(value, path=()):
@@ -537,7 +551,7 @@ def changed(value, path, part):
 def is_refused_or_answered(text):
     """Loaded with one kind of error, or answered without any; whether it was refused."""
     try:
-        client = Client(text)
+        client = Client(text, max_epsilon=64.0, memory={})
     except ProtocolMismatch:
         return True
     with warnings.catch_warnings():
@@ -599,7 +613,7 @@ def test_the_schema_refuses_what_the_program_refuses(changes):
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(json.loads(text), SCHEMA)
     with pytest.raises(ProtocolMismatch):
-        Client(text)
+        Client(text, max_epsilon=64.0, memory={})
 
 
 @pytest.mark.parametrize("changes", [{"numeric": ...}, {"mechanism": "discrete_laplace", "oracle": None}])
@@ -608,20 +622,23 @@ def test_the_schema_asks_for_a_joint_report_of_a_number(changes):
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(data, SCHEMA)
     with pytest.raises(ProtocolMismatch):
-        Client(signed(data))
+        Client(signed(data), max_epsilon=64.0, memory={})
 
 
 def test_a_text_that_is_too_long_is_refused_with_its_size_before_it_is_read():
     text = protocol_of().to_json()
     for given_text in (text, text.encode()):
-        assert Client(given_text, max_protocol_bytes=len(text)).protocol.digest == protocol_of().digest
+        assert (
+            Client(given_text, max_protocol_bytes=len(text), max_epsilon=64.0, memory={}).protocol.digest
+            == protocol_of().digest
+        )
         with pytest.raises(ProtocolMismatch, match=rf"{len(text):,} bytes, at most {len(text) - 1:,}"):
-            Client(given_text, max_protocol_bytes=len(text) - 1)
+            Client(given_text, max_protocol_bytes=len(text) - 1, max_epsilon=64.0, memory={})
     with pytest.raises(ProtocolMismatch, match=r"4,194,305 bytes, at most 4,194,304"):
-        Client(" " * (MAX_PROTOCOL_BYTES + 1))
+        Client(" " * (MAX_PROTOCOL_BYTES + 1), max_epsilon=64.0, memory={})
     for wrong in (0, -1, math.nan, "1", True, None):
         with pytest.raises(ConfigError, match="max_protocol_bytes"):
-            Client(text, max_protocol_bytes=wrong)
+            Client(text, max_protocol_bytes=wrong, max_epsilon=64.0, memory={})
 
 
 def people(n, n_classes):
@@ -650,7 +667,13 @@ def test_a_forest_is_shrunk_until_the_whole_protocol_has_the_size_allowed(n_clas
     protocol = question_of(plan, encoding, side.base, labels, **asked, max_bytes=max_bytes)
     text = protocol.to_json()
     assert 0.7 * max_bytes < len(text) <= max_bytes
-    Client(text, max_protocol_bytes=max_bytes, words=Words.seeded(np.random.SeedSequence(1)))
+    Client(
+        text,
+        max_protocol_bytes=max_bytes,
+        words=Words.seeded(np.random.SeedSequence(1)),
+        max_epsilon=64.0,
+        memory={},
+    )
     with pytest.raises(ConfigError, match=rf"{len(text):,} bytes, at most {len(text) - 1:,} are allowed"):
         question_of(plan, encoding, side.base, labels, **asked, max_bytes=len(text) - 1)
 
@@ -673,7 +696,7 @@ def test_an_answer_beyond_every_share_is_still_a_number():
         for link, n_outputs, labels in (("logistic", 1, ("a", "b")), ("softmax", 3, ("a", "b", "c"))):
             base = PublishedBase(ensemble=ensemble_of(link, n_outputs, 1e5), labels=labels)
             protocol = protocol_of(base=base, classes=(-1.0, -0.5, 0.0, 0.5, 1.0))
-            client = Client(protocol.to_json())
+            client = Client(protocol.to_json(), max_epsilon=64.0, memory={})
             raw = np.vstack([client._row(row) for row in ROWS])
             found = protocol.residuals(raw, [0] * len(ROWS))
             assert (np.abs(found[np.isfinite(found)]) <= 1.0).all()

@@ -120,7 +120,7 @@ def test_a_client_answers_once_and_never_rounds_again(choice, tmp_path):
     client = Client(protocol.to_json(), max_epsilon=1.0, memory=FileMemory(memory))
     first = client.report(ROW, 0.0)
     assert {client.report(ROW, 0.0) for _ in range(20)} == {first}
-    assert Client(protocol, memory=FileMemory(memory)).report(ROW, 60.0) == first
+    assert Client(protocol, memory=FileMemory(memory), max_epsilon=64.0).report(ROW, 60.0) == first
     packed = np.frombuffer(first.payload, np.uint8)[None]
     assert packed.size == protocol.mechanism.report_bytes
     assert protocol.mechanism.is_valid(protocol.mechanism.unpack(packed)).all()
@@ -152,7 +152,7 @@ def sent(client, y, n=400):
 def test_numbers_of_every_kind_are_rounded_and_missing_ones_are_outside(y, value):
     """Read off grr at eps 50, which tells the value as it is but once in 10^20."""
     protocol = protocol_of("grr", 50.0)
-    (report, *others) = sent(Client(protocol), y, n=3)
+    (report, *others) = sent(Client(protocol, max_epsilon=64.0, memory={}), y, n=3)
     assert {int(report[0]), *(int(r[0]) for r in others)} == {value}
 
 
@@ -160,19 +160,19 @@ def test_numbers_of_every_kind_are_rounded_and_missing_ones_are_outside(y, value
 def test_a_label_that_is_no_number_is_refused_and_nothing_is_kept(y):
     memory = {}
     with pytest.raises(DataError, match=r"label: a .* where a number is needed"):
-        Client(protocol_of(), memory=memory).report(ROW, y)
+        Client(protocol_of(), memory=memory, max_epsilon=64.0).report(ROW, y)
     assert not memory
 
 
 def test_what_is_published_for_a_number_and_what_for_a_class_are_two_campaigns_answers():
     """One memory: a second report for the same campaign and round is refused, whatever the label is by then."""
     memory = {}
-    Client(protocol_of(), memory=memory).report(ROW, 3.0)
+    Client(protocol_of(), memory=memory, max_epsilon=64.0).report(ROW, 3.0)
     again = protocol_of(numeric=False, mechanism=mechanism_for("oue", 1.0, 3, 5))
     with pytest.raises(ProtocolMismatch, match="already answered"):
-        Client(again, memory=memory).report(ROW, 10.0)
+        Client(again, memory=memory, max_epsilon=64.0).report(ROW, 10.0)
 
 
 def test_a_protocol_of_a_simulation_is_answered_by_no_client():
     with pytest.raises(ConfigError, match="no client"):
-        Client(protocol_of("laplace"))
+        Client(protocol_of("laplace"), max_epsilon=64.0, memory={})

@@ -403,7 +403,7 @@ def test_a_client_answers_the_runs_protocol_and_its_report_is_received(scored, t
     asked = published(scored)
     row = {"miles": 3.25, "hour": 7, "firm": "ash"}
     for name, label in (("one", "card" if asked.label_classes else 12.5), ("two", None)):
-        report = Client(path.read_text()).report(row, label)
+        report = Client(path.read_text(), max_epsilon=64.0, memory={}).report(row, label)
         (tmp_path / "reports" / f"{name}.jsonl").write_text(report.to_json())
     received = receive(path, tmp_path / "reports")
     assert (received.accepted, +received.rejected) == (2, {})

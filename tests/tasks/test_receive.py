@@ -43,7 +43,7 @@ NAMES = [name for name in CHOICES[1:] if name != "laplace"]
 def lines_of(protocol, n=40, first=0):
     """Reports of n clients, each with a device of its own, and their values."""
     rows = [((i % 9, 0.5), ("no", "yes", "?")[i % 3]) for i in range(first, first + n)]
-    return [Client(protocol).report(x, y).to_json() for x, y in rows]
+    return [Client(protocol, max_epsilon=64.0, memory={}).report(x, y).to_json() for x, y in rows]
 
 
 @pytest.fixture
@@ -370,7 +370,10 @@ def test_the_command_tells_the_totals_of_each_class_and_writes_them(room, tmp_pa
     """At eps 40 grr tells what people have: of the class they drew, 1 more than the model says, or nothing."""
     protocol = of_three("grr", epsilon=40.0)
     path, folder = room(protocol)
-    lines = [json.loads(Client(protocol).report((2.0, 0.5), "yes").to_json()) for _ in range(60)]
+    lines = [
+        json.loads(Client(protocol, max_epsilon=64.0, memory={}).report((2.0, 0.5), "yes").to_json())
+        for _ in range(60)
+    ]
     (folder / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
     n = np.bincount([line["output"] for line in lines], minlength=3).tolist()
     done = run("--protocol", path, "--reports", folder, "--json", "--out", tmp_path / "totals")
@@ -461,7 +464,7 @@ def test_totals_of_a_public_models_errors_say_so_and_are_by_level(room, labels, 
     )
     path, folder = room(protocol)
     said = ("yes", "yes", "?") if labels else (1.0, 50, None)
-    lines = [Client(protocol).report((2.0, 0.5), y).to_json() for y in said]
+    lines = [Client(protocol, max_epsilon=64.0, memory={}).report((2.0, 0.5), y).to_json() for y in said]
     (folder / "r.jsonl").write_text("\n".join(lines))
     found = json.loads(run("--protocol", path, "--reports", folder, "--json").stdout)
     assert found["residual"] == {"of": "label", "label": label, "range": [-1.0, 1.0]}
