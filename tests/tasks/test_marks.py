@@ -98,14 +98,14 @@ def test_a_simulation_has_another_digest_and_the_noise_of_the_question_without_t
     [(None, False), (Words.system(), False), (seeded(), True), (np.random.default_rng(1), True)],
 )
 def test_a_client_with_coins_of_a_seed_marks_its_reports(words, is_marked):
-    report = Client(example_protocol(), words=words).report(X, "no")
+    report = Client(example_protocol(), max_epsilon=64.0, memory={}, words=words).report(X, "no")
     assert report.simulation is is_marked
     assert ("simulation" in json.loads(report.to_json())) is is_marked
     assert Report.from_json(report.to_json()) == report
 
 
 def test_a_mark_is_true_or_not_there():
-    report = json.loads(Client(example_protocol(), words=seeded()).report(X, "no").to_json())
+    report = json.loads(Client(example_protocol(), max_epsilon=64.0, memory={}, words=seeded()).report(X, "no").to_json())
     for value in (False, 1, "true", None):
         with pytest.raises(DataError, match="simulation"):
             Report.from_json(json.dumps(report | {"simulation": value}))
@@ -114,35 +114,35 @@ def test_a_mark_is_true_or_not_there():
 @pytest.mark.parametrize("words", [None, Words.system()])
 def test_no_real_holder_answers_the_protocol_of_a_simulation(words):
     with pytest.raises(ConfigError, match="seeded simulation: no real holder answers it"):
-        Client(simulated(), words=words)
-    assert Client(simulated(), words=seeded()).report(X, "no").simulation
+        Client(simulated(), max_epsilon=64.0, memory={}, words=words)
+    assert Client(simulated(), max_epsilon=64.0, memory={}, words=seeded()).report(X, "no").simulation
 
 
 def test_a_memory_gives_a_simulated_report_to_no_real_client_nor_the_reverse():
     for first, then in ((seeded(), None), (None, seeded())):
         memory = {}
-        Client(example_protocol(), words=first, memory=memory).report(X, "no")
+        Client(example_protocol(), max_epsilon=64.0, words=first, memory=memory).report(X, "no")
         with pytest.raises(ConfigError, match="memory of their own"):
-            Client(example_protocol(), words=then, memory=memory).report(X, "no")
+            Client(example_protocol(), max_epsilon=64.0, words=then, memory=memory).report(X, "no")
 
 
 def test_simulated_reports_are_never_counted_beside_real_ones(tmp_path):
-    real = Client(example_protocol()).report(X, "no")
-    made_up = Client(example_protocol(), words=seeded()).report(X, "no")
+    real = Client(example_protocol(), max_epsilon=64.0, memory={}).report(X, "no")
+    made_up = Client(example_protocol(), max_epsilon=64.0, memory={}, words=seeded()).report(X, "no")
     found = received(tmp_path, example_protocol(), real, made_up)
     assert (found.accepted, found.rejected[SIMULATED]) == (1, 1)
     assert f"1 {SIMULATED}" in found.in_words()
 
 
 def test_simulated_reports_alone_are_refused_under_a_real_protocol(tmp_path):
-    made_up = Client(example_protocol(), words=seeded()).report(X, "no")
+    made_up = Client(example_protocol(), max_epsilon=64.0, memory={}, words=seeded()).report(X, "no")
     with pytest.raises(DataError, match=f"no report was accepted.*1 {SIMULATED}") as fault:
         received(tmp_path, example_protocol(), made_up).totals()
     assert fault.value.exit_code == 3
 
 
 def test_real_reports_are_refused_under_the_protocol_of_a_simulation(tmp_path):
-    made_up = Client(simulated(), words=seeded()).report(X, "no")
+    made_up = Client(simulated(), max_epsilon=64.0, memory={}, words=seeded()).report(X, "no")
     found = received(tmp_path, simulated(), made_up, replace(made_up, id="0" * 32, simulation=False))
     assert (found.accepted, found.rejected[NOT_SIMULATED]) == (1, 1)
 
