@@ -176,13 +176,18 @@ def privacy_rules(run: Run, *, epsilon: float, spent: float, exact: float, form:
     ]
 
 
+def checks_met(run: Run) -> list[str]:
+    """How many expectations the rows of each zone meet; those of private rows may stay with their holders."""
+    met = {zone: [one["ok"] for one in run.checks if one["zone"] == zone] for zone in ("public", "private")}
+    return [f"{sum(found):,} of {len(found):,}" if found else "kept by the holders" for found in met.values()]
+
+
 def check_data(run: Run, section: Element, check: Checker) -> None:
     """The section of the data: its rows, and every check of the validation."""
     chain = run.chain
     ingested, held, scaled = chain.ingested.facts, chain.held.facts, chain.scaled.facts
     set_aside = ingested["bad_public"] + ingested["left_out_public"]
     n_asked = held["n_private"]
-    met = {zone: [one["ok"] for one in run.checks if one["zone"] == zone] for zone in ("public", "private")}
     away = "kept by the holders"
     expected: dict[str, tuple[Any, Any]] = {
         "rows read": (run.n_public + scaled["n_unusable"] + set_aside, away),
@@ -190,7 +195,7 @@ def check_data(run: Run, section: Element, check: Checker) -> None:
         "of these, asked in this run": ("–", n_asked),
         "held back for the test": (0, held["n_test"]),
         "set aside as faulty": (ingested["bad_public"], away),
-        "checks met": tuple(f"{sum(met[zone])} of {len(met[zone])}" for zone in ("public", "private")),
+        "checks met": tuple(checks_met(run)),
         "exact copies between training and test": ("–", (run.scores or {}).get("duplicates")),
     }
     must = {"rows read", "learned from", "checks met"} | (
@@ -217,8 +222,15 @@ def check_expectations(run: Run, section: Element, check: Checker) -> None:
     config = run.config
     lists = section.every("ul", "checks")
     states = {(c["name"], c["zone"]): c for c in run.checks}
+    left_out = run.chain.ingested.facts["columns_left_out"]
     for line in [line for one in lists for line in one.every("li")]:
-        _check_line(line.text, states, check)
+        named = re.fullmatch(r"“(.+?)”: (.+)", line.text)
+        if named:
+            check.that(_plain(str(left_out.get(named[1], ""))) == named[2], f"data: left out: {line.text}")
+        elif line.text[:1] in "✓✗!":
+            _check_line(line.text, states, check)
+        else:
+            check.same(line.text.split()[1], len(left_out) - 50, f"data: left out: {line.text}")
         line.is_read = True
     of_title = re.escape(config.dataset.title or config.dataset.name)
     rules = [
@@ -229,7 +241,10 @@ def check_expectations(run: Run, section: Element, check: Checker) -> None:
             r"Only .+? with “(?P<where>.+)” take part\.",
             {"where": re.sub(r"\s+", " ", config.dataset.where or "").strip()},
         ),
-        Rule.of(r"All {n_checks} checks; private rows answer yes or no only", {"n_checks": len(run.checks)}),
+        Rule.of(
+            r"All {n_checks} checks?; (?:private rows answer yes or no only|those of private rows stay with their holders)",
+            {"n_checks": len(run.checks)},
+        ),
     ]
     _sweep(section, rules, check, "data")
     section.is_read = True
@@ -361,6 +376,10 @@ def warning_rules(run: Run) -> list[Rule]:
             r"{share%} of the held-back rows have an exact copy among the rows learned from: scores look better than "
             r"on new people\.",
             {"share": share, "so": share > 0.01},
+        ),
+        Rule.of(
+            r"one bit for each that is listed below, at most {most} over all runs of this work folder\.",
+            {"most": run.config.privacy.max_released_checks},
         ),
         Rule.of(r"The holders' noise came from a seed .*", {"so": run.config.is_seeded}),
     ]

@@ -36,12 +36,11 @@ def check(run: Run) -> list[str]:
 def _check_rows(run: Run, table: Element, check: Checker) -> None:
     ingested = run.chain.ingested
     set_aside = ingested.facts["bad_public"] + ingested.facts["left_out_public"]
-    met = {zone: [c["ok"] for c in run.checks if c["zone"] == zone] for zone in ("public", "private")}
     expected = {
         "rows read": (f"{ingested['public'].rows + set_aside:,}", "kept by the holders"),
         "kept": (f"{ingested['public'].rows:,}", f"{ingested['private'].rows:,}"),
         "set aside as faulty": (f"{ingested.facts['bad_public']:,}", "kept by the holders"),
-        "checks met": tuple(f"{sum(met[zone])} of {len(met[zone])}" for zone in ("public", "private")),
+        "checks met": tuple(every_page.checks_met(run)),
     }
     found = {
         row.children[0].text: tuple(cell.text for cell in row.children[1:]) for row in table.every("tr")[1:]
