@@ -105,7 +105,9 @@ def test_a_client_with_coins_of_a_seed_marks_its_reports(words, is_marked):
 
 
 def test_a_mark_is_true_or_not_there():
-    report = json.loads(Client(example_protocol(), max_epsilon=64.0, memory={}, words=seeded()).report(X, "no").to_json())
+    report = json.loads(
+        Client(example_protocol(), max_epsilon=64.0, memory={}, words=seeded()).report(X, "no").to_json()
+    )
     for value in (False, 1, "true", None):
         with pytest.raises(DataError, match="simulation"):
             Report.from_json(json.dumps(report | {"simulation": value}))
