@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from chain import Chain, rides
+from rounds_chain import RoundsChain
 
 from flows.budget import keep_answers
 from flows.finish import _all_runs
@@ -38,13 +39,24 @@ def reports(work):
     return {path: path.read_bytes() for path in work.glob("curator/reports/*/*/*.parquet")}
 
 
+def charges(work):
+    return {path: path.read_bytes() for path in work.glob("holders/ledger/*/*.charge")}
+
+
 def states(plan, step):
     return {line["state"] for line in plan if line["name"] == step}
 
 
-@pytest.mark.parametrize(("config", "step"), [("rides.toml", "perturb"), ("fares.toml", "answer")])
-def test_its_reports_stand_and_nobody_would_be_asked_again(work, config, step):
-    assert states(plan_of(load(config), work), step) == {"cached"}
+@pytest.mark.parametrize("config", ["rides.toml", "fares.toml"])
+def test_its_reports_stand_and_nobody_is_asked_again(work, config):
+    """Though a later version may do the steps before them anew."""
+    reported, charged = reports(work), charges(work)
+    if config == "rides.toml":
+        assert Chain(Store(work), load(config)).totals
+    else:
+        assert RoundsChain(Store(work), load(config)).converse().transcripts
+    assert reports(work) == reported
+    assert charges(work) == charged
 
 
 def test_its_ledger_is_read(work):
