@@ -50,6 +50,8 @@ class _Number:
 def recognise(sample: ColumnSample) -> Finding | None:
     """What form of numbers the column holds; None where it holds plain ones, or something else."""
     texts = list(dict.fromkeys(sample.spread))
+    if sample.is_mostly_number and sum(not _is_plain(text) for text in texts) < 2:
+        return None  # one odd value makes no form: it is a fault of its rows
     numbers = [number for text in texts if (number := _take_apart(text)) is not None]
     if len(numbers) < FITS * len(texts):
         return None
@@ -67,6 +69,10 @@ def recognise(sample: ColumnSample) -> Finding | None:
         )
     readings = tuple(_reading(sample.column, way, texts, numbers) for way in ways)
     return Finding(column=sample.column, sentence=_sentence(texts, numbers, ways), readings=readings)
+
+
+def _is_plain(text: str) -> bool:
+    return re.fullmatch(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", text) is not None
 
 
 def _take_apart(text: str) -> _Number | None:

@@ -127,6 +127,13 @@ def test_a_few_values_of_another_kind_do_not_hide_a_form():
     assert not found(["$1.50"] * 3 + ["free", "cheap", "dear", "x"])
 
 
+def test_one_odd_value_among_plain_numbers_makes_no_form():
+    for odd in ("12,50 $", "1_000", "$5"):
+        values = ["5", "6.5", "7", "8"] * 20 + [odd] * 2
+        sample = ColumnSample(column="x", head=values, spread=values, n_distinct=5, is_mostly_number=True)
+        assert recognise(sample) is None
+
+
 RANDOM = random.Random(1)
 SHUFFLED = RANDOM.sample(range(1, 101), 100)
 

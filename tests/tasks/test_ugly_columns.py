@@ -252,8 +252,6 @@ def test_an_underscore_makes_no_number(ingest, text, zone):
     miles = [str(1.5 + i % 7) for i in range(N)]
     miles[0 if zone == "open" else 1] = text
     where = f"1 public row at line 2: '{text}'" if zone == "open" else "private rows"
-    if text == "1_000" and zone == "open":  # with the others it is a form of numbers
-        where = "underscores between thousands"
     with pytest.raises(DataError, match=where):
         ingest({"miles": miles})
     with pytest.raises(DataError, match=r'"miles": not a number in'):
@@ -298,7 +296,7 @@ def test_the_rows_at_the_end_of_a_long_file_are_looked_at_too(ingest):
         "day": [
             f"{1 + i // 2000:02}/03/2022" for i in range(size)
         ],  # the first 24,000 rows do not tell the order
-        "fare": ["4" if i < size - 900 else "$4" for i in range(size)],
+        "fare": ["4" if i < size - 900 else f"${4 + i // 48 % 2}" for i in range(size)],
         "hour": [i % 23 for i in range(size)],
     }
     with pytest.raises(DataError) as refusal:
@@ -306,7 +304,7 @@ def test_the_rows_at_the_end_of_a_long_file_are_looked_at_too(ingest):
     assert "day: dates (the day comes first)" in str(refusal.value)
     found, public, _ = ingest(table, derive=pasted(refusal))
     assert set(found.columns_left_out) == {"id", "day", "fare"}
-    assert {row["fare_number"] for row in public} == {4.0}
+    assert {row["fare_number"] for row in public} == {4.0, 5.0}
 
 
 @pytest.mark.parametrize("name", ["census", "chicago", "chicago_fare", "wine", "abalone"])
