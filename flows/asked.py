@@ -49,18 +49,18 @@ def _alike(store: Store, config: RunConfig) -> Alike:
     return Alike(store) if config.is_seeded else Account(store, None).alike()
 
 
-def _whose(store: Store, config: RunConfig, held: Record) -> dict[str, str]:
-    """Of each shard, by name, whose it is: the holders that a column names in its raw file, and which part of them; else its
-    name, which says which raw file it is of and which part of it.
+def _whose(store: Store, config: RunConfig, held: Record) -> dict[str, list[str]]:
+    """Of each shard, by name, whose it is: the holders asked in its raw file, and which part of them. Behind it that by which
+    an earlier version knew them: the order in which a column named them, or the shard's name.
     """
-    names = [entry.name for entry in held["train"].files]
-    if config.dataset.holder == "row":
-        return {name: name for name in names}
     answers = {entry.name: entry.digest for entry in held["answers"].files}
     files = json.loads(store.file(held["answers"], "files.json").read_bytes())
     keyed = store.hasher("holders")
     return {
-        name: keyed.of_value([answers[f"{source}.npy"], part])
+        name: [
+            keyed.of_value([file["people"], part]),
+            name if config.dataset.holder == "row" else keyed.of_value([answers[f"{source}.npy"], part]),
+        ]
         for source, file in files.items()
         for part, name in enumerate(file["shards"])
     }

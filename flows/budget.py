@@ -105,10 +105,11 @@ def _spent(
 def charges(
     store: Store, config: RunConfig, raw: Manifest, held: Record, protocol: Manifest | None, form: str
 ) -> list[Charge]:
-    """What a run spends: in each raw file with somebody to ask, the file's rows, and the holders whom a column names.
+    """What a run spends: in each raw file with somebody to ask, the file's rows, by their numbers and as who they are (in
+    whatever file they come again), and the holders whom a column names.
 
-    Rows are charged whole, held-back and public ones between them too, and whoever names the holders: so the same file asked
-    first by rows and then by names is known again.
+    By their numbers rows are charged whole, held-back and public ones between them too, and whoever names the holders: so the
+    same file asked first by rows and then by names is known again, and so is one that an earlier version asked.
     """
     published = read_protocol(store, protocol) if protocol else None
     if published is None:
@@ -139,8 +140,13 @@ def charges_of(
     for question in questions_of(store, config, held, digest, rounds, form):
         start, stop = question.rows
         who: list[Rows | Names] = [Rows(source=question.source, start=start, stop=stop)]
-        if config.dataset.holder != "row":
-            who.append(Names(np.load(store.file(held["answers"], f"{question.source}.npy"))))
+        asked = np.load(store.file(held["answers"], f"{question.source}.npy"))
+        if config.dataset.holder == "row":
+            who.append(Names(asked, are_rows=True))
+        else:
+            theirs = np.load(store.file(held["answers"], f"{question.source}.rows.npy"))
+            named_by = (config.dataset.holder, held.facts["holder_type"])
+            who += [Names(theirs, are_rows=True), Names(asked, named_by=named_by)]
         found += [
             Charge(
                 question=question.name,

@@ -34,8 +34,8 @@ def settled(terms: Terms, raw: Manifest, public_raw: Manifest | None) -> Terms:
     def found(step: StepTask, call: Call) -> Record | None:
         return store.find(step.step.place(store, call))
 
-    ingested = found(REGISTERED["ingest"], ingest(first, raw, public_raw))
-    if ingested is None or ingested.facts["types"] != terms.dataset.types:
+    ingested, frozen = found(REGISTERED["ingest"], ingest(first, raw, public_raw)), terms.campaign.frozen()
+    if ingested is None or frozen is None or ingested.facts["types"] != frozen.terms["types"]:
         return terms
     first = first.with_label_of(ingested)
     held, scaled = (
@@ -113,10 +113,12 @@ def _release_of_checks(terms: Terms) -> int | None:
 
 
 def split(terms: Terms, raw: Manifest, ingested: Record) -> Call:
-    """Private rows, public coins, and who a campaign asked before."""
+    """Private rows, public coins, and who a campaign asked before. Raises ProtocolMismatch (`Terms.check_names`)."""
+    terms.check_names(ingested)
     config, data = terms.config, terms.dataset
     return {
         "private": ingested["private"],
+        "rows": ingested["rows"],
         "columns": [*ingested.facts["features"], data.target],
         "holder": data.holder,
         "seed": config.seed,

@@ -13,6 +13,7 @@ from schemas.config import RunConfig
 from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest, Record
 from storage.campaigns import Campaign, file_of
+from storage.holder_names import check_name_type
 from storage.seal import check_state
 from storage.store import Store
 from tasks.aggregate import check_whole
@@ -66,7 +67,11 @@ class Terms:
         types, is_label_frozen = frozen.terms["types"], config.label is None
         if is_label_frozen:
             config = config.with_label(frozen.terms["label"])
-        campaign.check_terms(_terms(config, types))
+        campaign.check_terms(_terms(config, types, frozen.terms.get("holder_type")))
+        if "holder_type" in frozen.terms:
+            # What names are is told from each file anew, so that another type is seen (`check_names`).
+            types = {name: kind for name, kind in types.items() if name != config.dataset.holder}
+            types |= {n: k for n, k in config.dataset.types.items() if n == config.dataset.holder}
         data = config.dataset.model_copy(update={"types": types})
         return cls(config, data, frozen.protocol, campaign, is_label_frozen)
 
@@ -77,6 +82,14 @@ class Terms:
         label = ingested.facts["label"]
         data = self.dataset.model_copy(update={"label": label})
         return replace(self, config=self.config.with_label(label), dataset=data)
+
+    def check_names(self, ingested: Record) -> None:
+        """Raises ProtocolMismatch where holders have names of another type than when the campaign was published."""
+        frozen = self.campaign.frozen() if self.campaign else None
+        if frozen is None or self.campaign is None or "holder_type" not in frozen.terms:
+            return
+        holder, known = self.dataset.holder, frozen.terms["holder_type"]
+        check_name_type(holder, ingested.facts["holder_type"], known, f"campaign {self.campaign.name!r}")
 
     def in_order(self, raw: Manifest) -> Manifest:
         """The raw files, those asked before first. Raises BudgetError where one of them changed."""
@@ -102,10 +115,14 @@ class Terms:
         # Before anything is fixed: a protocol that its holders cannot afford would be of no use to a later run either.
         wanted = self.protocol or published["protocol"]
         budget.foresee(self.campaign.store, self.config, raw, held, wanted, self.form(held, published))
+        before = self.campaign.frozen()
+        names = ingested.facts.get("holder_type") if before is None else before.terms.get("holder_type")
         frozen = self.campaign.publish(
-            published["protocol"], _terms(self.config, types), self.form(held, published)
+            published["protocol"], _terms(self.config, types, names), self.form(held, published)
         )
-        answers = [path for path in self.campaign.store.files(held["answers"]) if path.suffix == ".npy"]
+        kind = ".at.npy" if self.dataset.holder == "row" else ".npy"
+        files = self.campaign.store.files(held["answers"])
+        answers = [path for path in files if path.name == path.name.split(".")[0] + kind]
         self.campaign.ask({entry.name: entry.digest for entry in raw.files}, answers)
         return frozen.protocol
 
@@ -148,7 +165,8 @@ def _estimator_terms(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def _terms(config: RunConfig, types: dict[str, Any]) -> dict[str, Any]:
+def _terms(config: RunConfig, types: dict[str, Any], names: str | None) -> dict[str, Any]:
+    """`names`: the type of the holders' names; None where rows are holders, or an earlier version published."""
     dataset = config.dataset.model_dump(mode="json", exclude=NOT_TERMS)
     # The ledger keeps the lifetime cap: it binds whoever is asked, whatever they are asked, and may be lowered.
     privacy = config.privacy.model_dump(mode="json", exclude={"lifetime_epsilon", "max_released_checks"})
@@ -161,4 +179,5 @@ def _terms(config: RunConfig, types: dict[str, Any]) -> dict[str, Any]:
         "evaluate": config.evaluate,
         "simulation.noise_seed": config.simulation.noise_seed,
         "types": types,
+        **({} if names is None else {"holder_type": names}),
     }

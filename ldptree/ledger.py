@@ -8,6 +8,9 @@ Amounts are whole numbers of 1e-12, so that 0.1 spent three times is 0.3. A sum 
 them and the cap by half a one: what is over the cap by no more than that, and by no more than a billionth of the cap, is
 not refused, so that two halves of an epsilon are never more than the whole.
 
+Holders are rows of a source by their numbers (`Rows`), or names (`Names`): those of people, and those of rows by what is in them,
+which are known again in another source.
+
 The rows and the names charged for one question are the same people, and of it the names are exact. So what rows spend on
 questions that name nobody is carried over to everyone who was asked by name in these rows, before or after: a spend of
 theirs like any other, in whatever file they come next. It is not booked but found from the entries, once for each question.
@@ -62,11 +65,23 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """Holders known by hashes of their names, kept sorted and each once: uint64 [n]. Raises BudgetError on no hashes."""
+    """Holders known by hashes of their names, kept sorted and each once: uint64 [n]. Raises BudgetError on no hashes.
+
+    are_rows    the names are those of rows, known by what is in them, in whatever source they come; not of people.
+    named_by    where names come from and what they are, as (column, type): in one ledger a column has one type. None: not known.
+    """
 
     hashes: NDArray[np.uint64]
+    are_rows: bool
+    named_by: tuple[str, str] | None
 
-    def __init__(self, hashes: Iterable[SupportsIndex]) -> None:
+    def __init__(
+        self,
+        hashes: Iterable[SupportsIndex],
+        *,
+        are_rows: bool = False,
+        named_by: tuple[str, str] | None = None,
+    ) -> None:
         if isinstance(hashes, np.ndarray) and hashes.dtype == np.uint64 and hashes.ndim == 1:
             kept = hashes.copy()
         else:
@@ -79,6 +94,8 @@ class Names:
             kept = kept[np.append(kept[1:] != kept[:-1], True)]  # np.unique takes ten times as long
         kept.flags.writeable = False
         object.__setattr__(self, "hashes", kept)
+        object.__setattr__(self, "are_rows", are_rows)
+        object.__setattr__(self, "named_by", named_by)
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -181,6 +198,11 @@ class Ledger:
             self._check_cap(self._cap, _Book((*self._book.entries, *added)), {c.question for c in added})
         return tuple(added)
 
+    def type_of_names(self, column: str) -> str | None:
+        """What the names in a column were, in everything spent so far; None where that is not known."""
+        named = (entry.who.named_by for entry in self.entries if isinstance(entry.who, Names))
+        return next((by[1] for by in named if by is not None and by[0].lower() == column.lower()), None)
+
     def spent_by(self, who: Who) -> float:
         """The most that any of these holders has spent."""
         return self._book.most(who)[0] / UNITS
@@ -269,29 +291,37 @@ class _Book:
 
     @cached_property
     def _carried(self) -> tuple[Charge, ...]:
-        """Of each question that named nobody, those who were asked by name in its rows: each once."""
-        named: dict[str, list[tuple[Rows, list[NDArray[np.uint64]]]]] = {}
+        """What rows spent on questions without names, of everyone who has a name and was asked in these rows: each once."""
+        return (*self._carried_to(are_rows=False), *self._carried_to(are_rows=True))
+
+    def _carried_to(self, *, are_rows: bool) -> list[Charge]:
+        """The same for the names of people, or for those of rows."""
+
+        def is_place(who: Who) -> bool:
+            return isinstance(who, Rows) or (who.are_rows and not are_rows)
+
+        named: list[tuple[list[Who], list[NDArray[np.uint64]]]] = []
         unnamed: list[list[Charge]] = []
         for entries in self._by_question.values():
-            hashes = [e.who.hashes for e in entries if isinstance(e.who, Names)]
-            if not hashes:
+            hashes = [
+                e.who.hashes for e in entries if isinstance(e.who, Names) and e.who.are_rows is are_rows
+            ]
+            if hashes:
+                named.append(([e.who for e in entries if is_place(e.who)], hashes))
+            else:
                 unnamed.append(entries)
-            for who in (e.who for e in entries if hashes):
-                if isinstance(who, Rows):
-                    named.setdefault(who.source, []).append((who, hashes))
         found = []
-        for entries in unnamed:
+        for entries in unnamed if named else ():
+            places = [e.who for e in entries if is_place(e.who)]
             met = [
                 part
-                for entry in entries
-                if isinstance(entry.who, Rows)
-                for rows, hashes in named.get(entry.who.source, [])
-                if _meet(rows, entry.who)
+                for others, hashes in named
+                if any(_meet(one, other) for one in places for other in others)
                 for part in hashes
             ]
             if met:
-                found.append(replace(entries[0], who=Names(np.concatenate(met))))
-        return tuple(found)
+                found.append(replace(entries[0], who=Names(np.concatenate(met), are_rows=are_rows)))
+        return found
 
     @cached_property
     def _by_name(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -414,7 +444,7 @@ def _less(who: Who, asked: Sequence[Who]) -> list[Who]:
         for other in asked:
             if isinstance(other, Names):
                 left = left[~_are_in(left, other.hashes)]
-        return [Names(left)] if len(left) else []
+        return [Names(left, are_rows=who.are_rows, named_by=who.named_by)] if len(left) else []
     parts: list[Rows] = [who]
     for other in asked:
         if isinstance(other, Rows) and other.source == who.source:

@@ -26,25 +26,26 @@ class Alike:
     store: Store
     folder: Path | None = None
 
-    def numbers(self, shards: Sequence[tuple[str, str]], *, keep: bool = False) -> list[int]:
-        """Of each shard, as (digest of what it holds, digest of whose it is), how many others hold the same and came before.
+    def numbers(self, shards: Sequence[tuple[str, Sequence[str]]], *, keep: bool = False) -> list[int]:
+        """Of each shard, as (digest of what it holds, digests of whose it is), how many others hold the same and came before.
 
+        Of several digests of whose it is the first is kept; the others are those by which earlier versions knew it.
         The same however often it is looked up, once it is kept: until then as if it were kept now.
         """
         known: dict[str, list[str]] = {}
         found = []
         for content, whose in shards:
             others = known.setdefault(content, self._known(content))
-            while whose not in others:
+            while not any(one in others for one in whose):
                 # Of two runs at once one takes the next number, and the other looks again.
                 if keep and self.folder is not None:
                     path = self.folder / content / str(len(others))
-                    kept = stamped("alike", {"whose": whose})
+                    kept = stamped("alike", {"whose": whose[0]})
                     self.store.write_once(path, lambda aside, k=kept: aside.write_bytes(k))  # type: ignore[misc]
                     others[:] = self._known(content)
                 else:
-                    others.append(whose)
-            found.append(others.index(whose))
+                    others.append(whose[0])
+            found.append(next(others.index(one) for one in whose if one in others))
         return found
 
     def _known(self, content: str) -> list[str]:

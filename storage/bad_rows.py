@@ -36,11 +36,16 @@ _NO_NUMBER = (
     'Correct it, or choose another dataset.target. A label of classes is for model.estimator = "lpct", or for "correction" '
     'with dataset.label = "class".'
 )
+_NO_NAME = (
+    "Holders are named by whole numbers or by texts: correct it, or declare the names texts "
+    '(types = {{"{column}" = "text"}}).'
+)
 _REMEDIES = {
     "not a number": 'Correct it, or declare the column a text (types = {{"{column}" = "text"}}).',
     "not an integer": 'Correct it, or declare the column a "number" or a "text" (types = {{"{column}" = "text"}}).',
     "not true or false": 'Correct it, or declare the column a text (types = {{"{column}" = "text"}}).',
     typed_rows.LABEL_MISSING: "Fill it in, or leave such rows out with where = '\"{column}\" IS NOT NULL'.",
+    typed_rows.FLOAT_NAME: 'Write the names in "{column}" whole, in all their digits (pandas: read them with dtype=str).',
     typed_rows.HOLDER_MISSING: "Every row needs its holder. Fill it in.",
     typed_rows.TOO_WIDE: "Correct it, or widen ranges.",
 }
@@ -109,6 +114,8 @@ class BadRows:
         is_label = self.query.numeric and column == self.query.target
         needs_number = is_label and kind in ("not a number", "not an integer")
         remedy = _NO_NUMBER if needs_number else _REMEDIES[kind].format(column=column)
+        if column == self.query.holder and kind == "not an integer":
+            remedy = _NO_NAME.format(column=column)
         return f'{self.file.name}, {"; ".join(said)}. {remedy} Or set on_bad_rows = "quarantine".'
 
     def quarantine(self, connection: Any, folders: Mapping[bool, Path]) -> Kinds:

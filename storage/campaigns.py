@@ -134,35 +134,54 @@ class Campaign:
         return sorted(digests, key=lambda name: asked.index(name) if name in asked else len(asked))
 
     def ask(self, digests: Mapping[str, str], answers: Iterable[Path] = ()) -> None:
-        """Keep that the holders of these files are asked now, and who they are: a file `DIGEST.npy` of hashes for each.
+        """Keep that the holders of these files are asked now, and who they are: for each a file `DIGEST.npy` of hashes, or
+        `DIGEST.at.npy` of the names and places of rows.
 
         Written before any of them reports, and after the terms are fixed on which they were chosen.
         """
         self.store.make_folder(self._holders)
-        kept: dict[str, str] = {}
-        for path in answers:
-            content = path.read_bytes()
-            self.store.write_once(self._answers(path.stem), lambda aside, b=content: aside.write_bytes(b))  # type: ignore[misc]
-            kept[path.stem] = Hasher().of_file(self._answers(path.stem))
         with self.store.open_lock(self._holders / ".lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # of two runs with different new files neither may lose its own
             before = self._asked()
-            now = _Asked(files=before.files | dict(digests), answers=kept | before.answers)
+            kept = dict(before.answers)
+            for path in answers:
+                # What a run left that was stopped before its files were asked is of no use: others may have been asked since.
+                if path.name.split(".")[0] not in before.files.values() or path.stem not in kept:
+                    self.store.replace(self._answered / path.name, path.read_bytes())
+                    kept[path.stem] = Hasher().of_file(path)
+            now = _Asked(files=before.files | dict(digests), answers=kept)
             self.store.replace(self._holders / "files.json", stamped("files", now.model_dump(mode="json")))
 
     def answered(self, digests: Iterable[str]) -> NDArray[np.uint64]:
         """Hashes of the holders who answer through the files with these digests, sorted."""
-        kept = self._asked().answers
-        arrays = [
-            _hashes(path, kept.get(digest))
-            for digest in digests
-            if digest in kept or self._answers(digest).exists()
-            for path in [self._answers(digest)]
-        ]
+        arrays = [found for digest in digests if (found := self._who(digest)) is not None]
         return np.unique(np.concatenate(arrays)) if arrays else np.empty(0, np.uint64)
 
-    def _answers(self, digest: str) -> Path:
-        return self._holders / "answered" / f"{digest}.npy"
+    def asked_rows(self, digest: str) -> tuple[NDArray[np.int64], NDArray[np.uint64]] | None:
+        """Which rows of a file were asked, by their places, and their names; None where that is not known."""
+        asked = self._asked()
+        found = self._kept(f"{digest}.at", asked) if digest in asked.files.values() else None
+        if found is None:
+            return None
+        names, places = found
+        return places.astype(np.int64), names
+
+    def _who(self, digest: str) -> NDArray[np.uint64] | None:
+        """Who answers through a file, by their names or as rows of it."""
+        asked = self._asked()
+        for stem in (digest, f"{digest}.at"):
+            if (found := self._kept(stem, asked)) is not None:
+                names: NDArray[np.uint64] = np.atleast_2d(found)[0]
+                return names
+        return None
+
+    def _kept(self, stem: str, asked: _Asked) -> NDArray[np.uint64] | None:
+        path = self._answered / f"{stem}.npy"
+        return _hashes(path, asked.answers.get(stem)) if stem in asked.answers or path.exists() else None
+
+    @property
+    def _answered(self) -> Path:
+        return self._holders / "answered"
 
 
 class _Published(Strict):

@@ -11,6 +11,7 @@ from typing import Any
 
 from schemas.dataset import ColumnType, DatasetSpec
 from storage import raw_files
+from storage.holder_names import name_type
 from storage.public_rows import PublicRows
 from storage.public_samples import PublicValues, gather
 from storage.raw_files import RawFile
@@ -59,23 +60,24 @@ def column_types(
     known: dict[str, ColumnType] = {}
     for column in used.read:
         declared, family = _declared_type(spec, column), files[0].family(column)
+        if column == spec.holder_column:
+            continue  # a name has types of its own
         if declared is not None:
             known[column] = declared
         elif family is not None and family != "text":
             known[column] = family
         elif column in spec.ranges:
             known[column] = "number"
-        elif column == spec.holder_column:
-            # An identifier is a name: as a number it could lose digits, and two people become one.
-            known[column] = "text"
     in_rule = [column for column in used.in_rule if column not in known]
     for column, evidence in _gathered(files, in_rule, None, {}).evidence.items():
         known[column] = evidence.verdict() or "text"
     if spec.rule.predicate is not None:
         check_is_predicate(spec.rule.predicate, {c: known[c] for c in used.in_rule}, "dataset.public")
     doubtful = _doubtful(spec, files[0], used)
-    unknown = [column for column in used.read if column not in known or column in doubtful]
     rule_types = {column: known[column] for column in used.in_rule}
+    if spec.holder_column in used.read:
+        known[spec.holder] = name_type(spec, files, public, rule_types)
+    unknown = [column for column in used.read if column not in known or column in doubtful]
     numeric = set(spec.features(used.read, used.in_rule)) - set(spec.categorical)
     found: dict[str, Finding] = {}
     values = _gathered(files, unknown, public, rule_types)

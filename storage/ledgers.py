@@ -25,6 +25,7 @@ from ldptree.ledger import Charge, Ledger, Names, Rows
 from storage.alike import Alike
 from storage.digests import canonical
 from storage.formats import read_stamped, refuse_later, stamped
+from storage.holder_names import check_name_type
 from storage.store import Store, fsync
 
 VERSION = 1
@@ -54,6 +55,7 @@ class Account:
         """What `charge` would return. Writes nothing. Raises as it does."""
         self._check_answers(charges)
         ledger = self.read()
+        _check_names(ledger, charges)
         ledger.hold_to(cap)
         ledger.spend(charges, room)
         return ledger
@@ -66,12 +68,14 @@ class Account:
 
         Raises:
             BudgetError: a holder would spend more than the smallest cap ever stated here; nothing is spent.
+            ProtocolMismatch: a column names these holders by another type than before; nothing is spent.
             ArtifactCorrupt: the ledger is not what was written, or answers to one of these questions went missing.
         """
         self._check_answers(charges)
         with self._alone():
             while True:
                 ledger, n_files = self._read()
+                _check_names(ledger, charges)
                 stated = ledger.cap if ledger.hold_to(cap) else None
                 refused: BudgetError | None = None
                 added: tuple[Charge, ...] = ()
@@ -157,6 +161,13 @@ class Account:
         return self.store.write_once(self._folder / _name(number), lambda aside: aside.write_bytes(content))
 
 
+def _check_names(ledger: Ledger, charges: Sequence[Charge]) -> None:
+    """Raises ProtocolMismatch where a column named holders by another type before."""
+    found = {charge.who.named_by for charge in charges if isinstance(charge.who, Names)}
+    for column, kind in (named_by for named_by in found if named_by is not None):
+        check_name_type(column, kind, ledger.type_of_names(column), "the ledger of this work folder")
+
+
 def _name(number: int) -> str:
     return f"{number:08d}.charge"
 
@@ -172,6 +183,8 @@ def _encoded(cap: float | None, charges: Sequence[Charge]) -> bytes:
             if isinstance(charge.who, Rows)
             else None,
             "names": len(charge.who) if isinstance(charge.who, Names) else None,
+            "are_rows": isinstance(charge.who, Names) and charge.who.are_rows,
+            "named_by": charge.who.named_by if isinstance(charge.who, Names) else None,
         }
         for charge in charges
     ]
@@ -198,7 +211,11 @@ def _decoded(path: Path) -> tuple[float | None, list[Charge]]:
             source, start, stop = entry["rows"]
             who = Rows(source=source, start=start, stop=stop)
         else:
-            who = Names(hashes[at : at + entry["names"]])
+            who = Names(
+                hashes[at : at + entry["names"]],
+                are_rows=entry.get("are_rows", False),
+                named_by=tuple(entry["named_by"]) if entry.get("named_by") else None,
+            )
             at += entry["names"]
         entries.append(
             Charge(question=entry["question"], epsilon=entry["epsilon"], who=who, about=entry["about"])

@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 def mixed(values: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
     """A 64-bit hash of 64-bit values under a key: the output function of splitmix64 (Steele, Lea and Flood, 2014)."""
     with np.errstate(over="ignore"):
-        z = values + np.uint64(key % 2**64) + np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        hashed: NDArray[np.uint64] = z ^ (z >> np.uint64(31))
-    return hashed
+        z = values + np.uint64((key + 0x9E3779B97F4A7C15) % 2**64)
+        shifted = z >> np.uint64(30)  # in place from here: on millions of values memory is what takes time
+        z ^= shifted
+        z *= np.uint64(0xBF58476D1CE4E5B9)
+        z ^= np.right_shift(z, np.uint64(27), out=shifted)
+        z *= np.uint64(0x94D049BB133111EB)
+        z ^= np.right_shift(z, np.uint64(31), out=shifted)
+    return z

@@ -33,6 +33,7 @@ KINDS: dict[ColumnType, str] = {
 }
 LABEL_MISSING = "label missing"
 HOLDER_MISSING = "holder missing"
+FLOAT_NAME = "a holder's name written as a floating-point number"
 TOO_WIDE = "far outside its declared range"
 LARGEST_INTEGER = 9e18
 
@@ -44,6 +45,9 @@ FAULT_KIND = f"{INTERNAL}_fault_kind"
 FAULT_VALUE = f"{INTERNAL}_fault_value"
 WRITTEN_INTEGERS = f"{INTERNAL}_written_integers"
 WRITTEN_NUMBERS = f"{INTERNAL}_written_numbers"
+
+EXACT = 2**53
+"""From here on a float has lost digits of a whole number."""
 
 _CHAIN = 64
 _NARROW = {"int8": ("TINYINT", 8), "int16": ("SMALLINT", 16), "int32": ("INTEGER", 32)}
@@ -125,7 +129,8 @@ class TypedQuery:
         marks = {WRITTEN_INTEGERS: "._xXbB", WRITTEN_NUMBERS: "_"}
         for name in self._written(file):
             suspicions += [f"contains({quote(name)}, '{mark}')" for mark in marks[name]]
-        return _any([*suspicions, *(fault for fault, _, _, _ in self._late())])
+        late = [*self._float_names(file), *self._late()]
+        return _any([*suspicions, *(fault for fault, _, _, _ in late)])
 
     def _written(self, file: RawFile) -> dict[str, list[str]]:
         """Raw texts that are read as numbers. SQL also reads what nobody meant so: '3.7' and '0x1F' as integers, and '1_000'."""
@@ -144,7 +149,26 @@ class TypedQuery:
             for index, column in enumerate(self.types)
             if (fault := self._miscast(file, index, column))
         ]
-        return [*early, *self._late()]
+        return [*early, *self._float_names(file), *self._late()]
+
+    def _float_names(self, file: RawFile) -> list[tuple[str, str, str, str]]:
+        """Names of holders that went through floats: digits may be lost, and a text is another text. As `_faults`."""
+        if self.holder is None or self.holder not in self.types:
+            return []
+        index, column = list(self.types).index(self.holder), self.holder
+        raw, family, kind = _raw(index), file.family(column), self.types[column]
+        number, text = f"CAST({quote(column)} AS DOUBLE)", f"CAST({raw} AS VARCHAR)"
+        found = []
+        if family == "text" and kind == "text":
+            wrong = rf"regexp_full_match(trim({raw}), '[+-]?[0-9]+(\.0*|(\.[0-9]+)?[eE]\+[0-9]+)')"
+            found.append((wrong, FLOAT_NAME))
+        if kind == "number":
+            found.append((f"{number} <> trunc({number})", KINDS["integer"]))
+        if family == "number" or kind == "number":
+            found.append((f"abs({number}) >= {EXACT}", FLOAT_NAME))
+        elif family == "text" and kind == "integer":
+            found.append((f"abs({number}) >= {EXACT} AND regexp_matches({raw}, '[.eE]')", FLOAT_NAME))
+        return [(f"coalesce({wrong}, FALSE)", column, told, text) for wrong, told in found]
 
     def _miscast(self, file: RawFile, index: int, column: str) -> str:
         """Whether the raw value is not of the column's type; '' where every value is."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,8 +28,10 @@ from storage import raw_files, typed_rows
 from storage.bad_rows import COLUMNS_LISTED, BadRows, FaultList, Kinds
 from storage.column_types import ColumnTypes, UsedColumns, column_types
 from storage.digests import Hasher
+from storage.holder_names import type_of_names
 from storage.public_rows import PublicRows, booleans
 from storage.raw_files import RawFile
+from storage.row_digests import write_row_digests
 from storage.row_groups import RowGroupWriter
 from storage.sql import check_predicate, near, shown
 from storage.store import Draft
@@ -92,6 +94,7 @@ def ingest_files(
     numeric: bool | None = False,
     protected: Sequence[str] = (),
     every_feature: bool = False,
+    keep_rows: Callable[[Sequence[RawFile], Sequence[Path]], None] | None = None,
 ) -> Ingested:
     """Read `paths` (and `public_paths`, where the public rule names a second file) into typed Parquet by zone.
 
@@ -100,7 +103,8 @@ def ingest_files(
     input alone. Quarantined rows go to `quarantine/` in their zone's folder; details of private faults go to
     `faults` (default: faults.txt in `holders_dir`) and nowhere else. `seed` is public. `numeric`: the target is a number,
     and kept as one; None: as public rows tell (`tasks.label_kind`). `protected`: the label, and columns that some holder keeps to
-    themselves, where others are public. `every_feature`: that so are all features.
+    themselves, where others are public. `every_feature`: that so are all features. `keep_rows`: what keeps
+    who each row of the private Parquet files is (`storage.row_digests`).
 
     Raises ConfigError (a rule that is not one, or names no column) and DataError (what is wrong with the files);
     then neither folder has a Parquet file from this call.
@@ -120,7 +124,10 @@ def ingest_files(
     noted = FaultList(faults or holders_dir / "faults.txt")
     noted.path.unlink(missing_ok=True)
     try:
-        return _write(plan, public_dir, holders_dir, noted)
+        found = _write(plan, public_dir, holders_dir, noted)
+        if keep_rows is not None:
+            keep_rows(files, [holders_dir / file.name for file in found.private])
+        return found
     except BaseException:
         for folder in (public_dir, holders_dir):
             for part in folder.glob("part-*.parquet"):
@@ -536,7 +543,8 @@ def ingest(
     protected: Sequence[str] = (),
     every_feature: bool = False,
 ) -> dict[str, Any]:
-    """Write the typed rows of each zone ("public", "private"); the private part says which raw file each came from.
+    """Write the typed rows of each zone ("public", "private"), and who each private row is ("rows"); the private part says
+    which raw file each came from.
 
     `numeric`: the label is a number; None: as public rows tell. `protected`: the label, and columns that some holder keeps to
     themselves, where others are public. `every_feature`: that so are all features.
@@ -555,6 +563,12 @@ def ingest(
         every_feature=every_feature,
         faults=store.zone("holders") / "faults" / f"ingest-{draft.place.key[:12]}.txt",
         numeric=numeric,
+        keep_rows=partial(
+            write_row_digests,
+            folder=draft.folder("rows", "holders"),
+            keyed=store.hasher("holders"),
+            skip_bad_lines=dataset.on_bad_rows == "quarantine",
+        ),
     )
     for part, files in (("public", found.public), ("private", found.private)):
         for file in files:
@@ -563,6 +577,7 @@ def ingest(
     sources = {file.name: plain.of_file(paths[int(file.name[5:9])]) for file in found.private}
     (holders_dir / "sources.json").write_text(json.dumps(sources))
     columns = [column.name for column in found.columns]
+    names = {column.name: type_of_names(column.type) for column in found.columns}
     return {
         "columns": [[column.name, column.type, column.storage] for column in found.columns],
         "types": found.types,
@@ -572,4 +587,5 @@ def ingest(
         "bad_public": found.bad_public,
         "left_out_public": found.left_out_public,
         "columns_left_out": found.columns_left_out,
+        **({} if dataset.holder_column is None else {"holder_type": names[dataset.holder]}),
     }

@@ -23,13 +23,15 @@ from schemas.dataset import RESERVED
 from schemas.manifest import Manifest
 from storage import tables
 from storage.campaigns import Campaign
+from storage.holder_names import hash_names, hash_names_as_floats, type_of_stored_names
+from storage.row_copies import RowNames
 from storage.splitmix import mixed
-from storage.sql import literal, quote
 from storage.store import Draft
 from tasks import progress
 from tasks.checkpoint import step
 
 SHARD_ROWS = 65_536
+Hashes = NDArray[np.uint64]
 
 
 def is_test(holders: NDArray[np.uint64], seed: int, fraction: float) -> NDArray[np.bool_]:
@@ -49,24 +51,32 @@ def one_row_each(holders: NDArray[np.uint64], draws: NDArray[np.uint64]) -> NDAr
 
 @dataclass(frozen=True)
 class Source:
-    """One file's private rows, and the digest of the raw file they came from."""
+    """One file's private rows, the digest of the raw file they came from, and the file that says who they are."""
 
     path: Path
     digest: str
+    rows: Path
 
 
 class FileAsked(TypedDict):
-    """Of a raw file, under its keyed digest: the first and last row kept (a range), and the shards of who is asked in it."""
+    """Of a raw file, under its keyed digest.
+
+    rows    the first and last row kept (a range).
+    shards  the shards of who is asked in it.
+    people  a keyed digest of who they are, in whatever order their rows came.
+    """
 
     rows: list[int]
     shards: list[str]
+    people: str
 
 
-@step("split", version="3", home="holders")
+@step("split", version="4", home="holders")
 def split(
     draft: Draft,
     *,
     private: Manifest,
+    rows: Manifest,
     columns: Sequence[str],
     holder: str,
     seed: int,
@@ -76,50 +86,42 @@ def split(
     asked_before: Sequence[str],
 ) -> dict[str, Any]:
     """Write the shards of the holders who report (part "train", a file each), the test rows (part "test") and who they are
-    (part "answers": `files.json`, and where a column names them a file of hashes for each raw file).
+    (part "answers": `files.json`, and for each raw file who is asked, and as which rows).
 
-    `columns` are kept; `asked_before` are keyed digests of a campaign's earlier files: who answered there is not asked again.
+    `rows`: who each private row is. `columns` are kept; `asked_before` are keyed digests of a campaign's earlier files: who
+    answered there is not asked again.
     """
     store = draft.store
     keyed = store.hasher("holders")
     names: dict[str, str] = {}
     for name, digest in json.loads(store.file(private, "sources.json").read_bytes()).items():
         names.setdefault(digest, name)  # of two files that hold the same, the second has nobody new in it
-    sources = [Source(store.file(private, name), digest) for digest, name in names.items()]
-    register = Campaign(store, campaign) if campaign else None
-    taken = register.answered(asked_before) if register else np.empty(0, np.uint64)
-    coin = noise_seed if noise_seed is not None else int(keyed.of_bytes(b"rows")[:16], 16)
+    sources = [
+        Source(store.file(private, name), digest, store.file(rows, f"{Path(name).stem}.npy"))
+        for digest, name in names.items()
+    ]
+    people = _People(draft, holder, seed, test_fraction, noise_seed, campaign, asked_before)
     folder, answers = draft.folder("train"), draft.folder("answers")
     files: dict[str, FileAsked] = {}
     n_private = n_test = 0
     with tables.writer(draft.folder("test") / "test.parquet", _schema(sources[0].path, columns)) as test:
         for done, source in enumerate(sources):
-            holders = _holders(source, holder)
-            kept = np.ones(len(holders), bool)
-            if holder != "row":
-                rows = np.arange(len(holders), dtype=np.uint64)
-                kept = one_row_each(holders, mixed(rows, coin ^ int(source.digest[:16], 16)))
-                kept &= ~np.isin(holders, taken)
-            held_back = kept & is_test(holders, seed, test_fraction)
-            asked = kept & ~held_back
-            if holder != "row":
-                taken = np.union1d(taken, holders[kept])
-            known_as = keyed.of_digest(source.digest)
-            shards: list[str] = []
-            if holder != "row":
-                np.save(answers / f"{known_as}.npy", holders[asked])
-            n_private += int(asked.sum())
-            for table in _blocks(source.path, columns, held_back):
+            found = people.of(source)
+            found.write(answers)
+            n_private += int(found.asked.sum())
+            for table in _blocks(source.path, columns, found.held_back):
                 test.write_table(table)
                 n_test += table.num_rows
-            for block, table in enumerate(_blocks(source.path, columns, asked)):
-                # Named by what the raw file holds, under the holders' key: a new file changes no old shard's name.
-                name = f"{keyed.of_value([source.digest, block])[:32]}.parquet"
-                tables.write(folder / name, table)
+            shards: list[str] = []
+            for block, table in enumerate(_blocks(source.path, columns, found.asked)):
+                name = people.shard_name(source, block)
+                tables.write(folder / name, found.in_order(block, table))
                 draft.count("train", name, table.num_rows)
                 shards.append(name)
             if shards:
-                files[known_as] = FileAsked(rows=_range(source.path), shards=shards)
+                files[found.file] = FileAsked(
+                    rows=_range(source.path), shards=shards, people=keyed.of_bytes(found.everybody)
+                )
             progress.advance((done + 1) / len(sources))
     draft.count("test", "test.parquet", n_test)
     (answers / "files.json").write_text(json.dumps(files))
@@ -132,7 +134,131 @@ def split(
         raise DataError(
             "no private rows are left to report: every one is public, held back for the test, or was asked before."
         )
-    return {"n_private": n_private, "n_test": n_test}
+    names_are = {} if holder == "row" else {"holder_type": type_of_stored_names(sources[0].path, holder)}
+    return {"n_private": n_private, "n_test": n_test, **names_are}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FilePeople:
+    """Who is in one file; one entry for each of its private rows.
+
+    file       the keyed digest of the raw file.
+    holders    whose row it is, uint64: what a holder is known by.
+    rows       which row it is, uint64: the same, where each row is a holder.
+    asked      who reports, with this row.
+    held_back  who is held back for the test.
+    order      the holders' coins for the order of rows in a shard; None for the order of the file.
+    """
+
+    file: str
+    holders: Hashes
+    rows: Hashes
+    asked: NDArray[np.bool_]
+    held_back: NDArray[np.bool_]
+    order: Hashes | None
+
+    @property
+    def everybody(self) -> bytes:
+        """Who is asked, in whatever order."""
+        return np.sort(self.holders[self.asked]).tobytes()
+
+    def write(self, folder: Path) -> None:
+        """Keep who is asked, `FILE.npy`. Where each row is a holder, also where that row is, `FILE.at.npy` (names and places,
+        [2, n]); else which rows are theirs, `FILE.rows.npy`.
+        """
+        asked = self.holders[self.asked]
+        np.save(folder / f"{self.file}.npy", asked)
+        if self.holders is self.rows:
+            np.save(folder / f"{self.file}.at.npy", [asked, np.flatnonzero(self.asked).astype(np.uint64)])
+        else:
+            np.save(folder / f"{self.file}.rows.npy", self.rows[np.isin(self.holders, asked)])
+
+    def in_order(self, block: int, table: pa.Table) -> pa.Table:
+        """The rows of a shard as its reports come: of the order in the file they tell nothing."""
+        if self.order is None:
+            return table
+        coins = self.order[self.asked][block * SHARD_ROWS :][: table.num_rows]
+        return table.take(np.argsort(coins, kind="stable"))
+
+
+class _People:
+    """Who is asked in each file of a run, the files in their order."""
+
+    def __init__(
+        self,
+        draft: Draft,
+        holder: str,
+        seed: int,
+        test_fraction: float,
+        noise_seed: int | None,
+        campaign: str | None,
+        asked_before: Sequence[str],
+    ) -> None:
+        self._keyed = draft.store.hasher("holders")
+        self._holder, self._seed, self._test_fraction = holder, seed, test_fraction
+        self._is_seeded = noise_seed is not None
+        self._coin = noise_seed if noise_seed is not None else int(self._keyed.of_bytes(b"rows")[:16], 16)
+        self._campaign = Campaign(draft.store, campaign) if campaign else None
+        self._taken = (
+            self._campaign.answered(asked_before) if self._campaign else np.empty(0, np.uint64)
+        )  # sorted
+        self._asked_files = set(self._campaign.asked().values()) if self._campaign else set()
+        self._names = RowNames()
+        self._in_file_order = set() if self._is_seeded else _asked_in_file_order(draft)
+
+    def shard_name(self, source: Source, block: int) -> str:
+        """By what the raw file holds, under the holders' key: a new file changes no old shard's name."""
+        return f"{self._keyed.of_value([source.digest, block])[:32]}.parquet"
+
+    def of(self, source: Source) -> _FilePeople:
+        """Who is in the next file."""
+        file, by_row = self._keyed.of_digest(source.digest), self._holder == "row"
+        before = self._campaign.asked_rows(file) if self._campaign and by_row else None
+        rows = self._names.of(np.load(source.rows), before)
+        # In a simulation, and in a shard that an earlier version asked, everything is drawn as it was: by the file's own bytes.
+        is_plain = self._is_seeded or self.shard_name(source, 0) in self._in_file_order
+        numbers = mixed(np.arange(len(rows), dtype=np.uint64), self._coin ^ int(source.digest[:16], 16))
+        holders = rows if by_row else hash_names(source.path, self._holder)
+        # Of a file that a campaign asked before it kept rows, whoever was asked then is asked no less now.
+        was_asked = before is None and by_row and self._campaign is not None and file in self._asked_files
+        kept = np.ones(len(rows), bool) if was_asked else ~_are_among(holders, self._taken)
+        if not by_row:
+            former = hash_names_as_floats(source.path, self._holder) if len(self._taken) else holders[:0]
+            if len(former):
+                kept &= ~_are_among(former, self._taken)
+            kept &= one_row_each(holders, numbers if is_plain else mixed(rows, self._coin))
+        coins = _row_coins(source) if by_row else holders
+        held_back = kept & is_test(coins, self._seed, self._test_fraction)
+        asked = kept & ~held_back
+        if before is not None:
+            asked = np.zeros(len(rows), bool)
+            asked[before[0]] = True
+        self._taken = np.union1d(self._taken, holders[kept])
+        return _FilePeople(
+            file=file,
+            holders=holders,
+            rows=rows,
+            asked=asked,
+            held_back=held_back,
+            order=None if is_plain else mixed(holders, self._coin),
+        )
+
+
+def _asked_in_file_order(draft: Draft) -> set[str]:
+    """Shards that an earlier version asked with these settings: its reports are known by their rows in the order of the file."""
+    folder = draft.store.zone("holders") / "split"
+    found = [draft.store.read_record(path) for path in sorted(folder.glob("*.json"))]
+    trains = [record["train"] for record in found if record is not None and record.version == "3"]
+    return {
+        entry.name
+        for train in trains
+        if train.made_by.parameters == draft.place.parameters
+        for entry in train.files
+    }
+
+
+def _are_among(hashes: Hashes, ordered: Hashes) -> NDArray[np.bool_]:
+    return np.isin(hashes, ordered) if len(ordered) else np.zeros(len(hashes), bool)
 
 
 def _schema(path: Path, columns: Sequence[str]) -> pa.Schema:
@@ -148,22 +274,12 @@ def _range(path: Path) -> list[int]:
     return [int(rows.min()), int(rows.max()) + 1]
 
 
-def _holders(source: Source, holder: str) -> NDArray[np.uint64]:
-    """A 64-bit hash of each row's holder, the same in every work folder."""
-    if holder == "row":
-        rows = [
-            np.asarray(t.column(RESERVED)).astype(np.uint64)
-            for t in tables.batches([source.path], [RESERVED])
-        ]
-        return mixed(np.concatenate(rows) if rows else np.empty(0, np.uint64), int(source.digest[16:32], 16))
-    import duckdb
-
-    with duckdb.connect() as connection:
-        # MD5 as a mixer that no DuckDB release changes, not for secrecy: this stays in the holders' zone.
-        hashed = connection.execute(
-            f"SELECT md5_number_lower({quote(holder)}::VARCHAR) AS h FROM read_parquet({literal(str(source.path))})"
-        ).fetchnumpy()["h"]
-    return np.asarray(hashed, dtype=np.uint64)
+def _row_coins(source: Source) -> Hashes:
+    """A 64-bit hash of each row by its number in its file, the same in every work folder."""
+    rows = [
+        np.asarray(t.column(RESERVED)).astype(np.uint64) for t in tables.batches([source.path], [RESERVED])
+    ]
+    return mixed(np.concatenate(rows) if rows else np.empty(0, np.uint64), int(source.digest[16:32], 16))
 
 
 def _blocks(path: Path, columns: Sequence[str], mask: NDArray[np.bool_]) -> Iterator[pa.Table]:

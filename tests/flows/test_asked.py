@@ -62,7 +62,8 @@ def test_people_whose_rows_are_equal_all_report_and_are_counted(
     store, tmp_path, dataset, noise_seed, campaign
 ):
     chain = run(store, *people(tmp_path, "a", "b", "c"), dataset=dataset, noise_seed=noise_seed, **campaign)
-    assert len({entry.digest for entry in chain.held["train"].files}) == 1
+    # Of a release even the order of rows in a shard is its own.
+    assert len({entry.digest for entry in chain.held["train"].files}) == (3 if noise_seed is None else 1)
     assert len(files(chain)) == 3
     assert len({tuple(said) for said in files(chain).values()}) == 3  # no noise is shared
     assert chain.totals.facts == {"n_private": 3 * N, "shards": 3}
@@ -153,7 +154,8 @@ def test_in_rounds_too_equal_rows_have_noise_of_their_own(store, tmp_path, noise
         round_calls.conversation(chain.store, chain.terms, chain.scaled, chain.shown)
     ).charge()
     one, other = round_calls.shards(store, chain.terms, chain.held)
-    assert one["shard"].files[0].digest == other["shard"].files[0].digest
+    is_equal = one["shard"].files[0].digest == other["shard"].files[0].digest
+    assert is_equal == (noise_seed is not None)  # of a release even the order of rows is a shard's own
     call = round_calls.answer(chain.terms, chain.scaled, chain.shown, question, 1)
     start = {"start": one["start"]}  # so that the question asks the same rows of both
     said = [
@@ -188,11 +190,12 @@ def test_a_run_stops_where_not_everybody_who_was_asked_reported():
 
 def test_a_number_once_kept_stays_and_looking_keeps_nothing(store, tmp_path):
     alike = Alike(store, tmp_path / "kept")
-    assert alike.numbers([("x", "ann"), ("y", "bob"), ("x", "cy")]) == [0, 0, 1]
+    assert alike.numbers([("x", ["ann"]), ("y", ["bob"]), ("x", ["cy"])]) == [0, 0, 1]
     assert not (tmp_path / "kept").exists()
-    assert alike.numbers([("x", "cy")], keep=True) == [0]
-    assert alike.numbers([("x", "ann"), ("x", "cy"), ("x", "dan")]) == [1, 0, 2]
-    assert Alike(store).numbers([("x", "ann"), ("x", "ann"), ("x", "cy")]) == [0, 0, 1]
+    assert alike.numbers([("x", ["cy"])], keep=True) == [0]
+    assert alike.numbers([("x", ["ann"]), ("x", ["cy"]), ("x", ["dan"])]) == [1, 0, 2]
+    assert alike.numbers([("x", ["anna", "ann"])]) == [1]  # by what an earlier version knew her by
+    assert Alike(store).numbers([("x", ["ann"]), ("x", ["ann"]), ("x", ["cy"])]) == [0, 0, 1]
 
 
 def test_of_many_that_are_numbered_at_once_no_two_have_one_number(store, tmp_path):
@@ -200,7 +203,7 @@ def test_of_many_that_are_numbered_at_once_no_two_have_one_number(store, tmp_pat
 
     def number(whose):
         gate.wait()
-        (found[whose],) = Alike(store, tmp_path / "kept").numbers([("x", whose)], keep=True)
+        (found[whose],) = Alike(store, tmp_path / "kept").numbers([("x", [whose])], keep=True)
 
     threads = [threading.Thread(target=number, args=(str(i),)) for i in range(6)]
     for thread in threads:
@@ -208,4 +211,4 @@ def test_of_many_that_are_numbered_at_once_no_two_have_one_number(store, tmp_pat
     for thread in threads:
         thread.join()
     assert sorted(found.values()) == list(range(6))
-    assert Alike(store, tmp_path / "kept").numbers([("x", whose) for whose in found]) == [*found.values()]
+    assert Alike(store, tmp_path / "kept").numbers([("x", [whose]) for whose in found]) == [*found.values()]

@@ -201,11 +201,17 @@ def test_a_fraction_is_no_integer_though_a_database_would_round_it(ingest):
 
 
 def test_an_identifier_keeps_every_digit(ingest):
-    ids = ["9007199254740993", "9007199254740992"]
+    ids = [9007199254740993, 9007199254740992]
     _, _, private = ingest(
         "firm,who,miles,paid\np,1,1,0\np,2,2,1\n" + "".join(f"q,{i},3,1\n" for i in ids), holder="who"
     )
     assert [row["who"] for row in private] == ids
+    long = ["90071992547409931234", "90071992547409931235"]
+    _, _, private = ingest(
+        f"firm,who,miles,paid\np,{long[0]},1,0\np,2,2,1\n" + "".join(f"q,{i},3,1\n" for i in long),
+        holder="who",
+    )
+    assert [row["who"] for row in private] == long
 
 
 def test_derived_columns_are_columns(ingest):

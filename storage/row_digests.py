@@ -1,0 +1,153 @@
+"""Who a row is where each row is a holder: a keyed digest of everything that the raw file says in it, whatever the file's format.
+
+The digest is of values, by the names of their columns: 7000, 7000.0 and 07000 are one value, and so are a date and its text. The
+order of rows and of columns, the delimiter, line ends, compression and the run's own settings (types, what is dropped or missing)
+have no part in it. Which of several equal rows one is, is in `row_copies`.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.dataset import RESERVED
+from storage import raw_files, tables
+from storage.digests import Hasher
+from storage.raw_files import INTERNAL, RawFile
+from storage.splitmix import mixed
+from storage.sql import literal, quote
+
+EXACT = 2**53
+"""Whole numbers below it are exact in a float; larger ones are compared digit by digit."""
+MISSING = ("", "na", "n/a", "nan", "null", "none", "nat", "<na>", "?")
+"""What is taken for a missing value, in any case, whatever a run's `nulls` are."""
+CHAIN = 64
+BLANKS = " \t\n\r\v\f\u00a0\u2007\u202f\u3000\u200b\ufeff"
+
+
+def write_row_digests(
+    files: Sequence[RawFile],
+    private: Sequence[Path],
+    folder: Path,
+    keyed: Hasher,
+    *,
+    skip_bad_lines: bool = False,
+) -> None:
+    """Write a file of digests, `part-0000.npy`, for each Parquet file of private rows: uint64, one for each of its rows.
+
+    `private`: Parquet files of ingest, each named by the place of its raw file in `files`.
+    """
+    with raw_files.connect(files) as connection:
+        for path in private:
+            file = files[int(path.stem[5:9])]
+            digests = digests_of(connection.cursor(), file, keyed, skip_bad_lines=skip_bad_lines)
+            rows = [np.asarray(table.column(RESERVED)) for table in tables.batches([path], [RESERVED])]
+            np.save(folder / f"{path.stem}.npy", digests[np.concatenate(rows)])
+
+
+def digests_of(
+    connection: Any, file: RawFile, keyed: Hasher, *, skip_bad_lines: bool = False
+) -> NDArray[np.uint64]:
+    """The digest of every row of a raw file, uint64 [rows], in the file's order."""
+    keys = [_key(keyed, column) for column in file.columns]
+    query = _canonical_rows(file, skip_bad_lines=skip_bad_lines and file.kind == "csv")
+    found = [
+        _digests(batch, keys)
+        for batch in raw_files.stream(connection, query, file, raw_files.batch_rows(len(file.columns)))
+    ]
+    return np.concatenate(found) if found else np.empty(0, np.uint64)
+
+
+def _name(column: str) -> str:
+    """A column by its name, whatever its case: SQL does not tell names apart by that either."""
+    return unicodedata.normalize("NFC", column.strip(BLANKS)).lower()
+
+
+def _key(keyed: Hasher, column: str) -> int:
+    return int(keyed.of_value(["row", _name(column)])[:16], 16)
+
+
+def _digests(batch: Any, keys: Sequence[int]) -> NDArray[np.uint64]:
+    """A sum over columns, so that their order does not count; what is missing adds nothing."""
+    total: NDArray[np.uint64] = batch.column(len(keys)).fill_null(0).to_numpy().copy()
+    for index, key in enumerate(keys):
+        numbers = batch.column(index).to_numpy(zero_copy_only=False)  # NaN where NULL
+        is_plain = np.abs(numbers) < EXACT
+        if is_plain.any():
+            hashes = mixed(_plain(numbers), key)
+            total += hashes if is_plain.all() else np.where(is_plain, hashes, np.uint64(0))
+    return mixed(total, _seal(keys))
+
+
+def _seal(keys: Sequence[int]) -> int:
+    """The holders' key for what texts add, whose own hash has none."""
+    return sum(keys)
+
+
+def _plain(numbers: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Whole numbers count as they are, others to single precision: a file may have been written in either."""
+    is_whole = numbers == np.trunc(numbers)
+    if not is_whole.all():
+        numbers = np.where(is_whole, numbers, numbers.astype(np.float32).astype(np.float64))
+    return (numbers + 0.0).view(np.uint64)  # -0 becomes 0
+
+
+def _canonical_rows(file: RawFile, *, skip_bad_lines: bool) -> str:
+    """SQL: of each column its number or NULL (DOUBLE), then a hash of all that is text in the row (UBIGINT) or NULL."""
+    aliases = {column: f"{INTERNAL}_{index}" for index, column in enumerate(file.columns)}
+    raw = replace(file, nulls=("",)).select(
+        file.columns, list(aliases.values()), skip_bad_lines=skip_bad_lines
+    )
+    values = ", ".join(
+        f"{_value(file, column, quote(alias))} AS {quote(alias)}" for column, alias in aliases.items()
+    )
+    numbers = {column: quote(f"{alias}_number") for column, alias in aliases.items()}
+    cast = ", ".join(
+        f"TRY_CAST({quote(aliases[column])} AS DOUBLE) AS {number}" for column, number in numbers.items()
+    )
+    texts = ", ".join(
+        _told(column, quote(aliases[column]), numbers[column]) for column in sorted(aliases, key=_name)
+    )
+    # One comparison for a row of plain numbers, as most are: a sum is as large as each of them, and NULL where one is.
+    is_plain = f"{_sum([f'abs({number})' for number in numbers.values()])} < {EXACT}"
+    # MD5 as a mixer that no DuckDB release changes, not for secrecy: it is mixed with the holders' key, and stays with them.
+    text = f"CASE WHEN {is_plain} THEN NULL ELSE md5_number_lower(nullif(concat({texts}), '')) END"
+    return f"SELECT {', '.join(numbers.values())}, {text} FROM (SELECT *, {cast} FROM (SELECT {values} FROM ({raw})))"
+
+
+def _value(file: RawFile, column: str, raw: str) -> str:
+    """A number as it is, anything else as text."""
+    is_number = file.family(column) in ("integer", "number")
+    return raw if is_number or file.kind == "csv" else f"CAST({raw} AS VARCHAR)"
+
+
+def _told(column: str, raw: str, number: str) -> str:
+    """What a column adds to the text of a row: nothing where it is missing, or counts as a number."""
+    text = f"{literal(_name(column))} || chr(31) || {_text(f'CAST({raw} AS VARCHAR)', number)} || chr(30)"
+    return f"CASE WHEN {raw} IS NULL OR isnan({number}) OR abs({number}) < {EXACT} THEN NULL ELSE {text} END"
+
+
+def _text(raw: str, number: str) -> str:
+    """The canonical text of what is no plain number; NULL where it is missing."""
+    text = f"trim({raw}, {literal(BLANKS)})"
+    missing = ", ".join(literal(word) for word in MISSING)
+    whole = f"coalesce(TRY_CAST(TRY_CAST({text} AS HUGEINT) AS VARCHAR), lower({text}))"
+    moment = f"coalesce(TRY_CAST(TRY_CAST({text} AS TIMESTAMP) AS VARCHAR), nfc_normalize({text}))"
+    return (
+        f"CASE WHEN lower({text}) IN ({missing}) THEN NULL WHEN {number} IS NOT NULL THEN {whole} "
+        f"WHEN lower({text}) IN ('true', 'false') THEN lower({text}) "
+        f"WHEN {text} LIKE '____-__-__%' THEN {moment} ELSE nfc_normalize({text}) END"
+    )
+
+
+def _sum(values: Sequence[str]) -> str:
+    """A sum as a tree: a single chain would be as deep as it is long, and depth is limited."""
+    if len(values) <= CHAIN:
+        return f"({' + '.join(values)})"
+    return _sum([_sum(values[i : i + CHAIN]) for i in range(0, len(values), CHAIN)])
