@@ -28,6 +28,9 @@ from flows.health import answers, answers_at_last, forget_proxies, is_loopback, 
 from flows.standing import STARTUP_SECONDS, address_stated
 from ldptree.errors import ConfigError, LdptreeError
 
+NAMED_SECONDS = 10.0
+"""How long a server that the user named may take to answer."""
+
 
 def environment(work: Path) -> dict[str, str]:
     """Prefect's settings for a work folder; what the user set already stays."""
@@ -85,7 +88,7 @@ class Server:
         try:
             if self.temporary:
                 self._wait_for_own()
-            elif not answers_at_last(self.url, seconds=10):
+            elif not answers_at_last(self.url, seconds=NAMED_SECONDS):
                 raise ConfigError(
                     f"PREFECT_API_URL is {self.url}, but no Prefect server answers there. Start it, or unset the variable."
                 )
