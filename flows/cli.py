@@ -269,9 +269,12 @@ def gc(
     ] = False,
 ) -> None:
     """Delete what no kept run refers to. A campaign's protocol and reports and the ledger always stay."""
+    from flows.flow_runs import collect_flow_runs
     from flows.provenance import collect_garbage
 
     typer.echo(collect_garbage(work, keep=keep, dry_run=dry_run))
+    if told := collect_flow_runs(work, keep=keep, dry_run=dry_run):
+        typer.echo(told)
 
 
 @app.command()

@@ -9,7 +9,6 @@ database in the work folder.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import runpy
 import signal
@@ -133,8 +132,7 @@ class Server:
 
     def _begin(self) -> str:
         self._home.mkdir(parents=True, exist_ok=True)
-        # Two servers that make one database at once would trip over each other's migrations.
-        self._lock = _locked(self._home / "starting.lock")
+        self._lock = prefect_database.lock_start(self._home)
         # The port is taken here and handed over: between a look for a free one and its use it could become another's.
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
@@ -178,7 +176,7 @@ def start_ui(work: Path, port: int, on_ready: Callable[[], object]) -> int:
     name_direct_hosts(url)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended politely either way
     with address_stated(home, url) as is_up:
-        lock = _locked(home / "starting.lock")
+        lock = prefect_database.lock_start(home)
         process = _begin_ui(home, url, port)
         try:
             with lock:
@@ -239,23 +237,6 @@ def _set_aside(home: Path, code: int) -> bool:
         flush=True,
     )
     return True
-
-
-def _locked(path: Path) -> IO[str]:
-    """The file, locked. Raises LdptreeError where another run has it for longer than a server takes to start."""
-    file = path.open("w")
-    end = time.monotonic() + STARTUP_SECONDS
-    while True:
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return file
-        if time.monotonic() > end:
-            file.close()
-            raise LdptreeError(
-                f"{path}: another run has been starting its Prefect server for {STARTUP_SECONDS} seconds. "
-                "End it, or start a server with `ldptree ui`, and run again."
-            )
-        time.sleep(0.1)
 
 
 def _end_with_parent() -> None:
