@@ -52,7 +52,7 @@ def collect_flow_runs(work: Path, *, keep: int, dry_run: bool) -> str | None:
         finally:
             server.stop()
         if is_own and not dry_run:
-            _delete_results(store, home)
+            _delete_results(home)
             if server.temporary and database is not None:
                 prefect_database.tidy(database, kept)
     if dry_run:
@@ -120,13 +120,10 @@ def _delete_one(client: SyncPrefectClient, run: FlowRun) -> None:
         client.delete_flow_run(run.id)
 
 
-def _delete_results(store: Store, home: Path) -> None:
-    """Prefect's copies of records that the store has no longer."""
-    standing_records = {f"{record.step}-{record.key}" for _, record in store.records()}
+def _delete_results(home: Path) -> None:
+    """Prefect's copies of records: the store has the records, and a run that finds one gives Prefect a new copy."""
     for path in (home / "storage").glob("ldptree-*"):
-        step_and_key = path.name.removeprefix("ldptree-").rpartition("-")[0]
-        if step_and_key not in standing_records:
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 def _size(folder: Path) -> int:
