@@ -154,10 +154,13 @@ def test_a_database_that_cannot_be_used_is_set_aside_in_one_line(tmp_path, how):
 def test_ui_begins_anew_where_its_database_is_damaged(tmp_path):
     write_damaged(tmp_path / "work" / "prefect" / "prefect.db", "garbage")
     ui = start("ui", "--work", tmp_path / "work", "--port", str(free_port()))
-    assert ui.stderr.readline().startswith("ldptree: Prefect's database ")
-    assert ui.stderr.readline().startswith("Prefect UI: ")
-    ui.send_signal(signal.SIGINT)
-    assert (ui.wait(timeout=60), ui.stderr.read()) == (0, "")
+    try:
+        assert ui.stderr.readline().startswith("ldptree: Prefect's database ")
+        assert ui.stderr.readline().startswith("Prefect UI: ")
+        ui.send_signal(signal.SIGTERM)
+        assert (ui.wait(timeout=60), ui.stderr.read()) == (0, "")
+    finally:
+        ui.kill()
 
 
 def test_a_run_behind_a_proxy_that_is_nowhere_asks_its_server_directly(tmp_path, monkeypatch):
