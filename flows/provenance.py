@@ -133,7 +133,8 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
             for path in doomed:
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
             if gone and (store.zone("curator") / warehouse.NAME).exists():
-                warehouse.build(store, warehouse.all_runs(store))
+                with contextlib.suppress(Exception):  # of damaged totals, say: the next run builds it anew
+                    warehouse.build(store, warehouse.all_runs(store))
     verb = "would go" if dry_run else "gone"
     return f"{len(doomed)} files and folders {verb}, {size / 1e6:.1f} MB; {len(kept)} runs kept"
 
