@@ -5,6 +5,7 @@ Signals are handled before anything but the standard library is imported: Ctrl-C
 
 from __future__ import annotations
 
+import sys
 from typing import NoReturn
 
 from flows.ending import leave
@@ -17,7 +18,8 @@ def main() -> NoReturn:
     try:
         from flows.cli import main as run_command
 
-        handle_again(before)
+        if sys.argv[1:2] != ["run"]:  # which unwinds once its flow goes on, and has nothing to undo before
+            handle_again(before)
         run_command()
     except KeyboardInterrupt:  # one more, while the last word was said
         leave(INTERRUPTED)
