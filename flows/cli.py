@@ -5,8 +5,6 @@ Nothing heavy is imported here, so that help and mistakes answer at once.
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import json
 import os
 import sys
@@ -16,7 +14,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from flows.interrupt import EXIT_CODES, FINISHED_STEPS_STAND
+from flows.ending import leave, silence_threads
+from flows.interrupt import EXIT_CODES, FINISHED_STEPS_STAND, INTERRUPTED
 from ldptree.errors import BudgetError, ConfigError, LdptreeError
 
 app = typer.Typer(
@@ -270,9 +269,12 @@ def gc(
     ] = False,
 ) -> None:
     """Delete what no kept run refers to. A campaign's protocol and reports and the ledger always stay."""
+    from flows.flow_runs import collect_flow_runs
     from flows.provenance import collect_garbage
 
     typer.echo(collect_garbage(work, keep=keep, dry_run=dry_run))
+    if told := collect_flow_runs(work, keep=keep, dry_run=dry_run):
+        typer.echo(told)
 
 
 @app.command()
@@ -356,8 +358,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     # Imports make many objects and no garbage: a fifth of their time went into looking for it.
     set_threshold(100_000)
     code: Any = 1
-    if arguments is None:
-        atexit.register(lambda: _leave(code))
+    if arguments is None and "--debug" not in words:
+        silence_threads()
     try:
         app(words, standalone_mode=True, prog_name="ldptree")
     except LdptreeError as fault:
@@ -371,8 +373,13 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
-    except Exception as fault:
-        # An unexpected fault may quote a value from the data: it is named by its kind only.
+    except (SystemExit, KeyboardInterrupt) as end:
+        code = INTERRUPTED if isinstance(end, KeyboardInterrupt) else end.code or 0
+        if code in EXIT_CODES.values():
+            typer.echo(FINISHED_STEPS_STAND if words[:1] == ["run"] else "ldptree: interrupted.", err=True)
+        _let_go(end)
+    except BaseException as fault:
+        # Unexpected, a broken off task of an event loop for one. It may quote a value from the data: only its kind is named.
         if "--debug" in words:
             import traceback
 
@@ -383,20 +390,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         )
         code = 1
         _let_go(fault)
-    except SystemExit as end:
-        code = end.code or 0
-        if code in EXIT_CODES.values():
-            typer.echo(FINISHED_STEPS_STAND if words[:1] == ["run"] else "ldptree: interrupted.", err=True)
-        _let_go(end)
+    if arguments is None:
+        leave(code if isinstance(code, int) else 1)
     sys.exit(code)
-
-
-def _leave(code: int) -> None:
-    """End the process at once: taking thousands of modules apart takes as long as a step. Registered first, so called last."""
-    with contextlib.suppress(OSError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(code)
 
 
 def _let_go(fault: BaseException | None) -> None:

@@ -15,9 +15,9 @@ from prefect.runtime import flow_run
 from ldptree.number_range import levels
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
-from storage.formats import read_stamped, stamped
+from storage.formats import stamped
 from storage.store import Store
-from storage.warehouse import RunTables, build
+from storage.warehouse import all_runs, build
 from tasks.page.facts import AnyFacts
 from tasks.page.mended_facts import MendedFacts
 from tasks.page.render import render, summary_markdown
@@ -44,7 +44,7 @@ def finish(
         "model": str(run / "model.json"),
     }
     write_json(store, run / "run.json", summary)
-    build(store, _all_runs(store))
+    build(store, all_runs(store))
     show_in_prefect(summary_markdown(facts), facts.title, summary)
     return summary
 
@@ -150,25 +150,6 @@ def _labels(facts: AnyFacts) -> list[str]:
         half = facts.residual_range
         return [f"{level:g}" for level in levels(-half, half, facts.n_levels)]
     return list(facts.classes)
-
-
-def _all_runs(store: Store) -> list[RunTables]:
-    runs = []
-    for path in sorted((store.root / "runs").glob("*/tables.json"), key=lambda p: p.stat().st_mtime):
-        content = read_stamped(path, "tables", "Delete it: only the warehouse then lacks this run.")
-        folder = store.root / content["totals"]
-        if folder.is_dir():
-            runs.append(
-                RunTables(
-                    path.parent.name,
-                    folder,
-                    content["facts"],
-                    content["nodes"],
-                    content["classes"],
-                    content.get("outputs", ()),
-                )
-            )
-    return runs
 
 
 def write_json(store: Store, path: Path, value: Mapping[str, Any]) -> None:

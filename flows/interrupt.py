@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+from flows.ending import end_now
+
 INTERRUPTED = 130
 """What typer exits with on Ctrl-C."""
 TERMINATED = 143
@@ -104,7 +106,6 @@ def _be_deaf() -> None:
 _listening: list[int] = []
 """Who listens: the process of each `_heard` that has not ended."""
 os.register_at_fork(after_in_child=_be_deaf)
-_ending = threading.Lock()
 
 
 def handle_again(handlers: Handlers) -> None:
@@ -114,7 +115,4 @@ def handle_again(handlers: Handlers) -> None:
 
 
 def _end(signum: int, frame: FrameType | None = None) -> None:
-    if not _ending.acquire(blocking=False):  # another thread is about to
-        return
-    os.write(2, f"{FINISHED_STEPS_STAND}\n".encode())
-    os._exit(EXIT_CODES[signal.Signals(signum)])
+    end_now(EXIT_CODES[signal.Signals(signum)], FINISHED_STEPS_STAND)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, Manifest, Record
+from storage import warehouse
 from storage.campaigns import Campaign
 from storage.formats import read_stamped
 from storage.seal import check_state
@@ -91,15 +92,13 @@ def explain_artifact(work: Path, name: str) -> str:
 
 
 def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
-    """Delete the artifacts that none of the newest `keep` runs refers to, and what killed runs left. Says what went.
-    Raises ConfigError.
+    """Delete the artifacts that none of the newest `keep` runs refers to, copies of kept runs, and what killed runs left. Says
+    what went. Raises ConfigError.
     """
     store = _existing(work)
     with in_use(store.root, alone=True):
-        runs = sorted(
-            (p for p in (store.root / "runs").glob("*") if p.is_dir()), key=lambda p: p.stat().st_mtime
-        )
-        kept, gone = (runs[-keep:] if keep else []), (runs[:-keep] if keep else runs)
+        kept = newest_runs(store, keep)
+        gone = [run for run in _runs(store) if run not in kept]
         records: set[str] = set()
         for run in kept:
             records |= _records_of(run)
@@ -133,8 +132,29 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
         if not dry_run:
             for path in doomed:
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            if gone and (store.zone("curator") / warehouse.NAME).exists():
+                with contextlib.suppress(Exception):  # of damaged totals, say: the next run builds it anew
+                    warehouse.build(store, warehouse.all_runs(store))
     verb = "would go" if dry_run else "gone"
     return f"{len(doomed)} files and folders {verb}, {size / 1e6:.1f} MB; {len(kept)} runs kept"
+
+
+def newest_runs(store: Store, keep: int) -> list[Path]:
+    """The folders of the newest runs. Of several runs that found the same artifacts only the newest counts: the others are its
+    copies. Raises ArtifactCorrupt.
+    """
+    kept: dict[frozenset[str], Path] = {}
+    for run in reversed(_runs(store)):
+        if len(kept) < keep:
+            kept.setdefault(frozenset(_records_of(run) or {run.name}), run)
+    return list(kept.values())
+
+
+def _runs(store: Store) -> list[Path]:
+    """The folders of all runs, oldest first."""
+    return sorted(
+        (p for p in (store.root / "runs").glob("*") if p.is_dir()), key=lambda p: (p.stat().st_mtime, p.name)
+    )
 
 
 def _is_release(record: Record) -> bool:

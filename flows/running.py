@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from rich.table import Table
 from flows.interrupt import end_at_once, ended_politely, handle_again
 from flows.server import Server
 from flows.warmup import warm_up
+from flows.watch import watched
 from schemas.config import RunConfig
 from storage.store import Store
 
@@ -30,6 +32,7 @@ METRICS = (
 LEFT_OUT_LISTED = 10
 NUMBER_METRICS = (("mse", "MSE", ".4g"), ("mae", "MAE", ".4g"), ("r2", "R²", ".3f"))
 """Of a label that is a number."""
+LAST_WORDS_SECONDS = 5.0
 
 
 def run_here(
@@ -41,13 +44,13 @@ def run_here(
         os.environ.setdefault("PREFECT_LOGGING_LEVEL", "INFO")
     before = end_at_once()
     try:
-        server = Server(store.root)
+        server = Server(store.root, again=command)
         try:
             summary = _run(
                 config, store, server, workers=workers, quiet=as_json, debug=debug, command=command
             )
         finally:
-            _send_last_logs()
+            _send_last_words()
             server.stop()
     finally:
         handle_again(before)
@@ -73,7 +76,7 @@ def _run(
     server.wait()
     runner: Any = ThreadPoolTaskRunner(max_workers=workers)
     flow = _flow_of(config).with_options(task_runner=runner)
-    with ended_politely(), StepList(quiet=quiet):
+    with ended_politely(), watched(server), StepList(quiet=quiet):
         summary: dict[str, Any] = flow(config=config, work=str(store.root), command=command)
     return summary
 
@@ -109,11 +112,21 @@ def _left_out(columns: Mapping[str, str]) -> list[str]:
     return [*lines, f"left out  {more} more, see the report"] if more else lines
 
 
-def _send_last_logs() -> None:
-    """Prefect sends its log in batches: the last one needs the server that is about to stop."""
-    handlers = sys.modules.get("prefect.logging.handlers")
-    if handlers is not None:
-        handlers.APILogWorker.drain_all(timeout=5)
+def _send_last_words() -> None:
+    """Prefect sends its log and its events, task runs among them, in batches: the last ones need the server that is about to
+    stop. One that takes too long goes without.
+    """
+    senders = (("prefect.events.worker", "EventsWorker"), ("prefect.logging.handlers", "APILogWorker"))
+    workers = [getattr(sys.modules[module], name) for module, name in senders if module in sys.modules]
+
+    def drain() -> None:
+        for worker in workers:
+            worker.drain_all(timeout=LAST_WORDS_SECONDS / 2)
+
+    if workers:
+        sending = threading.Thread(target=drain, daemon=True)
+        sending.start()
+        sending.join(LAST_WORDS_SECONDS)
 
 
 def _show(summary: dict[str, Any], *, temporary: bool) -> None:

@@ -9,8 +9,6 @@ database in the work folder.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import json
 import os
 import runpy
 import signal
@@ -19,15 +17,18 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+from flows import prefect_database, standing
+from flows.ending import done_at_the_end
+from flows.health import answers, answers_at_last, forget_proxies, is_loopback, name_direct_hosts
+from flows.standing import STARTUP_SECONDS, address_stated
 from ldptree.errors import ConfigError, LdptreeError
 
-STARTUP_SECONDS = 180
-ADDRESS_FILE = "server.json"
+NAMED_SECONDS = 10.0
+"""How long a server that the user named may take to answer."""
 
 
 def environment(work: Path) -> dict[str, str]:
@@ -47,44 +48,73 @@ def environment(work: Path) -> dict[str, str]:
 class Server:
     """The server of one run. `temporary` is whether this run had to start it."""
 
-    def __init__(self, work: Path, *, start: bool = True) -> None:
-        """Find a server, or begin to start one; does not wait for it."""
+    def __init__(self, work: Path, *, start: bool = True, again: str = "the same command") -> None:
+        """Find a server, or begin to start one; does not wait for it.
+
+        Raises LdptreeError where the folder's standing server hangs; `again` is the command that goes on from there.
+        """
         os.environ.update(environment(work))
         self._home = Path(os.environ["PREFECT_HOME"])
+        self._again = again
         self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
         self._lock: IO[str] | None = None
+        self._ends = contextlib.ExitStack()
         self.temporary = False
-        self.url = os.environ.get("PREFECT_API_URL") or _standing(self._home)
+        self.url = os.environ.get("PREFECT_API_URL") or standing.find(self._home, again)
         if self.url is None and start:
             self.temporary = True
-            self._begin()
+            self.url = self._begin()
         if self.url is not None:
             os.environ["PREFECT_API_URL"] = self.url
+            name_direct_hosts(self.url)
+            if is_loopback(self.url):
+                forget_proxies()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process that this run started is over."""
+        return self._process is not None and self._process.poll() is not None
+
+    def loss(self, how: str) -> str:
+        """The message of a run whose server is lost."""
+        log = f" (see {self._home / 'server.log'})" if self.temporary else f" ({self.url})"
+        return f"the Prefect server of this run {how}{log}. Finished steps stand. Go on with: {self._again}"
 
     def wait(self) -> None:
         """Wait until the server answers. Raises LdptreeError where it does not, ConfigError where the user's own does not."""
         assert self.url is not None
         try:
-            if not self.temporary:
-                if not _answers(self.url, seconds=5):
-                    raise ConfigError(
-                        f"PREFECT_API_URL is {self.url}, but no Prefect server answers there. Start it, or unset the variable."
-                    )
-                return
-            assert self._process is not None
-            end = time.monotonic() + STARTUP_SECONDS
-            while time.monotonic() < end:
-                if _answers(self.url, seconds=1):
-                    return
-                if self._process.poll() is not None:
-                    break
-                time.sleep(0.05)
-            raise LdptreeError(
-                f"the temporary Prefect server did not start (see {self._home / 'server.log'}). "
-                "Start one with `ldptree ui` and run again."
-            )
+            if self.temporary:
+                self._wait_for_own()
+            elif not answers_at_last(self.url, seconds=NAMED_SECONDS):
+                raise ConfigError(
+                    f"PREFECT_API_URL is {self.url}, but no Prefect server answers there. Start it, or unset the variable."
+                )
         finally:
             self._release()
+
+    def _wait_for_own(self) -> None:
+        assert self.url is not None
+        end = time.monotonic() + STARTUP_SECONDS
+        while time.monotonic() < end:
+            if answers(self.url, seconds=1):
+                return
+            if self.has_ended and not self._begins_anew():
+                break
+            time.sleep(0.05)
+        raise LdptreeError(
+            f"the temporary Prefect server did not start (see {self._home / 'server.log'}). "
+            "Start one with `ldptree ui` and run again."
+        )
+
+    def _begins_anew(self) -> bool:
+        """Whether a server that ended because of its database is started once more, without it."""
+        assert self._process is not None
+        if not _set_aside(self._home, self._process.returncode):
+            return False
+        self._start()
+        return True
 
     def stop(self) -> None:
         """End the server, if this run started it."""
@@ -96,113 +126,117 @@ class Server:
                 self._process.wait(timeout=5)
             if self._process.poll() is None:
                 self._process.kill()
+                self._process.wait()
             self._process = None
+        self._ends.close()
 
-    def _begin(self) -> None:
+    def _begin(self) -> str:
         self._home.mkdir(parents=True, exist_ok=True)
-        # Two servers that make one database at once would trip over each other's migrations.
-        self._lock = (self._home / "starting.lock").open("w")
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        port = _free_port()
-        self.url = f"http://127.0.0.1:{port}/api"
+        self._lock = prefect_database.lock_start(self._home)
+        # The port is taken here and handed over: between a look for a free one and its use it could become another's.
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
+        self._start()
+        self._ends.enter_context(done_at_the_end(self._kill))
+        return f"http://127.0.0.1:{self._socket.getsockname()[1]}/api"
+
+    def _start(self) -> None:
+        assert self._socket is not None
         with (self._home / "server.log").open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                [sys.executable, "-m", "flows.server", str(port)],
+                [sys.executable, "-m", "flows.server", str(self._socket.fileno())],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
+                pass_fds=[self._socket.fileno()],
                 env=os.environ
                 | {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"},
             )
 
+    def _kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+
     def _release(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-
-@contextlib.contextmanager
-def address_stated(work: Path, url: str) -> Iterator[None]:
-    """Tell later runs of this work folder where a standing server is, while it stands."""
-    path = Path(environment(work)["PREFECT_HOME"]) / ADDRESS_FILE
-    if (standing := _standing(path.parent)) is not None:
-        raise ConfigError(
-            f"{work}: a server of this work folder is up already, at {standing.removesuffix('/api')}."
-        )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"url": url, "pid": os.getpid()}))
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
+        for held in (self._lock, self._socket):
+            if held is not None:
+                held.close()
+        self._lock = self._socket = None
 
 
 def start_ui(work: Path, port: int, on_ready: Callable[[], object]) -> int:
     """Run a server with its UI in the foreground until it is interrupted; `on_ready` is called once it answers.
 
-    Raises ConfigError where the port is taken, or a server of this work folder is up.
+    Raises ConfigError where the port is taken, or a server of this work folder is up, LdptreeError where it does not start.
     """
-    with contextlib.closing(socket.socket()) as probe:
-        if probe.connect_ex(("127.0.0.1", port)) == 0:
-            raise ConfigError(f"port {port} is taken. Name another one with --port.")
+    _refuse_taken(port)
+    os.environ.update(environment(work))
+    home = Path(os.environ["PREFECT_HOME"])
     url = f"http://127.0.0.1:{port}/api"
-    settings: Mapping[str, str] = os.environ | environment(work) | {"PREFECT_SERVER_UI_API_URL": url}
-    command = [sys.executable, "-m", "flows.server", "--ui", str(port)]
+    name_direct_hosts(url)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended politely either way
-    with address_stated(work, url):
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            command, env=dict(settings), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-        )
+    with address_stated(home, url) as is_up:
+        lock = prefect_database.lock_start(home)
+        process = _begin_ui(home, url, port)
         try:
-            while process.poll() is None and not _answers(url, seconds=1):
-                time.sleep(0.2)
-            if process.poll() is None:
-                on_ready()
+            with lock:
+                while not answers(url, seconds=1):
+                    if process.poll() is not None:
+                        if not _set_aside(home, process.returncode):
+                            raise LdptreeError(f"the Prefect server did not start (see {home / 'ui.log'}).")
+                        process = _begin_ui(home, url, port)
+                    time.sleep(0.2)
+            is_up()
+            on_ready()
             return process.wait()
         except KeyboardInterrupt:
-            process.terminate()
-            process.wait()
             return 0
+        finally:
+            _end(process)
 
 
-def _standing(home: Path) -> str | None:
-    """The address of the server that `ldptree ui` keeps up for this folder; one that is coming up is waited for."""
-    try:
-        stated = json.loads((home / ADDRESS_FILE).read_text())
-        url, pid = str(stated["url"]), int(stated["pid"])
-    except (OSError, ValueError, KeyError):
-        return None
-    end = time.monotonic() + STARTUP_SECONDS
-    # Of a `ui` that was killed the address may be another folder's server by now.
-    while _is_alive(pid) and time.monotonic() < end:
-        if _answers(url, seconds=2):
-            return url
-        time.sleep(0.2)
-    return None
+def _begin_ui(home: Path, url: str, port: int) -> subprocess.Popen[bytes]:
+    with (home / "ui.log").open("wb") as log:
+        return subprocess.Popen(  # noqa: S603 - our own interpreter
+            [sys.executable, "-m", "flows.server", "--ui", str(port)],
+            env=os.environ | {"PREFECT_SERVER_UI_API_URL": url},
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+        )
 
 
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError as fault:
-        return isinstance(fault, PermissionError)  # somebody else's
-    return True
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=10)
+    process.kill()
+    process.wait()
 
 
-def _answers(url: str, seconds: float) -> bool:
-    if not url.startswith(("http://", "https://")):
-        return False
-    try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=seconds) as answer:  # noqa: S310
-            return bool(answer.status == 200)
-    except (OSError, ValueError):
-        return False
-
-
-def _free_port() -> int:
+def _refuse_taken(port: int) -> None:
     with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as fault:
+            reason = "is not allowed" if isinstance(fault, PermissionError) else "is taken"
+            raise ConfigError(f"port {port} {reason}. Name another one with --port.") from None
+
+
+def _set_aside(home: Path, code: int) -> bool:
+    """Whether a server ended with `code` because its database is damaged, which then has another name now."""
+    database = prefect_database.of(home)
+    if code != prefect_database.DAMAGED_EXIT or database is None or not database.exists():
+        return False
+    aside = prefect_database.set_aside(database)
+    print(
+        f"ldptree: Prefect's database {database} was damaged: it is kept as {aside.name}, and a new one is begun. "
+        "Artifacts, models and reports are not in it.",
+        file=sys.stderr,
+        flush=True,
+    )
+    return True
 
 
 def _end_with_parent() -> None:
@@ -223,15 +257,28 @@ def _outlive_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def _prepare_database() -> None:
+    """End where Prefect's database is damaged, before a server that begins on it does so in its own words."""
+    home = Path(os.environ["PREFECT_HOME"])
+    database = prefect_database.of(home)
+    if database is None:
+        return
+    if prefect_database.is_damaged(database):
+        os._exit(prefect_database.DAMAGED_EXIT)
+    prefect_database.migrate()
+
+
 def _serve_ui(port: int) -> None:
     _end_with_parent()
+    _prepare_database()
     sys.argv = ["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     runpy.run_module("prefect", run_name="__main__")
 
 
-def _serve(port: int) -> None:
+def _serve(descriptor: int) -> None:
     _outlive_signals()
     _end_with_parent()
+    _prepare_database()
     import uvicorn
 
     class OfOneRun(uvicorn.Server):
@@ -242,17 +289,12 @@ def _serve(port: int) -> None:
             yield
 
     config = uvicorn.Config(
-        "prefect.server.api.server:create_app",
-        factory=True,
-        host="127.0.0.1",
-        port=port,
-        log_level="error",
-        lifespan="on",
+        "prefect.server.api.server:create_app", factory=True, log_level="error", lifespan="on"
     )
     server = OfOneRun(config)
-    server.run()
+    server.run(sockets=[socket.socket(fileno=descriptor)])
     if not server.started:
-        sys.exit(1)
+        os._exit(1)
 
 
 if __name__ == "__main__":

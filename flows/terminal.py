@@ -4,6 +4,8 @@ are not shown here.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 from types import TracebackType
 from typing import Self
@@ -14,6 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from flows.ending import done_at_the_end
 from tasks.progress import Event, listen
 from tasks.timeline import STEPS, Timeline
 
@@ -32,6 +35,7 @@ class StepList:
         self._console = Console(stderr=True, quiet=quiet, highlight=False)
         self._fractions: dict[str, float] = {}
         self._lock = threading.Lock()
+        self._ends = contextlib.ExitStack()
         self._live = Live(
             get_renderable=self._render, console=self._console, refresh_per_second=8, transient=False
         )
@@ -41,6 +45,7 @@ class StepList:
         self._stop = listen(self._hear)
         if self._console.is_terminal:
             self._live.start()
+            self._ends.enter_context(done_at_the_end(_show_cursor))
         return self
 
     def __exit__(
@@ -51,6 +56,7 @@ class StepList:
         if self._console.is_terminal:
             self._live.update(self._render(), refresh=True)
             self._live.stop()
+            self._ends.close()
 
     def _hear(self, step: str, event: Event, fraction: float) -> None:
         self._timeline.hear(step, event, fraction)
@@ -83,3 +89,8 @@ class StepList:
                     Text("▸", "bold"), Text(name, "bold"), f"{self._timeline.running(name):.1f} s", bar
                 )
         return table
+
+
+def _show_cursor() -> None:
+    """A live list that is broken off leaves the terminal in the middle of a line, and without its cursor."""
+    os.write(2, b"\n\x1b[?25h")

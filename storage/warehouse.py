@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from storage.formats import read_stamped
 from storage.sql import literal
 from storage.store import Store
 
@@ -96,6 +97,26 @@ class RunTables:
     classes: Sequence[str]
     outputs: Sequence[str] = ()
     """The classes whose error reports are about, where there are several."""
+
+
+def all_runs(store: Store) -> list[RunTables]:
+    """What the warehouse takes of every run whose folder and totals stand, oldest first."""
+    runs = []
+    for path in sorted((store.root / "runs").glob("*/tables.json"), key=lambda p: p.stat().st_mtime):
+        content = read_stamped(path, "tables", "Delete it: only the warehouse then lacks this run.")
+        folder = store.root / content["totals"]
+        if folder.is_dir():
+            runs.append(
+                RunTables(
+                    path.parent.name,
+                    folder,
+                    content["facts"],
+                    content["nodes"],
+                    content["classes"],
+                    content.get("outputs", ()),
+                )
+            )
+    return runs
 
 
 def build(store: Store, runs: Sequence[RunTables]) -> Path:

@@ -10,6 +10,7 @@ import pytest
 from chain import Chain, rides, rides_config
 
 from flows.finish import write_json
+from flows.flow_runs import collect_flow_runs
 from flows.plan import plan_of
 from flows.provenance import collect_garbage, explain_artifact, in_use
 from ldptree.errors import ArtifactCorrupt, ConfigError
@@ -69,7 +70,9 @@ def two_runs(tmp_path_factory):
 
 
 @pytest.fixture
-def copy(two_runs, tmp_path):
+def copy(two_runs, tmp_path, monkeypatch):
+    for name in ("PREFECT_API_URL", "PREFECT_HOME"):
+        monkeypatch.delenv(name, raising=False)
     store, old, new = two_runs
     shutil.copytree(store.root, tmp_path / "copy")
     return Store(tmp_path / "copy"), old, new
@@ -151,6 +154,20 @@ def test_gc_keeps_what_the_newest_runs_refer_to_and_deletes_the_rest(copy):
     before = {p for p in store.root.rglob("*") if p.is_file()}
     assert collect_garbage(store.root, keep=1, dry_run=False).startswith("0 files and folders gone")
     assert {p for p in store.root.rglob("*") if p.is_file()} == before
+
+
+def test_of_runs_that_found_the_same_gc_keeps_the_newest_however_many_may_stay(copy):
+    store, old, new = copy
+    runs = store.root / "runs"
+    for number, name in enumerate(("again", "and-again")):
+        shutil.copytree(runs / "new", runs / name)
+        os.utime(runs / name, (3000 + number, 3000 + number))
+    said = collect_garbage(store.root, keep=20, dry_run=False)
+    assert said.endswith("2 runs kept")
+    assert {p.name for p in runs.iterdir()} == {"old", "and-again"}
+    assert all_of(store, old)
+    assert all_of(store, new)
+    assert collect_flow_runs(store.root, keep=20, dry_run=False) is None  # Prefect was never here
 
 
 def test_a_run_whose_garbage_was_collected_can_be_run_again(copy):

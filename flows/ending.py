@@ -1,0 +1,70 @@
+"""How the program ends: here, whichever way it came to its end, and at once when its last word is said.
+
+Python's own way takes thousands of modules apart and calls back what libraries left behind while their threads still run.
+What those would then say, tracebacks and warnings, is no message of ours. What a run has to end in order (its server, what it
+still tells Prefect) is ended before, in `running`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import NoReturn
+
+_acts: list[tuple[int, Callable[[], object]]] = []
+"""What an end in the middle of something must not leave undone, and the process it is done in."""
+_ending = threading.Lock()
+
+
+def silence_threads() -> None:
+    """From here on what a thread or a destructor dies of is not printed: it is no message, and it may quote a value of a row."""
+    threading.excepthook = lambda _: None
+    sys.unraisablehook = lambda _: None
+
+
+@contextlib.contextmanager
+def done_at_the_end(act: Callable[[], object]) -> Iterator[None]:
+    """In here an end in the middle of something does `act` first. It must be short, and wait for nobody."""
+    entry = (os.getpid(), act)
+    _acts.append(entry)
+    try:
+        yield
+    finally:
+        _acts.remove(entry)
+
+
+def end_now(code: int, message: str) -> None:
+    """End in the middle of something, from any thread or signal handler. Returns only where another thread is ending already."""
+    if not _ending.acquire(blocking=False):
+        return
+    for process, act in reversed(_acts):
+        if process == os.getpid():  # a forked child ends nothing of its parent's
+            with contextlib.suppress(Exception):
+                act()
+    with contextlib.suppress(OSError):
+        os.write(2, f"{message}\n".encode())
+    os._exit(code)
+
+
+def leave(code: int) -> NoReturn:
+    """Hand over what was printed, and end."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Nothing is left to interrupt but a reader who takes nothing.
+        signal.signal(number, lambda signum, _: os._exit(128 + signum))
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError) as fault:
+        code = code or 1
+        if not isinstance(fault, BrokenPipeError):
+            reason = getattr(fault, "strerror", None) or type(fault).__name__
+            with contextlib.suppress(OSError):
+                os.write(2, f"ldptree: standard output could not be written ({reason}).\n".encode())
+    with contextlib.suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,86 @@
+"""What is wrong with Prefect's own database is known before a server begins on it, and nothing of it is deleted."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+
+import pytest
+
+from flows import prefect_database
+
+
+@pytest.fixture
+def database(tmp_path):
+    """A database with a few pages."""
+    path = tmp_path / "prefect.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE flow (name TEXT)")
+        connection.executemany("INSERT INTO flow VALUES (?)", [("x" * 900,)] * 100)
+    connection.close()
+    return path
+
+
+def test_a_whole_database_an_empty_one_and_none_are_not_damaged(database):
+    assert not prefect_database.is_damaged(database)
+    database.write_bytes(b"")
+    assert not prefect_database.is_damaged(database)
+    database.unlink()
+    assert not prefect_database.is_damaged(database)
+    assert not database.exists()
+
+
+@pytest.mark.parametrize("how", ["garbage", "text", "half", "a cut page", "pages overwritten", "a folder"])
+def test_a_damaged_database_is_known(database, how):
+    content = database.read_bytes()
+    noise = random.Random(1).randbytes
+    overwritten = b"".join(
+        noise(4096) if number % 3 == 2 else content[4096 * number :][:4096]
+        for number in range(len(content) // 4096)
+    )
+    if how == "a folder":
+        database.unlink()
+        database.mkdir()
+    else:
+        database.write_bytes(
+            {
+                "garbage": noise(9999),
+                "text": b"not a database\n" * 50,
+                "half": content[: len(content) // 2],
+                "a cut page": content[:-1000],
+                "pages overwritten": overwritten,
+            }[how]
+        )
+    assert prefect_database.is_damaged(database)
+
+
+def test_a_database_in_use_is_not_damaged(database, monkeypatch):
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *words, **options: connect(*words, **options | {"timeout": 0})
+    )
+    with connect(database) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert not prefect_database.is_damaged(database)
+        other.rollback()
+    other.close()
+
+
+def test_what_is_set_aside_keeps_every_byte_and_an_earlier_one_its_name(tmp_path):
+    path = tmp_path / "prefect.db"
+    for number in (1, 2):
+        path.write_bytes(b"main%d" % number)
+        path.with_name("prefect.db-wal").write_bytes(b"wal%d" % number)
+        assert prefect_database.set_aside(path) == tmp_path / f"prefect.db.damaged-{number}"
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {
+        "prefect.db.damaged-1": b"main1",
+        "prefect.db.damaged-1-wal": b"wal1",
+        "prefect.db.damaged-2": b"main2",
+        "prefect.db.damaged-2-wal": b"wal2",
+    }
+
+
+def test_a_database_that_the_user_named_is_the_users(tmp_path, monkeypatch):
+    assert prefect_database.of(tmp_path) == tmp_path / "prefect.db"
+    monkeypatch.setenv("PREFECT_API_DATABASE_CONNECTION_URL", "postgresql+asyncpg://db/prefect")
+    assert prefect_database.of(tmp_path) is None
