@@ -11,6 +11,9 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, Manifest, Record
 from storage import warehouse
@@ -19,6 +22,8 @@ from storage.formats import read_stamped
 from storage.seal import check_state
 from storage.store import Store
 
+NEVER_COLLECTED = ("campaigns", "faults", "ledger", "released_checks")
+"""Folders of a zone that `gc` leaves alone."""
 WORDS = {
     "source": "raw files",
     "ingest": "typed Parquet, each zone apart",
@@ -117,16 +122,18 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
         }
         protected |= {_unit(m) for path in standing for m in everything[path].parts.values()}
         doomed = [*gone, *sorted(everything.keys() - standing)]
+        recorded = {_unit(m) for record in everything.values() for m in record.parts.values()}
         for zone in ZONES:
             for folder in store.zone(zone).glob("*/*"):
-                if folder.parts[-2] in ("campaigns", "faults", "ledger") or folder.suffix == ".json":
+                if folder.parts[-2] in NEVER_COLLECTED or folder.suffix == ".json":
                     continue
                 units = folder.rglob("*") if folder.parts[-2] == "reports" else [folder]
                 doomed += [
                     unit
                     for unit in units
-                    if unit.relative_to(store.root).as_posix() not in protected
+                    if (name := unit.relative_to(store.root).as_posix()) not in protected
                     and (unit == folder or unit.is_file())
+                    and (name in recorded or not _is_drawn_once(unit))
                 ]
         size = sum(_size(path) for path in doomed)
         if not dry_run:
@@ -160,6 +167,16 @@ def _runs(store: Store) -> list[Path]:
 def _is_release(record: Record) -> bool:
     """Whether holders answered with noise that cannot be drawn again: without the record they would be asked once more."""
     return record.step in ("perturb", "answer") and not record.facts.get("seeded", False)
+
+
+def _is_drawn_once(path: Path) -> bool:
+    """Whether a file holds reports of a release: a run that was killed before it recorded them goes on with these."""
+    if "reports" not in path.parts or path.suffix != ".parquet":
+        return False
+    try:
+        return b"simulation" not in (pq.read_schema(path).metadata or {})
+    except (OSError, pa.ArrowException):
+        return True
 
 
 def _behind_answers(everything: Mapping[Path, Record]) -> set[Path]:

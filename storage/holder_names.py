@@ -98,7 +98,8 @@ def hash_names_as_floats(path: Path, column: str) -> NDArray[np.uint64]:
 def _hashed(path: Path, text: str) -> Any:
     import duckdb
 
-    with duckdb.connect() as connection:
+    # No temporary directory: one would hold names in the working folder.
+    with duckdb.connect(config={"temp_directory": ""}) as connection:
         # MD5 as a mixer that no DuckDB release changes, not for secrecy: this stays in the holders' zone.
         query = f"SELECT md5_number_lower({text}) AS h FROM read_parquet({literal(str(path))})"
         return connection.execute(query).fetchnumpy()["h"]

@@ -5,7 +5,7 @@ What the arrays mean is in `ldptree.encoding`; which rows go where is in `tasks`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,11 @@ from numpy.typing import NDArray
 from ldptree.encoding import CategoricalFeature, Encoding
 
 ROW_GROUP = 131_072
+
+
+def typed_parts(paths: Iterable[Path]) -> list[Path]:
+    """The Parquet files of typed rows among those of a zone: not the raw texts of rows in quarantine."""
+    return [path for path in paths if path.suffix == ".parquet" and path.parent.name != "quarantine"]
 
 
 def writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:

@@ -33,7 +33,7 @@ def count_violations(paths: Sequence[Path], expectations: Sequence[Expectation])
     elif in_rows:
         asked = ", ".join(f"count(*) FILTER (WHERE {_violated(e)})" for e in in_rows)
         files = ", ".join(literal(str(path)) for path in paths)
-        with duckdb.connect(config={"threads": 2}) as connection:
+        with duckdb.connect(config={"threads": 2, "temp_directory": ""}) as connection:
             row = connection.execute(f"SELECT {asked} FROM read_parquet([{files}])").fetchone()
         counts |= {id(e): int(n) for e, n in zip(in_rows, row or (), strict=True)}
     return [counts[id(e)] for e in expectations]

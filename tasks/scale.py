@@ -106,7 +106,7 @@ def scale(
     `frozen`: the protocol of a campaign, whose ranges, levels and classes then hold. `numeric`: the label is a number, and
     `label_range` its range where one was given.
     """
-    rows = tables.read([p for p in draft.store.files(public) if p.suffix == ".parquet"])
+    rows = tables.read(tables.typed_parts(draft.store.files(public)))
     label = rows.column(dataset.target)
     protocol = None if frozen is None else read_protocol(draft.store, frozen)
     encoding = encoding_of(rows, features, dataset) if protocol is None else protocol.encoding

@@ -23,6 +23,7 @@ from ldptree.errors import DataError
 from schemas.dataset import RESERVED, DatasetSpec
 from schemas.expectations import Expectation, Suite, check_columns, suite_of
 from schemas.manifest import Manifest
+from storage import tables
 from storage.released_checks import check_release, release_checks
 from storage.store import Draft, Store
 from storage.violations import count_violations
@@ -88,12 +89,8 @@ def validate(
     is_released = release is None or release > 0
     if release:
         release_checks(store, answers_of(store, private, expected), release)
-    private_files = [
-        p for p in store.files(private) if p.suffix == ".parquet" and p.parent.name != "quarantine"
-    ]
-    public_files = [
-        p for p in store.files(public) if p.suffix == ".parquet" and p.parent.name != "quarantine"
-    ]
+    private_files = tables.typed_parts(store.files(private))
+    public_files = tables.typed_parts(store.files(public))
     counts = count_violations(private_files, expected.expectations)
     checks = [
         *check_public(public_files, expected, draft.folder("docs", "public")),

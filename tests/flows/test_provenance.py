@@ -252,6 +252,29 @@ def test_gc_keeps_who_has_answered_with_noise_that_cannot_be_drawn_again(store, 
     assert [r["reports"] for r in again.reports] == [r["reports"] for r in chain.reports]
 
 
+@pytest.mark.parametrize("noise_seed", [None, 11])
+def test_gc_leaves_reports_of_a_release_that_a_killed_run_did_not_record(store, tmp_path, noise_seed):
+    """Killed between naming the file and its record: the run given again goes on with that draw; only a simulation draws anew."""
+    path = rides(tmp_path / "a.csv", 300, 1)
+    chain = finished(store, "one", 1000, path, simulation={"noise_seed": noise_seed})
+    (record,) = (store.zone("holders") / "perturb").glob("*.json")
+    record.unlink()
+    (reports,) = (store.zone("curator") / "reports").rglob("*.parquet")
+    drawn = reports.read_bytes()
+    collect_garbage(store.root, keep=0, dry_run=False)
+    assert reports.exists() == (noise_seed is None)
+    assert Chain(store, chain.config).totals
+    assert reports.read_bytes() == drawn
+
+
+def test_gc_never_forgets_which_answers_about_private_rows_have_left(store, tmp_path):
+    kept = store.zone("holders") / "released_checks" / "a"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    collect_garbage(store.root, keep=0, dry_run=False)
+    assert kept.exists()
+
+
 def test_gc_stops_before_a_damaged_campaign(copy):
     store, _, _ = copy
     published = store.root / "curator" / "campaigns" / "rides" / "published.json"

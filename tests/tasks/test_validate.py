@@ -7,10 +7,12 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from chain import Chain, rides, rides_config
 
 from ldptree.errors import ConfigError
 from schemas.dataset import DatasetSpec
 from schemas.expectations import Expectation, Suite, check_columns, suite_of
+from storage.store import Store
 from storage.violations import count_violations
 from tasks.source import read_suite
 from tasks.validate import check_private, check_public
@@ -207,3 +209,12 @@ def test_a_suite_says_its_version_and_one_of_a_later_ldptree_is_not_called_wrong
     assert Suite.from_json('{"dataset": "rides", "expectations": []}', "suite.json") == suite
     with pytest.raises(ConfigError, match=r"suite\.json: written by a later ldptree \(version 2"):
         Suite.from_json('{"version": 2, "sets": []}', "suite.json")
+
+
+def test_a_public_row_in_quarantine_stops_no_later_step(tmp_path):
+    path = rides(tmp_path / "a.csv", 300, 1, miles=["x" if row == 3 else row % 7 for row in range(300)])
+    dataset = {"on_bad_rows": "quarantine", "types": {"miles": "number"}}
+    chain = Chain(Store(tmp_path / "work"), rides_config(path, dataset=dataset))
+    assert chain.ingested.facts["bad_public"] == 1
+    assert chain.checked
+    assert chain.scaled.facts["n_public"] == 99
