@@ -203,9 +203,9 @@ def _opened(work: Path) -> Store | None:
 
 def _planned(config: RunConfig, work: Path) -> Plan:
     store = _opened(work)
+    terms = Terms.of(store, config) if store else Terms(config, config.dataset, None, None)
     if store:
         account_of(store, config).read()  # a run is refused where the ledger is not what was written
-    terms = Terms.of(store, config) if store else Terms(config, config.dataset, None, None)
     plan = Plan(store)
     data = terms.dataset
     raw: Any = Missing()

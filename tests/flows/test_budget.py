@@ -287,25 +287,28 @@ def test_the_page_says_the_largest_spend_over_everything_asked_here(store, path,
 
 def test_a_plan_says_where_the_ledger_would_refuse_and_writes_nothing(store, path, capsys):
     assert run(store, path, cap=3.0, **UNSEEDED).page
-    unknown = run(store, path, epsilon=1.5, **UNSEEDED)
-    told = {line["name"]: line for line in plan_of(unknown.config, store.root)}
+    maybe = run(store, path, model={"depth": 2}, **UNSEEDED)
+    told = {line["name"]: line for line in plan_of(maybe.config, store.root)}
     assert told["perturb"]["state"] == "depends"
     assert told["perturb"]["why"].endswith("the ledger would refuse a question that was not asked before")
-    show_plan(unknown.config, store.root, as_json=False)
+    show_plan(maybe.config, store.root, as_json=False)
     last = " ".join(capsys.readouterr().out.split()).split("that was not asked before ")[-1]
     assert last.endswith(
         "unless this question was asked before, the budget is refused and nothing would be spent"
     )
     assert "each holder asked would spend" not in last
-    assert unknown.published
-    before = {p: p.stat().st_mtime_ns for p in store.root.rglob("*")}
-    show_plan(unknown.config, store.root, as_json=True)
-    told = json.loads(capsys.readouterr().out)
-    (perturb,) = [step for step in told["steps"] if step["name"] == "perturb"]
-    assert perturb["state"] == "refused"
-    assert "holders would spend epsilon 3.5" in perturb["why"]
-    assert told["epsilon_to_spend"] == 0.0
-    assert {p: p.stat().st_mtime_ns for p in store.root.rglob("*")} == before
+    surely = run(store, path, epsilon=1.5, **UNSEEDED)
+    for is_published in (False, True):
+        assert not is_published or surely.published
+        before = {p: p.stat().st_mtime_ns for p in store.root.rglob("*")}
+        with pytest.raises(BudgetError, match=r"holders would spend epsilon 3\.5"):
+            show_plan(surely.config, store.root, as_json=True)
+        told = json.loads(capsys.readouterr().out)
+        (perturb,) = [step for step in told["steps"] if step["name"] == "perturb"]
+        assert perturb["state"] == "refused"
+        assert "holders would spend epsilon 3.5" in perturb["why"]
+        assert told["epsilon_to_spend"] == 0.0
+        assert {p: p.stat().st_mtime_ns for p in store.root.rglob("*")} == before
 
 
 def test_a_finished_run_is_planned_as_spending_nothing(store, path):

@@ -402,8 +402,9 @@ def test_a_client_answers_the_runs_protocol_and_its_report_is_received(scored, t
     path = scored.store.file(scored.protocol, "protocol.json")
     asked = published(scored)
     row = {"miles": 3.25, "hour": 7, "firm": "ash"}
-    for name, label in (("one", "card" if asked.label_classes else 12.5), ("two", None)):
-        report = Client(path.read_text(), max_epsilon=64.0, memory={}).report(row, label)
+    for seed, (name, label) in enumerate([("one", "card" if asked.label_classes else 12.5), ("two", None)]):
+        words = np.random.default_rng(seed)  # the run is a simulation
+        report = Client(path.read_text(), max_epsilon=64.0, memory={}, words=words).report(row, label)
         (tmp_path / "reports" / f"{name}.jsonl").write_text(report.to_json())
     received = receive(path, tmp_path / "reports")
     assert (received.accepted, +received.rejected) == (2, {})

@@ -90,7 +90,7 @@ def test_the_score_without_noise_is_that_of_the_true_means_and_the_slope_they_gi
 def test_a_device_answers_and_its_report_names_kinds_by_the_line(line, tmp_path):
     (tmp_path / "reports").mkdir()
     path = line.store.file(line.protocol, "protocol.json")
-    client = Client(path.read_text(), max_epsilon=64.0, memory={})
+    client = Client(path.read_text(), max_epsilon=64.0, memory={}, words=np.random.default_rng(1))
     (tmp_path / "reports" / "one.jsonl").write_text(client.report({"miles": 3.25, "hour": 7}, 12.5).to_json())
     received = receive(path, tmp_path / "reports")
     assert received.accepted == 1
