@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import sys
 from gc import set_threshold
@@ -17,7 +16,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from flows.interrupt import EXIT_CODES, FINISHED_STEPS_STAND
+from flows.streams import output_fault, prepare_streams, print_file, print_json
 from ldptree.errors import BudgetError, ConfigError, LdptreeError
+from storage.machine_faults import check_working_directory, machine_fault
 
 app = typer.Typer(
     name="ldptree",
@@ -188,18 +189,18 @@ def export(
             if isinstance(loaded, CorrectedModel):
                 from ldptree import corrected_sql
 
-                typer.echo(corrected_sql.to_sql(loaded, table))
+                print_file(corrected_sql.to_sql(loaded, table))
             else:
                 from ldptree.sql import to_sql
 
-                typer.echo(to_sql(loaded, table))
+                print_file(to_sql(loaded, table))
         case "json":
-            typer.echo(loaded.to_json())
+            print_file(loaded.to_json())
         case "dot":
             from ldptree.dot import to_dot
 
             assert not isinstance(loaded, ShownModel)
-            typer.echo(to_dot(loaded))
+            print_file(to_dot(loaded))
         case _:
             raise ConfigError(f"--to {to}: write sql, json or dot")
 
@@ -346,6 +347,7 @@ def options(
     ] = False,
 ) -> None:
     """Options of every command."""
+    check_working_directory()
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -357,6 +359,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     set_threshold(100_000)
     code: Any = 1
     if arguments is None:
+        prepare_streams()
         atexit.register(lambda: _leave(code))
     try:
         app(words, standalone_mode=True, prog_name="ldptree")
@@ -378,17 +381,23 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
             where = traceback.extract_tb(fault.__traceback__)[-1]
             typer.echo(f"at {where.filename}:{where.lineno} in {where.name}", err=True)
-        typer.echo(
-            f"ldptree: stopped by an unexpected {type(fault).__name__}. This is a fault of ldptree.", err=True
-        )
-        code = 1
+        told = output_fault() or machine_fault(fault) or _unexpected(fault)
+        typer.echo(f"ldptree: {told}", err=True)
+        code = told.exit_code
         _let_go(fault)
     except SystemExit as end:
         code = end.code or 0
         if code in EXIT_CODES.values():
             typer.echo(FINISHED_STEPS_STAND if words[:1] == ["run"] else "ldptree: interrupted.", err=True)
         _let_go(end)
+        if (lost := output_fault()) is not None:
+            typer.echo(f"ldptree: {lost}", err=True)
+            code = code or lost.exit_code
     sys.exit(code)
+
+
+def _unexpected(fault: Exception) -> LdptreeError:
+    return LdptreeError(f"stopped by an unexpected {type(fault).__name__}. This is a fault of ldptree.")
 
 
 def _leave(code: int) -> None:
@@ -404,11 +413,6 @@ def _let_go(fault: BaseException | None) -> None:
     while fault is not None:
         fault.__traceback__ = None
         fault = fault.__cause__ or fault.__context__
-
-
-def print_json(value: Any) -> None:
-    """Exactly one JSON object on standard output."""
-    typer.echo(json.dumps(value, ensure_ascii=False))
 
 
 if __name__ == "__main__":

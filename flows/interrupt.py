@@ -116,5 +116,6 @@ def handle_again(handlers: Handlers) -> None:
 def _end(signum: int, frame: FrameType | None = None) -> None:
     if not _ending.acquire(blocking=False):  # another thread is about to
         return
-    os.write(2, f"{FINISHED_STEPS_STAND}\n".encode())
+    with contextlib.suppress(OSError):
+        os.write(2, f"{FINISHED_STEPS_STAND}\n".encode())
     os._exit(EXIT_CODES[signal.Signals(signum)])

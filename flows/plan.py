@@ -19,6 +19,7 @@ from rich.table import Table
 from flows import calls
 from flows.budget import foresee
 from flows.campaign import Terms
+from flows.streams import print_json
 from flows.terminal import shards_in_words
 from ldptree.errors import BudgetError
 from schemas.config import RunConfig
@@ -260,8 +261,6 @@ def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
     else:
         epsilon, said = _told(config, lines)
     if as_json:
-        from flows.cli import print_json
-
         print_json({"name": config.name, "steps": lines, "epsilon_to_spend": epsilon})
         return
     console = Console(highlight=False)

@@ -7,8 +7,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ldptree.errors import ArtifactCorrupt, ConfigError
@@ -127,10 +128,27 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
                 ]
         size = sum(_size(path) for path in doomed)
         if not dry_run:
-            for path in doomed:
-                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            _delete(doomed)
     verb = "would go" if dry_run else "gone"
     return f"{len(doomed)} files and folders {verb}, {size / 1e6:.1f} MB; {len(kept)} runs kept"
+
+
+def _delete(paths: Sequence[Path]) -> None:
+    """Delete files and folders. Raises ConfigError, once all others are gone, where some cannot be."""
+    standing: list[OSError] = []
+    for path in paths:
+        try:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        except FileNotFoundError:
+            pass
+        except OSError as fault:
+            standing.append(fault)
+    if standing:
+        others = f" and {len(standing) - 1:,} more" if standing[1:] else ""
+        raise ConfigError(
+            f"{standing[0].filename}{others}: cannot be deleted ({os.strerror(standing[0].errno or 0)}); all else that no "
+            "kept run refers to is gone. Give this user the right to write there, and run the same command."
+        )
 
 
 def _is_release(record: Record) -> bool:

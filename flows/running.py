@@ -16,6 +16,7 @@ from rich.table import Table
 
 from flows.interrupt import end_at_once, ended_politely, handle_again
 from flows.server import Server
+from flows.streams import print_json
 from flows.warmup import warm_up
 from schemas.config import RunConfig
 from storage.store import Store
@@ -50,8 +51,6 @@ def run_here(
     finally:
         handle_again(before)
     if as_json:
-        from flows.cli import print_json
-
         print_json(summary)
     else:
         _show(summary, temporary=server.temporary)

@@ -11,6 +11,7 @@ import contextlib
 import csv
 import gzip
 import io
+import os
 import queue
 import threading
 import zlib
@@ -20,6 +21,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
 from ldptree.errors import DataError
+from schemas.named_files import read_fault, shown_path
+from storage.machine_faults import machine_fault
 from storage.sql import literal, quote, shown
 
 Result = TypeVar("Result")
@@ -31,6 +34,8 @@ BLOCK = 4 << 20
 LONGEST_LINE = 2 << 20
 BATCH_ROWS = 131_072
 BATCH_CELLS = 1 << 24
+MOST_COLUMNS = 4_000
+"""Columns that a run reads: DuckDB's plan of a query, and so its time and memory, grow faster than they do."""
 ROW = "_row"
 INTERNAL = "_ldptree"
 """The start of the names that queries use inside; no file may use it."""
@@ -127,13 +132,12 @@ def inspect(
     `columns` names the columns of a CSV without a header. Raises DataError on a file that is missing, unreadable,
     empty, in another format, damaged, or whose header is not one.
     """
-    try:
-        if path.is_dir():
-            raise DataError(f'{path}: a folder. Name a file, or a glob such as "{path}/*.csv".')
-        with path.open("rb") as stream:
-            start = stream.read(8)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}).") from None
+    if (fault := read_fault(path)) is not None:
+        remedy = (
+            f'Name a file, or a glob such as "{path.name}/*.csv".' if path.is_dir() else "Name another file."
+        )
+        raise DataError(f"{shown_path(path)}: {fault}. {remedy}")
+    start = _first_bytes(path)
     if not start:
         raise DataError(f"{path.name}: the file is empty (0 bytes). Name another, or leave it out.")
     if start.startswith(_PARQUET) or path.suffix.lower() == ".parquet":
@@ -144,6 +148,14 @@ def inspect(
     is_gzipped = start.startswith(_GZIP)
     _check_bytes(path, is_gzipped=is_gzipped)
     return _inspect_csv(path, is_gzipped, delimiter, tuple(columns), tuple(nulls) or ("",))
+
+
+def _first_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(8)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({os.strerror(error.errno or 0)}).") from None
 
 
 def connect(files: Sequence[RawFile]) -> Any:
@@ -201,8 +213,9 @@ def stream(connection: Any, query: str, file: RawFile, rows: int) -> Generator[A
 
 
 def guarded(work: Callable[[], Result], file: RawFile) -> Result:
-    """What `work` returns; DuckDB's errors as a DataError in our words.
+    """What `work` returns; DuckDB's errors as a DataError in our words, those of the machine as what they are.
 
+    After its first batch a reader raises DuckDB's errors as an OSError without a number.
     DuckDB quotes the offending line, so its exception must not hang on ours: ours is raised when that one is gone.
     """
     import duckdb
@@ -210,9 +223,10 @@ def guarded(work: Callable[[], Result], file: RawFile) -> Result:
 
     try:
         return work()
-    except (duckdb.Error, pyarrow.ArrowException) as error:
+    except (duckdb.Error, pyarrow.ArrowException, OSError) as error:
+        refused = machine_fault(error)
         fault = _in_words(str(error))
-    raise DataError(f"{file.name}: {fault}")
+    raise refused or DataError(f"{file.name}: {fault}")
 
 
 def rejected_lines(connection: Any, limit: int | None = None) -> list[tuple[int, str, str]]:
@@ -410,6 +424,15 @@ def _check_names(path: Path, names: tuple[str, ...]) -> None:
             )
 
 
+def check_count(file: RawFile, n_columns: int) -> None:
+    """Raises DataError where a run would read too many columns."""
+    if n_columns > MOST_COLUMNS:
+        raise DataError(
+            f"{file.name}: {n_columns:,} columns would be read, and at most {MOST_COLUMNS:,} can be. Add those that are "
+            "not needed to dataset.drop, or write a file without them."
+        )
+
+
 def same_columns(files: Sequence[RawFile]) -> None:
     """Raises DataError unless all files have the columns of the first, in any order, of the same families."""
     first = files[0]
@@ -438,6 +461,4 @@ def _in_words(message: str) -> str:
         return "mixed line endings (\\n and \\r\\n), or quotes that do not follow the CSV rules"
     if "gzip" in lower:
         return "the gzip file is truncated or damaged. Fetch or write it again."
-    if "out of memory" in lower:
-        return "reading it needs more memory than this machine has free"
     return "the file changed while it was read, or is damaged"

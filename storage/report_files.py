@@ -54,8 +54,9 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def others_of(folder: Path) -> list[Path]:
-    """The files below a folder that are not read, whatever is in them, in the order of their names."""
-    return sorted(p for p in folder.rglob("*") if p.suffix not in KINDS and p.is_file())
+    """What is below a folder and is not read, be it a file or a pipe, in the order of names."""
+    read = set(files_of(folder))
+    return sorted(p for p in folder.rglob("*") if p not in read and not p.is_dir())
 
 
 def blocks_of(path: Path, *, longest: int) -> Iterator[Block]:

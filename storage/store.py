@@ -23,9 +23,12 @@ from pydantic import ValidationError
 
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, FileEntry, MadeBy, Manifest, Record, Zone
+from schemas.named_files import shown_path
 from storage.digests import Hasher, load_secret
 
 KEYED: tuple[Zone, ...] = ("holders", "simulation")
+BESIDE_ZONES = ("runs", "prefect")
+"""Folders of a work folder that are no zone."""
 # A damaged folder with no valid record is replaced once a possible other writer had this long to finish its own.
 WINNER_POLLS = 20
 WINNER_POLL_SECONDS = 0.05
@@ -56,12 +59,31 @@ class Store:
             probe.touch()
             probe.unlink()
         except (FileExistsError, NotADirectoryError):
-            raise ConfigError(f"work folder {root}: that is a file. Name a folder with --work.") from None
-        except OSError as fault:
-            reason = fault.strerror or type(fault).__name__
             raise ConfigError(
-                f"work folder {root}: cannot be written ({reason}). Name another one with --work."
+                f"work folder {shown_path(root)}: that is a file. Name a folder with --work."
             ) from None
+        except (OSError, ValueError) as fault:
+            reason = os.strerror(fault.errno or 0) if isinstance(fault, OSError) else "it has a NUL character"
+            raise ConfigError(
+                f"work folder {shown_path(root)}: cannot be written ({reason}). Name another one with --work."
+            ) from None
+        self._check_folders()
+
+    def _check_folders(self) -> None:
+        """Raises ConfigError where one of the folders that a run writes in cannot be: told now, before anybody is asked."""
+        for folder in (self.root / name for name in (*ZONES, *BESIDE_ZONES)):
+            if not folder.exists() and not folder.is_symlink():
+                continue
+            if not folder.is_dir():
+                raise ConfigError(
+                    f"{folder}: no folder, and a work folder has one of this name. Move it away, or name "
+                    "another work folder with --work."
+                )
+            if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+                raise ConfigError(
+                    f"{folder}: cannot be read and written. Give this user the right to, or name another work "
+                    "folder with --work."
+                )
 
     def zone(self, zone: Zone) -> Path:
         """The folder of a zone."""
@@ -102,10 +124,10 @@ class Store:
         return record
 
     def read_record(self, path: Path) -> Record | None:
-        """The record in a file, or None where it is missing or damaged."""
+        """The record in a file, or None where it is missing or damaged. Raises OSError where it cannot be read."""
         try:
             return Record.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError):
+        except (FileNotFoundError, NotADirectoryError, ValidationError):
             return None
 
     def records(self) -> Iterator[tuple[Path, Record]]:
@@ -127,7 +149,7 @@ class Store:
         return self.root / manifest.path / name
 
     def condition(self, manifest: Manifest) -> Condition:
-        """Whether an artifact is there, and is what was written."""
+        """Whether an artifact is there, and is what was written. Raises OSError where that cannot be looked at."""
         hasher = self.hasher(manifest.zone)
         try:
             for path, entry in zip(self.files(manifest), manifest.files, strict=True):
@@ -135,7 +157,7 @@ class Store:
                     return "damaged"
         except FileNotFoundError:
             return "missing"
-        except OSError:
+        except (NotADirectoryError, IsADirectoryError):
             return "damaged"
         return "present"
 
