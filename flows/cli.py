@@ -381,7 +381,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
             where = traceback.extract_tb(fault.__traceback__)[-1]
             typer.echo(f"at {where.filename}:{where.lineno} in {where.name}", err=True)
-        told = output_fault() or machine_fault(fault) or _unexpected(fault)
+        told = machine_fault(fault) or _unexpected(fault)
         typer.echo(f"ldptree: {told}", err=True)
         code = told.exit_code
         _let_go(fault)

@@ -24,7 +24,7 @@ from flows.terminal import shards_in_words
 from ldptree.errors import BudgetError
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
-from storage.store import Store
+from storage.store import Store, check_work_folder
 from tasks import source
 from tasks.checkpoint import REGISTERED, Step
 from tasks.timeline import STEPS
@@ -159,7 +159,10 @@ class Missing:
 def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     """Name, state ("cached", "compute", "depends", "refused") and reason of every step. Raises LdptreeError."""
     # A folder that no run has used stays as it is; one that none can use is told of.
-    store = Store(work) if work.is_file() or (work / "holders").is_dir() else None
+    check_work_folder(work)
+    store = Store(work) if (work / "holders").exists() else None
+    if store is not None:
+        store.check_rights()
     terms = Terms.of(store, config) if store else Terms(config, config.dataset, None, None)
     plan = Plan(store)
     data = terms.dataset

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ldptree.errors import ArtifactCorrupt, ConfigError
 from schemas.manifest import ZONES, Manifest, Record
+from schemas.named_files import NO_SUCH_FOLDER, folder_fault, shown_path
 from storage.store import Store
 
 WORDS = {
@@ -179,8 +180,9 @@ def _inputs(record: Record) -> list[str]:
 
 
 def _existing(work: Path) -> Store:
-    if not work.is_dir():
-        raise ConfigError(f"{work}: no such work folder. Name it with --work.")
+    if (fault := folder_fault(work)) is not None:
+        fault = "no such work folder" if fault == NO_SUCH_FOLDER else fault
+        raise ConfigError(f"{shown_path(work)}: {fault}. Name it with --work.")
     return Store(work)
 
 

@@ -36,6 +36,7 @@ def run_here(
 ) -> None:
     """Run the flow in this process and print what came of it. Raises LdptreeError."""
     store = Store(work)
+    store.check_rights()
     if debug:
         os.environ.setdefault("PREFECT_LOGGING_LEVEL", "INFO")
     before = end_at_once()

@@ -29,7 +29,7 @@ from schemas.catalogue import with_catalogue, with_paths_from
 from schemas.dataset import DatasetSpec
 from schemas.features import FeaturesConfig, HistOfTreeConfig
 from schemas.model import CLASSES, CorrectionConfig, ModelConfig
-from schemas.named_files import NO_SUCH_FILE, read_fault, shown_path
+from schemas.named_files import A_FOLDER, NO_SUCH_FILE, read_fault, shown_path
 from schemas.table import Table
 from schemas.table import not_bool as _not_bool
 
@@ -378,11 +378,11 @@ def find(config: str | Path) -> Path:
     name = path.name.removesuffix(".toml")
     if name in ready and (str(config) in (name, f"{name}.toml") or fault == NO_SUCH_FILE):
         return ready[name]
-    if fault not in (NO_SUCH_FILE, "a folder"):
+    if fault not in (NO_SUCH_FILE, A_FOLDER):
         raise ConfigError(f"{shown_path(config)}: {fault}. Name a TOML file.")
     near = difflib.get_close_matches(name, ready, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
-    what = "is a folder" if path.is_dir() else NO_SUCH_FILE
+    what = NO_SUCH_FILE if fault == NO_SUCH_FILE else f"is {fault}"
     raise ConfigError(
         f"{shown_path(config)}: {what}, and no packaged configuration ({', '.join(ready)}).{hint}"
     )

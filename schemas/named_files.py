@@ -18,10 +18,12 @@ from ldptree.errors import ConfigError
 
 LONGEST_SHOWN = 200
 """Characters of a path that a message shows."""
+A_FOLDER = "a folder"
 NO_SUCH_FILE = "no such file"
+NO_SUCH_FOLDER = "no such folder"
 _KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a pipe. Save what comes out of it to a file, and name that",
+    stat.S_IFDIR: A_FOLDER,
+    stat.S_IFIFO: "a pipe, and no file",
     stat.S_IFSOCK: "a socket, and no file",
     stat.S_IFCHR: "a device, and no file",
     stat.S_IFBLK: "a device, and no file",
@@ -62,9 +64,9 @@ def read_fault(path: Path) -> str | None:
 def folder_fault(path: Path) -> str | None:
     """Why `path` is no folder that can be looked into, in words; None where it is one."""
     if (fault := path_fault(path)) is not None:
-        return fault.replace(NO_SUCH_FILE, "no such folder")
+        return fault.replace(NO_SUCH_FILE, NO_SUCH_FOLDER)
     if not path.is_dir():
-        return "no folder, but a file"
+        return "that is a file" if path.is_file() else "no folder"
     return None if os.access(path, os.R_OK | os.X_OK) else f"cannot be read ({os.strerror(errno.EACCES)})"
 
 
@@ -114,7 +116,7 @@ def folder_written_whole(path: Path, option: str) -> Iterator[Path]:
     fault = folder_fault(path)
     if fault is None and any(path.iterdir()):
         fault = "is not empty. Name a new folder"
-    if fault not in (None, "no such folder"):
+    if fault not in (None, NO_SUCH_FOLDER):
         raise ConfigError(f"{told}: {fault}.")
     target = path.absolute()
     aside = target.with_name(f".{secrets.token_hex(8)}.part")

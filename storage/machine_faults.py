@@ -17,9 +17,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY)
 _MISPLACED = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO)
 _FILES = (errno.EMFILE, errno.ENFILE)
-_MEMORY = "not enough memory. Give the process more, or close other programs, and " + GOES_ON
+_MEMORY = f"not enough memory. Give the process more, or close other programs, and {GOES_ON}."
 _PASSING = (errno.EIO, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.ETIMEDOUT, errno.ESTALE, errno.EMFILE)
 _NO_THREAD = "can't start new thread"
+_NO_ROOM_FOR_A_LIBRARY = ("failed to map segment from shared object", "annot allocate memory")
 _DUCKDB_MEMORY = "Out of Memory Error"
 
 
@@ -48,7 +49,7 @@ def machine_fault(fault: BaseException, work: Path | None = None) -> LdptreeErro
         return ConfigError(
             f"{where}: cannot be used ({reason}). Move away what stands there, or name another one."
         )
-    return LdptreeError(f"{where}: {reason}. Once that is mended, {GOES_ON}.")
+    return LdptreeError(f"{where}: {reason}. Look after the disk or the file, and {GOES_ON}.")
 
 
 def is_passing(fault: object) -> bool:
@@ -70,7 +71,17 @@ def _number(fault: BaseException) -> int | None:
 def _is_memory(fault: BaseException) -> bool:
     if isinstance(fault, MemoryError) or (isinstance(fault, OSError) and fault.errno == errno.ENOMEM):
         return True
-    return str(fault).startswith(_DUCKDB_MEMORY) or str(fault) == _NO_THREAD
+    text = str(fault)
+    return _is_refused_library(fault) or text.startswith(_DUCKDB_MEMORY) or text == _NO_THREAD
+
+
+def _is_refused_library(fault: BaseException | None) -> bool:
+    """Whether there was no memory to load a library into; who asks for it may say so in words of its own."""
+    while isinstance(fault, (ImportError, OSError)):
+        if str(fault).endswith(_NO_ROOM_FOR_A_LIBRARY):
+            return True
+        fault = fault.__cause__ or fault.__context__
+    return False
 
 
 def _place(fault: BaseException, work: Path | None) -> str:
@@ -78,7 +89,7 @@ def _place(fault: BaseException, work: Path | None) -> str:
     named = fault.filename if isinstance(fault, OSError) else None
     if isinstance(named, (str, bytes, os.PathLike)):
         return shown_path(os.fsdecode(named))
-    return shown_path(work) if work else "a file"
+    return shown_path(work) if work else "reading or writing failed"
 
 
 def check_working_directory() -> None:

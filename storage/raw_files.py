@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
 from ldptree.errors import DataError
-from schemas.named_files import read_fault, shown_path
+from schemas.named_files import A_FOLDER, read_fault, shown_path
 from storage.machine_faults import machine_fault
 from storage.sql import literal, quote, shown
 
@@ -133,10 +133,8 @@ def inspect(
     empty, in another format, damaged, or whose header is not one.
     """
     if (fault := read_fault(path)) is not None:
-        remedy = (
-            f'Name a file, or a glob such as "{path.name}/*.csv".' if path.is_dir() else "Name another file."
-        )
-        raise DataError(f"{shown_path(path)}: {fault}. {remedy}")
+        glob = f', or a glob such as "{path.name}/*.csv"' if fault == A_FOLDER else ""
+        raise DataError(f"{shown_path(path)}: {fault}. Name a file{glob}.")
     start = _first_bytes(path)
     if not start:
         raise DataError(f"{path.name}: the file is empty (0 bytes). Name another, or leave it out.")

@@ -23,12 +23,13 @@ from pydantic import ValidationError
 
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, FileEntry, MadeBy, Manifest, Record, Zone
-from schemas.named_files import shown_path
+from schemas.named_files import NO_SUCH_FOLDER, folder_fault, shown_path
 from storage.digests import Hasher, load_secret
 
 KEYED: tuple[Zone, ...] = ("holders", "simulation")
 BESIDE_ZONES = ("runs", "prefect")
 """Folders of a work folder that are no zone."""
+FILES_READ = ("holders/secret", ".in-use")
 # A damaged folder with no valid record is replaced once a possible other writer had this long to finish its own.
 WINNER_POLLS = 20
 WINNER_POLL_SECONDS = 0.05
@@ -67,23 +68,20 @@ class Store:
             raise ConfigError(
                 f"work folder {shown_path(root)}: cannot be written ({reason}). Name another one with --work."
             ) from None
-        self._check_folders()
 
-    def _check_folders(self) -> None:
-        """Raises ConfigError where one of the folders that a run writes in cannot be: told now, before anybody is asked."""
+    def check_rights(self) -> None:
+        """Raises ConfigError where a run could not write in one of its folders, or read what all steps read: told before anything
+        is started or anybody asked.
+        """
         for folder in (self.root / name for name in (*ZONES, *BESIDE_ZONES)):
-            if not folder.exists() and not folder.is_symlink():
-                continue
-            if not folder.is_dir():
+            if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
                 raise ConfigError(
                     f"{folder}: no folder, and a work folder has one of this name. Move it away, or name "
                     "another work folder with --work."
                 )
-            if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-                raise ConfigError(
-                    f"{folder}: cannot be read and written. Give this user the right to, or name another work "
-                    "folder with --work."
-                )
+            _check_right(folder, os.R_OK | os.W_OK | os.X_OK)
+        for name in FILES_READ:
+            _check_right(self.root / name, os.R_OK)
 
     def zone(self, zone: Zone) -> Path:
         """The folder of a zone."""
@@ -195,6 +193,25 @@ class Store:
             aside.replace(path)
         finally:
             aside.unlink(missing_ok=True)
+
+
+def _check_right(path: Path, right: int) -> None:
+    if path.exists() and not os.access(path, right):
+        what = "read and written" if right & os.W_OK else "read"
+        raise ConfigError(
+            f"{path}: cannot be {what}. Give this user the right to, or name another work folder with --work."
+        )
+
+
+def check_work_folder(root: Path) -> None:
+    """Raises ConfigError where `root` is no folder, and none can be made there; makes nothing."""
+    fault = folder_fault(root)
+    if fault == NO_SUCH_FOLDER:
+        above = next(path for path in root.absolute().parents if path.exists())
+        is_open = above.is_dir() and os.access(above, os.W_OK | os.X_OK)
+        fault = None if is_open and not root.is_symlink() else "cannot be made there"
+    if fault is not None:
+        raise ConfigError(f"work folder {shown_path(root)}: {fault}. Name another one with --work.")
 
 
 class Draft:

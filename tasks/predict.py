@@ -21,7 +21,7 @@ from ldptree.model import Model
 from ldptree.regression import RegressionModel
 from ldptree.released import Released, read_any
 from ldptree.tree_model import TreeModel
-from schemas.named_files import check_output, read_fault, shown_path, written_whole
+from schemas.named_files import A_FOLDER, check_output, read_fault, shown_path, written_whole
 from storage import foreign_tables, tables
 
 LEVEL = 0.9
@@ -31,7 +31,7 @@ LEVEL = 0.9
 def load_model(path: Path) -> Released:
     """The model in a file. Raises DataError where there is none, ArtifactCorrupt where it is another file or changed."""
     if (fault := read_fault(path)) is not None:
-        remedy = "Name the model.json in it" if path.is_dir() else "A run says where its model.json is"
+        remedy = "Name the model.json in it" if fault == A_FOLDER else "A run says where its model.json is"
         raise DataError(f"{shown_path(path)}: {fault}. {remedy}.")
     try:
         text = path.read_text(encoding="utf-8")

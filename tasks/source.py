@@ -15,7 +15,7 @@ from schemas.catalogue import DATA
 from schemas.dataset import DatasetSpec
 from schemas.expectations import Suite
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
-from schemas.named_files import NO_SUCH_FILE, read_fault, shown_path
+from schemas.named_files import A_FOLDER, NO_SUCH_FILE, read_fault, shown_path
 from storage.sql import check_expression
 from storage.store import Draft, Store
 from tasks import progress
@@ -63,7 +63,7 @@ def locate(paths: Sequence[str]) -> list[Path]:
             if fault is not None:
                 remedy = (
                     f"Name a file, or a pattern such as {file.name}/*.csv"
-                    if file.is_dir()
+                    if fault == A_FOLDER
                     else "Name another file"
                 )
                 raise DataError(f"{shown_path(file)}: {fault}. {remedy}.")

@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_used_is_told_by_name_and_fault(tmp_path, content,
 def test_what_is_no_file_is_told(tmp_path):
     with pytest.raises(DataError, match="a folder"):
         raw_files.inspect(tmp_path)
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="no such file"):
         raw_files.inspect(tmp_path / "absent.csv")
 
 
