@@ -157,12 +157,12 @@ def _not_found(path: Path, *, from_catalogue: bool) -> str:
     near = difflib.get_close_matches(path.name, names, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     if not path.parent.is_dir():
-        hint = f" There is no folder {path.parent} either."
+        hint = f" There is no folder {shown_path(path.parent)} either."
     elif glob.has_magic(path.name):
         hint = f" Nothing in {path.parent} fits this pattern."
     if from_catalogue:
         hint += " Set LDPTREE_DATA to the folder that has it."
-    return f"{path}: {NO_SUCH_FILE}.{hint}"
+    return f"{shown_path(path)}: {NO_SUCH_FILE}.{hint}"
 
 
 def _names_in(folder: Path) -> list[str]:
