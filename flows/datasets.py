@@ -9,7 +9,7 @@ from typing import Any
 
 from ldptree.errors import ConfigError
 from schemas.catalogue import DATA, FOLDER, catalogue
-from schemas.named_files import shown_path, written_whole
+from schemas.named_files import make_folder, shown_path, written_whole
 
 
 def show(name: str) -> str:
@@ -41,7 +41,7 @@ def make(name: str, *, rows: int, out: Path, seed: int) -> None:
     if rows < 1:
         raise ConfigError(f"--rows {rows}: must be at least 1")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(out.parent)
     except OSError as fault:
         reason = os.strerror(fault.errno or 0)
         raise ConfigError(f"--out {shown_path(out)}: cannot be written ({reason}).") from None

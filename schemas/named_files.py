@@ -81,6 +81,14 @@ def write_fault(path: Path) -> str | None:
     return None if path.parent.is_dir() else f"there is no folder {shown_path(path.parent)}"
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, where they are not there. Raises OSError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except RecursionError:  # one call for each folder above
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)) from None
+
+
 def check_output(path: Path, option: str) -> None:
     """Raises ConfigError, with the `option` that named `path`, where no file can be written there."""
     if (fault := write_fault(path)) is not None:
@@ -121,7 +129,7 @@ def folder_written_whole(path: Path, option: str) -> Iterator[Path]:
     target = path.absolute()
     aside = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         aside.mkdir()
         yield aside
         aside.replace(target)

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, FileEntry, MadeBy, Manifest, Record, Zone
-from schemas.named_files import NO_SUCH_FOLDER, folder_fault, shown_path
+from schemas.named_files import NO_SUCH_FOLDER, folder_fault, make_folder, shown_path
 from storage.digests import Hasher, load_secret
 
 KEYED: tuple[Zone, ...] = ("holders", "simulation")
@@ -55,7 +55,7 @@ class Store:
         """Open (and make, where it is not there) the work folder `root`."""
         self.root = Path(root).absolute()
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
+            make_folder(self.root)
             probe = self.root / f".probe-{secrets.token_hex(8)}"
             probe.touch()
             probe.unlink()

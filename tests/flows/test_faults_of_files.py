@@ -6,6 +6,7 @@ Devices and pipes are made in the test's own folder: a command that writes over 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -20,6 +21,8 @@ from chain import example_protocol, rides
 
 import flows.running
 from flows.cli import main
+from ldptree.errors import ConfigError
+from storage.store import Store
 
 COMMAND = Path(sys.executable).with_name("ldptree")
 PATIENCE = 60
@@ -79,6 +82,7 @@ FAULTS = {
     "below a file": (below_a_file, "Not a directory"),
     "long path": (lambda folder: folder / ("a/" * 2100), "File name too long"),
     "long name": (lambda folder: folder / ("b" * 300), "File name too long"),
+    "two thousand folders": (lambda folder: folder / ("a/" * 1900), ""),
     "folder": (lambda folder: folder, "folder"),
 }
 
@@ -199,7 +203,7 @@ def test_what_is_no_file_is_never_written_over(told, ok, fault, write, monkeypat
     assert kinds_in(path.parent.parent) == before
 
 
-@pytest.mark.parametrize("fault", [name for name in FAULTS if name != "folder"], indirect=True)
+@pytest.mark.parametrize("fault", [name for name in FAULTS if "folder" not in name], indirect=True)
 @pytest.mark.parametrize("used", WORKS)
 def test_what_is_no_folder_is_no_work_folder(told, ok, fault, used):
     path, _ = fault
@@ -272,3 +276,72 @@ def test_ascii_output_loses_no_content(tmp_path, monkeypatch):
         streams.print_json({"name": "café"})
         streams.print_file("SELECT 'café'")
     assert (tmp_path / "out").read_bytes() == b'{"name": "caf\\u00e9"}\n' + "SELECT 'café'\n".encode()
+
+
+# A work folder that this user may use in part only.
+
+
+def without_special_rights(*words):
+    """Run the command as a user whom file modes bind, as they bind everybody but root."""
+    rights = "-dac_override,-dac_read_search"
+    bound = ["setpriv", "--bounding-set", rights, "--inh-caps", rights] if os.geteuid() == 0 else []
+    if bound and shutil.which("setpriv") is None:
+        pytest.skip("file modes do not bind root, and there is no setpriv")
+    command = [*bound, COMMAND, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+@pytest.fixture
+def closed(tmp_path):
+    """Close a file or a folder of a work folder that a run has used; it is opened again for the test's end."""
+    work, shut = tmp_path / "used", []
+    for folder in ("holders", "curator/prune/old", "public", "runs/one"):
+        (work / folder).mkdir(parents=True)
+    for file in ("holders/secret", ".in-use"):
+        (work / file).write_bytes(b"s" * 32)
+
+    def close(name, mode=0o000):
+        (work / name).chmod(mode)
+        shut.append(work / name)
+        return work
+
+    yield close
+    for path in reversed(shut):
+        path.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("holders/secret", 0),
+        (".in-use", 0),
+        ("holders", 0),
+        ("curator", 0o555),
+        ("public", 0o555),
+        ("runs", 0),
+    ],
+)
+def test_what_a_run_may_not_use_is_told_before_anything_is_started(ok, closed, name, mode):
+    work = closed(name, mode)
+    done = without_special_rights("run", ok / "run.toml", "--work", work)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"ldptree: {work / name}: cannot be read")
+    assert done.stderr.count("\n") == 1
+    assert not (work / "prefect").exists()
+
+
+@pytest.mark.parametrize("name", ["prefect", "runs", "curator", "simulation"])
+def test_a_file_in_place_of_a_folder_is_told_before_anything_is_started(tmp_path, name):
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / name).write_text("x")
+    with pytest.raises(ConfigError, match=f"{name}: no folder, and a work folder has one of this name"):
+        Store(tmp_path / "used").check_rights()
+
+
+def test_garbage_that_cannot_be_deleted_is_not_said_to_be_gone(closed):
+    work = closed("curator/prune", 0o555)
+    done = without_special_rights("gc", "--work", work, "--keep", "0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot be deleted (Permission denied)" in done.stderr
+    assert not (work / "runs" / "one").exists()
+    assert (work / "curator/prune/old").exists()
