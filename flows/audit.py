@@ -5,9 +5,7 @@ The arithmetic is in `ldptree.audit`.
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
@@ -20,6 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from flows.streams import print_json
 from ldptree.audit import CONFIDENCE, Audit, audit, reports_for
 from ldptree.audit_law import LAW_ALARM, MOST_VALUES, enumerated
 from ldptree.errors import ConfigError
@@ -33,6 +32,7 @@ from ldptree.mechanisms import (
     number_mechanism_for,
 )
 from ldptree.oracles import Words
+from schemas.named_files import check_output, written_whole
 
 LABELS = ("class", "number")
 OF_NUMBERS = {kind.name: choice for choice, kind in NUMBER_MECHANISMS.items()}
@@ -75,10 +75,8 @@ def run_audit(
     n_reports = reports_for(epsilon) if reports is None else reports
     audits = audit(subjects, words, n_reports=n_reports, claim=epsilon, exact=exact, n_holders=holders)
     if picture is not None:
-        try:
-            picture.write_text(drawn(audits, epsilon), encoding="utf-8")
-        except OSError as fault:
-            raise ConfigError(f"--picture {picture}: {fault.strerror}") from fault
+        with written_whole(picture, "--picture") as aside:
+            aside.write_text(drawn(audits, epsilon), encoding="utf-8")
     stands = not any(one.is_beaten for one in audits)
     if as_json:
         facts = {
@@ -101,7 +99,7 @@ def run_audit(
                 for one in audits
             ],
         }
-        print(json.dumps(_finite(facts), ensure_ascii=False))
+        print_json(_finite(facts))
     else:
         show(audits, holders=holders)
     return stands
@@ -118,12 +116,8 @@ def _check(epsilon: float, cells: int, classes: int, reports: int | None, pictur
         )
     if reports is not None and reports > _MOST_ASKED:
         raise ConfigError(f"--reports {reports:,}: at most {_MOST_ASKED:,} are drawn of an input")
-    if picture is None:
-        return
-    if not picture.parent.is_dir():
-        raise ConfigError(f"--picture {picture}: there is no folder {picture.parent}. Make it first")
-    if picture.is_dir() or not os.access(picture if picture.exists() else picture.parent, os.W_OK):
-        raise ConfigError(f"--picture {picture}: no file can be written there")
+    if picture is not None:
+        check_output(picture, "--picture")
 
 
 def named(mechanism: str, label: str, classes: int) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ Nothing heavy is imported here, so that help and mistakes answer at once.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from gc import set_threshold
@@ -16,7 +15,9 @@ import typer
 
 from flows.ending import leave, silence_threads
 from flows.interrupt import EXIT_CODES, FINISHED_STEPS_STAND, INTERRUPTED
+from flows.streams import output_fault, prepare_streams, print_file, print_json
 from ldptree.errors import BudgetError, ConfigError, LdptreeError
+from storage.machine_faults import check_working_directory, machine_fault
 
 app = typer.Typer(
     name="ldptree",
@@ -187,18 +188,18 @@ def export(
             if isinstance(loaded, CorrectedModel):
                 from ldptree import corrected_sql
 
-                typer.echo(corrected_sql.to_sql(loaded, table))
+                print_file(corrected_sql.to_sql(loaded, table))
             else:
                 from ldptree.sql import to_sql
 
-                typer.echo(to_sql(loaded, table))
+                print_file(to_sql(loaded, table))
         case "json":
-            typer.echo(loaded.to_json())
+            print_file(loaded.to_json())
         case "dot":
             from ldptree.dot import to_dot
 
             assert not isinstance(loaded, ShownModel)
-            typer.echo(to_dot(loaded))
+            print_file(to_dot(loaded))
         case _:
             raise ConfigError(f"--to {to}: write sql, json or dot")
 
@@ -348,6 +349,7 @@ def options(
     ] = False,
 ) -> None:
     """Options of every command."""
+    check_working_directory()
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -358,8 +360,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     # Imports make many objects and no garbage: a fifth of their time went into looking for it.
     set_threshold(100_000)
     code: Any = 1
-    if arguments is None and "--debug" not in words:
-        silence_threads()
+    if arguments is None:
+        prepare_streams()
+        if "--debug" not in words:
+            silence_threads()
     try:
         app(words, standalone_mode=True, prog_name="ldptree")
     except LdptreeError as fault:
@@ -378,6 +382,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         if code in EXIT_CODES.values():
             typer.echo(FINISHED_STEPS_STAND if words[:1] == ["run"] else "ldptree: interrupted.", err=True)
         _let_go(end)
+        if (lost := output_fault()) is not None:
+            typer.echo(f"ldptree: {lost}", err=True)
+            code = code or lost.exit_code
     except BaseException as fault:
         # Unexpected, a broken off task of an event loop for one. It may quote a value from the data: only its kind is named.
         if "--debug" in words:
@@ -385,14 +392,17 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
             where = traceback.extract_tb(fault.__traceback__)[-1]
             typer.echo(f"at {where.filename}:{where.lineno} in {where.name}", err=True)
-        typer.echo(
-            f"ldptree: stopped by an unexpected {type(fault).__name__}. This is a fault of ldptree.", err=True
-        )
-        code = 1
+        told = machine_fault(fault) or _unexpected(fault)
+        typer.echo(f"ldptree: {told}", err=True)
+        code = told.exit_code
         _let_go(fault)
     if arguments is None:
         leave(code if isinstance(code, int) else 1)
     sys.exit(code)
+
+
+def _unexpected(fault: BaseException) -> LdptreeError:
+    return LdptreeError(f"stopped by an unexpected {type(fault).__name__}. This is a fault of ldptree.")
 
 
 def _let_go(fault: BaseException | None) -> None:
@@ -400,11 +410,6 @@ def _let_go(fault: BaseException | None) -> None:
     while fault is not None:
         fault.__traceback__ = None
         fault = fault.__cause__ or fault.__context__
-
-
-def print_json(value: Any) -> None:
-    """Exactly one JSON object on standard output."""
-    typer.echo(json.dumps(value, ensure_ascii=False))
 
 
 if __name__ == "__main__":

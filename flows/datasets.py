@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
-import secrets
 from pathlib import Path
 from typing import Any
 
 from ldptree.errors import ConfigError
 from schemas.catalogue import DATA, FOLDER, catalogue
+from schemas.named_files import make_folder, shown_path, written_whole
 
 
 def show(name: str) -> str:
@@ -41,18 +40,13 @@ def make(name: str, *, rows: int, out: Path, seed: int) -> None:
         )
     if rows < 1:
         raise ConfigError(f"--rows {rows}: must be at least 1")
-    if out.is_dir():
-        raise ConfigError(f"--out {out}: that is a folder. Name a file in it.")
-    aside = out.with_name(f".{out.name}-{secrets.token_hex(4)}")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_trips(aside, rows=rows, seed=seed)
-        aside.replace(out)
+        make_folder(out.parent)
     except OSError as fault:
-        raise ConfigError(f"--out {out}: cannot be written ({fault.strerror}).") from None
-    finally:
-        with contextlib.suppress(OSError):  # where it could not be made, it need not go
-            aside.unlink(missing_ok=True)
+        reason = os.strerror(fault.errno or 0)
+        raise ConfigError(f"--out {shown_path(out)}: cannot be written ({reason}).") from None
+    with written_whole(out, "--out") as aside:
+        write_trips(aside, rows=rows, seed=seed)
 
 
 def _known(name: str) -> dict[str, Any]:

@@ -58,12 +58,11 @@ def leave(code: int) -> NoReturn:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
-    except (OSError, ValueError) as fault:
+    except (
+        OSError,
+        ValueError,
+    ):  # its reader went away; of other faults the command line has told (`streams`)
         code = code or 1
-        if not isinstance(fault, BrokenPipeError):
-            reason = getattr(fault, "strerror", None) or type(fault).__name__
-            with contextlib.suppress(OSError):
-                os.write(2, f"ldptree: standard output could not be written ({reason}).\n".encode())
     with contextlib.suppress(OSError, ValueError):
         if sys.stderr is not None:
             sys.stderr.flush()

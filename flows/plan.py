@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,11 +19,12 @@ from rich.table import Table
 from flows import calls
 from flows.budget import account_of, foresee, may_stand
 from flows.campaign import Terms
+from flows.streams import print_json
 from flows.terminal import shards_in_words
 from ldptree.errors import BudgetError, DataError, LdptreeError
 from schemas.config import RunConfig
 from schemas.manifest import ZONES, Manifest, Record
-from storage.store import Store
+from storage.store import Store, check_work_folder
 from tasks import source
 from tasks.checkpoint import REGISTERED, Step
 from tasks.once import check_not_lost
@@ -193,16 +193,12 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     return _planned(config, work).lines
 
 
-def _opened(work: Path) -> Store | None:
-    """The store of a folder that a run has used; None of one that stays as it is. Raises ConfigError where none can use it."""
-    nearest = next(path for path in (work.absolute(), *work.absolute().parents) if path.exists())
-    is_usable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
-    is_used = any((work / zone).is_dir() for zone in ZONES)
-    return Store(work) if is_used or not is_usable else None
-
-
 def _planned(config: RunConfig, work: Path) -> Plan:
-    store = _opened(work)
+    # A folder that no run has used stays as it is; one that none can use is told of.
+    check_work_folder(work)
+    store = Store(work) if any((work / zone).exists() for zone in ZONES) else None
+    if store is not None:
+        store.check_rights()
     terms = Terms.of(store, config) if store else Terms(config, config.dataset, None, None)
     if store:
         account_of(store, config).read()  # a run is refused where the ledger is not what was written
@@ -328,8 +324,6 @@ def _print_plan(config: RunConfig, lines: list[dict[str, str]], *, as_json: bool
     else:
         epsilon, said = _told(config, lines)
     if as_json:
-        from flows.cli import print_json
-
         print_json({"name": config.name, "steps": lines, "epsilon_to_spend": epsilon})
         return
     console = Console(highlight=False)

@@ -7,8 +7,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, Manifest, Record
+from schemas.named_files import NO_SUCH_FOLDER, folder_fault, shown_path
 from storage import warehouse
 from storage.campaigns import Campaign
 from storage.formats import read_stamped
@@ -137,8 +139,7 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
                 ]
         size = sum(_size(path) for path in doomed)
         if not dry_run:
-            for path in doomed:
-                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            _delete(doomed)
             if gone and (store.zone("curator") / warehouse.NAME).exists():
                 with contextlib.suppress(Exception):  # of damaged totals, say: the next run builds it anew
                     warehouse.build(store, warehouse.all_runs(store))
@@ -162,6 +163,24 @@ def _runs(store: Store) -> list[Path]:
     return sorted(
         (p for p in (store.root / "runs").glob("*") if p.is_dir()), key=lambda p: (p.stat().st_mtime, p.name)
     )
+
+
+def _delete(paths: Sequence[Path]) -> None:
+    """Delete files and folders. Raises ConfigError, once all others are gone, where some cannot be."""
+    standing: list[OSError] = []
+    for path in paths:
+        try:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        except FileNotFoundError:
+            pass
+        except OSError as fault:
+            standing.append(fault)
+    if standing:
+        others = f" and {len(standing) - 1:,} more" if standing[1:] else ""
+        raise ConfigError(
+            f"{standing[0].filename}{others}: cannot be deleted ({os.strerror(standing[0].errno or 0)}); all else that no "
+            "kept run refers to is gone. Give this user the right to write there, and run the same command."
+        )
 
 
 def _is_release(record: Record) -> bool:
@@ -202,8 +221,9 @@ def _inputs(record: Record) -> list[str]:
 
 
 def _existing(work: Path) -> Store:
-    if not work.is_dir():
-        raise ConfigError(f"{work}: no such work folder. Name it with --work.")
+    if (fault := folder_fault(work)) is not None:
+        fault = "no such work folder" if fault == NO_SUCH_FOLDER else fault
+        raise ConfigError(f"{shown_path(work)}: {fault}. Name it with --work.")
     return Store(work)
 
 

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from flows.interrupt import end_at_once, ended_politely, handle_again
 from flows.server import Server
+from flows.streams import print_json
 from flows.warmup import warm_up
 from flows.watch import watched
 from schemas.config import RunConfig
@@ -40,6 +41,7 @@ def run_here(
 ) -> None:
     """Run the flow in this process and print what came of it. Raises LdptreeError."""
     store = Store(work)
+    store.check_rights()
     if debug:
         os.environ.setdefault("PREFECT_LOGGING_LEVEL", "INFO")
     before = end_at_once()
@@ -55,8 +57,6 @@ def run_here(
     finally:
         handle_again(before)
     if as_json:
-        from flows.cli import print_json
-
         print_json(summary)
     else:
         _show(summary, temporary=server.temporary)

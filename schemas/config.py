@@ -29,6 +29,7 @@ from schemas.catalogue import with_catalogue, with_paths_from
 from schemas.dataset import DatasetSpec
 from schemas.features import FeaturesConfig, HistOfTreeConfig
 from schemas.model import CLASSES, CorrectionConfig, ModelConfig
+from schemas.named_files import A_FOLDER, NO_SUCH_FILE, read_fault, shown_path
 from schemas.table import Table
 from schemas.table import not_bool as _not_bool
 
@@ -362,8 +363,8 @@ def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
         raise ConfigError(f"{path}: not UTF-8 text. A configuration is a TOML file.") from None
     except tomllib.TOMLDecodeError as fault:
         raise ConfigError(f"{path}: not TOML: {fault}") from None
-    except OSError as fault:
-        raise ConfigError(f"{path}: cannot be read ({fault.strerror}).") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: not a configuration: it is nested too deep.") from None
     # A path in the file is taken from the file's folder, one typed at the prompt from the current one.
     if isinstance(raw.get("dataset"), dict):
         raw["dataset"] = with_paths_from(path.parent.absolute(), raw["dataset"])
@@ -422,16 +423,21 @@ def packaged() -> dict[str, Path]:
 def find(config: str | Path) -> Path:
     """The file of a configuration: a path, or the name of a packaged one, which a folder does not hide. Raises ConfigError."""
     path = Path(config)
-    if path.is_file():
+    fault = read_fault(path)
+    if fault is None:
         return path
     ready = packaged()
     name = path.name.removesuffix(".toml")
-    if name in ready and (str(config) in (name, f"{name}.toml") or not path.exists()):
+    if name in ready and (str(config) in (name, f"{name}.toml") or fault == NO_SUCH_FILE):
         return ready[name]
+    if fault not in (NO_SUCH_FILE, A_FOLDER):
+        raise ConfigError(f"{shown_path(config)}: {fault}. Name a TOML file.")
     near = difflib.get_close_matches(name, ready, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
-    what = "is a folder" if path.is_dir() else "no such file"
-    raise ConfigError(f"{config}: {what}, and no packaged configuration ({', '.join(ready)}).{hint}")
+    what = NO_SUCH_FILE if fault == NO_SUCH_FILE else f"is {fault}"
+    raise ConfigError(
+        f"{shown_path(config)}: {what}, and no packaged configuration ({', '.join(ready)}).{hint}"
+    )
 
 
 def _in_words(problem: Any, raw: dict[str, Any]) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ import contextlib
 import csv
 import gzip
 import io
+import os
 import queue
 import threading
 import zlib
@@ -20,6 +21,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
 from ldptree.errors import DataError
+from schemas.named_files import A_FOLDER, read_fault, shown_path
+from storage.machine_faults import machine_fault
 from storage.sql import literal, quote, shown
 
 Result = TypeVar("Result")
@@ -31,6 +34,8 @@ BLOCK = 4 << 20
 LONGEST_LINE = 2 << 20
 BATCH_ROWS = 131_072
 BATCH_CELLS = 1 << 24
+MOST_COLUMNS = 4_000
+"""Columns that a run reads: DuckDB's plan of a query, and so its time and memory, grow faster than they do."""
 ROW = "_row"
 INTERNAL = "_ldptree"
 """The start of the names that queries use inside; no file may use it."""
@@ -152,13 +157,10 @@ def check_start(path: Path) -> None:
 
 def _kind(path: Path) -> Literal["parquet", "gzip", "text"]:
     """What the first bytes of a file say that it is. Raises DataError where they say that it cannot be read."""
-    try:
-        if path.is_dir():
-            raise DataError(f'{path}: a folder. Name a file, or a glob such as "{path}/*.csv".')
-        with path.open("rb") as stream:
-            start = stream.read(8)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}).") from None
+    if (fault := read_fault(path)) is not None:
+        glob = f', or a glob such as "{path.name}/*.csv"' if fault == A_FOLDER else ""
+        raise DataError(f"{shown_path(path)}: {fault}. Name a file{glob}.")
+    start = _first_bytes(path)
     if not start:
         raise DataError(f"{path.name}: the file is empty (0 bytes). Name another, or leave it out.")
     if start.startswith(_PARQUET) or path.suffix.lower() == ".parquet":
@@ -167,6 +169,14 @@ def _kind(path: Path) -> Literal["parquet", "gzip", "text"]:
         if start.removeprefix(codecs.BOM_UTF8).startswith(magic):
             raise DataError(f"{path.name}: not a CSV file: it is {what}.")
     return "gzip" if start.startswith(_GZIP) else "text"
+
+
+def _first_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(8)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({os.strerror(error.errno or 0)}).") from None
 
 
 def connect(files: Sequence[RawFile]) -> Any:
@@ -224,8 +234,9 @@ def stream(connection: Any, query: str, file: RawFile, rows: int) -> Generator[A
 
 
 def guarded(work: Callable[[], Result], file: RawFile) -> Result:
-    """What `work` returns; DuckDB's errors as a DataError in our words.
+    """What `work` returns; DuckDB's errors as a DataError in our words, those of the machine as what they are.
 
+    After its first batch a reader raises DuckDB's errors as an OSError without a number.
     DuckDB quotes the offending line, so its exception must not hang on ours: ours is raised when that one is gone.
     """
     import duckdb
@@ -233,9 +244,10 @@ def guarded(work: Callable[[], Result], file: RawFile) -> Result:
 
     try:
         return work()
-    except (duckdb.Error, pyarrow.ArrowException) as error:
+    except (duckdb.Error, pyarrow.ArrowException, OSError) as error:
+        refused = machine_fault(error)
         fault = _in_words(str(error))
-    raise DataError(f"{file.name}: {fault}")
+    raise refused or DataError(f"{file.name}: {fault}")
 
 
 def rejected_lines(connection: Any, limit: int | None = None) -> list[tuple[int, str, str]]:
@@ -452,6 +464,15 @@ def _check_names(path: Path, names: tuple[str, ...]) -> None:
             )
 
 
+def check_count(file: RawFile, n_columns: int) -> None:
+    """Raises DataError where a run would read too many columns."""
+    if n_columns > MOST_COLUMNS:
+        raise DataError(
+            f"{file.name}: {n_columns:,} columns would be read, and at most {MOST_COLUMNS:,} can be. Add those that are "
+            "not needed to dataset.drop, or write a file without them."
+        )
+
+
 def same_columns(files: Sequence[RawFile]) -> None:
     """Raises DataError unless all files have the columns of the first, in any order, of the same families."""
     first = files[0]
@@ -480,6 +501,4 @@ def _in_words(message: str) -> str:
         return "mixed line endings (\\n and \\r\\n), or quotes that do not follow the CSV rules"
     if "gzip" in lower:
         return "the gzip file is truncated or damaged. Fetch or write it again."
-    if "out of memory" in lower:
-        return "reading it needs more memory than this machine has free"
     return "the file changed while it was read, or is damaged"

@@ -10,6 +10,7 @@ is not known here.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -24,12 +25,17 @@ from pydantic import ValidationError
 
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, FileEntry, MadeBy, Manifest, Record, Zone
+from schemas.named_files import folder_fault, make_folder, shown_path
 from storage.digests import Hasher
 from storage.formats import Damaged, read_stamped, stamped
 from storage.private_files import append_privately, close_to_others, make_private
 from storage.secret import secret_of
 
 KEYED: tuple[Zone, ...] = ("holders", "simulation")
+BESIDE_ZONES = ("runs", "prefect")
+"""Folders of a work folder that are no zone."""
+BELOW_A_FILE = f"cannot be read ({os.strerror(errno.ENOTDIR)})"
+FILES_READ = ("holders/secret", ".in-use")
 # A damaged folder with no valid record is replaced once a possible other writer had this long to finish its own.
 WINNER_POLLS = 20
 WINNER_POLL_SECONDS = 0.05
@@ -56,20 +62,33 @@ class Store:
 
     def __init__(self, root: str | Path) -> None:
         """Open (and make, where it is not there) the work folder `root`."""
+        check_work_folder(Path(root))
         self.root = Path(root).absolute()
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
+            make_folder(self.root)
             probe = self.root / f".probe-{secrets.token_hex(8)}"
             probe.touch()
             probe.unlink()
             close_to_others(self.zone("holders"))
-        except (FileExistsError, NotADirectoryError):
-            raise ConfigError(f"work folder {root}: that is a file. Name a folder with --work.") from None
         except OSError as fault:
-            reason = fault.strerror or type(fault).__name__
+            reason = os.strerror(fault.errno or 0)
             raise ConfigError(
-                f"work folder {root}: cannot be written ({reason}). Name another one with --work."
+                f"work folder {shown_path(root)}: cannot be written ({reason}). Name another one with --work."
             ) from None
+
+    def check_rights(self) -> None:
+        """Raises ConfigError where a run could not write in one of its folders, or read what all steps read: told before anything
+        is started or anybody asked.
+        """
+        for folder in (self.root / name for name in (*ZONES, *BESIDE_ZONES)):
+            if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
+                raise ConfigError(
+                    f"{folder}: no folder, and a work folder has one of this name. Move it away, or name "
+                    "another work folder with --work."
+                )
+            _check_right(folder, os.R_OK | os.W_OK | os.X_OK)
+        for name in FILES_READ:
+            _check_right(self.root / name, os.R_OK)
 
     def zone(self, zone: Zone) -> Path:
         """The folder of a zone."""
@@ -110,10 +129,12 @@ class Store:
         return record
 
     def read_record(self, path: Path) -> Record | None:
-        """The record in a file, or None where it is missing or damaged. Raises ArtifactCorrupt on one of a later ldptree."""
+        """The record in a file, or None where it is missing or damaged. Raises ArtifactCorrupt on one of a later ldptree, OSError
+        where it cannot be read.
+        """
         try:
             return self.whole_record(path)
-        except (FileNotFoundError, Damaged):
+        except (FileNotFoundError, NotADirectoryError, Damaged):
             return None
 
     def whole_record(self, path: Path) -> Record:
@@ -147,7 +168,7 @@ class Store:
         return self.root / manifest.path / name
 
     def condition(self, manifest: Manifest) -> Condition:
-        """Whether an artifact is there, and is what was written."""
+        """Whether an artifact is there, and is what was written. Raises OSError where that cannot be looked at."""
         hasher = self.hasher(manifest.zone)
         try:
             for path, entry in zip(self.files(manifest), manifest.files, strict=True):
@@ -155,7 +176,7 @@ class Store:
                     return "damaged"
         except FileNotFoundError:
             return "missing"
-        except OSError:
+        except (NotADirectoryError, IsADirectoryError):
             return "damaged"
         return "present"
 
@@ -213,6 +234,40 @@ class Store:
 
     def _is_private(self, path: Path) -> bool:
         return path.is_relative_to(self.zone("holders"))
+
+
+def _check_right(path: Path, right: int) -> None:
+    if path.exists() and not os.access(path, right):
+        what = "read and written" if right & os.W_OK else "read"
+        raise ConfigError(
+            f"{path}: cannot be {what}. Give this user the right to, or name another work folder with --work."
+        )
+
+
+def check_work_folder(root: Path) -> None:
+    """Raises ConfigError where `root` is no folder, and none can be made there; makes nothing."""
+    fault = folder_fault(root)
+    if fault == BELOW_A_FILE or (fault == NO_SUCH_FOLDER and not root.is_symlink()):
+        fault = _making_fault(next(path for path in root.absolute().parents if _exists(path)))
+    if fault is not None:
+        raise ConfigError(f"work folder {shown_path(root)}: {fault}. Name another one with --work.")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def _making_fault(above: Path) -> str | None:
+    """Why no folder can be made in this one; None where one can."""
+    if not above.is_dir():
+        return "that is a file"
+    if os.access(above, os.W_OK | os.X_OK):
+        return None
+    is_read_only = os.statvfs(above).f_flag & os.ST_RDONLY
+    return f"cannot be written ({os.strerror(errno.EROFS if is_read_only else errno.EACCES)})"
 
 
 class Draft:

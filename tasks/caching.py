@@ -7,7 +7,6 @@ a record of it to load (and shows "Cached"); where there is none, or it is damag
 
 from __future__ import annotations
 
-import errno
 import secrets
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +18,10 @@ from prefect.results import get_result_store
 from prefect.tasks import Task
 
 from schemas.manifest import Record
+from storage.machine_faults import is_passing
 from storage.store import Store
 from tasks import progress
 from tasks.checkpoint import Step, StepTask
-
-PASSING = (errno.EIO, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.ETIMEDOUT, errno.ESTALE, errno.EMFILE)
 
 
 @dataclass
@@ -78,5 +76,4 @@ def as_task(step: StepTask) -> Task[..., Record]:
 
 
 def _is_passing(_task: Any, _run: Any, state: Any) -> bool:
-    fault = state.result(raise_on_failure=False)
-    return isinstance(fault, OSError) and fault.errno in PASSING
+    return is_passing(state.result(raise_on_failure=False))

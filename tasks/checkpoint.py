@@ -6,9 +6,7 @@ What makes a step a cached Prefect task is in `caching`; which step follows whic
 
 from __future__ import annotations
 
-import errno
 import functools
-import os
 import secrets
 import time
 import traceback
@@ -21,6 +19,7 @@ from pydantic import BaseModel
 
 from ldptree.errors import LdptreeError
 from schemas.manifest import Manifest, Record, Zone
+from storage.machine_faults import is_passing, machine_fault
 from storage.store import Place, Store
 from tasks import progress
 
@@ -139,7 +138,7 @@ class StepTask:
 
 
 class kept_in_zone:  # noqa: N801 - reads as a clause of the with statement
-    """Turn what nobody expected of `what` (a step, or the run) into one safe message, or say that the disk is full.
+    """Turn what nobody expected of `what` (a step, or the run) into one safe message, or say what the machine refused.
 
     The whole story of a holders' fault stays in their zone.
     """
@@ -156,34 +155,31 @@ class kept_in_zone:  # noqa: N801 - reads as a clause of the with statement
         _forget_locals(fault)
         if not isinstance(fault, Exception) or isinstance(fault, LdptreeError):
             return
-        message = None
-        if _is_disk_full(fault):
-            message = (
-                f"{self.what}: no space left on the disk of {self.store.root}. "
-                "Free some (`ldptree gc` helps) and run the same command: it goes on from there."
-            )
-        elif self.home in ("holders", "simulation"):
-            message = f"{self.what}: stopped by an unexpected {type(fault).__name__}"
-            folder = self.store.zone(self.home) / "faults"
-            with suppress(OSError):
-                path = folder / f"{self.what}-{secrets.token_hex(4)}.txt"
-                self.store.replace(path, "".join(traceback.format_exception(fault)).encode())
-                message += f" (details in {path.relative_to(self.store.root)})"
-            message += "."
-        if message is not None:
+        is_private = self.home in ("holders", "simulation")
+        if not is_private and is_passing(fault):
+            return  # Prefect may try the step again
+        clean = machine_fault(fault, self.store.root)
+        if clean is not None:
+            clean = type(clean)(f"{self.what}: {clean}")
+        elif is_private:
+            clean = self._noted(fault)
+        if clean is not None:
             # The fault itself may quote a private value: nothing of it goes along, not even as a context.
-            clean = LdptreeError(message)
             fault.__traceback__ = None
             try:
                 raise clean
             finally:
                 clean.__context__ = None
 
-
-def _is_disk_full(fault: Exception) -> bool:
-    if isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    return os.strerror(errno.ENOSPC) in str(fault)  # DuckDB's faults have no number
+    def _noted(self, fault: Exception) -> LdptreeError:
+        """What is said of a fault that nobody expected; the whole story of it stays in the zone."""
+        message = f"{self.what}: stopped by an unexpected {type(fault).__name__}"
+        folder = self.store.zone(self.home) / "faults"
+        with suppress(OSError):
+            path = folder / f"{self.what}-{secrets.token_hex(4)}.txt"
+            self.store.replace(path, "".join(traceback.format_exception(fault)).encode())
+            message += f" (details in {path.relative_to(self.store.root)})"
+        return LdptreeError(f"{message}.")
 
 
 def _forget_locals(fault: BaseException | None) -> None:

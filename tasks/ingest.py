@@ -180,6 +180,7 @@ class _Plan:
         dropped = set(spec.drop)
         kept = [column for column in columns if column not in dropped]
         read = [column for column in columns if column in needed or column not in dropped]
+        raw_files.check_count(files[0], len(read))
         unusable = [column for column in read if any(file.family(column) is None for file in files)]
         if unusable:
             raise DataError(

@@ -4,10 +4,7 @@ its model.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import os
-import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +21,7 @@ from ldptree.model import Model
 from ldptree.regression import RegressionModel
 from ldptree.released import Released, read_any
 from ldptree.tree_model import TreeModel
+from schemas.named_files import A_FOLDER, check_output, read_fault, shown_path, written_whole
 from storage import foreign_tables, tables
 
 LEVEL = 0.9
@@ -32,18 +30,17 @@ LEVEL = 0.9
 
 def load_model(path: Path) -> Released:
     """The model in a file. Raises DataError where there is none, ArtifactCorrupt where it is another file or changed."""
+    if (fault := read_fault(path)) is not None:
+        remedy = "Name the model.json in it" if fault == A_FOLDER else "A run says where its model.json is"
+        raise DataError(f"{shown_path(path)}: {fault}. {remedy}.")
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file. A run says where its model.json is.") from None
-    except IsADirectoryError:
-        raise DataError(f"{path}: a folder. Name the model.json in it.") from None
-    except (OSError, UnicodeDecodeError):
+    except UnicodeDecodeError:
         raise ArtifactCorrupt(f"{path}: not a model's JSON.") from None
     try:
         return read_any(text)
-    except DataError as fault:
-        raise ArtifactCorrupt(f"{path}: {fault}") from None
+    except DataError as refusal:
+        raise ArtifactCorrupt(f"{path}: {refusal}") from None
 
 
 def predict_file(model: Path, data: Path, out: Path) -> int:
@@ -54,10 +51,7 @@ def predict_file(model: Path, data: Path, out: Path) -> int:
     """
     loaded = load_model(model)
     source = _open(data)
-    if out.is_dir() or not out.parent.is_dir():
-        raise ConfigError(
-            f"--out {out}: {'a folder' if out.is_dir() else f'there is no folder {out.parent}'}. Name a file."
-        )
+    check_output(out, "--out")
     if any(out.exists() and out.samefile(path) for path in (model, data)):
         raise ConfigError(f"--out {out}: that is what is read. Name another file.")
     twice = [column for column in loaded.encoding.columns if source.schema_arrow.names.count(column) > 1]
@@ -69,22 +63,13 @@ def predict_file(model: Path, data: Path, out: Path) -> int:
         hint = f" (there is {near[0]!r})" if near else ""
         raise DataError(f"{data}: lacks the column {missing[0]!r}{hint}, which the model reads.")
     answer = _answerer(loaded)
-    aside = out.with_name(f".{out.name}-{secrets.token_hex(4)}")
+    empty = answer(np.empty((0, len(loaded.encoding.columns))))
     rows = 0
-    try:
-        empty = answer(np.empty((0, len(loaded.encoding.columns))))
-        with tables.writer(aside, empty.schema) as sink:
-            for group in range(source.num_row_groups):
-                said = answer(_read(source, group, loaded.encoding, data))
-                sink.write_table(said)
-                rows += said.num_rows
-        aside.replace(out)
-    except OSError as fault:
-        reason = os.strerror(fault.errno) if fault.errno else type(fault).__name__
-        raise ConfigError(f"--out {out}: cannot be written ({reason}).") from None
-    finally:
-        with contextlib.suppress(OSError):  # where it could not be made, it need not go
-            aside.unlink(missing_ok=True)
+    with written_whole(out, "--out") as aside, tables.writer(aside, empty.schema) as sink:
+        for group in range(source.num_row_groups):
+            said = answer(_read(source, group, loaded.encoding, data))
+            sink.write_table(said)
+            rows += said.num_rows
     return rows
 
 
@@ -146,8 +131,8 @@ def _table(columns: Sequence[tuple[str, pa.Array]]) -> pa.Table:
 
 
 def _open(data: Path) -> pq.ParquetFile:
-    if not data.is_file():
-        raise DataError(f"{data}: {'a folder' if data.is_dir() else 'no such file'}. Name a Parquet file.")
+    if (fault := read_fault(data)) is not None:
+        raise DataError(f"{shown_path(data)}: {fault}. Name a Parquet file.")
     try:
         return pq.ParquetFile(data)
     except (OSError, pa.ArrowInvalid):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from ldptree.protocol import Protocol
 from ldptree.published_base import DRAWN, PublishedBase
 from ldptree.raw_sums import RawSums
 from ldptree.totals import Totals
+from schemas.named_files import folder_fault, folder_written_whole, read_fault, shown_path
 from storage.report_files import Block, ReportSize, blocks_of, files_of
 from tasks.aggregate import write_totals
 
@@ -176,22 +178,24 @@ def receive(protocol: Path, reports: Path) -> Received:
         ConfigError: the file or the folder is not there, or there is no file of reports in it.
         ProtocolMismatch: the file holds no whole protocol.
     """
+    if (fault := read_fault(protocol)) is not None:
+        raise ConfigError(f"--protocol {shown_path(protocol)}: {fault}. Name the protocol.json.")
     try:
         text = protocol.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise ProtocolMismatch(f"{protocol}: not a protocol (it is no text in UTF-8).") from None
-    except OSError as fault:
-        raise ConfigError(f"--protocol {protocol}: cannot be read ({fault.strerror}).") from None
-    if not reports.is_dir():
-        raise ConfigError(f"--reports {reports}: no such folder.")
+    if (fault := folder_fault(reports)) is not None:
+        raise ConfigError(f"--reports {shown_path(reports)}: {fault}.")
     try:
         received = Received.under(Protocol.from_json(text))
-    except ProtocolMismatch as fault:
-        raise ProtocolMismatch(f"{protocol}: {fault}") from None
+    except ProtocolMismatch as refusal:
+        raise ProtocolMismatch(f"{protocol}: {refusal}") from None
     try:
         files, others = files_of(reports)
-    except OSError as fault:
-        raise ConfigError(f"--reports {fault.filename}: cannot be read ({fault.strerror}).") from None
+    except OSError as error:
+        raise ConfigError(
+            f"--reports {error.filename}: cannot be read ({os.strerror(error.errno or 0)})."
+        ) from None
     received.passed_over = [str(path.relative_to(reports)) for path in others]
     if not files:
         told = f"; {passed_over}" if (passed_over := received.passed_over_in_words()) else ""
@@ -264,13 +268,5 @@ def _residual_of(protocol: Protocol, base: PublishedBase) -> dict[str, Any]:
 def write(received: Received, folder: Path) -> None:
     """The files that the pipeline's aggregate step writes. Raises DataError, ConfigError where the folder holds something."""
     received.totals()
-    if folder.is_file() or (folder.exists() and any(folder.iterdir())):
-        raise ConfigError(
-            f"--out {folder}: is {'a file' if folder.is_file() else 'not empty'}. Name a new folder."
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with duckdb.connect() as connection:
-            write_totals(connection, folder, received.sums, received.protocol.rounds[0])
-    except OSError as fault:
-        raise ConfigError(f"--out {folder}: cannot be written ({fault.strerror}).") from None
+    with folder_written_whole(folder, "--out") as aside, duckdb.connect() as connection:
+        write_totals(connection, aside, received.sums, received.protocol.rounds[0])

@@ -15,6 +15,7 @@ from schemas.catalogue import DATA
 from schemas.dataset import DatasetSpec
 from schemas.expectations import Suite
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
+from schemas.named_files import A_FOLDER, NO_SUCH_FILE, read_fault, shown_path
 from storage.raw_files import check_start
 from storage.sql import check_expression
 from storage.store import Draft, Store
@@ -56,16 +57,26 @@ def locate(paths: Sequence[str]) -> list[Path]:
                     "(`ldptree datasets show NAME` tells which files belong there)."
                 )
             text = str(Path(home) / path.removeprefix(DATA))
-        matches = sorted(glob.glob(text)) if glob.has_magic(text) else [text]  # noqa: PTH207 - absolute patterns
-        files = [Path(match).absolute() for match in matches]
-        missing = [file for file in files if not file.exists()]
-        if not files or missing:
+        files = [Path(match).absolute() for match in _matches(text)]
+        faults = {file: read_fault(file) for file in files}
+        if not files or NO_SUCH_FILE in faults.values():
             raise DataError(_not_found(Path(text), from_catalogue=path.startswith(DATA)))
-        for file in files:
-            if file.is_dir():
-                raise DataError(f"{file}: a folder. Name a file, or a pattern such as {file.name}/*.csv.")
+        for file, fault in faults.items():
+            if fault is not None:
+                remedy = (
+                    f"Name a file, or a pattern such as {file.name}/*.csv"
+                    if fault == A_FOLDER
+                    else "Name another file"
+                )
+                raise DataError(f"{shown_path(file)}: {fault}. {remedy}.")
         found += files
     return found
+
+
+def _matches(text: str) -> list[str]:
+    """The paths that fit a pattern, sorted; of a path without one, the path."""
+    is_pattern = glob.has_magic(text) and "\0" not in text
+    return sorted(glob.glob(text)) if is_pattern else [text]  # noqa: PTH207 - absolute patterns
 
 
 def files(store: Store, paths: Sequence[str]) -> Manifest:
@@ -149,22 +160,25 @@ def suite_file(store: Store, spec: DatasetSpec) -> Manifest | None:
 
 
 def read_suite(path: Path) -> Suite:
-    """The suite of expectations in an edited file. Raises DataError, ConfigError."""
-    try:
-        text = path.read_text(encoding="utf-8-sig", errors="replace")
-    except OSError as fault:
-        raise DataError(f"{path}: cannot be read ({fault.strerror}).") from None
-    return Suite.from_json(text, str(path))
+    """The suite of expectations in an edited file that was located. Raises ConfigError, OSError."""
+    return Suite.from_json(path.read_text(encoding="utf-8-sig", errors="replace"), str(path))
 
 
 def _not_found(path: Path, *, from_catalogue: bool) -> str:
-    names = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    names = _names_in(path.parent)
     near = difflib.get_close_matches(path.name, names, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     if not path.parent.is_dir():
-        hint = f" There is no folder {path.parent} either."
+        hint = f" There is no folder {shown_path(path.parent)} either."
     elif glob.has_magic(path.name):
         hint = f" Nothing in {path.parent} fits this pattern."
     if from_catalogue:
         hint += " Set LDPTREE_DATA to the folder that has it."
-    return f"{path}: no such file.{hint}"
+    return f"{shown_path(path)}: {NO_SUCH_FILE}.{hint}"
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.iterdir()]
+    except OSError:
+        return []

@@ -596,7 +596,7 @@ def test_three_thousand_features_are_not_too_many_for_any_step_after_ingest(desk
 def test_a_work_folder_that_is_a_file_or_below_one_is_refused(desk):
     for work in (desk.folder / "rides.csv", desk.folder / "rides.csv" / "work"):
         ended = desk.type("run", desk.config(), "--work", work)
-        desk.told(ended, 2, f"work folder {work}: that is a file. Name a folder with --work.")
+        desk.told(ended, 2, f"work folder {work}: that is a file. Name another one with --work.")
     lines = (desk.folder / "rides.csv").read_text()
     for words in (["--plan"], ["--plan", "--json"]):
         desk.told(desk.type("run", desk.config(), "--work", "rides.csv", *words), 2, "that is a file")
@@ -680,11 +680,11 @@ def test_words_that_name_nothing_are_refused(desk, model, trips):
         ("beef: no artifact of", ["explain", "beef", "--work", trips.store.root]),
         ("nowhere: no such work folder. Name it with --work.", ["explain", "beef", "--work", "nowhere"]),
         ("nowhere: no such work folder. Name it with --work.", ["gc", "--work", "nowhere"]),
-        ("rides.csv: no such work folder.", ["gc", "--work", "rides.csv"]),
+        ("rides.csv: that is a file.", ["gc", "--work", "rides.csv"]),
         ("Did you mean taxi?", ["datasets", "show", "taxii"]),
         ("census: real data cannot be made.", ["datasets", "make", "census", "--rows", 5, "--out", "x.csv"]),
         ("--rows 0: must be at least 1", ["datasets", "make", "taxi", "--rows", 0, "--out", "x.csv"]),
-        ("that is a folder. Name a file in it.", ["datasets", "make", "taxi", "--rows", 5, "--out", "."]),
+        ("--out .: a folder. Name a file.", ["datasets", "make", "taxi", "--rows", 5, "--out", "."]),
         ("rides.csv/x.csv: cannot be written", ["datasets", "make", "taxi", "--rows", 5, "--out", "rides.csv/x.csv"]),
         ("/proc/x.csv: cannot be written", ["datasets", "make", "taxi", "--rows", 5, "--out", "/proc/x.csv"]),
     ]:  # fmt: skip

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -105,15 +104,6 @@ PRINTS = "import sys; from flows.ending import leave; sys.stdout.write('x' * {n}
 @pytest.mark.parametrize("n", [10, 1_000_000])
 def test_all_that_was_printed_is_handed_over(n):
     assert ended(PRINTS.format(n=n, code=0)) == (0, b"x" * n, "")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-@pytest.mark.parametrize(("code", "ends"), [(0, 1), (3, 3)])
-def test_output_that_cannot_be_written_is_no_success(code, ends):
-    with Path("/dev/full").open("w") as full:
-        done = ended(PRINTS.format(n=10, code=code), stdout=full)
-    said = "ldptree: standard output could not be written (No space left on device).\n"
-    assert done == (ends, None, said)
 
 
 def test_a_reader_who_went_away_is_told_nothing():

@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_used_is_told_by_name_and_fault(tmp_path, content,
 def test_what_is_no_file_is_told(tmp_path):
     with pytest.raises(DataError, match="a folder"):
         raw_files.inspect(tmp_path)
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="no such file"):
         raw_files.inspect(tmp_path / "absent.csv")
 
 
@@ -221,3 +221,53 @@ def test_wide_tables_come_in_fewer_rows_at_a_time():
 def test_the_line_of_a_row_counts_headers_blank_lines_and_lines_inside_quotes(tmp_path):
     file = raw_files.inspect(written(tmp_path, 'a,b\n1,"x\ny"\n\n2,z\n'))
     assert [raw_files.line_of_row(file, row) for row in range(3)] == [2, 5, None]
+
+
+FAR = 300_000
+LATE = {
+    "too many fields": (b"1,CANARY,3\n", "wrong number of fields"),
+    "too few fields": (b"CANARY\n", "wrong number of fields"),
+    "a quote that is not closed": (
+        b'1,"CANARY\n2,3\n',
+        "a quote that is opened and not closed|more than 2 MiB|wrong number",
+    ),
+    "text after a quote": (b'1,"CANARY"x\n', "a quote that is opened and not closed"),
+    "a field of 10 MB": (b'1,"CANARY' + b"z" * 10_000_000 + b'"\n', "more than 2 MiB"),
+    "cut within quotes": (b'1,"CANARY', "a quote that is opened and not closed"),
+    "other line ends": (b"1,CANARY\r2,x\r", "mixed line endings"),
+    "bytes that are no text": (b"1,CANARY\xff\n", "not UTF-8"),
+    "a NUL": (b"1,CANARY\0\n", "NUL byte"),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_fault_late_in_a_file_is_bad_data_told_without_a_word_of_it(tmp_path, name):
+    line, told = LATE[name]
+    rows = b"a,b\n" + b"1,x\n" * FAR
+    rest = b"" if name == "cut within quotes" else b"5,y\n" * 10
+    path = written(tmp_path, rows + line + rest)
+    with pytest.raises(DataError, match=told) as refusal:
+        rows_of(raw_files.inspect(path))
+    error = refusal.value
+    assert str(error).startswith("trips.csv: ")
+    while error is not None:
+        assert "CANARY" not in str(error)
+        error = error.__cause__ or error.__context__
+
+
+def test_words_of_the_system_in_a_row_do_not_turn_bad_data_into_a_fault_of_the_machine(tmp_path):
+    for words in ("Permission denied", "No space left on device", "Out of Memory Error"):
+        path = written(tmp_path, "a,b\n" + "1,x\n" * FAR + f"1,{words},3\n")
+        with pytest.raises(DataError, match="wrong number of fields"):
+            rows_of(raw_files.inspect(path))
+
+
+def test_more_columns_than_a_run_can_read_are_refused_before_they_are_read(tmp_path):
+    file = raw_files.inspect(
+        written(tmp_path, ",".join(f"c{i}" for i in range(10_000)) + "\n" + "1," * 9_999 + "1\n")
+    )
+    with pytest.raises(
+        DataError, match=r"trips\.csv: 10,000 columns would be read, and at most 4,000 can be"
+    ):
+        raw_files.check_count(file, len(file.columns))
+    raw_files.check_count(file, raw_files.MOST_COLUMNS)

@@ -433,3 +433,10 @@ def test_one_feature_is_enough(ingest):
 def test_no_feature_is_derived_from_the_label_or_from_what_tells_public_rows(ingest, text, told):
     with pytest.raises(ConfigError, match=rf"dataset\.derive\.d: {told}"):
         ingest(TRIPS, derive={"d": text})
+
+
+def test_more_columns_than_can_be_read_are_refused_and_those_dropped_do_not_count(ingest, monkeypatch):
+    monkeypatch.setattr("storage.raw_files.MOST_COLUMNS", 3)
+    with pytest.raises(DataError, match=r"trips\.csv: 4 columns would be read, and at most 3 can be"):
+        ingest(TRIPS)
+    assert ingest(TRIPS, drop=["area"])[0].n_public == 2

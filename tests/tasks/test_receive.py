@@ -487,7 +487,7 @@ def test_what_cannot_be_read_is_told_and_nothing_is_written(room, tmp_path):
     with pytest.raises(ConfigError, match="holds no file of reports"):
         receive(path, folder)
     (folder / "r.jsonl").write_text("rubbish\n")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="no such file"):
         receive(tmp_path / "p.json", folder)
     received = receive(path, folder)
     with pytest.raises(DataError, match=r"no report was accepted .*1 not a report"):

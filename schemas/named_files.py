@@ -1,0 +1,140 @@
+"""Files that somebody names: what a path is in place of a file that can be read or written. What files hold is not known here.
+
+A pipe or a device may never end, and a write that renames its result would replace it: only regular files are read and written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from ldptree.errors import ConfigError
+
+LONGEST_SHOWN = 200
+"""Characters of a path that a message shows."""
+A_FOLDER = "a folder"
+NO_SUCH_FILE = "no such file"
+NO_SUCH_FOLDER = "no such folder"
+_KINDS = {
+    stat.S_IFDIR: A_FOLDER,
+    stat.S_IFIFO: "a pipe, and no file",
+    stat.S_IFSOCK: "a socket, and no file",
+    stat.S_IFCHR: "a device, and no file",
+    stat.S_IFBLK: "a device, and no file",
+}
+
+
+def shown_path(path: str | Path) -> str:
+    """A path as a message shows it: the middle of a long one is left out."""
+    text = str(path)
+    if len(text) <= LONGEST_SHOWN:
+        return text
+    return f"{text[: LONGEST_SHOWN // 2]}...{text[-LONGEST_SHOWN // 4 :]}"
+
+
+def path_fault(path: Path) -> str | None:
+    """Why `path` names nothing that can be looked at, in words; None where it stands."""
+    try:
+        path.stat()
+    except ValueError:
+        return "the path has a NUL character in it"
+    except FileNotFoundError:
+        return NO_SUCH_FILE
+    except OSError as fault:
+        return f"cannot be read ({os.strerror(fault.errno or 0)})"
+    return None
+
+
+def read_fault(path: Path) -> str | None:
+    """Why `path` is no file that can be read, in words; None where it is one."""
+    if (fault := path_fault(path)) is not None:
+        return fault
+    kind = stat.S_IFMT(path.stat().st_mode)
+    if kind != stat.S_IFREG:
+        return _KINDS.get(kind, "no file")
+    return None if os.access(path, os.R_OK) else f"cannot be read ({os.strerror(errno.EACCES)})"
+
+
+def folder_fault(path: Path) -> str | None:
+    """Why `path` is no folder that can be looked into, in words; None where it is one."""
+    if (fault := path_fault(path)) is not None:
+        return fault.replace(NO_SUCH_FILE, NO_SUCH_FOLDER)
+    if not path.is_dir():
+        return "that is a file" if path.is_file() else "no folder"
+    return None if os.access(path, os.R_OK | os.X_OK) else f"cannot be read ({os.strerror(errno.EACCES)})"
+
+
+def write_fault(path: Path) -> str | None:
+    """Why no file can be written at `path`, in words; None where one stands, or may be made in a folder that does."""
+    fault = path_fault(path)
+    if fault is None:
+        kind = stat.S_IFMT(path.stat().st_mode)
+        return None if kind == stat.S_IFREG else _KINDS.get(kind, "no file")
+    if fault != NO_SUCH_FILE:
+        return fault.replace("cannot be read", "cannot be written")
+    return None if path.parent.is_dir() else f"there is no folder {shown_path(path.parent)}"
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, where they are not there. Raises OSError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except RecursionError:  # one call for each folder above
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)) from None
+
+
+def check_output(path: Path, option: str) -> None:
+    """Raises ConfigError, with the `option` that named `path`, where no file can be written there."""
+    if (fault := write_fault(path)) is not None:
+        raise ConfigError(f"{option} {shown_path(path)}: {fault}. Name a file.")
+
+
+@contextlib.contextmanager
+def written_whole(path: Path, option: str) -> Iterator[Path]:
+    """A path beside `path` to write to: at the end it takes the place of `path`; after a fault it is gone.
+
+    Raises ConfigError, with the `option` that named `path`, where that is no file that can be written.
+    """
+    check_output(path, option)
+    target = path.resolve()  # where a link leads: the link itself stays
+    aside = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        yield aside
+        aside.replace(target)
+    except OSError as refusal:
+        reason = os.strerror(refusal.errno) if refusal.errno else type(refusal).__name__
+        raise ConfigError(f"{option} {shown_path(path)}: cannot be written ({reason}).") from None
+    finally:
+        with contextlib.suppress(OSError):  # where it could not be made, it need not go
+            aside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def folder_written_whole(path: Path, option: str) -> Iterator[Path]:
+    """A folder beside `path` to write in: at the end it takes the place of `path`, which may be an empty folder; after a fault
+    it is gone. Raises ConfigError, with the `option` that named `path`.
+    """
+    told = f"{option} {shown_path(path)}"
+    fault = folder_fault(path)
+    if fault is None and any(path.iterdir()):
+        fault = "is not empty. Name a new folder"
+    if fault not in (None, NO_SUCH_FOLDER):
+        raise ConfigError(f"{told}: {fault}.")
+    target = path.absolute()
+    aside = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        make_folder(target.parent)
+        aside.mkdir()
+        yield aside
+        aside.replace(target)
+    except OSError as refusal:
+        reason = os.strerror(refusal.errno) if refusal.errno else type(refusal).__name__
+        raise ConfigError(f"{told}: cannot be written ({reason}).") from None
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
