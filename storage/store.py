@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, FileEntry, MadeBy, Manifest, Record, Zone
-from schemas.named_files import folder_fault, make_folder, shown_path
+from schemas.named_files import NO_SUCH_FOLDER, folder_fault, make_folder, shown_path
 from storage.digests import Hasher
 from storage.formats import Damaged, read_stamped, stamped
 from storage.private_files import append_privately, close_to_others, make_private
