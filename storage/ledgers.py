@@ -28,7 +28,7 @@ from storage.formats import read_stamped, refuse_later, stamped
 from storage.holder_names import check_name_type
 from storage.store import Store, fsync
 
-VERSION = 1
+VERSION = 2
 REMEDY = "Without it nobody can say what holders have spent, so nobody is asked. Restore it from a copy."
 
 

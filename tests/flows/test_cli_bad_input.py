@@ -582,6 +582,7 @@ def test_three_thousand_features_are_not_too_many_for_any_step_after_ingest(desk
             tables.write(draft.folder(part, zone) / "part-0000.parquet", table)
             draft.count(part, "part-0000.parquet", table.num_rows)
         (draft.folder("private") / "sources.json").write_text(json.dumps({"part-0000.parquet": "5a" * 32}))
+        np.save(draft.folder("rows", "holders") / "part-0000.npy", np.arange(n - 30, dtype=np.uint64))
         typed = [*([name, "number", "double"] for name in names), ["paid", "text", "string"]]
         chain.ingested = draft.finish({"columns": typed, "types": {}, "features": names}, 0.0)
     assert chain.checked.facts["met"] == chain.checked.facts["expected"]

@@ -133,7 +133,7 @@ def test_a_lifetime_is_a_number_that_can_be_counted(wrong):
 
 def race(path, names, barrier):
     """One process: asks for all of them, as fast as it can."""
-    barrier.wait(30)
+    barrier.wait()
     n_answered([asked_in(name) for name in names], FileMemory(path), lifetime=3.0)
 
 
@@ -152,7 +152,7 @@ def test_several_processes_with_one_file_never_overspend_together(tmp_path):
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join()
         assert process.exitcode == 0
     by_question, n = entries_of(path)
     assert len(by_question) == n == 3

@@ -34,7 +34,15 @@ N_ROWS = 900
 # Each a run of one process: what is broken inside before it (a function, made to quote a canary), and its arguments.
 RUNS = {
     "good": ("", []),
-    "validation fails": ("", ["dataset.ranges={miles = [0, 1000]}"]),
+    "private rows violate what is expected": ("", ["dataset.ranges={miles = [0, 1000]}"]),
+    "validation fails": (
+        "",
+        [
+            "dataset.ranges={miles = [0, 1000]}",
+            "dataset.release_checks=true",
+            "privacy.max_released_checks=99",
+        ],
+    ),
     "bad value": ("", ['dataset.on_bad_rows="stop"']),
     "too many bad values": ("", ["dataset.max_bad_fraction=0"]),
     "a fault in ingest": ("tasks.ingest.ingest_files", ["seed=8"]),
@@ -43,7 +51,13 @@ RUNS = {
     "a fault in perturb": ("tasks.perturb.values_of", ["privacy.epsilon=3"]),
     "a fault in evaluate": ("tasks.evaluate.read_rows", ["evaluation.redraws=4"]),
 }
-EXIT = {"good": 0, "validation fails": 3, "bad value": 3, "too many bad values": 3}
+EXIT = {
+    "good": 0,
+    "private rows violate what is expected": 0,
+    "validation fails": 3,
+    "bad value": 3,
+    "too many bad values": 3,
+}
 
 SCRIPT = """
 import importlib, json, sys

@@ -213,19 +213,19 @@ class Release:
 
 KILLED = """
 import os, signal, sys
-from storage.store import Store
+import tasks.once
 
-write_once, done = Store.write_once, []
+publish_once, done = tasks.once.publish_once, []
 
-def write(self, path, write):
-    if path.match("reports/*/*/*.parquet"):
-        if len(done) == {shards}:
-            write(path.with_name(".aside-half"))
-            os.kill(os.getpid(), signal.SIGKILL)
-        done.append(path)
-    return write_once(self, path, write)
+def publish(store, path, write):
+    def half(draft):
+        write(draft)
+        os.kill(os.getpid(), signal.SIGKILL)
 
-Store.write_once = write
+    done.append(path)
+    return publish_once(store, path, half if len(done) > {shards} else write)
+
+tasks.once.publish_once = publish
 from flows.cli import main
 main(sys.argv[1:])
 """
