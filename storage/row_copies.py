@@ -49,11 +49,10 @@ class RowNames:
 
     def __init__(self) -> None:
         self._files: list[_File] = []
-        self._digests = np.empty(0, np.uint64)
 
     def of(self, digests: Hashes, kept: tuple[NDArray[np.int64], Hashes] | None = None) -> Hashes:
         """The name of each row of the next file. `kept`: rows of it, by their places, whose names an earlier run gave."""
-        nth, before = _occurrence(digests), _count(digests, self._digests)
+        nth, before = _occurrence(digests), _count(digests, self._known())
         given = _name(digests, nth + before)
         for other in self._files if before.any() else ():
             if other.is_like(digests):
@@ -62,8 +61,13 @@ class RowNames:
         if kept is not None:
             given[kept[0]] = kept[1]
         self._files.append(_File(digests, given))
-        self._digests = np.sort(np.concatenate([self._digests, digests]))
         return given
+
+    def _known(self) -> Hashes:
+        """The digests of all files so far, sorted; none is sorted for the only file."""
+        if not self._files:
+            return np.empty(0, np.uint64)
+        return np.sort(np.concatenate([file.digests for file in self._files]))
 
 
 def _name(digests: Hashes, nth: NDArray[np.int64]) -> Hashes:
@@ -96,6 +100,8 @@ def _equal_pairs(ordered: Hashes) -> int:
 
 def _count(digests: Hashes, ordered: Hashes) -> NDArray[np.int64]:
     """How often each digest stands in a sorted list."""
+    if not len(ordered):
+        return np.zeros(len(digests), np.int64)
     return _search(ordered, digests, "right") - _search(ordered, digests, "left")
 
 
