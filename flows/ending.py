@@ -58,10 +58,8 @@ def leave(code: int) -> NoReturn:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
-    except (
-        OSError,
-        ValueError,
-    ):  # its reader went away; of other faults the command line has told (`streams`)
+    except (OSError, ValueError):
+        # Its reader went away; of other faults the command line has told (`streams`).
         code = code or 1
     with contextlib.suppress(OSError, ValueError):
         if sys.stderr is not None:

@@ -108,8 +108,7 @@ def written_whole(path: Path, option: str) -> Iterator[Path]:
         yield aside
         aside.replace(target)
     except OSError as refusal:
-        reason = os.strerror(refusal.errno) if refusal.errno else type(refusal).__name__
-        raise ConfigError(f"{option} {shown_path(path)}: cannot be written ({reason}).") from None
+        raise ConfigError(f"{option} {shown_path(path)}: cannot be written ({_reason(refusal)}).") from None
     finally:
         with contextlib.suppress(OSError):  # where it could not be made, it need not go
             aside.unlink(missing_ok=True)
@@ -134,7 +133,11 @@ def folder_written_whole(path: Path, option: str) -> Iterator[Path]:
         yield aside
         aside.replace(target)
     except OSError as refusal:
-        reason = os.strerror(refusal.errno) if refusal.errno else type(refusal).__name__
-        raise ConfigError(f"{told}: cannot be written ({reason}).") from None
+        raise ConfigError(f"{told}: cannot be written ({_reason(refusal)}).") from None
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _reason(fault: OSError) -> str:
+    """Why, in the system's words; a fault without a number may quote what it is about, and is named by its kind."""
+    return os.strerror(fault.errno) if fault.errno else type(fault).__name__

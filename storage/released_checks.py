@@ -10,6 +10,7 @@ import fcntl
 from collections.abc import Sequence
 
 from ldptree.errors import BudgetError
+from storage.private_files import append_privately, make_private
 from storage.store import Store
 
 
@@ -17,11 +18,12 @@ def release_checks(store: Store, answers: Sequence[str], cap: int) -> None:
     """Keep that these answers leave, before they do. Raises BudgetError as `check_release`, and then keeps nothing."""
     folder = store.zone("holders") / "released_checks"
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("ab") as lock:
+    make_private(store.zone("holders"), folder)
+    with append_privately(folder / ".lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         check_release(store, answers, cap)
         for answer in answers:
-            store.write_once(folder / answer, lambda aside: aside.touch(mode=0o600))
+            store.write_once(folder / answer, lambda aside: aside.touch())
 
 
 def check_release(store: Store, answers: Sequence[str], cap: int) -> None:
