@@ -8,19 +8,22 @@ have no part in it. Which of several equal rows one is, is in `row_copies`.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldptree.compiled import compiled
 from schemas.dataset import RESERVED
 from storage import raw_files, tables
 from storage.digests import Hasher
 from storage.raw_files import INTERNAL, RawFile
-from storage.splitmix import mixed
+from storage.splitmix import GOLDEN, mixed
 from storage.sql import literal, quote
 
 EXACT = 2**53
@@ -31,24 +34,41 @@ CHAIN = 64
 BLANKS = " \t\n\r\v\f\u00a0\u2007\u202f\u3000\u200b\ufeff"
 
 
-def write_row_digests(
-    files: Sequence[RawFile],
-    private: Sequence[Path],
-    folder: Path,
-    keyed: Hasher,
-    *,
-    skip_bad_lines: bool = False,
-) -> None:
-    """Write a file of digests, `part-0000.npy`, for each Parquet file of private rows: uint64, one for each of its rows.
+@dataclass(frozen=True)
+class RowDigests:
+    """Writes who each private row is: a file of digests, uint64, beside each Parquet file of private rows."""
 
-    `private`: Parquet files of ingest, each named by the place of its raw file in `files`.
-    """
-    with raw_files.connect(files) as connection:
-        for path in private:
-            file = files[int(path.stem[5:9])]
-            digests = digests_of(connection.cursor(), file, keyed, skip_bad_lines=skip_bad_lines)
-            rows = [np.asarray(table.column(RESERVED)) for table in tables.batches([path], [RESERVED])]
-            np.save(folder / f"{path.stem}.npy", digests[np.concatenate(rows)])
+    folder: Path
+    keyed: Hasher
+    skip_bad_lines: bool = False
+
+    @contextmanager
+    def beside(self, connection: Any, file: RawFile) -> Iterator[_Running]:
+        """Compute the digests of `file` in a thread, while its rows are written."""
+        cursor = connection.cursor()
+        with ThreadPoolExecutor(1, "row digests") as pool:
+            running = _Running(
+                self.folder,
+                pool.submit(digests_of, cursor, file, self.keyed, skip_bad_lines=self.skip_bad_lines),
+            )
+            try:
+                yield running
+            except BaseException:
+                cursor.interrupt()
+                raise
+
+
+@dataclass(frozen=True)
+class _Running:
+    """The digests of one raw file, on their way."""
+
+    folder: Path
+    digests: Future[NDArray[np.uint64]]
+
+    def write(self, private: Path) -> None:
+        """Keep those of the rows in `private`, in their order. Raises DataError where the raw file cannot be read."""
+        rows = [np.asarray(table.column(RESERVED)) for table in tables.batches([private], [RESERVED])]
+        np.save(self.folder / f"{private.stem}.npy", self.digests.result()[np.concatenate(rows)])
 
 
 def digests_of(
@@ -78,24 +98,34 @@ def _digests(batch: Any, keys: Sequence[int]) -> NDArray[np.uint64]:
     total: NDArray[np.uint64] = batch.column(len(keys)).fill_null(0).to_numpy().copy()
     for index, key in enumerate(keys):
         numbers = batch.column(index).to_numpy(zero_copy_only=False)  # NaN where NULL
-        is_plain = np.abs(numbers) < EXACT
-        if is_plain.any():
-            hashes = mixed(_plain(numbers), key)
-            total += hashes if is_plain.all() else np.where(is_plain, hashes, np.uint64(0))
+        _add_numbers(total, numbers, np.uint64((key + GOLDEN) % 2**64))
     return mixed(total, _seal(keys))
+
+
+@compiled
+def _add_numbers(total: NDArray[np.uint64], numbers: NDArray[np.float64], key: np.uint64) -> None:
+    """Add `splitmix.mixed` of each plain number to its row, in one pass.
+
+    Whole numbers count as they are, others to single precision: a file may have been written in either.
+    """
+    plain = np.empty(1, np.float64)
+    bits = plain.view(np.uint64)
+    for row in range(len(numbers)):
+        number = numbers[row]
+        if not abs(number) < EXACT:  # nothing, or text
+            continue
+        if number != np.trunc(number):
+            number = np.float64(np.float32(number))
+        plain[0] = number + 0.0  # -0 becomes 0
+        z = bits[0] + key
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        total[row] += z ^ (z >> np.uint64(31))
 
 
 def _seal(keys: Sequence[int]) -> int:
     """The holders' key for what texts add, whose own hash has none."""
     return sum(keys)
-
-
-def _plain(numbers: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Whole numbers count as they are, others to single precision: a file may have been written in either."""
-    is_whole = numbers == np.trunc(numbers)
-    if not is_whole.all():
-        numbers = np.where(is_whole, numbers, numbers.astype(np.float32).astype(np.float64))
-    return (numbers + 0.0).view(np.uint64)  # -0 becomes 0
 
 
 def _canonical_rows(file: RawFile, *, skip_bad_lines: bool) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+GOLDEN = 0x9E3779B97F4A7C15
+"""The step of splitmix64: the golden ratio in 64 bits."""
+
 
 def mixed(values: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
     """A 64-bit hash of 64-bit values under a key: the output function of splitmix64 (Steele, Lea and Flood, 2014)."""
     with np.errstate(over="ignore"):
-        z = values + np.uint64((key + 0x9E3779B97F4A7C15) % 2**64)
+        z = values + np.uint64((key + GOLDEN) % 2**64)
         shifted = z >> np.uint64(30)  # in place from here: on millions of values memory is what takes time
         z ^= shifted
         z *= np.uint64(0xBF58476D1CE4E5B9)

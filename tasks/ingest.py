@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from storage.digests import Hasher
 from storage.holder_names import type_of_names
 from storage.public_rows import PublicRows, booleans
 from storage.raw_files import RawFile
-from storage.row_digests import write_row_digests
+from storage.row_digests import RowDigests
 from storage.row_groups import RowGroupWriter
 from storage.sql import check_predicate, near, shown
 from storage.store import Draft
@@ -94,7 +94,7 @@ def ingest_files(
     numeric: bool | None = False,
     protected: Sequence[str] = (),
     every_feature: bool = False,
-    keep_rows: Callable[[Sequence[RawFile], Sequence[Path]], None] | None = None,
+    row_digests: RowDigests | None = None,
 ) -> Ingested:
     """Read `paths` (and `public_paths`, where the public rule names a second file) into typed Parquet by zone.
 
@@ -103,8 +103,8 @@ def ingest_files(
     input alone. Quarantined rows go to `quarantine/` in their zone's folder; details of private faults go to
     `faults` (default: faults.txt in `holders_dir`) and nowhere else. `seed` is public. `numeric`: the target is a number,
     and kept as one; None: as public rows tell (`tasks.label_kind`). `protected`: the label, and columns that some holder keeps to
-    themselves, where others are public. `every_feature`: that so are all features. `keep_rows`: what keeps
-    who each row of the private Parquet files is (`storage.row_digests`).
+    themselves, where others are public. `every_feature`: that so are all features. `row_digests`: keeps
+    who each row of the private Parquet files is.
 
     Raises ConfigError (a rule that is not one, or names no column) and DataError (what is wrong with the files);
     then neither folder has a Parquet file from this call.
@@ -124,10 +124,7 @@ def ingest_files(
     noted = FaultList(faults or holders_dir / "faults.txt")
     noted.path.unlink(missing_ok=True)
     try:
-        found = _write(plan, public_dir, holders_dir, noted)
-        if keep_rows is not None:
-            keep_rows(files, [holders_dir / file.name for file in found.private])
-        return found
+        return _write(plan, public_dir, holders_dir, noted, row_digests)
     except BaseException:
         for folder in (public_dir, holders_dir):
             for part in folder.glob("part-*.parquet"):
@@ -360,7 +357,9 @@ class _Tally:
     kinds: Kinds = field(default_factory=Counter)
 
 
-def _write(plan: _Plan, public_dir: Path, holders_dir: Path, faults: FaultList) -> Ingested:
+def _write(
+    plan: _Plan, public_dir: Path, holders_dir: Path, faults: FaultList, row_digests: RowDigests | None
+) -> Ingested:
     """Stream every file into its zones, then check what only the end can tell."""
     tally = _Tally()
     parts: dict[bool, list[ZoneFile]] = {True: [], False: []}
@@ -373,12 +372,16 @@ def _write(plan: _Plan, public_dir: Path, holders_dir: Path, faults: FaultList) 
                 is_public: RowGroupWriter(folder / name)
                 for is_public, folder in ((True, public_dir), (False, holders_dir))
             }
-            try:
-                with connection.cursor() as cursor:
-                    _write_file(plan, index, cursor, writers, tally, faults)
-            finally:
-                for writer in writers.values():
-                    writer.close()
+            beside = row_digests.beside(connection, plan.files[index]) if row_digests else nullcontext()
+            with beside as digests:
+                try:
+                    with connection.cursor() as cursor:
+                        _write_file(plan, index, cursor, writers, tally, faults)
+                finally:
+                    for writer in writers.values():
+                        writer.close()
+                if digests and writers[False].n_rows:
+                    digests.write(holders_dir / name)
             for is_public, writer in writers.items():
                 if writer.n_rows:
                     parts[is_public].append(ZoneFile(name=name, rows=writer.n_rows))
@@ -564,11 +567,8 @@ def ingest(
         every_feature=every_feature,
         faults=store.zone("holders") / "faults" / f"ingest-{draft.place.key[:12]}.txt",
         numeric=numeric,
-        keep_rows=partial(
-            write_row_digests,
-            folder=draft.folder("rows", "holders"),
-            keyed=store.hasher("holders"),
-            skip_bad_lines=dataset.on_bad_rows == "quarantine",
+        row_digests=RowDigests(
+            draft.folder("rows", "holders"), store.hasher("holders"), dataset.on_bad_rows == "quarantine"
         ),
     )
     for part, files in (("public", found.public), ("private", found.private)):
