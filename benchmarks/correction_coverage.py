@@ -15,12 +15,12 @@ import numpy as np
 from correction import QUESTION, Lines
 from numpy.typing import NDArray
 
-from ldptree.correction import Observed, correct
-from ldptree.correction_plan import Plan, make_plan
 from ldptree.estimators.mending import published
-from ldptree.fit_correction import protocol_of
+from ldptree.families.correction_plan import Plan, make_plan
+from ldptree.families.corrections import Observed, correct
+from ldptree.families.fit_correction import protocol_of
 from ldptree.oracles import Words
-from ldptree.public_fit import BASES
+from ldptree.public_models.fit import BASES
 from ldptree.simulate.redraws import KnownHolders
 
 Floats = NDArray[np.float64]

@@ -29,21 +29,21 @@ import numpy as np
 from numpy.typing import NDArray
 from trip_samples import PAPER, PLAIN, Trips, simulated
 
-from ldptree import public_fit
-from ldptree.correction import Observed, correct
-from ldptree.correction_plan import Plan, make_plan
 from ldptree.encoding import Encoding
-from ldptree.ensemble import Ensemble
-from ldptree.fit_correction import PublicSide, protocol_of
-from ldptree.grow import grow
+from ldptree.families.correction_plan import Plan, make_plan
+from ldptree.families.corrections import Observed, correct
+from ldptree.families.fit_correction import PublicSide, protocol_of
+from ldptree.inference.depth import automatic_depth
 from ldptree.mechanisms import describe, mechanism_for, report_values
-from ldptree.number_range import rounded
+from ldptree.models.ensemble import Ensemble
 from ldptree.oracles import Words
-from ldptree.protocol import Protocol
-from ldptree.public_fit import fit_public
-from ldptree.public_model import n_bytes
-from ldptree.totals import Totals
-from ldptree.tuning import automatic_depth
+from ldptree.partition.grow import grow
+from ldptree.protocol.number_range import rounded
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
+from ldptree.public_models import fit as public_fit
+from ldptree.public_models.fit import fit_public
+from ldptree.public_models.model import n_bytes
 
 Floats = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parent.parent

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.curators import CURATORS, Task
-from ldptree.function_effects import averages
+from ldptree.families.curators import CURATORS, Task
+from ldptree.models.function_effects import averages
+from ldptree.models.refits import refits
 from ldptree.oracles import Words
-from ldptree.refits import refits
-from ldptree.rounds import Answers, Question, Shown, converse
+from ldptree.protocol.question import Answers, Question, Shown, converse
 
 Floats = NDArray[np.float64]
 

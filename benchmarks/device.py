@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ldptree.correction_plan import make_plan
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.fit_correction import PublicSide, protocol_of
-from ldptree.protocol import Protocol
+from ldptree.families.correction_plan import make_plan
+from ldptree.families.fit_correction import PublicSide, protocol_of
+from ldptree.protocol.protocol import Protocol
 
 ROWS, COLUMNS = 2_750, 10
 DEVICE = """

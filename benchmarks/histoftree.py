@@ -28,7 +28,7 @@ from semi_feature_laws import D, Draw, aligned, draw, thinning
 
 from ldptree.baselines.label_dt import LabelTreeRegressor
 from ldptree.estimators.histoftree import HistOfTreeRegressor
-from ldptree.histoftree import BIAS_WEIGHTS, BIN_SHIFTS
+from ldptree.families.histoftree import BIAS_WEIGHTS, BIN_SHIFTS
 
 Mask = NDArray[np.bool_]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.histoftree import BIAS_WEIGHTS, BIN_SHIFTS
+from ldptree.families.histoftree import BIAS_WEIGHTS, BIN_SHIFTS
 
 Floats = NDArray[np.float64]
 Setting = Mapping[str, Any]

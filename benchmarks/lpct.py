@@ -32,8 +32,8 @@ from lpct_trials import PAPER_LAM, Asked, algorithm_2, asked, coins, paper_grid
 from numpy.typing import NDArray
 
 from ldptree.baselines import public_tree
-from ldptree.paper_pruning import PaperOptions
-from ldptree.tuning import paper_depth
+from ldptree.inference.algorithm_2 import PaperOptions
+from ldptree.inference.depth import paper_depth
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)

@@ -12,8 +12,8 @@ from lpct_tables import Table, standard_error
 from lpct_trials import asked, coins
 from numpy.typing import NDArray
 
+from ldptree.inference.depth import automatic_depth
 from ldptree.mechanisms import mechanism_for
-from ldptree.tuning import automatic_depth
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 MECHANISMS = ("auto", "signed_subset")

@@ -18,15 +18,15 @@ from lpct_samples import Sample, synthetic_pair
 from numpy.typing import NDArray
 
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.fit import asks_again, fit_model
+from ldptree.families.fit_classes import asks_again, fit_model
+from ldptree.inference.algorithm_2 import PaperOptions
+from ldptree.inference.depth import automatic_depth, fewest_public_rows, termination_depth
+from ldptree.inference.public_trust import class_inflation
 from ldptree.mechanisms import mechanism_for
-from ldptree.model import Model
-from ldptree.paper_pruning import PaperOptions
+from ldptree.models.class_tree import Model
 from ldptree.partition import PARTITIONS
-from ldptree.protocol import Protocol
-from ldptree.public_trust import class_inflation
-from ldptree.totals import Totals
-from ldptree.tuning import automatic_depth, fewest_public_rows, termination_depth
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 
 PAPER_LAM = (0.1, 0.5, 1, 2, 5, 10, 50, 100, 200, 300, 400, 500, 750, 1000, 1250, 1500, 2000)
 PAPER_DEPTHS = range(1, 9)

@@ -26,7 +26,7 @@ from lpdt_trials import Planted, asked, automatic_depths_of, coins, planted, row
 from numpy.typing import NDArray
 from regression_sets import LPDT_NAMES, load, lpdt_printed
 
-from ldptree.tuning import NumberDepths
+from ldptree.inference.depth import NumberDepths
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 TARGETS = (1.0, 2.0, 4.0)

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from regression_sets import load, lpdt_printed, min_max, splits
 
 from ldptree.mechanisms.number_response import NumberResponse
-from ldptree.number_range import rounded
+from ldptree.protocol.number_range import rounded
 
 Floats = NDArray[np.float64]
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)

@@ -13,7 +13,7 @@ import numpy as np
 from lpdt_trials import Planted, Rows, asked, automatic_depths_of, coins, planted
 from regression_sets import load
 
-from ldptree.tuning import NumberDepths
+from ldptree.inference.depth import NumberDepths
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 SETTINGS: dict[str, dict[str, Any]] = {

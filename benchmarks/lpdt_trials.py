@@ -19,17 +19,17 @@ from regression_sets import RegressionSet, splits
 
 from ldptree.encoding import Encoding
 from ldptree.estimators.holders import encoding_of
-from ldptree.finer import public_labels
-from ldptree.fit_numbers import PublicLabels, fit_regression
-from ldptree.grow import grow
+from ldptree.families.finer import public_labels
+from ldptree.families.fit_numbers import PublicLabels, fit_regression
+from ldptree.inference.depth import NumberDepths, fewest_public_rows, number_depths, number_levels
 from ldptree.mechanisms import number_mechanism_for
-from ldptree.number_range import levels
+from ldptree.models.number_tree import RegressionModel
 from ldptree.oracles import Words
 from ldptree.partition import Partition
-from ldptree.protocol import Protocol
-from ldptree.regression import RegressionModel
-from ldptree.totals import Totals
-from ldptree.tuning import NumberDepths, fewest_public_rows, number_depths, number_levels
+from ldptree.partition.grow import grow
+from ldptree.protocol.number_range import levels
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 
 Floats = NDArray[np.float64]
 

@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from regression_sets import load, splits
 
 from ldptree.estimators import LPCTClassifier, LPDTRegressor, tuned
+from ldptree.estimators.tuning import QUESTIONS, AllErrors, ValidationQuestion
+from ldptree.estimators.tuning.all_errors import advanced_composition
+from ldptree.estimators.tuning.choice import choose, excess, question_for
 from ldptree.oracles import Words
-from ldptree.validation import QUESTIONS, AllErrors, ValidationQuestion
-from ldptree.validation.all_errors import advanced_composition
-from ldptree.validation.choice import choose, excess, question_for
 
 Floats = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """The audit as a command: which mechanisms, one table in the terminal, a picture, one JSON object.
 
-The arithmetic is in `ldptree.audit`.
+The arithmetic is in `ldptree.audit.empirical`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.streams import print_json
-from ldptree.audit import CONFIDENCE, Audit, audit, reports_for
-from ldptree.audit_law import LAW_ALARM, MOST_VALUES, enumerated
+from ldptree.audit.empirical import CONFIDENCE, Audit, audit, reports_for
+from ldptree.audit.exact import LAW_ALARM, MOST_VALUES, enumerated
 from ldptree.errors import ConfigError
 from ldptree.limits import MAX_EPSILON, MIN_EPSILON
 from ldptree.mechanisms import (

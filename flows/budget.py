@@ -1,5 +1,5 @@
 """What a run's questions cost whom: charged whole, before any holder answers, or refused. How spends add up is in
-`ldptree.ledger`, where they are kept in `storage.ledgers`.
+`ldptree.protocol.ledger`, where they are kept in `storage.ledgers`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from flows.asked import known_apart
-from ldptree.ledger import Charge, Ledger, Names, Rows
+from ldptree.protocol.ledger import Charge, Ledger, Names, Rows
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.ledgers import Account

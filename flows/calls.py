@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from flows.asked import known_apart
 from flows.budget import Spent
 from flows.campaign import Terms
-from ldptree.tuning import fewest_public_rows
+from ldptree.inference.depth import fewest_public_rows
 from schemas.manifest import Manifest, Record
 from schemas.model import CLASSES, CORRECTION, NUMBERS
 from storage.store import Store

@@ -173,8 +173,8 @@ def export(
     table: Annotated[str, typer.Option(help="The table the SQL scores.")] = "data",
 ) -> None:
     """Print a model as a SELECT that scores a DuckDB table, as JSON, or as a tree for Graphviz."""
-    from ldptree.corrected import CorrectedModel
-    from ldptree.shown_model import ShownModel
+    from ldptree.models.corrected import CorrectedModel
+    from ldptree.models.public_view import ShownModel
     from tasks.predict import load_model
 
     loaded = load_model(model)
@@ -186,17 +186,17 @@ def export(
         case "sql":
             assert not isinstance(loaded, ShownModel)
             if isinstance(loaded, CorrectedModel):
-                from ldptree import corrected_sql
+                from ldptree.models import corrected_sql
 
                 print_file(corrected_sql.to_sql(loaded, table))
             else:
-                from ldptree.sql import to_sql
+                from ldptree.models.sql import to_sql
 
                 print_file(to_sql(loaded, table))
         case "json":
             print_file(loaded.to_json())
         case "dot":
-            from ldptree.dot import to_dot
+            from ldptree.models.dot import to_dot
 
             assert not isinstance(loaded, ShownModel)
             print_file(to_dot(loaded))

@@ -12,7 +12,7 @@ from typing import Any
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 from prefect.runtime import flow_run
 
-from ldptree.number_range import levels
+from ldptree.protocol.number_range import levels
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.formats import stamped

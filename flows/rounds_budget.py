@@ -14,7 +14,7 @@ from itertools import count
 
 from flows.budget import Spent, account_of, charges_of, keep_apart, questions_of, seal, spent_now
 from ldptree.errors import BudgetError
-from ldptree.ledger import Charge, Ledger
+from ldptree.protocol.ledger import Charge, Ledger
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.ledgers import Account

@@ -341,7 +341,7 @@ class RunConfig(Table):
 
     @property
     def round_settings(self) -> dict[str, Any]:
-        """The settings of an estimator that asks in rounds, as `ldptree.curators` takes them."""
+        """The settings of an estimator that asks in rounds, as `ldptree.families.curators` takes them."""
         return self.histoftree.settings if self.model.estimator == "histoftree" else {}
 
     @property

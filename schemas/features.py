@@ -46,7 +46,7 @@ class FeaturesConfig(Table):
 
 
 class HistOfTreeConfig(Table):
-    """HistOfTree's settings (see `ldptree.histoftree.HistOfTree`); "auto" is chosen by the paper's (15)."""
+    """HistOfTree's settings (see `ldptree.families.histoftree.HistOfTree`); "auto" is chosen by the paper's (15)."""
 
     bins: Literal["auto"] | Annotated[int, BeforeValidator(not_bool), Field(ge=1, le=1024)] = "auto"
     binned: Literal["auto"] | Count = "auto"
@@ -63,7 +63,7 @@ class HistOfTreeConfig(Table):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """As `ldptree.histoftree.HistOfTree` takes them."""
+        """As `ldptree.families.histoftree.HistOfTree` takes them."""
         chosen = {"bins": self.bins, "n_binned": self.binned, "depth": self.depth}
         return {name: None if value == "auto" else value for name, value in chosen.items()} | {
             "splits": self.partition,

@@ -74,7 +74,7 @@ LabelRange = Annotated[tuple[float, float], BeforeValidator(_as_pair), AfterVali
 
 
 class PaperConfig(Table):
-    """Switches of LPCT's Algorithm 2, for `prune = "paper"` (see `ldptree.paper_pruning.PaperOptions`)."""
+    """Switches of LPCT's Algorithm 2, for `prune = "paper"` (see `ldptree.inference.algorithm_2.PaperOptions`)."""
 
     termination: bool = True
     stop_empty: bool = True
@@ -126,7 +126,7 @@ class ModelConfig(Table):
     """Which tree, and what is believed of private against public evidence.
 
     `estimator`: "lpct" predicts a class, "correction" a class or a number, the others a number. `min_samples_leaf`: fewest
-    public rows in a cell; "auto": by what is learned, and of how many (`ldptree.tuning.fewest_public_rows`). `rho`: share of
+    public rows in a cell; "auto": by what is learned, and of how many (`inference.depth.fewest_public_rows`). `rho`: share of
     epsilon that the cell gets where a number is sent apart from it. `label_range`: what private labels that are numbers are moved
     into; None: the range of the public ones.
     """

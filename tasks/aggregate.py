@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from ldptree.errors import ArtifactCorrupt, DataError, ProtocolMismatch
 from ldptree.mechanisms import Joint
 from ldptree.mechanisms.signed_subset import SignedSubset
-from ldptree.protocol import Protocol
-from ldptree.raw_sums import RawSums
-from ldptree.totals import Totals
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.raw_sums import RawSums
+from ldptree.protocol.totals import Totals
 from schemas.manifest import Manifest
 from storage import tables
 from storage.sql import literal

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ldptree.curators import CURATORS, Task, question_from_json
 from ldptree.errors import BudgetError
-from ldptree.rounds import Answers, Curator, Question, Shown
+from ldptree.families.curators import CURATORS, Task, question_from_json
+from ldptree.protocol.question import Answers, Curator, Question, Shown
 from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.store import Draft, Store
@@ -39,7 +39,7 @@ def ask(
 ) -> Mapping[str, Any]:
     """Write the question ("question"): `question.json`, null where nothing is left to ask.
 
-    `transcripts`: of the rounds before, in any order. `settings`: the estimator's own (`ldptree.curators`).
+    `transcripts`: of the rounds before, in any order. `settings`: the estimator's own (`ldptree.families.curators`).
     `simulation`: the holders' coins come from a seed, and the question says so.
     """
     store = draft.store

@@ -9,10 +9,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from ldptree.correction_plan import make_plan
 from ldptree.errors import DataError
+from ldptree.families.correction_plan import make_plan
 from ldptree.limits import check_memory
-from ldptree.protocol import Protocol
+from ldptree.protocol.protocol import Protocol
 from schemas.manifest import Manifest
 from schemas.model import CorrectionConfig
 from storage.store import Store
@@ -45,7 +45,7 @@ def residual_question(
         ConfigError: what is to be published is too large.
         DataError: fewer private people than outputs of the public model.
     """
-    from ldptree.fit_correction import (  # with scikit-learn: a second
+    from ldptree.families.fit_correction import (  # with scikit-learn: a second
         Public,
         PublicSide,
         plan_behind,
@@ -93,7 +93,7 @@ def residual_question(
 
 
 def read_public(store: Store, public: Manifest, protocol: Protocol) -> Any:
-    """What public rows say of a correction's protocol (`ldptree.fit_correction.Public`)."""
-    from ldptree.fit_correction import Public
+    """What public rows say of a correction's protocol (`ldptree.families.fit_correction.Public`)."""
+    from ldptree.families.fit_correction import Public
 
     return Public.from_json(json.loads(store.file(public, "public.json").read_bytes()), protocol)

@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES
-from ldptree.corrected import CorrectedModel
 from ldptree.errors import DataError
-from ldptree.fit import SECOND_QUERY, fit_model, fit_without_noise
-from ldptree.intervals import accuracy_interval, paired_lead
-from ldptree.model import Model
+from ldptree.families.fit_classes import SECOND_QUERY, fit_model, fit_without_noise
+from ldptree.metrics.classes import score
+from ldptree.metrics.intervals import accuracy_interval, paired_lead
+from ldptree.models.class_tree import Model
+from ldptree.models.corrected import CorrectedModel
+from ldptree.models.number_tree import RegressionModel
 from ldptree.oracles import Words
-from ldptree.protocol import Protocol
-from ldptree.regression import RegressionModel
-from ldptree.scores import score
-from ldptree.totals import Totals
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 from schemas.config import EvaluateConfig
 from schemas.manifest import Manifest
 from schemas.model import PaperConfig

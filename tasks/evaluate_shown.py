@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ldptree.baselines import REGRESSION_BASELINES
 from ldptree.encoding import Encoding
 from ldptree.errors import DataError
-from ldptree.number_scores import bins_of, mse_interval, paired_mse_lead, score_numbers
-from ldptree.shown_model import ShownModel, points_of
+from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.models.public_view import ShownModel, points_of
 from schemas.config import EvaluateConfig
 from schemas.manifest import Manifest
 from storage import tables

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ldptree.oracles import Words
-from ldptree.protocol import Protocol
+from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownHolders, KnownResiduals
 from storage import tables
 from tasks.perturb import labels_of, values_of

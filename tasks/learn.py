@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ldptree.curves import along
-from ldptree.refits import refits
-from ldptree.shown_model import ShownModel
+from ldptree.models.curves import along
+from ldptree.models.public_view import ShownModel
+from ldptree.models.refits import refits
 from schemas.manifest import Manifest
 from storage.store import Draft
 from tasks.ask import answers_of, curator_of

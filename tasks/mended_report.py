@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.corrected import CorrectedModel
-from ldptree.ensemble import Ensemble
-from ldptree.protocol import Protocol
+from ldptree.models.corrected import CorrectedModel
+from ldptree.models.ensemble import Ensemble
+from ldptree.protocol.protocol import Protocol
 from tasks.class_report import class_scores, spread_of
 from tasks.number_report import number_scores
 from tasks.page.mended_facts import MendedFacts
@@ -20,7 +20,7 @@ from tasks.page.places import Names, class_name
 from tasks.page.run_words import MENDED
 
 if TYPE_CHECKING:
-    from ldptree.fit_correction import Public
+    from ldptree.families.fit_correction import Public
 
 
 def mended_facts(

@@ -9,9 +9,9 @@ from typing import Any
 from ldptree.mechanisms import Mechanism
 from ldptree.mechanisms.number_laplace import NumberLaplace
 from ldptree.mechanisms.number_response import NumberResponse
-from ldptree.protocol import Protocol
-from ldptree.regression import RegressionModel
-from ldptree.totals import Totals
+from ldptree.models.number_tree import RegressionModel
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 from tasks.page.facts import NumberFacts, Span
 from tasks.page.number_facts import BinFacts, NumberScore
 from tasks.page.number_learned import cells_of, curves_of, discrepancy_of, push_of, tree_of

@@ -12,17 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ldptree.finer import Finer, public_labels
-from ldptree.grow import grow
-from ldptree.limits import check_memory
-from ldptree.mechanisms import describe, mechanism_for, number_mechanism_for
-from ldptree.number_range import levels
-from ldptree.paper_pruning import PaperOptions
-from ldptree.partition import Partition
-from ldptree.protocol import Protocol
-from ldptree.public_labels import PublicLabels
-from ldptree.public_trust import class_inflation
-from ldptree.tuning import (
+from ldptree.families.finer import Finer, public_labels
+from ldptree.families.public_labels import PublicLabels
+from ldptree.inference.algorithm_2 import PaperOptions
+from ldptree.inference.depth import (
     NumberDepths,
     automatic_depth,
     number_depths,
@@ -30,6 +23,13 @@ from ldptree.tuning import (
     paper_depth,
     relative_sd,
 )
+from ldptree.inference.public_trust import class_inflation
+from ldptree.limits import check_memory
+from ldptree.mechanisms import describe, mechanism_for, number_mechanism_for
+from ldptree.partition import Partition
+from ldptree.partition.grow import grow
+from ldptree.protocol.number_range import levels
+from ldptree.protocol.protocol import Protocol
 from schemas.manifest import Manifest
 from schemas.model import CorrectionConfig, PaperConfig
 from storage.store import Draft, Store

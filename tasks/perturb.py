@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ldptree.oracles import Words
-from ldptree.protocol import Protocol
+from ldptree.protocol.protocol import Protocol
 from schemas.manifest import Manifest
 from storage import tables
 from storage.campaigns import Campaign

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ldptree.corrected import CorrectedModel, shares_of
 from ldptree.encoding import Encoding, Level
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
-from ldptree.model import Model
-from ldptree.regression import RegressionModel
-from ldptree.released import Released, read_any
-from ldptree.tree_model import TreeModel
+from ldptree.models.class_tree import Model
+from ldptree.models.corrected import CorrectedModel, shares_of
+from ldptree.models.number_tree import RegressionModel
+from ldptree.models.released import Released, read_any
+from ldptree.models.tree_model import TreeModel
 from schemas.named_files import A_FOLDER, check_output, read_fault, shown_path, written_whole
 from storage import foreign_tables, tables
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.corrected import CorrectedModel
 from ldptree.errors import DataError
-from ldptree.fit import fit_model
-from ldptree.fit_numbers import fit_regression
-from ldptree.model import Model
-from ldptree.paper_pruning import PaperOptions
-from ldptree.protocol import Protocol
-from ldptree.regression import RegressionModel
-from ldptree.released import read_any
+from ldptree.families.fit_classes import fit_model
+from ldptree.families.fit_numbers import fit_regression
+from ldptree.inference.algorithm_2 import PaperOptions
+from ldptree.models.class_tree import Model
+from ldptree.models.corrected import CorrectedModel
+from ldptree.models.number_tree import RegressionModel
+from ldptree.models.released import read_any
+from ldptree.protocol.protocol import Protocol
 from schemas.manifest import Manifest
 from schemas.model import PaperConfig
 from storage.store import Draft, Store
@@ -60,7 +60,7 @@ def prune(
     how = settings(lam, prune, rule, paper)
     model: OfOneQuestion
     if public is not None:
-        from ldptree.fit_correction import corrected  # with scikit-learn, which takes a second
+        from ldptree.families.fit_correction import corrected  # with scikit-learn, which takes a second
 
         known = read_public(store, public, published)
         answers = read_totals_of_outputs(store, totals, published)

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ldptree.curators import question_from_json
 from ldptree.errors import ProtocolMismatch
-from ldptree.rounds import Answers
+from ldptree.families.curators import question_from_json
+from ldptree.protocol.question import Answers
 from schemas.manifest import Manifest
 from storage.store import Draft, Store
 from tasks.checkpoint import step

@@ -18,10 +18,10 @@ import numpy as np
 
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import describe
-from ldptree.protocol import Protocol
-from ldptree.published_base import DRAWN, PublishedBase
-from ldptree.raw_sums import RawSums
-from ldptree.totals import Totals
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.published_base import DRAWN, PublishedBase
+from ldptree.protocol.raw_sums import RawSums
+from ldptree.protocol.totals import Totals
 from schemas.named_files import folder_fault, folder_written_whole, read_fault, shown_path
 from storage.report_files import Block, ReportSize, blocks_of, files_of
 from tasks.aggregate import write_totals

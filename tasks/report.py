@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
-from ldptree.corrected import CorrectedModel
 from ldptree.errors import DataError
 from ldptree.mechanisms import Joint, Mechanism
 from ldptree.mechanisms.additive import Additive
@@ -24,9 +23,10 @@ from ldptree.mechanisms.number_laplace import NumberLaplace
 from ldptree.mechanisms.number_response import NumberResponse
 from ldptree.mechanisms.randomized_response import RandomizedResponse
 from ldptree.mechanisms.signed_subset import SignedSubset
-from ldptree.protocol import Protocol
-from ldptree.regression import RegressionModel
-from ldptree.tree_model import TreeModel
+from ldptree.models.corrected import CorrectedModel
+from ldptree.models.number_tree import RegressionModel
+from ldptree.models.tree_model import TreeModel
+from ldptree.protocol.protocol import Protocol
 from schemas.config import EvaluateConfig, RunConfig
 from schemas.manifest import Manifest, Record
 from storage.store import Draft, Store

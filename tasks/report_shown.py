@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
-from ldptree.curves import Along
-from ldptree.shown_model import ShownModel
+from ldptree.models.curves import Along
+from ldptree.models.public_view import ShownModel
 from schemas.config import RunConfig
 from schemas.manifest import Manifest
 from storage.store import Draft

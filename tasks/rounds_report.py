@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.curves import Along
 from ldptree.encoding import CategoricalFeature, Encoding
-from ldptree.histoftree import CellsQuestion, HistOfTreeModel, LabelQuestion
-from ldptree.public_features import FeatureBins, LabelBins, PublicFeatureModel, ResidualQuestion
-from ldptree.rounds import Question, Shown
-from ldptree.shown_model import ShownModel
+from ldptree.families.histoftree import CellsQuestion, HistOfTreeModel, LabelQuestion
+from ldptree.families.public_features import FeatureBins, LabelBins, PublicFeatureModel, ResidualQuestion
+from ldptree.models.curves import Along
+from ldptree.models.public_view import ShownModel
+from ldptree.protocol.question import Question, Shown
 from schemas.features import FeaturesConfig
 from tasks.page.basic_facts import Span
 from tasks.page.facts import RoundsFacts
@@ -29,7 +29,7 @@ SPREADS = 20
 """The label's range is about so many typical differences wide: how many decimals its figures have."""
 MOST_EFFECTS = 12
 HELPED = "Private features that help"
-"""How a model of public features says so (`ldptree.public_features.says`)."""
+"""How a model of public features says so (`ldptree.families.public_features.says`)."""
 OURS = "Reports and what is shown"
 
 

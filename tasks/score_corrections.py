@@ -16,20 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, REGRESSION_BASELINES
-from ldptree.corrected import CorrectedModel, shares_of, together
-from ldptree.correction import Observed, correct, observed
-from ldptree.intervals import accuracy_interval, paired_lead
-from ldptree.number_scores import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.families.corrections import Observed, correct, observed
+from ldptree.metrics.classes import score
+from ldptree.metrics.intervals import accuracy_interval, paired_lead
+from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.models.corrected import CorrectedModel, shares_of, together
 from ldptree.oracles import Words
-from ldptree.protocol import Protocol
-from ldptree.scores import score
+from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownResiduals
 from schemas.config import EvaluateConfig
 from tasks import progress
 from tasks.held_back import Rows, known_residuals, some_private
 
 if TYPE_CHECKING:
-    from ldptree.fit_correction import Public
+    from ldptree.families.fit_correction import Public
 
 Floats = NDArray[np.float64]
 FEWEST = 10

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.baselines import REGRESSION_BASELINES
-from ldptree.fit_numbers import PublicLabels, fit_regression, fit_without_noise
-from ldptree.number_scores import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.families.fit_numbers import PublicLabels, fit_regression, fit_without_noise
+from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.models.number_tree import RegressionModel
 from ldptree.oracles import Words
-from ldptree.protocol import Protocol
-from ldptree.regression import RegressionModel
+from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownHolders
 from schemas.config import EvaluateConfig
 from tasks import progress

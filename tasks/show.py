@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from ldptree.encoding import Encoding
 from ldptree.errors import ConfigError, DataError
-from ldptree.rounds import Shown
-from ldptree.shown_model import points_of
+from ldptree.models.public_view import points_of
+from ldptree.protocol.question import Shown
 from schemas.features import FeaturesConfig
 from schemas.manifest import Manifest
 from storage import tables

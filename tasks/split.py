@@ -147,7 +147,7 @@ class _FilePeople:
     rows       which row it is, uint64: the same, where each row is a holder.
     asked      who reports, with this row.
     held_back  who is held back for the test.
-    order      the holders' coins for the order of rows in a shard; None for the order of the file.
+    order      the coins of those who are asked for the order of rows in a shard; None for the order of the file.
     """
 
     file: str
@@ -177,7 +177,7 @@ class _FilePeople:
         """The rows of a shard as its reports come: of the order in the file they tell nothing."""
         if self.order is None:
             return table
-        coins = self.order[self.asked][block * SHARD_ROWS :][: table.num_rows]
+        coins = self.order[block * SHARD_ROWS :][: table.num_rows]
         return table.take(np.argsort(coins, kind="stable"))
 
 
@@ -202,6 +202,7 @@ class _People:
         self._taken = (
             self._campaign.answered(asked_before) if self._campaign else np.empty(0, np.uint64)
         )  # sorted
+        self._newly_taken = np.empty(0, np.uint64)
         self._asked_files = set(self._campaign.asked().values()) if self._campaign else set()
         self._names = RowNames()
         self._in_file_order = set() if self._is_seeded else _asked_in_file_order(draft)
@@ -213,6 +214,10 @@ class _People:
     def of(self, source: Source) -> _FilePeople:
         """Who is in the next file."""
         file, by_row = self._keyed.of_digest(source.digest), self._holder == "row"
+        if len(
+            self._newly_taken
+        ):  # sorted when there is a file to look for them in: for the only one there is none
+            self._taken = np.union1d(self._taken, self._newly_taken)
         before = self._campaign.asked_rows(file) if self._campaign and by_row else None
         rows = self._names.of(np.load(source.rows), before)
         # In a simulation, and in a shard that an earlier version asked, everything is drawn as it was: by the file's own bytes.
@@ -233,14 +238,14 @@ class _People:
         if before is not None:
             asked = np.zeros(len(rows), bool)
             asked[before[0]] = True
-        self._taken = np.union1d(self._taken, holders[kept])
+        self._newly_taken = holders[kept]
         return _FilePeople(
             file=file,
             holders=holders,
             rows=rows,
             asked=asked,
             held_back=held_back,
-            order=None if is_plain else mixed(holders, self._coin),
+            order=None if is_plain else mixed(holders[asked], self._coin),
         )
 
 

@@ -1,5 +1,5 @@
 """terminate: after the first reports, whether LPCT's Algorithm 2 ends and asks a second time, and with which protocol. The
-curator's; only runs with `prune = "paper"` have this step. The algorithm is in `ldptree.paper_pruning`.
+curator's; only runs with `prune = "paper"` have this step. The algorithm is in `ldptree.inference.algorithm_2`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ldptree.fit import asks_again
-from ldptree.grow import grow
+from ldptree.families.fit_classes import asks_again
+from ldptree.inference.algorithm_2 import PaperOptions
+from ldptree.inference.depth import termination_depth
 from ldptree.mechanisms import mechanism_for
-from ldptree.paper_pruning import PaperOptions
-from ldptree.tuning import termination_depth
+from ldptree.partition.grow import grow
 from schemas.manifest import Manifest
 from schemas.model import PaperConfig
 from storage.store import Draft

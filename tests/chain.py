@@ -21,7 +21,7 @@ from flows.campaign import Terms
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.mechanisms import mechanism_for
 from ldptree.partition.tree import Partition
-from ldptree.protocol import Protocol
+from ldptree.protocol.protocol import Protocol
 from schemas.config import RunConfig, parse
 from schemas.manifest import Manifest, Record
 from storage import tables

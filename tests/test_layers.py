@@ -76,7 +76,7 @@ def test_the_check_of_layers_sees_every_kind_of_import(tmp_path):
     assert [name for _, name in imports(path)] == ["a", "b", "d", "flows", "h", "j"]
 
 
-DEVICE = "ldptree/client_memory.py"
+DEVICE = "ldptree/client/memory.py"
 """What keeps the reports of somebody's device in a file there."""
 
 
@@ -168,8 +168,15 @@ def test_reading_a_configuration_loads_nothing_heavy():
 
 
 def test_the_algorithms_load_neither_scikit_learn_nor_numba_before_they_are_used():
-    everything = "import ldptree.fit, ldptree.protocol, ldptree.model, ldptree.partition, ldptree.baselines, ldptree.oracles"
-    assert loaded_by(everything) == {"numpy"}
+    everything = (
+        "families.fit_classes",
+        "protocol",
+        "models.class_tree",
+        "partition",
+        "baselines",
+        "oracles",
+    )
+    assert loaded_by("import " + ", ".join(f"ldptree.{module}" for module in everything)) == {"numpy"}
 
 
 def test_storage_and_schemas_load_no_prefect_and_no_great_expectations():

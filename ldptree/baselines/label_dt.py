@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
-from ldptree.histoftree.questions import LabelQuestion
+from ldptree.families.histoftree.questions import LabelQuestion
 from ldptree.input_rows import validated
 from ldptree.label_unit import fit_in_unit
 from ldptree.limits import MAX_DEPTH

@@ -14,14 +14,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ldptree.corrected import CorrectedModel
-from ldptree.correction import Corrections
-from ldptree.correction_plan import CHOICES, Plan
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.mending import Question, mended, published
 from ldptree.estimators.range_warnings import warn_of_assumed_label
+from ldptree.families.correction_plan import CHOICES, Plan
+from ldptree.families.corrections import Corrections
 from ldptree.input_rows import check_class_labels, validated
 from ldptree.limits import MAX_PROTOCOL_BYTES
+from ldptree.models.corrected import CorrectedModel
 from ldptree.noisy import Noisy
 from ldptree.parameters import (
     check_depth,
@@ -33,15 +33,15 @@ from ldptree.parameters import (
     one_of,
 )
 from ldptree.partition import PARTITIONS
-from ldptree.public_fit import BASES
-from ldptree.public_model import PublicModel
+from ldptree.public_models.fit import BASES
+from ldptree.public_models.model import PublicModel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from ldptree.ledger import Ledger
-    from ldptree.protocol import Protocol
-    from ldptree.totals import Totals
+    from ldptree.protocol.ledger import Ledger
+    from ldptree.protocol.protocol import Protocol
+    from ldptree.protocol.totals import Totals
 
     Floats = NDArray[np.float64]
 
@@ -254,7 +254,7 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
 
     Args:
         base: as of `CorrectionClassifier`, or "blend": forests and a straight line, weighed by their errors on public rows that
-            they were not fitted on (`ldptree.public_blend`).
+            they were not fitted on (`ldptree.public_models.blend`).
         epsilon, partition, depth, mechanism, label_levels, feature_range, max_protocol_bytes, random_state: as of
             `CorrectionClassifier`.
         residual_range: residuals are clipped to +- this: "auto" (2 rms of public out-of-fold errors, at most the largest; without

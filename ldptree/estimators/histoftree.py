@@ -1,7 +1,7 @@
 """HistOfTree and AdHistOfTree as a scikit-learn regressor: some features are public, two randomised reports of every row.
 
 What lives here: the parameters, their checks, and the holders played on this machine. What does not: any arithmetic
-(`ldptree.histoftree`).
+(`ldptree.families.histoftree`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from ldptree.encoding import Encoding
 from ldptree.errors import AssumedRangeWarning, ConfigError
 from ldptree.estimators.holders import column_names, encoding_between
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
-from ldptree.histoftree import BIN_SHIFTS, RELEASES, HistOfTree
+from ldptree.families.histoftree import BIN_SHIFTS, RELEASES, HistOfTree
 from ldptree.input_rows import validated
-from ldptree.ledger import Charge, Ledger, Rows
 from ldptree.limits import MAX_DEPTH
 from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
@@ -41,7 +40,8 @@ from ldptree.parameters import (
 )
 from ldptree.partition.histogram import MAX_BINS
 from ldptree.partition.shown import CRITERIA, SPLITS
-from ldptree.rounds import Answers, Question, Shown, converse
+from ldptree.protocol.ledger import Charge, Ledger, Rows
+from ldptree.protocol.question import Answers, Question, Shown, converse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,14 +13,14 @@ import numpy as np
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_clipped_features
-from ldptree.ledger import Charge, Ledger, Rows
 from ldptree.mechanisms import Mechanism, describe
 from ldptree.oracles import Words
 from ldptree.parameters import checked_range
-from ldptree.protocol import Protocol
+from ldptree.protocol.ledger import Charge, Ledger, Rows
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.raw_sums import RawSums
+from ldptree.protocol.totals import Totals
 from ldptree.ranges import check_widths
-from ldptree.raw_sums import RawSums
-from ldptree.totals import Totals
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -20,16 +20,24 @@ from sklearn.utils.validation import check_is_fitted
 from ldptree.encoding import Encoding, Level
 from ldptree.errors import DataError
 from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
+from ldptree.estimators.private_tuning import Tuning
 from ldptree.estimators.tuned import Asked, Parts, check_tuning, tuned
-from ldptree.fit import asks_again, check_settings, fit_model
-from ldptree.grow import grow
+from ldptree.families.fit_classes import asks_again, check_settings, fit_model
+from ldptree.inference.algorithm_2 import PaperOptions
+from ldptree.inference.depth import (
+    automatic_depth,
+    fewest_public_rows,
+    paper_depth,
+    termination_depth,
+)
+from ldptree.inference.pruning import PRUNINGS
+from ldptree.inference.public_trust import class_inflation
+from ldptree.inference.weighting import RULES
 from ldptree.input_rows import check_class_labels, validated
-from ldptree.ledger import Ledger
 from ldptree.limits import check_memory
 from ldptree.mechanisms import CHOICES, Mechanism, mechanism_for
-from ldptree.model import Model
+from ldptree.models.class_tree import Model
 from ldptree.noisy import Noisy
-from ldptree.paper_pruning import PaperOptions
 from ldptree.parameters import (
     check_depth,
     check_lam,
@@ -41,18 +49,10 @@ from ldptree.parameters import (
     one_of,
 )
 from ldptree.partition import PARTITIONS, Partition
-from ldptree.private_tuning import Tuning
-from ldptree.protocol import Protocol
-from ldptree.pruning import PRUNINGS
-from ldptree.public_trust import class_inflation
-from ldptree.totals import Totals
-from ldptree.tuning import (
-    automatic_depth,
-    fewest_public_rows,
-    paper_depth,
-    termination_depth,
-)
-from ldptree.weighting import RULES
+from ldptree.partition.grow import grow
+from ldptree.protocol.ledger import Ledger
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -73,7 +73,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
             of grr and oue), "signed_subset" for two classes with less noise of their difference, "discrete_laplace" or
             "randomized_response" for the papers', "laplace" to compare with the paper (a simulation
             device, refused without `random_state`).
-        partition: "cart" (in its cells `ldptree.tuning.fewest_public_rows`), "max-edge" or
+        partition: "cart" (in its cells `ldptree.inference.depth.fewest_public_rows`), "max-edge" or
             "random-edge"; without public rows always one of the edges.
         depth: "auto", or the deepest a cell may lie, at most 62.
         lam: "learned", "auto", or the weight of a public row in private people: 0 is LPCT-P, infinity LPCT-Q.
@@ -86,7 +86,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         candidates: dicts of lam, prune, rule, depth, mechanism, partition, the first of which stays unless
             another is surely better; None: a grid around these parameters that shares its training reports.
         validation_share: of the private rows, where there is tuning.
-        tune_mechanism: what validation rows report, one of `ldptree.validation.choice.CHOICES`.
+        tune_mechanism: what validation rows report, one of `ldptree.estimators.tuning.choice.CHOICES`.
         random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
             repeated, and protects nobody.
 

@@ -18,18 +18,26 @@ from sklearn.utils.validation import check_is_fitted
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
+from ldptree.estimators.private_tuning import Tuning, squared_errors
 from ldptree.estimators.range_warnings import warn_of_assumed_label
 from ldptree.estimators.tuned import Asked, Parts, answers, check_tuning, is_on_same_tree, tuned
-from ldptree.finer import public_labels
-from ldptree.fit_numbers import check_settings, fit_regression
-from ldptree.grow import grow
+from ldptree.estimators.tuning.choice import largest_difference
+from ldptree.families.finer import public_labels
+from ldptree.families.fit_numbers import check_settings, fit_regression
+from ldptree.inference.depth import (
+    NumberDepths,
+    fewest_public_rows,
+    number_depths,
+    number_levels,
+    relative_sd,
+)
+from ldptree.inference.pruning import NUMBER_PRUNINGS
+from ldptree.inference.weighting import RULES
 from ldptree.input_rows import validated
-from ldptree.ledger import Ledger
 from ldptree.limits import check_memory
 from ldptree.mechanisms import CHOICES, number_mechanism_for
 from ldptree.mechanisms.number_label import checked_rho
 from ldptree.noisy import Noisy
-from ldptree.number_range import levels
 from ldptree.parameters import (
     check_depth,
     check_lam,
@@ -42,19 +50,17 @@ from ldptree.parameters import (
     one_of,
 )
 from ldptree.partition import PARTITIONS
-from ldptree.private_tuning import Tuning, squared_errors
-from ldptree.protocol import Protocol
-from ldptree.pruning import NUMBER_PRUNINGS
-from ldptree.tuning import NumberDepths, fewest_public_rows, number_depths, number_levels, relative_sd
-from ldptree.validation.choice import largest_difference
-from ldptree.weighting import RULES
+from ldptree.partition.grow import grow
+from ldptree.protocol.ledger import Ledger
+from ldptree.protocol.number_range import levels
+from ldptree.protocol.protocol import Protocol
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from ldptree.encoding import Encoding
+    from ldptree.models.number_tree import RegressionModel
     from ldptree.partition import Partition
-    from ldptree.regression import RegressionModel
 
     Floats = NDArray[np.float64]
 
@@ -76,9 +82,9 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
             two ends of the range, or "laplace" to compare with (a simulation device, refused without `random_state`).
         partition: "cart", "max-edge" or "random-edge"; without public rows always one of the edges.
         depth: "auto", or the deepest a cell may lie, at most 62. "auto": reports are asked about no more cells than n and
-            epsilon carry (`ldptree.tuning.number_depths`), and public rows part these further where lam is not 0 and
+            epsilon carry (`ldptree.inference.depth.number_depths`), and public rows part these further where lam is not 0 and
             prune = "smooth".
-        min_samples_leaf: fewest public rows in a cell, or "auto" (`ldptree.tuning.fewest_public_rows`); without public rows of
+        min_samples_leaf: fewest public rows in a cell, or "auto" (`inference.depth.fewest_public_rows`); without public rows of
             no matter.
         lam: "learned", "auto", or the weight of a public row in private people: 0 for private alone, infinity for public.
         prune: "smooth", "fallback" (a cell whose evidence is too weak takes an ancestor's), or "none".
@@ -92,7 +98,7 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
         candidates: dicts of lam, prune, rule, depth, min_samples_leaf, mechanism, partition, rho, the first of which stays unless
             another is surely better; None: a grid around these parameters that shares its training reports.
         validation_share: of the private rows, where there is tuning.
-        tune_mechanism: what validation rows report, one of `ldptree.validation.choice.CHOICES`.
+        tune_mechanism: what validation rows report, one of `ldptree.estimators.tuning.choice.CHOICES`.
         random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
             repeated, and protects nobody.
 

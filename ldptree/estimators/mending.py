@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldptree.correction_plan import make_plan
 from ldptree.errors import DataError
 from ldptree.estimators.holders import check_report, encoding_of, reported, target_name, words_of
-from ldptree.fit_correction import Public, PublicSide, corrected, protocol_of
-from ldptree.ledger import Ledger
+from ldptree.families.correction_plan import make_plan
+from ldptree.families.fit_correction import Public, PublicSide, corrected, protocol_of
 from ldptree.limits import check_memory
-from ldptree.public_fit import with_thresholds
+from ldptree.protocol.ledger import Ledger
+from ldptree.public_models.fit import with_thresholds
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from ldptree.corrected import CorrectedModel
-    from ldptree.correction_plan import Plan
     from ldptree.encoding import Encoding
-    from ldptree.protocol import Protocol
-    from ldptree.public_model import PublicModel
-    from ldptree.totals import Totals
+    from ldptree.families.correction_plan import Plan
+    from ldptree.models.corrected import CorrectedModel
+    from ldptree.protocol.protocol import Protocol
+    from ldptree.protocol.totals import Totals
+    from ldptree.public_models.model import PublicModel
 
     Floats = NDArray[np.float64]
     Labelled = tuple[Floats, NDArray[Any]]

@@ -1,7 +1,7 @@
 """Regression and classification where some features are public, as scikit-learn estimators: one report of every row.
 
 What lives here: the parameters, their checks, and the holders played on this machine. What does not: any arithmetic
-(`ldptree.public_features`).
+(`ldptree.families.public_features`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.holders import column_names
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
+from ldptree.families.public_features import PublicFeatureModel, PublicFeatures
+from ldptree.families.public_features.model import scaled
 from ldptree.input_rows import check_class_labels, validated
-from ldptree.ledger import Charge, Ledger, Names
 from ldptree.noisy import Noisy
 from ldptree.oracles import Words
 from ldptree.parameters import (
@@ -32,10 +33,9 @@ from ldptree.parameters import (
     named_mask,
     one_of,
 )
-from ldptree.public_features import PublicFeatureModel, PublicFeatures
-from ldptree.public_features.model import scaled
+from ldptree.protocol.ledger import Charge, Ledger, Names
+from ldptree.protocol.question import Answers, Question, Shown, converse
 from ldptree.ranges import check_widths
-from ldptree.rounds import Answers, Question, Shown, converse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,13 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldptree.cut import cut
 from ldptree.errors import ConfigError, LdptreeError
-from ldptree.model import Model
-from ldptree.oracles import Words
-from ldptree.paper_pruning import PaperOptions
-from ldptree.parameters import is_number, one_of
-from ldptree.private_tuning import (
+from ldptree.estimators.private_tuning import (
     MOST_CANDIDATES,
     Groups,
     Tuning,
@@ -33,17 +28,22 @@ from ldptree.private_tuning import (
     is_checked_share,
     tune,
 )
-from ldptree.regression import RegressionModel
-from ldptree.tuning import fewest_public_rows
-from ldptree.validation.choice import CHOICES
+from ldptree.estimators.tuning.choice import CHOICES
+from ldptree.inference.algorithm_2 import PaperOptions
+from ldptree.inference.depth import fewest_public_rows
+from ldptree.models.class_tree import Model
+from ldptree.models.number_tree import RegressionModel
+from ldptree.models.truncate import cut
+from ldptree.oracles import Words
+from ldptree.parameters import is_number, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.ledger import Ledger
-    from ldptree.protocol import Protocol
-    from ldptree.totals import Totals
-    from ldptree.validation import ValidationQuestion
+    from ldptree.estimators.tuning import ValidationQuestion
+    from ldptree.protocol.ledger import Ledger
+    from ldptree.protocol.protocol import Protocol
+    from ldptree.protocol.totals import Totals
 
     Floats = NDArray[np.float64]
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from ldptree.mechanisms import report_values
-from ldptree.number_range import rounded
-from ldptree.totals import Totals
+from ldptree.protocol.number_range import rounded
+from ldptree.protocol.totals import Totals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldptree.oracles import Words
-    from ldptree.protocol import Protocol
+    from ldptree.protocol.protocol import Protocol
 
     Floats = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.model import Model
-from ldptree.totals import Totals
+from ldptree.models.class_tree import Model
+from ldptree.protocol.totals import Totals
 from tasks.page.facts import CellFacts, DiscrepancyFacts, NodeFacts
 from tasks.page.places import Names, class_name, path_words, shares_below
 
@@ -50,7 +50,7 @@ def _masses(model: Model, totals: Totals) -> NDArray[np.float64]:
     as a share.
     """
     of_class = 1 if model.n_classes == 2 else 0
-    weights = np.eye(model.n_classes)[of_class] - 1.0 / model.n_classes  # as in ldptree.fit
+    weights = np.eye(model.n_classes)[of_class] - 1.0 / model.n_classes  # as in ldptree.families.fit_classes
     noise: NDArray[np.float64] = np.sqrt(totals.cell_variance(weights))
     masses: NDArray[np.float64] = noise / model.noise_sd[model.partition.leaves, 0]
     return masses

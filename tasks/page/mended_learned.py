@@ -1,6 +1,6 @@
 """From a corrected model and what public rows say of its question to the facts of its page: every cell and the tree.
 
-How they are drawn is in `mended`; the arithmetic is in `ldptree.correction` and `ldptree.correction_means`.
+How they are drawn is in `mended`; the arithmetic is in `ldptree.families.corrections` and `ldptree.families.correction_means`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.corrected import CorrectedModel, shares_of, together
-from ldptree.correction_means import own_weights, sd_of_means
+from ldptree.families.correction_means import own_weights, sd_of_means
+from ldptree.models.corrected import CorrectedModel, shares_of, together
 from ldptree.oracles import Influence
-from ldptree.public_model import answers
+from ldptree.public_models.model import answers
 from tasks.page.basic_facts import Evidence
 from tasks.page.mended_facts import (
     CellMendFacts,
@@ -29,8 +29,8 @@ from tasks.page.number_learned import pushed
 from tasks.page.places import Names, path_words, shares_below
 
 if TYPE_CHECKING:
-    from ldptree.correction_plan import Plan
-    from ldptree.fit_correction import Public
+    from ldptree.families.correction_plan import Plan
+    from ldptree.families.fit_correction import Public
 
 Floats = NDArray[np.float64]
 

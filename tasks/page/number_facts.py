@@ -212,7 +212,7 @@ class NumberFacts(RunFacts):
 
     @property
     def has_all_cells(self) -> bool:
-        """Whether every cell that reports were asked about is told of, or all parts of it (`ldptree.finer`)."""
+        """Whether every cell that reports were asked about is told of, or all parts of it (`ldptree.families.finer`)."""
         return len(self.cells) >= self.n_cells
 
     @property

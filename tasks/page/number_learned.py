@@ -1,6 +1,6 @@
 """From a regression model to the facts of its page: every cell, the tree and the curves, in the label's own unit.
 
-How they are drawn is in `regression`; the arithmetic of the curves is in `ldptree.effects`.
+How they are drawn is in `regression`; the arithmetic of the curves is in `ldptree.models.effects`.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.effects import Piece, dependence, strengths
-from ldptree.finer import asked_nodes
-from ldptree.number_range import levels
+from ldptree.families.finer import asked_nodes
+from ldptree.models.effects import Piece, dependence, strengths
+from ldptree.models.number_tree import RegressionModel
 from ldptree.oracles import Influence
 from ldptree.partition import Partition
-from ldptree.regression import RegressionModel
-from ldptree.totals import Totals
+from ldptree.protocol.number_range import levels
+from ldptree.protocol.totals import Totals
 from tasks.page.basic_facts import DiscrepancyFacts, Evidence
 from tasks.page.number_facts import CurveFacts, NumberCell, NumberNode, PieceFacts
 from tasks.page.places import Names, class_name, path_words, shares_below

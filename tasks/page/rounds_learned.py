@@ -1,7 +1,7 @@
 """From the model of a run in rounds to the facts of its page: the curves, the tree, the trees.
 
 Everything is taken of the released model and of what is shown; nobody's protected value is at hand here. The arithmetic is in
-`ldptree.curves` and `public_features.steps`.
+`ldptree.models.curves` and `public_features.steps`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.curves import MOST_PEOPLE, Along, evenly, is_heard
-from ldptree.effects import Piece
 from ldptree.encoding import Encoding
-from ldptree.histoftree import HistOfTreeModel
+from ldptree.families.histoftree import HistOfTreeModel
+from ldptree.families.public_features import PublicFeatureModel
+from ldptree.families.public_features.steps import steps
+from ldptree.models.curves import MOST_PEOPLE, Along, evenly, is_heard
+from ldptree.models.effects import Piece
 from ldptree.partition.product import Product
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
-from ldptree.public_features import PublicFeatureModel
-from ldptree.public_features.steps import steps
 from tasks.page.number_facts import CurveFacts, PieceFacts
 from tasks.page.places import Names, class_name, path_words, shares_below
 from tasks.page.rounds_facts import BoxFacts, ShownNode, StepOfTrees, SurfaceFacts

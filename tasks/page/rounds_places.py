@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.function_effects import columns_of
+from ldptree.families.public_features.steps import Step
+from ldptree.models.function_effects import columns_of
 from ldptree.partition.product import Product
-from ldptree.public_features.steps import Step
 from tasks.page.places import Names, class_name, number_words
 
 

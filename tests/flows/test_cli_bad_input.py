@@ -21,7 +21,7 @@ from chain import Chain, rides
 import flows.finish
 import flows.running
 from flows.cli import main
-from ldptree.model import Model
+from ldptree.models.class_tree import Model
 from schemas.config import load
 from storage import tables
 from storage.store import Store

@@ -8,12 +8,12 @@ import json
 import numpy as np
 from number_examples import ENCODING, TREE
 
-from ldptree.ensemble import Ensemble
 from ldptree.mechanisms import number_mechanism_for
-from ldptree.number_range import levels
-from ldptree.protocol import Protocol
-from ldptree.published_base import PublishedBase
-from ldptree.slope import Slope, cut
+from ldptree.models.ensemble import Ensemble
+from ldptree.protocol.number_range import levels
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.published_base import PublishedBase
+from ldptree.public_models.slope import Slope, cut
 
 ROWS = [
     {"miles": 1.5, "company": "Sun"},

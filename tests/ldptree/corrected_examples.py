@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from example_models import every_kind_of_feature, random_rows, random_tree
 
-from ldptree.corrected import CorrectedModel
-from ldptree.correction import Corrections
-from ldptree.correction_slope import FoundSlope
-from ldptree.discrepancy import ALIKE
 from ldptree.encoding import Encoding, Level, NumericFeature
-from ldptree.ensemble import Ensemble
+from ldptree.families.correction_slope import FoundSlope
+from ldptree.families.corrections import Corrections
+from ldptree.inference.discrepancy import ALIKE
+from ldptree.models.corrected import CorrectedModel
+from ldptree.models.ensemble import Ensemble
 from ldptree.partition.tree import Partition
-from ldptree.slope import Slope, cut
+from ldptree.public_models.slope import Slope, cut
 
 KINDS: dict[str, tuple[tuple[Level, ...], str, int]] = {
     "number": ((), "identity", 1),

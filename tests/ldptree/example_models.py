@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from ldptree.encoding import CategoricalFeature, Encoding, Level, NumericFeature
-from ldptree.fit import fit_model
+from ldptree.families.fit_classes import fit_model
 from ldptree.mechanisms import mechanism_for
-from ldptree.model import Model
+from ldptree.models.class_tree import Model
 from ldptree.partition.tree import Partition
-from ldptree.protocol import Protocol
-from ldptree.totals import Totals
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 
 
 def every_kind_of_feature(*, with_rules: bool = True) -> Encoding:

@@ -7,14 +7,14 @@ from functools import cache, partial
 import numpy as np
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
-from ldptree.fit_numbers import PublicLabels
-from ldptree.grow import grow
+from ldptree.families.fit_numbers import PublicLabels
 from ldptree.mechanisms import number_mechanism_for
-from ldptree.number_range import levels
 from ldptree.oracles import Words
 from ldptree.partition import Partition
-from ldptree.protocol import Protocol
-from ldptree.totals import Totals
+from ldptree.partition.grow import grow
+from ldptree.protocol.number_range import levels
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 
 ENCODING = Encoding(
     (NumericFeature("miles", 0.0, 16.0, fill=2.0), CategoricalFeature("company", ("Sun", "Blue")))

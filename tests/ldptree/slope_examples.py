@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 from number_examples import UNIT
 
-from ldptree.correction_plan import Plan, plan_on
-from ldptree.fit_correction import PublicSide, protocol_of
+from ldptree.families.correction_plan import Plan, plan_on
+from ldptree.families.fit_correction import PublicSide, protocol_of
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.oracles import Words
-from ldptree.protocol import Protocol
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 from ldptree.simulate.redraws import KnownHolders
-from ldptree.totals import Totals
 
 N = 20_000
 

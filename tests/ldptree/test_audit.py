@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from ldptree.audit import _inputs, _log_ratio, audit, reports_for
-from ldptree.audit_law import LAW_ALARM, Exact, enumerated, fit_of
+from ldptree.audit.empirical import _inputs, _log_ratio, audit, reports_for
+from ldptree.audit.exact import LAW_ALARM, Exact, enumerated, fit_of
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for
 from ldptree.oracles import ORACLES, Words

@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ldptree import audit_numbers
-from ldptree.audit import audit
-from ldptree.audit_law import LAW_ALARM, enumerated, inputs_of
+from ldptree.audit import exact_numbers as audit_numbers
+from ldptree.audit.empirical import audit
+from ldptree.audit.exact import LAW_ALARM, enumerated, inputs_of
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.mechanisms.number_response import NumberResponse
 from ldptree.oracles import Words

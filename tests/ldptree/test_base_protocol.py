@@ -17,19 +17,19 @@ from hypothesis import strategies as st
 from test_vectors import coded, played
 
 from ldptree.client import Client, FileMemory, Report
-from ldptree.correction_plan import make_plan
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
-from ldptree.fit_correction import PublicSide
-from ldptree.fit_correction import protocol_of as question_of
+from ldptree.families.correction_plan import make_plan
+from ldptree.families.fit_correction import PublicSide
+from ldptree.families.fit_correction import protocol_of as question_of
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.mechanisms import mechanism_for, number_mechanism_for
 from ldptree.oracles import Words
 from ldptree.oracles.coins import log_up
 from ldptree.partition import Partition
-from ldptree.protocol import Protocol
-from ldptree.published_base import PublishedBase
-from ldptree.slope import COLUMN, cut
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.published_base import PublishedBase
+from ldptree.public_models.slope import COLUMN, cut
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "client" / "protocol.schema.json").read_text())
 NUMBERS = [12.5, -40.0, 9, 1e300, -math.inf, None, math.nan]

@@ -22,7 +22,7 @@ from ldptree.client import Client, Report
 from ldptree.errors import DataError, LdptreeError, ProtocolMismatch
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.oracles import Words
-from ldptree.protocol import Protocol
+from ldptree.protocol.protocol import Protocol
 
 HUGE = 10**5000
 """Of more digits than Python writes."""

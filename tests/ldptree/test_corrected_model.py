@@ -14,12 +14,12 @@ from corrected_examples import KINDS, hard_rows, random_corrected, random_sloped
 from example_models import random_model
 from test_regression_released import random_regression
 
-from ldptree.corrected import LEAST_OF_PUBLIC, CorrectedModel, shares_of, together
-from ldptree.corrected_sql import to_sql
-from ldptree.dot import to_dot
 from ldptree.errors import DataError
-from ldptree.public_model import answers
-from ldptree.released import read_any
+from ldptree.models.corrected import LEAST_OF_PUBLIC, CorrectedModel, shares_of, together
+from ldptree.models.corrected_sql import to_sql
+from ldptree.models.dot import to_dot
+from ldptree.models.released import read_any
+from ldptree.public_models.model import answers
 
 
 def signed(data: dict) -> str:

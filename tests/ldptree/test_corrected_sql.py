@@ -12,14 +12,14 @@ from corrected_examples import KINDS, corrected, hard_rows, random_corrected, ra
 from example_models import every_kind_of_feature, random_tree, table_of
 from foreign_columns import assert_kept_apart
 
-from ldptree.corrected import CorrectedModel, shares_of
-from ldptree.corrected_sql import TOLERANCE, to_sql
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.ensemble import Ensemble
 from ldptree.errors import ConfigError
+from ldptree.models.corrected import CorrectedModel, shares_of
+from ldptree.models.corrected_sql import TOLERANCE, to_sql
+from ldptree.models.ensemble import Ensemble
+from ldptree.models.sql import quote
 from ldptree.partition.tree import Partition
-from ldptree.public_model import n_bytes
-from ldptree.sql import quote
+from ldptree.public_models.model import n_bytes
 
 
 def scored(model: CorrectedModel, raw: np.ndarray, table: str = "data", level: float = 0.9) -> dict:

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ldptree.correction import Corrections, Observed, correct
-from ldptree.correction_plan import Known, ResidualRange, expected_drop, make_plan
-from ldptree.discrepancy import ALIKE
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
+from ldptree.families.correction_plan import Known, ResidualRange, expected_drop, make_plan
+from ldptree.families.corrections import Corrections, Observed, correct
+from ldptree.inference.discrepancy import ALIKE
 from ldptree.partition import cart
-from ldptree.public_fit import fit_public
-from ldptree.published_base import PublishedBase
-from ldptree.totals import Totals
+from ldptree.protocol.published_base import PublishedBase
+from ldptree.protocol.totals import Totals
+from ldptree.public_models.fit import fit_public
 
 ENCODING = Encoding(tuple(NumericFeature(f"x{j}", 0.0, 1.0) for j in range(2)))
 

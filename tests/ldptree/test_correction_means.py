@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldptree.correction import Observed, correct
-from ldptree.correction_means import ROOTS, sd_of_means
-from ldptree.correction_plan import Plan, ResidualRange
-from ldptree.discrepancy import likely_discrepancies
+from ldptree.families.correction_means import ROOTS, sd_of_means
+from ldptree.families.correction_plan import Plan, ResidualRange
+from ldptree.families.corrections import Observed, correct
+from ldptree.inference.discrepancy import likely_discrepancies
+from ldptree.inference.tree_gaussian import Levels
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.partition.tree import Partition
-from ldptree.tree_gaussian import Levels
 
 
 def plan_of(own: np.ndarray) -> Plan:

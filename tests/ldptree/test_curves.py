@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldptree.curves import along, evenly
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import DataError
-from ldptree.public_features import PublicFeatureModel
-from ldptree.public_features.surface import Surface
-from ldptree.rounds import Shown
-from ldptree.shown_model import ShownModel
+from ldptree.families.public_features import PublicFeatureModel
+from ldptree.families.public_features.surface import Surface
+from ldptree.models.curves import along, evenly
+from ldptree.models.public_view import ShownModel
+from ldptree.protocol.question import Shown
 
 ENCODING = Encoding((NumericFeature("size", 0.0, 4.0), CategoricalFeature("kind", ("calm", "wild"))))
 

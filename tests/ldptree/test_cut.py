@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from ldptree.cut import cut, speakers
 from ldptree.estimators import LPCTClassifier, LPDTRegressor
-from ldptree.model import Model
+from ldptree.models.class_tree import Model
+from ldptree.models.number_tree import RegressionModel
+from ldptree.models.truncate import cut, speakers
 from ldptree.partition import PARTITIONS
 from ldptree.partition.tree import LEAF
-from ldptree.regression import RegressionModel
 
 
 def people(n=3000, n_public=200):

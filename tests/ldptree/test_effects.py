@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldptree.effects import EMPTY, Piece, dependence, strengths
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import DataError
+from ldptree.models.effects import EMPTY, Piece, dependence, strengths
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 

@@ -15,9 +15,9 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from ldptree import walk
-from ldptree.ensemble import LEAF, Ensemble, from_sklearn
 from ldptree.errors import DataError
+from ldptree.models import walk
+from ldptree.models.ensemble import LEAF, Ensemble, from_sklearn
 
 MODELS = [
     (DecisionTreeRegressor(max_depth=6), 0),

@@ -7,8 +7,8 @@ import pytest
 from number_examples import UNIT, people
 
 from ldptree.estimators import LPDTRegressor
-from ldptree.finer import asked_nodes, grafted
-from ldptree.grow import grow
+from ldptree.families.finer import asked_nodes, grafted
+from ldptree.partition.grow import grow
 from ldptree.partition.tree import LEAF, Partition
 
 REGROW = partial(grow, kind="cart", n_classes=2, mechanism="auto", criterion="variance", min_samples_leaf=5)

@@ -9,14 +9,14 @@ import pytest
 from number_examples import TREE, UNIT, Asked, people, protocol_of
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.fit_numbers import check_settings, fit_regression
-from ldptree.grow import grow
+from ldptree.families.fit_numbers import check_settings, fit_regression
+from ldptree.families.public_labels import PublicLabels
+from ldptree.inference.public_trust import INFLATIONS
+from ldptree.models.number_tree import RegressionModel
 from ldptree.partition import Partition
-from ldptree.protocol import Protocol
-from ldptree.public_labels import PublicLabels
-from ldptree.public_trust import INFLATIONS
-from ldptree.regression import RegressionModel
-from ldptree.totals import Totals
+from ldptree.partition.grow import grow
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 
 PAPER = {"lam": 0.0, "prune": "none", "rule": "ratio"}
 

@@ -5,14 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from ldptree.curators import question_from_json
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, ProtocolMismatch
-from ldptree.histoftree import HistOfTree, LabelQuestion
+from ldptree.families.curators import question_from_json
+from ldptree.families.histoftree import HistOfTree, LabelQuestion
+from ldptree.families.public_features import PublicFeatures
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
-from ldptree.public_features import PublicFeatures
-from ldptree.rounds import Shown, converse
+from ldptree.protocol.question import Shown, converse
 
 HUGE = 10**400
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldptree.effects import Piece
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import DataError
-from ldptree.function_effects import averages, columns_of, pieces_of, stretches_held, variance_shares
+from ldptree.models.effects import Piece
+from ldptree.models.function_effects import averages, columns_of, pieces_of, stretches_held, variance_shares
 
 ENCODING = Encoding(
     (

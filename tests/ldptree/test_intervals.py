@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldptree.intervals import accuracy_interval, paired_lead
+from ldptree.metrics.intervals import accuracy_interval, paired_lead
 
 
 def test_wilsons_interval_is_the_textbooks():

@@ -11,10 +11,10 @@ from ldptree.baselines.cost_complexity import GrownTree
 from ldptree.baselines.dt import PlainTreeRegressor
 from ldptree.errors import ConfigError
 from ldptree.estimators import CorrectionRegressor, LPDTRegressor
+from ldptree.families.public_features import surface_fit
 from ldptree.label_unit import FAR, centre_of, fit_in_unit, in_range_of_one, unit_of
 from ldptree.partition import shown
-from ldptree.public_features import surface_fit
-from ldptree.public_fit import BASES, fit_public
+from ldptree.public_models.fit import BASES, fit_public
 
 SMALL = 2.0**-40
 """About 10^-12; a power of two, so that no label is rounded to another one."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ldptree.errors import BudgetError
-from ldptree.ledger import Charge, Ledger, Names, Rows
+from ldptree.protocol.ledger import Charge, Ledger, Names, Rows
 
 FILE = Rows(source="file", start=0, stop=100)
 

@@ -18,8 +18,8 @@ from example_models import (
 )
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.fit import fit_model, fit_without_noise
-from ldptree.model import Model
+from ldptree.families.fit_classes import fit_model, fit_without_noise
+from ldptree.models.class_tree import Model
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ from example_models import (
 from foreign_columns import assert_kept_apart
 
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.fit import fit_model
-from ldptree.model import Model
+from ldptree.families.fit_classes import fit_model
+from ldptree.models.class_tree import Model
+from ldptree.models.sql import literal, quote, to_sql
 from ldptree.partition.tree import Partition
-from ldptree.sql import literal, quote, to_sql
 from storage import foreign_tables
 
 

@@ -13,7 +13,7 @@ from number_examples import protocol_of, words
 from ldptree.client import Client, FileMemory
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import CHOICES, mechanism_for
-from ldptree.protocol import Protocol
+from ldptree.protocol.protocol import Protocol
 
 DOCS = Path(__file__).parents[2] / "docs" / "client"
 ROW = {"miles": 1.5, "company": "Sun"}

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import chisquare
 
 from ldptree.errors import ConfigError
-from ldptree.number_range import expected_shares, levels, rounded
 from ldptree.oracles import Words
+from ldptree.protocol.number_range import expected_shares, levels, rounded
 
 
 def words(*key):

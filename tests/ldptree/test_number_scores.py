@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
 from ldptree.errors import DataError
-from ldptree.number_scores import (
+from ldptree.metrics.numbers import (
     MOST_BINS,
     SMALLEST_BIN,
     bins_of,

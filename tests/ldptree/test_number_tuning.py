@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from ldptree.errors import ConfigError
-from ldptree.mechanisms import CHOICES, MECHANISMS, number_mechanism_for
-from ldptree.number_range import levels
-from ldptree.tuning import (
+from ldptree.inference.depth import (
     DEPTH_OF_PUBLIC_ROWS,
     MAX_DEPTH,
     MOST_NOISE_OF_ALL,
@@ -15,6 +13,8 @@ from ldptree.tuning import (
     number_depths,
     number_levels,
 )
+from ldptree.mechanisms import CHOICES, MECHANISMS, number_mechanism_for
+from ldptree.protocol.number_range import levels
 
 
 def asked(*arguments, **settings):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from ldptree.errors import BudgetError, ConfigError, DataError
-from ldptree.ledger import Charge, Ledger, Rows
+from ldptree.estimators.private_tuning import ask, draw_groups, squared_errors, tune
+from ldptree.estimators.tuning import AllErrors, Difference
 from ldptree.oracles import Words
-from ldptree.private_tuning import ask, draw_groups, squared_errors, tune
-from ldptree.validation import AllErrors, Difference
+from ldptree.protocol.ledger import Charge, Ledger, Rows
 
 
 def coins(seed=0):

@@ -10,7 +10,7 @@ from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import CHOICES, mechanism_for
 from ldptree.partition.tree import Partition
-from ldptree.protocol import Protocol
+from ldptree.protocol.protocol import Protocol
 
 ENCODING = Encoding(
     (

@@ -10,12 +10,12 @@ import pytest
 from example_models import protocol_of, totals_of
 
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.fit import fit_model
+from ldptree.families.fit_classes import fit_model
+from ldptree.inference.depth import automatic_depth
+from ldptree.inference.pruning import PRUNINGS, variance
+from ldptree.inference.weighting import gather_class, weigh
 from ldptree.partition import max_edge
 from ldptree.partition.tree import Partition
-from ldptree.pruning import PRUNINGS, variance
-from ldptree.tuning import automatic_depth
-from ldptree.weighting import gather_class, weigh
 
 SQUARE = Encoding((NumericFeature("x1", 0.0, 1.0), NumericFeature("x2", 0.0, 1.0)))
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from ldptree.ensemble import Ensemble
 from ldptree.errors import ConfigError
 from ldptree.estimators import CorrectionRegressor
-from ldptree.public_blend import FEWEST_ROWS, STEPS, Linear, Stairs, blended, weigh
-from ldptree.public_fit import fit_public
-from ldptree.public_model import n_bytes
+from ldptree.models.ensemble import Ensemble
+from ldptree.public_models.blend import FEWEST_ROWS, STEPS, Linear, Stairs, blended, weigh
+from ldptree.public_models.fit import fit_public
+from ldptree.public_models.model import n_bytes
 
 pytestmark = pytest.mark.slow
 

@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 
-from ldptree import public_fit, public_tree
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.ensemble import from_sklearn
 from ldptree.errors import ConfigError, DataError
-from ldptree.public_fit import BASES, fit_public, take_public, with_thresholds
-from ldptree.public_model import constant, indicators, n_bytes, top_of
+from ldptree.models.ensemble import from_sklearn
+from ldptree.public_models import fit as public_fit
+from ldptree.public_models import smoothed_tree as public_tree
+from ldptree.public_models.fit import BASES, fit_public, take_public, with_thresholds
+from ldptree.public_models.model import constant, indicators, n_bytes, top_of
 
 
 def rows(n=300, seed=0, n_classes=0):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ldptree.estimators import LPCTClassifier
-from ldptree.grow import grow
-from ldptree.public_trust import INFLATIONS, class_inflation
+from ldptree.inference.public_trust import INFLATIONS, class_inflation
+from ldptree.partition.grow import grow
 
 HOW = {"depth": 4, "n_classes": 2, "mechanism": "auto", "min_samples_leaf": 3, "seed": 0}
 

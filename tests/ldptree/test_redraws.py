@@ -8,12 +8,12 @@ from base_examples import protocol_of as base_protocol
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import DataError
-from ldptree.fit_numbers import PublicLabels, fit_regression, fit_without_noise
+from ldptree.families.fit_numbers import PublicLabels, fit_regression, fit_without_noise
 from ldptree.mechanisms import CHOICES, number_mechanism_for
-from ldptree.number_range import levels
 from ldptree.oracles import Words
 from ldptree.partition.tree import Partition
-from ldptree.protocol import Protocol
+from ldptree.protocol.number_range import levels
+from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownHolders, KnownResiduals
 
 TREE = Partition.of([0, -1, -1], [0.5, 0.0, 0.0], [1, -1, -1], [2, -1, -1])

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldptree.curators import CURATORS, Task
-from ldptree.function_effects import averages
+from ldptree.families.curators import CURATORS, Task
+from ldptree.models.function_effects import averages
+from ldptree.models.refits import FEWEST_REFITS, REFITS, affordable, refits
 from ldptree.oracles import Words
-from ldptree.refits import FEWEST_REFITS, REFITS, affordable, refits
-from ldptree.rounds import Answers, Curator, Shown, converse
+from ldptree.protocol.question import Answers, Curator, Shown, converse
 
 GRID = (np.arange(16)[:, None] + 0.5) / 16
 ALONG = (0, 1, 3)

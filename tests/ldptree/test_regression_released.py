@@ -13,17 +13,17 @@ from example_models import every_kind_of_feature, random_model, random_rows, ran
 from foreign_columns import assert_kept_apart
 from test_model_sql import fill
 
-from ldptree.dot import to_dot
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
-from ldptree.fit_numbers import PublicLabels, fit_regression
+from ldptree.families.fit_numbers import PublicLabels, fit_regression
 from ldptree.mechanisms import number_mechanism_for
-from ldptree.number_range import levels
+from ldptree.models.dot import to_dot
+from ldptree.models.released import read_model
+from ldptree.models.sql import to_sql
 from ldptree.partition.tree import Partition
-from ldptree.protocol import Protocol
-from ldptree.released import read_model
-from ldptree.sql import to_sql
-from ldptree.totals import Totals
+from ldptree.protocol.number_range import levels
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 
 
 def random_regression(seed, *, with_rules=True, n_public=300, lam="learned", prune="smooth", **more):

@@ -7,7 +7,7 @@ import pytest
 from sklearn import metrics
 
 from ldptree.errors import DataError
-from ldptree.scores import auc, score
+from ldptree.metrics.classes import auc, score
 
 
 def random_predictions(n_classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

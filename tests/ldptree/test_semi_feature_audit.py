@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from ldptree.audit.transcripts import alternatives, exact, misfit, sampled
 from ldptree.errors import DataError
+from ldptree.families.public_features import PublicFeatures
+from ldptree.families.public_features.questions import ResidualQuestion
+from ldptree.families.public_features.roles import Part
 from ldptree.oracles import Words
-from ldptree.public_features import PublicFeatures
-from ldptree.public_features.questions import ResidualQuestion
-from ldptree.public_features.roles import Part
-from ldptree.rounds import Answers, Shown, converse
-from ldptree.semi_feature_audit import alternatives, exact, misfit, sampled
+from ldptree.protocol.question import Answers, Shown, converse
 
 ROWS = np.array([[0.2, 0.3], [0.6, 0.9], [0.1, 0.5], [0.8, 0.2]])
 MASKS = {

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import truncnorm
 
 from ldptree.errors import ConfigError
-from ldptree.shares import expected_share, half_width
+from ldptree.inference.shares import expected_share, half_width
 
 
 def test_it_is_the_mean_of_the_gaussian_cut_off_at_0_and_1() -> None:

@@ -10,19 +10,19 @@ from corrected_examples import random_corrected
 from number_examples import UNIT
 from slope_examples import apart, holders, plan_of, question, rows, side, totals_of
 
-from ldptree.corrected import CorrectedModel
-from ldptree.correction import Observed, correct
-from ldptree.correction_means import ROOTS, own_weights, sd_of_means
-from ldptree.correction_plan import expected_drop, make_plan
-from ldptree.correction_slope import leans
-from ldptree.discrepancy import discrepancy_grid
-from ldptree.ensemble import Ensemble
 from ldptree.errors import DataError
-from ldptree.fit_correction import Public, PublicSide, corrected, plan_behind
+from ldptree.families.correction_means import ROOTS, own_weights, sd_of_means
+from ldptree.families.correction_plan import expected_drop, make_plan
+from ldptree.families.correction_slope import leans
+from ldptree.families.corrections import Observed, correct
+from ldptree.families.fit_correction import Public, PublicSide, corrected, plan_behind
+from ldptree.inference.discrepancy import discrepancy_grid
+from ldptree.models.corrected import CorrectedModel
+from ldptree.models.ensemble import Ensemble
 from ldptree.partition.tree import Partition
-from ldptree.protocol import Protocol
-from ldptree.public_slope import TAUS
-from ldptree.slope import cut, uncut
+from ldptree.protocol.protocol import Protocol
+from ldptree.public_models.public_slope import TAUS
+from ldptree.public_models.slope import cut, uncut
 
 
 def found_of(plan, slope, shift=0.0, seed=1):

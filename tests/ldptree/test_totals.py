@@ -7,7 +7,7 @@ from ldptree.errors import DataError
 from ldptree.mechanisms import CHOICES, mechanism_for
 from ldptree.oracles import Words
 from ldptree.partition import max_edge
-from ldptree.totals import Totals
+from ldptree.protocol.totals import Totals
 
 NAMES = CHOICES[1:]
 CLASSES = [(name, C) for name in NAMES for C in (2, 3) if name != "signed_subset" or C == 2]

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldptree.tree_gaussian import Levels, fit_innovations, log_likelihoods, posterior, variance_of_sum
+from ldptree.inference.tree_gaussian import (
+    Levels,
+    fit_innovations,
+    log_likelihoods,
+    posterior,
+    variance_of_sum,
+)
 
 
 def random_parents(n_nodes: int, rng: np.random.Generator) -> np.ndarray:

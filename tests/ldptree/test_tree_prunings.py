@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from ldptree.tree_gaussian import Levels
-from ldptree.tree_prunings import average
+from ldptree.inference.averaged_prunings import average
+from ldptree.inference.tree_gaussian import Levels
 
 PARENT = np.array([-1, 0, 0, 1, 1, 2, 2, 3, 3])
 """Cells 4, 5, 6, 7, 8; node 3 has two cells below."""

@@ -3,8 +3,8 @@
 import pytest
 
 from ldptree.errors import ConfigError
+from ldptree.inference.depth import FEW_PUBLIC_ROWS, MAX_DEPTH, automatic_depth, fewest_public_rows
 from ldptree.mechanisms import CHOICES
-from ldptree.tuning import FEW_PUBLIC_ROWS, MAX_DEPTH, automatic_depth, fewest_public_rows
 
 
 def test_the_synthetic_pair_gets_the_depths_that_are_best_in_hindsight():

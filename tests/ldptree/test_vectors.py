@@ -16,10 +16,10 @@ import pytest
 from ldptree.client import Client
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.mechanisms import CHOICES, mechanism_for, number_mechanism_for
-from ldptree.number_range import levels
 from ldptree.oracles import Words
 from ldptree.partition import Partition
-from ldptree.protocol import Protocol
+from ldptree.protocol.number_range import levels
+from ldptree.protocol.protocol import Protocol
 
 FILE = Path(__file__).parents[2] / "docs" / "client" / "vectors.json"
 NAMES = [name for name in CHOICES[1:] if name != "laplace"]

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from ldptree import discrepancy_doubt
-from ldptree.discrepancy import ALIKE, NATS_PER_COMPONENT, ROOT_GRID, STEP_GRID, DiscrepancyPrior
 from ldptree.errors import ConfigError
-from ldptree.masses import cell_masses, public_shares
+from ldptree.inference import model_uncertainty as discrepancy_doubt
+from ldptree.inference.cell_masses import cell_masses, public_shares
+from ldptree.inference.discrepancy import ALIKE, NATS_PER_COMPONENT, ROOT_GRID, STEP_GRID, DiscrepancyPrior
+from ldptree.inference.pruning import none, smooth
+from ldptree.inference.weighting import Evidence, automatic_lam, gather_class, weigh
 from ldptree.partition.tree import Partition
-from ldptree.pruning import none, smooth
-from ldptree.weighting import Evidence, automatic_lam, gather_class, weigh
 
 
 def balanced(depth: int) -> Partition:

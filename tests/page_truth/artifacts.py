@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from rounds_chain import RoundsChain
 
 from flows.budget import Spent
-from ldptree.protocol import Protocol
-from ldptree.totals import Totals
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 from page_truth.reading import Element, read
 from schemas.config import RunConfig
 from schemas.manifest import Record
@@ -72,7 +72,7 @@ class Run:
 
     @cached_property
     def model(self) -> Any:
-        from ldptree.shown_model import ShownModel
+        from ldptree.models.public_view import ShownModel
         from tasks.prune import read_model
 
         if isinstance(self.chain, RoundsChain):

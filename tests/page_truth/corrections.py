@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.corrected import shares_of, together
-from ldptree.correction_means import own_weights, sd_of_means
-from ldptree.public_model import answers
+from ldptree.families.correction_means import own_weights, sd_of_means
+from ldptree.models.corrected import shares_of, together
+from ldptree.public_models.model import answers
 from page_truth import asked, cells, every_page, numbers, scores
 from page_truth.artifacts import Run
 from page_truth.cells import check_line_share

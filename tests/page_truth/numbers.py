@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.effects import dependence, strengths
+from ldptree.models.effects import dependence, strengths
 from page_truth import asked, cells, every_page, scores
 from page_truth.artifacts import Run
 from page_truth.cells import check_line_share

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from rounds_chain import RoundsChain
 
-from ldptree.curves import Along, evenly, is_heard
 from ldptree.encoding import CategoricalFeature, NumericFeature
-from ldptree.histoftree import CellsQuestion, HistOfTreeModel, LabelQuestion
+from ldptree.families.histoftree import CellsQuestion, HistOfTreeModel, LabelQuestion
+from ldptree.families.public_features import FeatureBins, LabelBins, PublicFeatureModel, ResidualQuestion
+from ldptree.families.public_features.steps import steps
+from ldptree.models.curves import Along, evenly, is_heard
 from ldptree.partition.raw import RawTree
-from ldptree.public_features import FeatureBins, LabelBins, PublicFeatureModel, ResidualQuestion
-from ldptree.public_features.steps import steps
-from ldptree.rounds import Question, Shown
+from ldptree.protocol.question import Question, Shown
 from page_truth import cells, every_page, scores
 from page_truth.artifacts import Run
 from page_truth.cells import check_line_share

@@ -12,7 +12,7 @@ import textwrap
 import pytest
 
 from ldptree.errors import ArtifactCorrupt, BudgetError
-from ldptree.ledger import Charge, Names, Rows
+from ldptree.protocol.ledger import Charge, Names, Rows
 from storage import ledgers
 from storage.ledgers import Account
 from storage.store import Store
@@ -105,7 +105,7 @@ def test_named_holders_cost_eight_bytes_each(account):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from ldptree.ledger import Charge, Rows
+from ldptree.protocol.ledger import Charge, Rows
 from storage import store as module
 from storage.ledgers import Account
 from storage.store import Store
@@ -255,7 +255,7 @@ def test_of_processes_that_charge_at_once_one_spends_the_last_of_the_budget(stor
 def test_two_processes_that_ask_the_same_question_pay_once(store, account):
     work = textwrap.dedent("""
         import sys
-        from ldptree.ledger import Charge, Rows
+        from ldptree.protocol.ledger import Charge, Rows
         from storage.ledgers import Account
         from storage.store import Store
         who = Rows(source="file", start=0, stop=10)

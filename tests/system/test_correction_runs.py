@@ -17,7 +17,7 @@ from whole_runs import MENDED, Killed, learned, reports, rides_toml, run, steps
 
 from flows.cli import main
 from flows.running import _show
-from ldptree.protocol import Protocol
+from ldptree.protocol.protocol import Protocol
 from schemas.config import load
 
 pytestmark = pytest.mark.server

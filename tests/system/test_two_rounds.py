@@ -8,7 +8,7 @@ import pytest
 from chain import rides
 from whole_runs import reports, rides_toml, run, steps
 
-from ldptree.protocol import Protocol
+from ldptree.protocol.protocol import Protocol
 from schemas.config import load
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]

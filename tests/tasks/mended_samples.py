@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import page_samples
 
-from ldptree.corrected import CorrectedModel, shares_of
-from ldptree.correction import Observed, correct
-from ldptree.correction_plan import make_plan
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
-from ldptree.fit_correction import Public, PublicSide, corrected, protocol_of
-from ldptree.intervals import accuracy_interval, paired_lead
-from ldptree.number_scores import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.families.correction_plan import make_plan
+from ldptree.families.corrections import Observed, correct
+from ldptree.families.fit_correction import Public, PublicSide, corrected, protocol_of
+from ldptree.metrics.classes import score
+from ldptree.metrics.intervals import accuracy_interval, paired_lead
+from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.models.corrected import CorrectedModel, shares_of
 from ldptree.oracles import Words
-from ldptree.protocol import Protocol
-from ldptree.scores import score
-from ldptree.totals import Totals
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 from tasks.mended_report import mended_facts
 from tasks.page.basic_facts import InfluenceFacts
 from tasks.page.mended_facts import MendedFacts, MendedNode, MendFacts

@@ -12,16 +12,16 @@ import page_samples
 from sklearn.tree import DecisionTreeRegressor
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
-from ldptree.fit_numbers import PublicLabels, fit_regression, fit_without_noise
-from ldptree.grow import grow
+from ldptree.families.fit_numbers import PublicLabels, fit_regression, fit_without_noise
 from ldptree.mechanisms import number_mechanism_for
-from ldptree.number_range import levels
-from ldptree.number_scores import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.models.number_tree import RegressionModel
 from ldptree.oracles import Words
+from ldptree.partition.grow import grow
 from ldptree.partition.tree import Partition
-from ldptree.protocol import Protocol
-from ldptree.regression import RegressionModel
-from ldptree.totals import Totals
+from ldptree.protocol.number_range import levels
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 from tasks.number_report import number_facts, number_scores
 from tasks.page.basic_facts import DiscrepancyFacts, InfluenceFacts, Span
 from tasks.page.facts import NumberFacts

@@ -16,11 +16,11 @@ from chain import Chain, fares, fares_config, learned, mended, published, rides,
 from flows import calls
 from ldptree.baselines import BASELINES, REGRESSION_BASELINES
 from ldptree.client import Client
-from ldptree.corrected import CorrectedModel, shares_of
-from ldptree.correction import Observed, correct
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import CorrectionClassifier, CorrectionRegressor
-from ldptree.fit_correction import corrected
+from ldptree.families.corrections import Observed, correct
+from ldptree.families.fit_correction import corrected
+from ldptree.models.corrected import CorrectedModel, shares_of
 from ldptree.oracles import ORACLES
 from storage import tables
 from storage.store import Store

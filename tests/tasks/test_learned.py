@@ -9,10 +9,10 @@ import pytest
 from chain import example_protocol
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
-from ldptree.fit import fit_model
-from ldptree.model import Model
+from ldptree.families.fit_classes import fit_model
+from ldptree.models.class_tree import Model
 from ldptree.partition.tree import Partition
-from ldptree.totals import Totals
+from ldptree.protocol.totals import Totals
 from tasks.aggregate import read_totals
 from tasks.page.learned import cells_of, discrepancy_of, path_words, private_shares, tree_of
 from tasks.page.places import number_words

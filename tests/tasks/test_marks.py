@@ -12,10 +12,10 @@ from chain import Chain, example_protocol, publish, published, rides, rides_conf
 from rounds_chain import RoundsChain, shells, shells_config
 
 from ldptree.client import Client, Report
-from ldptree.curators import QUESTIONS, question_from_json
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
+from ldptree.families.curators import QUESTIONS, question_from_json
 from ldptree.oracles import Words
-from ldptree.protocol import Protocol
+from ldptree.protocol.protocol import Protocol
 from storage.store import Store
 from tasks.ask import digest_unmarked, read_question
 from tasks.perturb import perturb

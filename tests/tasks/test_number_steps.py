@@ -16,9 +16,9 @@ from flows import calls
 from ldptree.baselines import REGRESSION_BASELINES
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import LPDTRegressor
-from ldptree.fit_numbers import fit_regression
+from ldptree.families.fit_numbers import fit_regression
 from ldptree.mechanisms import CHOICES
-from ldptree.regression import RegressionModel
+from ldptree.models.number_tree import RegressionModel
 from storage import tables
 from storage.store import Store
 from tasks.aggregate import aggregate

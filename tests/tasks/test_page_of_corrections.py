@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from page_reader import Page
 
-from ldptree.correction import Observed, correct
-from ldptree.totals import Totals
+from ldptree.families.corrections import Observed, correct
+from ldptree.protocol.totals import Totals
 from tasks.page import mended_finding, mended_picture, mended_words, numbers, privacy, render
 from tasks.page.basic_facts import Span
 from tasks.page.facts import facts_from

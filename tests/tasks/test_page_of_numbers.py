@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from page_reader import Page
 
-from ldptree.effects import strengths
 from ldptree.estimators.lpdt import LPDTRegressor
+from ldptree.models.effects import strengths
 from tasks.page import charts, number_finding, number_words, numbers, plots, privacy, render
 from tasks.page.basic_facts import DiscrepancyFacts, Span
 from tasks.page.facts import NumberFacts, facts_from

@@ -14,13 +14,13 @@ from page_samples import HOSTILE
 from rounds_chain import RoundsChain, shells, shells_config
 
 from flows import round_calls
-from ldptree.curves import along
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
+from ldptree.models.curves import along
+from ldptree.models.public_view import ShownModel
+from ldptree.models.refits import refits
 from ldptree.partition.histogram import Histogram
 from ldptree.partition.product import Product
 from ldptree.partition.tree import Partition
-from ldptree.refits import refits
-from ldptree.shown_model import ShownModel
 from storage.store import Store
 from tasks.ask import answers_of, curator_of
 from tasks.page import numbers as n

@@ -13,8 +13,8 @@ from chain import Chain, fares, fares_config, rides, rides_config
 
 from flows import calls
 from ldptree.estimators import CorrectionClassifier, LPCTClassifier, LPDTRegressor
+from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.mechanisms import CHOICES, mechanism_for
-from ldptree.paper_pruning import PaperOptions
 from storage.store import Store
 from tasks.aggregate import aggregate
 from tasks.partition import partition

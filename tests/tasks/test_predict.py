@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ldptree.corrected import shares_of
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
 from ldptree.estimators import CorrectionClassifier, CorrectionRegressor
+from ldptree.models.corrected import shares_of
 from storage import tables
 from tasks.predict import LEVEL, load_model, predict_file
 

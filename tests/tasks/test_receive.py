@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from flows.cli import app
 from ldptree.client import Client, Report
-from ldptree.ensemble import Ensemble
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import CHOICES
-from ldptree.published_base import PublishedBase
+from ldptree.models.ensemble import Ensemble
+from ldptree.protocol.published_base import PublishedBase
 from storage.report_files import Block
 from storage.store import Store
 from tasks.perturb import perturb

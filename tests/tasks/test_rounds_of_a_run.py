@@ -14,7 +14,7 @@ from rounds_chain import RoundsChain, shells, shells_config
 
 from flows.provenance import collect_garbage, explain_artifact
 from ldptree.errors import ArtifactCorrupt, BudgetError, ConfigError, DataError, ProtocolMismatch
-from ldptree.rounds import Answers
+from ldptree.protocol.question import Answers
 from storage.store import Store
 from tasks.ask import check_budget, read_question
 from tasks.publish import as_table, from_table

@@ -15,15 +15,15 @@ from chain import Chain, learned, mended, published, rides, rides_config, scores
 from scipy.stats import chi2
 
 from flows import calls
-from ldptree.corrected import shares_of
-from ldptree.corrected_sql import TOLERANCE
-from ldptree.corrected_sql import to_sql as corrected_sql
-from ldptree.correction import Observed, correct
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import CorrectionClassifier
-from ldptree.fit_correction import corrected
-from ldptree.protocol import Protocol
-from ldptree.scores import score
+from ldptree.families.corrections import Observed, correct
+from ldptree.families.fit_correction import corrected
+from ldptree.metrics.classes import score
+from ldptree.models.corrected import shares_of
+from ldptree.models.corrected_sql import TOLERANCE
+from ldptree.models.corrected_sql import to_sql as corrected_sql
+from ldptree.protocol.protocol import Protocol
 from storage import tables
 from storage.store import Store
 from tasks.aggregate import aggregate, read_totals_of_outputs

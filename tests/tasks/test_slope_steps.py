@@ -9,9 +9,9 @@ import pytest
 from chain import Chain, fares, fares_config, learned, mended, published, scores_of
 
 from ldptree.client import Client
-from ldptree.correction import Observed, correct
 from ldptree.estimators import CorrectionRegressor
-from ldptree.slope import COLUMN
+from ldptree.families.corrections import Observed, correct
+from ldptree.public_models.slope import COLUMN
 from storage import tables
 from storage.store import Store
 from tasks.corrections import read_public

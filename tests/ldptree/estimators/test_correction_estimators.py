@@ -15,11 +15,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.utils.estimator_checks import check_estimator
 
-from ldptree.corrected import CorrectedModel, shares_of
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.correction import CorrectionClassifier, CorrectionRegressor
+from ldptree.models.corrected import CorrectedModel, shares_of
 from ldptree.oracles import Words
-from ldptree.public_fit import BASES
+from ldptree.public_models.fit import BASES
 
 
 def people(n=4000, n_public=250, seed=0, n_classes=0, shift=1.0):

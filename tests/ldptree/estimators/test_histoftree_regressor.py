@@ -14,10 +14,10 @@ from ldptree.baselines.label_dt import LabelTreeRegressor
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import AssumedRangeWarning, ConfigError, DataError
 from ldptree.estimators.histoftree import HistOfTreeRegressor
-from ldptree.histoftree import HistOfTree, HistOfTreeModel
+from ldptree.families.histoftree import HistOfTree, HistOfTreeModel
 from ldptree.oracles import Words
 from ldptree.partition import max_edge
-from ldptree.rounds import Shown, converse
+from ldptree.protocol.question import Shown, converse
 
 D = 4
 

@@ -17,11 +17,11 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators import LPCTClassifier
+from ldptree.inference.algorithm_2 import PaperOptions
+from ldptree.inference.depth import FEW_PUBLIC_ROWS, FEWEST_PUBLIC_ROWS
 from ldptree.mechanisms import CHOICES
-from ldptree.model import Model
-from ldptree.paper_pruning import PaperOptions
-from ldptree.sql import to_sql
-from ldptree.tuning import FEW_PUBLIC_ROWS, FEWEST_PUBLIC_ROWS
+from ldptree.models.class_tree import Model
+from ldptree.models.sql import to_sql
 
 
 def people(n=3000, n_public=150, seed=0, n_classes=2):

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators import LPDTRegressor
 from ldptree.mechanisms import CHOICES
-from ldptree.regression import RegressionModel
+from ldptree.models.number_tree import RegressionModel
 
 
 def people(n=2000, n_public=150, seed=0):

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators import HistOfTreeRegressor
 from ldptree.estimators.public_features import PublicFeatureClassifier, PublicFeatureRegressor
-from ldptree.public_features import PublicFeatureModel
+from ldptree.families.public_features import PublicFeatureModel
 
 RANGE = (-3.0, 5.0)
 

@@ -6,8 +6,8 @@ from sklearn.base import clone
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators import LPCTClassifier, LPDTRegressor, lpct, lpdt
-from ldptree.paper_pruning import PaperOptions
-from ldptree.validation.choice import CHOICES
+from ldptree.estimators.tuning.choice import CHOICES
+from ldptree.inference.algorithm_2 import PaperOptions
 
 
 def people(n=2500, n_public=150, seed=0):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.histoftree import HistOfTreeModel
-from ldptree.histoftree.people import people
+from ldptree.families.histoftree import HistOfTreeModel
+from ldptree.families.histoftree.people import people
 from ldptree.partition.histogram import Histogram
 from ldptree.partition.product import Product
 from ldptree.partition.tree import Partition
@@ -78,5 +78,5 @@ def test_the_same_people_are_drawn_in_one_go_as_in_parts(shown, monkeypatch):
     values, protects = shown
     learned = model(np.arange(1.0, 10.0))
     whole = people(learned, values, protects, seed=3)
-    monkeypatch.setattr("ldptree.histoftree.people.AT_ONCE", 90)
+    monkeypatch.setattr("ldptree.families.histoftree.people.AT_ONCE", 90)
     assert np.array_equal(people(learned, values, protects, seed=3), whole)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.histoftree import CellsQuestion, HistOfTree
+from ldptree.families.histoftree import CellsQuestion, HistOfTree
 from ldptree.mechanisms.masked import MASKED
 from ldptree.oracles import Words
 from ldptree.partition.histogram import Histogram
 from ldptree.partition.product import Product
 from ldptree.partition.tree import Partition
-from ldptree.rounds import Answers, Shown
+from ldptree.protocol.question import Answers, Shown
 
 EPSILON = 1.2
 D = 3

@@ -9,7 +9,7 @@ import pytest
 
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators.histoftree import HistOfTreeRegressor
-from ldptree.histoftree import CellsQuestion, HistOfTreeModel, LabelQuestion, Shape, choose
+from ldptree.families.histoftree import CellsQuestion, HistOfTreeModel, LabelQuestion, Shape, choose
 from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.partition.histogram import Histogram
@@ -121,7 +121,7 @@ def test_a_report_that_contradicts_what_its_holder_shows_is_refused():
     cells = fitted.answers_[1]
     n_cells = cells.question.partition.n_cells
     cells.reports[:] = ((cells.reports[:, :1].astype(int) + n_cells // 2 + 1) % n_cells) * [1, 0, 0, 0]
-    from ldptree.rounds import Shown
+    from ldptree.protocol.question import Shown
 
     protects = np.tile([True, False], (60, 1))
     with pytest.raises(DataError, match="cannot be in"):

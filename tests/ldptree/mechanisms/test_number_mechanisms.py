@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldptree.audit_law import fit_of
+from ldptree.audit.exact import fit_of
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.numbers import NUMBERS, OptimalLabel, programme
 from ldptree.oracles import Words

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldptree.audit import audit
-from ldptree.audit_law import enumerated
+from ldptree.audit.empirical import audit
+from ldptree.audit.exact import enumerated
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms import mechanism_for, signed_subset
 from ldptree.mechanisms.signed_subset import SignedSubset, best_size

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from ldptree.estimators.public_features import PublicFeatureClassifier, PublicFeatureRegressor
+from ldptree.families.public_features.explained import (
+    Estimate,
+    label_variance,
+    of_classes,
+    variance_explained,
+)
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
-from ldptree.public_features.explained import Estimate, label_variance, of_classes, variance_explained
 
 N = 10_000
 SAID = re.compile(r"explain about (\d+)% \((\d+)% to (\d+)%\) of the variance of labels")

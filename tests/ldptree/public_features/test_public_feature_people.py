@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ldptree.families.public_features import PublicFeatureModel
+from ldptree.families.public_features.contrast import BINS, Contrast
+from ldptree.families.public_features.model import Effect
+from ldptree.families.public_features.people import people
+from ldptree.families.public_features.steps import steps
+from ldptree.families.public_features.surface import Surface, Tree
 from ldptree.partition.tree import Partition
-from ldptree.public_features import PublicFeatureModel
-from ldptree.public_features.contrast import BINS, Contrast
-from ldptree.public_features.model import Effect
-from ldptree.public_features.people import people
-from ldptree.public_features.steps import steps
-from ldptree.public_features.surface import Surface, Tree
 
 N = 20_000
 HALF = 5 * 0.5 / np.sqrt(N)

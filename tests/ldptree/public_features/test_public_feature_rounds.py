@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
+from ldptree.families.public_features import QUESTIONS, PublicFeatures, shares
+from ldptree.families.public_features.chances import chances
+from ldptree.families.public_features.contrast import SHAPES, Contrast
+from ldptree.families.public_features.label_law import BINS, LabelLaw, bin_of, half_width, normal_law
+from ldptree.families.public_features.plan import Stake, divided, first_parts, plan
+from ldptree.families.public_features.questions import ResidualQuestion
+from ldptree.families.public_features.roles import Part
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
 from ldptree.oracles.subset import SubsetSelection
-from ldptree.public_features import QUESTIONS, PublicFeatures, shares
-from ldptree.public_features.chances import chances
-from ldptree.public_features.contrast import SHAPES, Contrast
-from ldptree.public_features.label_law import BINS, LabelLaw, bin_of, half_width, normal_law
-from ldptree.public_features.plan import Stake, divided, first_parts, plan
-from ldptree.public_features.questions import ResidualQuestion
-from ldptree.public_features.roles import Part
-from ldptree.rounds import Shown, converse
+from ldptree.protocol.question import Shown, converse
 
 N = 600
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from ldptree.errors import ConfigError, DataError
+from ldptree.estimators.tuning import QUESTIONS, AllErrors, Difference, Estimates
+from ldptree.estimators.tuning.all_errors import STEPS, advanced_composition
+from ldptree.estimators.tuning.choice import CHOICES, choose, excess, largest_difference, question_for
 from ldptree.oracles import Words
 from ldptree.oracles.coins import log_up
 from ldptree.oracles.integer_laplace import UNIT
-from ldptree.validation import QUESTIONS, AllErrors, Difference, Estimates
-from ldptree.validation.all_errors import STEPS, advanced_composition
-from ldptree.validation.choice import CHOICES, choose, excess, largest_difference, question_for
 
 LISTED = [name for name in QUESTIONS if name != "laplace"]
 EPSILONS = (0.1, 1.0, 4.0)

@@ -1,0 +1,1 @@
+"""Audits: is the epsilon that a mechanism claims true? `exact` enumerates, `empirical` samples."""

@@ -1,0 +1,349 @@
+"""What the curator publishes before any report of a correction: the collection tree, the levels of a residual, the oracle.
+
+What lives here: the choice of all these from public rows, sizes and epsilon alone. What does not: the public model
+(`public_model`), and what reports then say (`correction`).
+
+A holder's residual r = y - f0(x) is clipped to [-R, R] and rounded at random between B equally spaced levels, so that its mean
+is exact; (cell, level) is one categorical value of L B + 1, on which the whole epsilon goes. With w people in a cell and S the
+unbiased sum of their levels, (S / w - offset) / slope estimates their mean residual; slope and offset undo the clipping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ldptree.errors import ConfigError
+from ldptree.inference.depth import NUMBER_LEVELS
+from ldptree.inference.tree_gaussian import Levels
+from ldptree.mechanisms import Mechanism, number_mechanism_for
+from ldptree.oracles import ORACLES
+from ldptree.protocol.number_range import expected_shares, levels
+from ldptree.public_models.public_slope import KnownSlope, PlannedSlope
+from ldptree.public_models.slope import cut, uncut
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ldptree.partition.tree import Partition
+
+    Floats = NDArray[np.float64]
+
+CHOICES = ("auto", *ORACLES)
+"""How a holder may report; "auto": grr or oue, whichever leaves the smaller variance."""
+_AUTO = ("grr", "oue")
+NOISE_OF_SCALE = 0.04
+"""Where the public model does not know its own error: the standard deviation of a cell's mean that a report may have, in the
+label's scale. Of .1, .05, .04 and .03 on the Chicago trips, .1 is too deep and the others are equal."""
+MAX_CELLS = 1024
+MOST_RMS = 2.0
+LEAST_SLOPE = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualRange:
+    """The range of a residual that is reported.
+
+    Attributes:
+        half: R, above 0.
+        slope: of E clip(r + delta, -R, R) in delta.
+        offset: mean of clip(r) less slope times the mean of r.
+    """
+
+    half: float
+    slope: float = 1.0
+    offset: float = 0.0
+
+    @classmethod
+    def of(cls, errors: Floats, half: float | None = None) -> ResidualRange:
+        """Of public out-of-fold errors [n], n >= 1: R = min(2 rms, max abs) where none is given.
+
+        Raises:
+            ConfigError: the errors are all 0 and R is not given.
+        """
+        if half is None:
+            half = min(MOST_RMS * float(np.sqrt(np.mean(errors**2))), float(np.abs(errors).max()))
+        if not half > 0:
+            raise ConfigError("residual_range: the public errors are all 0, so they give no range; set it")
+        slope = (
+            max(float(np.mean(np.abs(errors) < half)), LEAST_SLOPE) if np.abs(errors).max() > half else 1.0
+        )
+        return cls(
+            half=half,
+            slope=slope,
+            offset=float(np.mean(np.clip(errors, -half, half)) - slope * np.mean(errors)),
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan:
+    """One question to n holders: in which cell, and how wrong is the public model for you?
+
+    Attributes:
+        partition: the collection tree, L cells.
+        mechanism: on L cells and B levels.
+        range: of a residual.
+        mean_square: of a rounded residual, as public errors have it.
+        scale: the label's scale, in which discrepancies are measured: 2 standard deviations of a number, 1 for a share.
+        public_count: float64 [L], public rows.
+        own_variance: float64 [L, M], variance of the public model's own mean error; 0 where it does not know.
+        doubt: float64 [L, M], the same for the sd of a correction alone: where the public model does not know its own, as much as
+            the mean of the public labels of a cell has by their out-of-fold errors; with a slope never less than that.
+        expected_sd: what a report's noise leaves unknown of the mean residual of a cell of 1/L of the people.
+        slope: what cells are cut by once more; None where they are not.
+    """
+
+    partition: Partition
+    mechanism: Mechanism
+    range: ResidualRange
+    mean_square: float
+    scale: float
+    public_count: Floats
+    own_variance: Floats
+    doubt: Floats
+    expected_sd: float
+    slope: PlannedSlope | None = None
+
+    @cached_property
+    def places(self) -> NDArray[np.int32]:
+        """int32 [L], the node at which a cell differs from others by its place: the cell itself, or what a slope cuts in two."""
+        leaves = self.partition.leaves
+        return leaves if self.slope is None else self.partition.parent[leaves]
+
+    @cached_property
+    def _parents(self) -> NDArray[np.int32]:
+        tree = self.partition if self.slope is None else uncut(self.partition, self.slope.column)
+        return tree.parent
+
+    def on_nodes(self, mean: Floats, variance: Floats) -> tuple[Levels, Floats, Floats]:
+        """The tree of these nodes, and what was seen of them with which variance, in the label's scale; mean, variance [L].
+
+        Cells at one node are seen together, by their precisions.
+        """
+        tree, at = Levels.of(self._parents), self.places
+        values, of_nodes = np.full(tree.n_nodes, np.nan), np.full(tree.n_nodes, np.inf)
+        if self.slope is None:
+            values[at], of_nodes[at] = mean / self.scale, variance / self.scale**2
+            return tree, values, of_nodes
+        precision = self.scale**2 / variance
+        total = np.bincount(at, precision, tree.n_nodes)
+        pull = np.bincount(at, precision * np.where(precision > 0, mean / self.scale, 0.0), tree.n_nodes)
+        is_seen = total > 0
+        values[is_seen], of_nodes[is_seen] = pull[is_seen] / total[is_seen], 1.0 / total[is_seen]
+        return tree, values, of_nodes
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The B levels of a residual, equally spaced from -R to R."""
+        return levels(-self.range.half, self.range.half, self.mechanism.n_classes)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Known:
+    """What a plan is made of: public, all of it.
+
+    Attributes:
+        X: float32 [n, d], encoded public rows; n may be 0.
+        errors: float64 [m], out-of-fold errors of the public model (of all outputs together), or what stands in for them.
+        range: of a residual.
+        scale: see `Plan`.
+        grow: the collection tree of a given depth.
+        own_variance: [L, M] of a collection tree; 0 where the public model does not know how unsure it is.
+        slope: what cells may be cut by once more; None where there is no such thing.
+    """
+
+    X: NDArray[np.float32]
+    errors: Floats
+    range: ResidualRange
+    scale: float
+    grow: Callable[[int], Partition]
+    own_variance: Callable[[Partition], Floats]
+    slope: KnownSlope | None = None
+
+    @cached_property
+    def rows(self) -> NDArray[np.float32]:
+        """float32 [n, d or d + 1], the rows, lengthened by the slope's column where there is one."""
+        return self.X if self.slope is None else np.column_stack([self.X, self.slope.column])
+
+    def cut(self, tree: Partition) -> Partition:
+        """The collection tree with its cells cut once more, by the slope."""
+        assert self.slope is not None
+        return cut(tree, self.X.shape[1], self.slope.middle)
+
+
+def make_plan(
+    known: Known,
+    *,
+    epsilon: float,
+    n_holders: int,
+    depth: int | str = "auto",
+    n_levels: int | str = "auto",
+    mechanism: str = "auto",
+) -> Plan:
+    """Choose tree, levels and oracle; no private row is looked at.
+
+    Levels and oracle minimise the variance of the mean residual of a cell of 1/L of the people. Depth "auto" is the one with
+    the largest expected drop of posterior variance, sum over cells of share V^2 / (V + E), V the public model's own
+    variance and E the reports'. Where it does not know its own (V = 0), it is the deepest with sqrt(E) at most
+    `NOISE_OF_SCALE` of the scale, and at least one split. A slope is asked about where that makes the expected drop larger.
+
+    Args:
+        known: what is public.
+        epsilon: of a report.
+        n_holders: how many will report on one output, at least 1.
+        depth: "auto", or the deepest a cell may lie.
+        n_levels: "auto", or B.
+        mechanism: one of `CHOICES`.
+
+    Raises:
+        ConfigError: the mechanism is not known, or refuses epsilon or sizes.
+    """
+    if mechanism not in CHOICES:
+        raise ConfigError(f'mechanism = "{mechanism}": known are {", ".join(CHOICES)}')
+    on = partial(
+        _on,
+        known,
+        epsilon=epsilon,
+        n_holders=max(n_holders, 1),
+        n_levels=n_levels,
+        mechanism=mechanism,
+    )
+    if depth != "auto":
+        return max(_with_slope(known, on, on(known.grow(int(depth)))), key=expected_drop)
+    plans: list[Plan] = []
+    for plan in _deeper(known, on):
+        plans.append(plan)
+        if not plan.own_variance.any() and plan.expected_sd > NOISE_OF_SCALE * plan.scale and len(plans) > 1:
+            break  # deeper is noisier still
+    if any(plan.own_variance.any() for plan in plans):
+        return max((each for plan in plans for each in _with_slope(known, on, plan)), key=expected_drop)
+    kept = [plan for plan in plans[1:] if plan.expected_sd <= NOISE_OF_SCALE * plan.scale]
+    return kept[-1] if kept else plans[min(1, len(plans) - 1)]
+
+
+def expected_drop(plan: Plan) -> float:
+    """How much of the public model's variance the reports of this plan are expected to take away, averaged over people."""
+    total = plan.public_count.sum()
+    if not total:
+        return 0.0
+    share = (plan.public_count / total)[:, None]
+    variance = plan.own_variance
+    drop = float(np.sum(share * variance**2 / (variance + _expected_noise(plan.expected_sd, share))))
+    return drop + (0.0 if plan.slope is None else plan.slope.drop)
+
+
+def _expected_noise(sd: float, share: Floats) -> Floats:
+    """Variance of the mean residual of cells of these shares; sd, of a cell of 1/L of the people."""
+    noise: Floats = (sd / (len(share) * np.maximum(share, 1e-9))) ** 2
+    return noise
+
+
+def _deeper(known: Known, on: Callable[[Partition], Plan]) -> Iterator[Plan]:
+    """Plans of depth 0, 1, ... for as long as the tree grows and is not too large."""
+    n_cells = 0
+    for depth in range(MAX_CELLS.bit_length()):
+        tree = known.grow(depth)
+        if tree.n_leaves == n_cells or tree.n_leaves > MAX_CELLS:
+            return
+        n_cells = tree.n_leaves
+        yield on(tree)
+
+
+def _with_slope(known: Known, on: Callable[..., Plan], plan: Plan) -> Iterator[Plan]:
+    """The plan, and the same with a slope where there is one and its cells are not too many."""
+    yield plan
+    if known.slope is not None and 2 * plan.partition.n_leaves <= MAX_CELLS:
+        yield on(plan.partition, is_cut=True)
+
+
+def _on(
+    known: Known,
+    tree: Partition,
+    *,
+    epsilon: float,
+    n_holders: int,
+    n_levels: int | str,
+    mechanism: str,
+    is_cut: bool = False,
+) -> Plan:
+    n_cells = 2 * tree.n_leaves if is_cut else tree.n_leaves
+    oracles = _AUTO if mechanism == "auto" else (mechanism,)
+    counts = NUMBER_LEVELS if n_levels == "auto" else (int(n_levels),)
+    choices = [
+        _noise(known, number_mechanism_for(name, epsilon, n_cells, b), n_holders)
+        for name in oracles
+        for b in counts
+    ]
+    best = min(choices, key=lambda choice: choice[0])
+    return (_cut_plan if is_cut else _plan)(known, tree, *best)
+
+
+def plan_on(known: Known, tree: Partition, mechanism: Mechanism, n_holders: int) -> Plan:
+    """The plan of a question that was published before: its tree and mechanism, with what public rows of now say of it."""
+    noise = _noise(known, mechanism, max(n_holders, 1))
+    if known.slope is None:
+        return _plan(known, tree, *noise)
+    return _cut_plan(known, uncut(tree, known.X.shape[1]), *noise)
+
+
+def _plan(known: Known, tree: Partition, variance: float, mean_square: float, mechanism: Mechanism) -> Plan:
+    public_count = np.bincount(tree.apply(known.X), minlength=tree.n_leaves).astype(np.float64)
+    own = known.own_variance(tree)
+    return Plan(
+        partition=tree,
+        mechanism=mechanism,
+        range=known.range,
+        mean_square=mean_square,
+        scale=known.scale,
+        public_count=public_count,
+        own_variance=own,
+        doubt=np.where(own > 0, own, _doubt_of_means(known, public_count)),
+        expected_sd=variance**0.5,
+    )
+
+
+def _cut_plan(
+    known: Known, tree: Partition, variance: float, mean_square: float, mechanism: Mechanism
+) -> Plan:
+    """The same with every cell of the tree cut once more.
+
+    Both halves are as unsure as the whole; but the sd of a correction believes the public tree, which knows nothing of the cut,
+    no more on either side of it than the mean of the public labels there.
+    """
+    slope, plan = known.slope, _plan(known, tree, variance, mean_square, mechanism)
+    assert slope is not None
+    cells = 2 * tree.apply(known.X).astype(np.int64) + (slope.column > slope.middle)
+    public_count = np.bincount(cells, minlength=2 * tree.n_leaves).astype(np.float64)
+    own = np.repeat(plan.own_variance, 2, axis=0)
+    share = (public_count / public_count.sum())[:, None]
+    noise = (_expected_noise(plan.expected_sd, share) + own)[:, 0]
+    return replace(
+        plan,
+        partition=known.cut(tree),
+        public_count=public_count,
+        own_variance=own,
+        doubt=np.maximum(own, _doubt_of_means(known, public_count)),
+        slope=PlannedSlope.of(slope, known.X.shape[1], cells, noise),
+    )
+
+
+def _doubt_of_means(known: Known, public_count: Floats) -> Floats:
+    """Variance of the mean of the public labels of a cell, [L, 1], by their out-of-fold errors."""
+    found: Floats = float(np.mean(known.errors**2)) / np.maximum(public_count, 1.0)[:, None]
+    return found
+
+
+def _noise(known: Known, mechanism: Mechanism, n: int) -> tuple[float, float, Mechanism]:
+    """Variance of the mean residual of a cell of n / L people, mechanism and rounding together; the mean square."""
+    n_cells, half = mechanism.n_cells, known.range.half
+    weights = np.array(levels(-half, half, mechanism.n_classes))
+    shares = expected_shares(known.errors, -half, half, mechanism.n_classes)
+    mean_square = float(shares @ weights**2)
+    inside = shares * n / n_cells
+    noise = mechanism.cell_variance(weights, [1], inside[None], np.append(np.tile(inside, n_cells), 0.0))[0]
+    variance = (float(noise) + n / n_cells * mean_square) / (known.range.slope * n / n_cells) ** 2
+    return variance, mean_square, mechanism

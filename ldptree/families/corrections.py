@@ -1,0 +1,288 @@
+"""Where, by how much and how surely a public model is wrong on people whose data nobody sees: the reports, read.
+
+What lives here: the mean residual of each cell with its variance, and the corrections. What does not: a holder's residual
+(`published_base`), what is asked (`correction_plan`), and the model that is released (`corrected`). All of it is post-processing
+of private totals and costs no privacy.
+
+In cell j the reports say d_j = mu_j + N(0, E_j) of the mean residual mu_j = D_j + N(0, V_j): V_j is the public model's own
+variance, D the discrepancy between public and private people, a Gaussian process on the tree that stays exactly 0 unless the
+totals speak against it (`discrepancy.choose_discrepancy`). The correction is D_j + V_j / (V_j + E_j) (d_j - D_j).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ldptree.errors import DataError
+from ldptree.families.correction_means import ROOTS, sd_of_cells
+from ldptree.families.correction_slope import FoundSlope, chosen, leans, sd_of_amount
+from ldptree.inference.cell_masses import cell_masses
+from ldptree.inference.discrepancy import ALIKE, DiscrepancyPrior, choose_discrepancy
+from ldptree.inference.tree_gaussian import posterior
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ldptree.families.correction_plan import Plan
+    from ldptree.protocol.totals import Totals
+
+    Floats = NDArray[np.float64]
+
+PUBLIC_MODEL = "the public model"
+SURELY = 0.05
+"""The chance that noise alone looks as strong, below which the reports say something."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Observed:
+    """What the reports say of one output, cell by cell, before anything is believed. All float64 [L].
+
+    Attributes:
+        mean: d, the mean residual.
+        variance: E, of the mean: the mechanism's noise, rounding and sampling.
+        mass: w, people.
+    """
+
+    mean: Floats
+    variance: Floats
+    mass: Floats
+
+    @classmethod
+    def of(cls, plan: Plan, totals: Totals) -> Observed:
+        """From the totals of the reports to a plan's question.
+
+        Raises:
+            DataError: totals of another shape, or nobody reported.
+        """
+        if totals.counts.shape != (plan.partition.n_leaves, len(plan.levels)) or totals.n_private < 1:
+            raise DataError(
+                f"correction: totals of shape {totals.counts.shape} from {totals.n_private} holders; the plan has "
+                f"{plan.partition.n_leaves} cells x {len(plan.levels)} levels, and somebody must report"
+            )
+        weights = np.array(plan.levels)
+        if plan.partition.n_leaves == 1:
+            mass = np.array([totals.n_inside])
+        else:
+            mass = cell_masses(totals.cell_counts, totals.count_variance, plan.public_count, totals.n_inside)
+        slope = plan.range.slope
+        noise = totals.cell_variance(weights) + mass * plan.mean_square
+        mean = (totals.counts @ weights / mass - plan.range.offset) / slope
+        return cls(mean=mean, variance=noise / (slope * mass) ** 2, mass=mass)
+
+    @classmethod
+    def nothing(cls, plan: Plan) -> Observed:
+        """Where nobody reported on the output."""
+        n_cells = plan.partition.n_leaves
+        return cls(mean=np.zeros(n_cells), variance=np.full(n_cells, np.inf), mass=np.zeros(n_cells))
+
+    @classmethod
+    def exactly(cls, plan: Plan, cells: NDArray[np.integer], found: Floats) -> Observed:
+        """From the true cells [n] and residuals [n] of holders: a simulation device, to show what the noise costs.
+
+        It gives no privacy at all and must never leave a simulation.
+        """
+        n_cells = plan.partition.n_leaves
+        people = np.bincount(cells, minlength=n_cells).astype(np.float64)
+        mass = np.maximum(people, 1.0)
+        mean = np.bincount(cells, weights=found, minlength=n_cells) / mass
+        variance = np.where(people > 0, max(float(found.var()), 1e-300) / mass, np.inf)
+        return cls(mean=mean, variance=variance, mass=mass)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Corrections:
+    """What is added to the M outputs of the public model in each of L cells, in the label's unit.
+
+    Attributes:
+        share: float64 [L], share of private people.
+        correction: float64 [L, M].
+        sd: float64 [L, M], how unsure it is, whether or not the chosen process lets cells differ.
+        observed: float64 [L, M], the reports' own mean residual.
+        noise_sd: float64 [L, M], its standard deviation: noise, rounding and sampling.
+        discrepancy: float64 [L, M], the part that says that private people differ from public ones; 0 where it was not found.
+        priors: the chosen discrepancy process of each output.
+        slope: how much of the difference of a second public model is added, where that was asked about: a cell's correction is
+            then that of its centre; None else.
+    """
+
+    share: Floats
+    correction: Floats
+    sd: Floats
+    observed: Floats
+    noise_sd: Floats
+    discrepancy: Floats
+    priors: tuple[DiscrepancyPrior, ...]
+    slope: FoundSlope | None = None
+
+    @property
+    def evidence(self) -> Floats:
+        """float64 [L, M]: by how many standard deviations of their noise the reports differ from the public model."""
+        return np.divide(
+            self.observed,
+            self.noise_sd,
+            out=np.zeros_like(self.observed),
+            where=np.isfinite(self.noise_sd) & (self.noise_sd > 0),
+        )
+
+    def added(self, cells: NDArray[np.integer], apart: Floats | None = None) -> Floats:
+        """What is added to the outputs of rows in these cells, float64 [n, M].
+
+        Args:
+            cells: int [n].
+            apart: float64 [n], g of the rows; of no matter where there is no slope.
+        """
+        found: Floats = self.correction[cells]
+        if self.slope is not None:
+            assert apart is not None
+            found[:, 0] += self.slope.amount * (apart - self.slope.centre[cells])
+        return found
+
+    def doubt(self, cells: NDArray[np.integer], apart: Floats | None = None) -> Floats:
+        """How unsure that is, float64 [n, M]: at most that of a cell and of the slope together. Arguments as of `added`."""
+        found: Floats = self.sd[cells]
+        if self.slope is not None:
+            assert apart is not None
+            found[:, 0] += self.slope.sd * np.abs(apart - self.slope.centre[cells])
+        return found
+
+    @property
+    def mean(self) -> Floats:
+        """float64 [M]: the correction averaged over all private people."""
+        found: Floats = self.share @ self.correction
+        return found
+
+    @cached_property
+    def chance(self) -> float:
+        """How likely noise alone would make the reports differ so much from the public model (chi-square)."""
+        from scipy.stats import chi2
+
+        n_heard = max(int(np.isfinite(self.noise_sd).sum()), 1)  # an output may have been drawn by nobody
+        return float(chi2.sf(np.sum(self.evidence**2), n_heard))
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the correction is within noise of nothing: no discrepancy found, and reports as noise alone makes them."""
+        is_alike = all(prior == ALIKE for prior in self.priors) and not (self.slope and self.slope.tau)
+        return is_alike and self.chance > SURELY
+
+    @property
+    def says(self) -> str:
+        """One line: whether something was found, and how large it is."""
+        return self.says_of(())
+
+    def says_of(self, classes: Sequence[object], *, base: str = PUBLIC_MODEL) -> str:
+        """The same; of several classes with the name of the one whose correction is clearest.
+
+        `base`: what was corrected, where that is no public model.
+        """
+        cells = f"{len(self.share):,} {'cell' if len(self.share) == 1 else 'cells'}"
+        if self.is_nothing:
+            return (
+                f"Within noise of nothing: in {cells} the reports differ from {base} no more than noise makes them "
+                f"(chance {self.chance:.2f}); largest correction {self.correction.flat[np.abs(self.correction).argmax()]:+.3g}."
+            )
+        if not self.correction.any():
+            return (
+                f"Nothing is added: in {cells} the reports differ from {base} more than noise alone would make them "
+                f"(chance {self.chance:.2g}), but not so that any correction is worth it."
+            )
+        # with a line, the average also depends on where it lies for private people, which nobody reports
+        has_average = self.correction.shape[1] == 1 and not self._says_slope
+        by = f"{float(self.mean[0]):+.3g} on average, " if has_average else ""
+        clearest = self._clearest
+        most, sd = float(self.correction[clearest]), float(self.sd[clearest])
+        of = f"share of {classes[clearest[1]]} " if len(classes) > 2 else ""
+        return (
+            f"{base[0].upper()}{base[1:]} is wrong on private people: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) where "
+            f"that is clearest, in {cells}"
+            f"{self._says_slope} (chance that noise alone does this {self.chance:.2g})."
+        )
+
+    @property
+    def _clearest(self) -> tuple[int, int]:
+        """Cell and output whose correction is most standard deviations from 0; of equals the largest."""
+        size = np.abs(self.correction)
+        strength = np.where(size > 0, size / np.maximum(self.sd, 1e-300), 0.0)
+        cell, output = np.unravel_index(np.lexsort((size.ravel(), strength.ravel()))[-1], size.shape)
+        return int(cell), int(output)
+
+    @property
+    def _says_slope(self) -> str:
+        if self.slope is None or not self.slope.tau:
+            return ""
+        amount = f"{self.slope.amount:+.2f} (sd {self.slope.sd:.2g})"
+        return (
+            f", and by {amount} of where a straight line's answer differs from the tree's, "
+            "as may be right for public people too"
+        )
+
+
+def observed(plan: Plan, totals: Sequence[Totals]) -> list[Observed]:
+    """What the reports say of every output, of which single ones may have been drawn by nobody.
+
+    Raises:
+        DataError: totals of another shape, or nobody reported at all.
+    """
+    is_answered = any(t.n_private for t in totals)
+    return [
+        Observed.of(plan, t) if t.n_private or not is_answered else Observed.nothing(plan) for t in totals
+    ]
+
+
+def correct(plan: Plan, seen: Sequence[Observed]) -> Corrections:
+    """The corrections that these reports carry, one `Observed` an output.
+
+    The sd is how far the residual's mean may be off (`correction_means`). The choice of a process is slow to believe that cells
+    differ, and a public model that does not know its own doubt is taken at its word; the sd does neither.
+    """
+    n_outputs = plan.own_variance.shape[1]
+    if len(seen) != n_outputs:
+        raise DataError(f"correction: reports on {len(seen)} outputs, the public model has {n_outputs}")
+    columns = [_one(plan, k, one) for k, one in enumerate(seen)]
+    mass = np.sum([one.mass for one in seen], axis=0)
+    return Corrections(
+        share=mass / mass.sum(),
+        correction=np.stack([c[0] for c in columns], axis=1),
+        sd=np.stack([c[1] for c in columns], axis=1),
+        observed=np.stack([one.mean for one in seen], axis=1),
+        noise_sd=np.stack([np.sqrt(one.variance) for one in seen], axis=1),
+        discrepancy=np.stack([c[2] for c in columns], axis=1),
+        priors=tuple(c[3] for c in columns),
+        slope=columns[0][4],
+    )
+
+
+def _one(
+    plan: Plan, output: int, seen: Observed
+) -> tuple[Floats, Floats, Floats, DiscrepancyPrior, FoundSlope | None]:
+    """Correction, sd, discrepancy, prior and slope of one output."""
+    own = plan.own_variance[:, output]
+    believed, prior, slope = _believed(plan, seen.mean, seen.variance + own)
+    weight = np.where(np.isinf(seen.variance), 0.0, own / np.where(own > 0, own + seen.variance, 1.0))
+    found = believed + weight * (seen.mean - believed)
+    spread = sd_of_cells(plan, output, seen.mean, seen.variance, found)
+    discrepancy = believed if slope is None else believed - slope.amount * slope.centre
+    return found, spread, discrepancy, prior, slope
+
+
+def _believed(
+    plan: Plan, mean: Floats, variance: Floats
+) -> tuple[Floats, DiscrepancyPrior, FoundSlope | None]:
+    """What the process that is chosen says of the mean residual of each cell, D + b g; its prior, and b."""
+    if plan.slope is not None:
+        found = leans(plan, mean, variance, ROOTS)
+        best = chosen(found)
+        centre = plan.slope.centre
+        slope = FoundSlope(
+            amount=best.amount, sd=sd_of_amount(found, best.amount), tau=best.tau, centre=centre
+        )
+        return best.discrepancy + best.amount * centre, best.prior, slope
+    tree, values, of_nodes = plan.on_nodes(mean, variance)
+    prior = choose_discrepancy(tree, values, of_nodes, ROOTS)
+    believed = posterior(tree, values, of_nodes, prior.innovation(tree.max_depth)).mean[plan.places]
+    return believed * plan.scale, prior, None

@@ -1,0 +1,313 @@
+"""Totals and public counts into a model: weighting, then pruning, then a decision a node.
+
+The arithmetic of either is in `weighting` and `pruning`; the model as a value is in `model`.
+
+More than two classes have one margin each, class against the rest, weighted and pruned apart; their shares are
+normalised and the largest decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldptree.errors import ConfigError, DataError
+from ldptree.inference import algorithm_2 as paper_pruning
+from ldptree.inference.algorithm_2 import PaperOptions, PaperPruned
+from ldptree.inference.depth import termination_depth
+from ldptree.inference.model_uncertainty import doubt
+from ldptree.inference.pruning import PRUNINGS
+from ldptree.inference.shares import expected_share
+from ldptree.inference.weighting import Evidence, Weighted, check_weighting, gather_class, weigh
+from ldptree.mechanisms import describe
+from ldptree.models.class_tree import Model
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ldptree.inference.pruning import Pruned
+    from ldptree.protocol.protocol import Protocol
+    from ldptree.protocol.totals import Totals
+
+    Floats = NDArray[np.float64]
+
+
+SECOND_QUERY: dict[str, Any] = {"lam": 0.0, "prune": "none", "rule": "ratio"}
+"""How Algorithm 2 reads its second query: private totals alone, undivided."""
+
+
+def fit_model(
+    protocol: Protocol,
+    totals: Totals,
+    public_counts: ArrayLike,
+    *,
+    lam: str | float = "learned",
+    prune: str | PaperOptions = "smooth",
+    rule: str = "margin",
+    epsilon: float | None = None,
+    is_second_query: bool = False,
+    inflation: float = 1.0,
+) -> Model:
+    """Turn totals into a model: weigh private against public evidence, then prune.
+
+    Args:
+        protocol: what the holders answered.
+        totals: the unbiased totals of their reports.
+        public_counts: int [L, C] public rows of each cell and class.
+        lam: "learned", "auto", or the weight of a public row in private people, from 0 (private alone) to
+            infinity (public alone).
+        prune: one of `PRUNINGS`; or "paper" or its options, LPCT's Algorithm 2, which chooses lam itself.
+        rule: "margin", or "ratio", the paper's (`weighting.fixed`).
+        epsilon: what a holder spent in all rounds, where that is not the protocol's.
+        is_second_query: Algorithm 2 ended with these totals: private ones alone, undivided (other settings are not
+            looked at).
+        inflation: how much less sure public cells are than their rows say (`public_trust.class_inflation`); a given lam, "auto"
+            too, is how far they are trusted, and takes them at their word.
+
+    Raises:
+        ConfigError: lam, prune or rule is not known, or they do not go together.
+        DataError: totals or public counts do not fit the protocol, or nobody reported.
+    """
+    if is_second_query:
+        model = _fit(protocol, _seen(totals), public_counts, **SECOND_QUERY, epsilon=epsilon)
+        return replace(model, prune="paper", lam="paper")
+    return _fit(
+        protocol,
+        _seen(totals),
+        public_counts,
+        lam=lam,
+        prune=prune,
+        rule=rule,
+        epsilon=epsilon,
+        inflation=inflation,
+    )
+
+
+def check_settings(*, lam: str | float, prune: str | PaperOptions, rule: str, n_classes: int) -> None:
+    """Everything about a fit that can be refused before anybody is asked.
+
+    Raises:
+        ConfigError: lam, prune or rule is not known, or they do not go together.
+    """
+    is_paper = isinstance(prune, PaperOptions) or prune == "paper"
+    if not is_paper and prune not in PRUNINGS:
+        raise ConfigError(f'prune = "{prune}": known are {", ".join(PRUNINGS)}, paper')
+    if is_paper and n_classes > 2:
+        raise ConfigError(f'prune = "paper" is for two classes, found {n_classes}; set prune = "smooth"')
+    if rule == "ratio" and prune in ("smooth", "variance"):
+        raise ConfigError(
+            f'rule = "ratio" is the paper\'s, and prune = "{prune}" is not; set prune = "none" or "paper"'
+        )
+    check_weighting("auto" if is_paper else lam, rule)
+
+
+def asks_again(protocol: Protocol, totals: Totals, public_counts: ArrayLike, options: PaperOptions) -> bool:
+    """Whether Algorithm 2 terminates on these totals: its second query, with the other half of epsilon, is to be asked.
+
+    Raises:
+        ConfigError: there are more than two classes.
+        DataError: as `fit_model`.
+    """
+    if not options.termination:
+        return False
+    check_settings(lam="auto", prune=options, rule="ratio", n_classes=protocol.n_classes)
+    evidence = _gather(protocol, _seen(totals), public_counts)
+    return _algorithm_2(protocol, evidence, options, totals.n_private).is_terminated
+
+
+def fit_without_noise(
+    protocol: Protocol,
+    private_counts: ArrayLike,
+    public_counts: ArrayLike,
+    *,
+    lam: str | float = "learned",
+    prune: str | PaperOptions = "smooth",
+    rule: str = "margin",
+    epsilon: float | None = None,
+    inflation: float = 1.0,
+) -> Model:
+    """The same model from true private counts, int [L, C]: a simulation device, to show what the noise costs.
+
+    It gives no privacy at all and must never leave a simulation. Other arguments and errors as `fit_model`.
+    """
+    counts = np.asarray(private_counts, dtype=np.float64)
+
+    def no_noise(_: Floats) -> Floats:
+        return np.zeros(counts.shape[0])
+
+    n = int(counts.sum())
+    private = _Private(counts, no_noise, n, n)
+    return _fit(
+        protocol,
+        private,
+        public_counts,
+        lam=lam,
+        prune=prune,
+        rule=rule,
+        epsilon=epsilon,
+        inflation=inflation,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Private:
+    """Private counts [L, C], their noise for class weights, how many have a cell, how many reported."""
+
+    counts: Floats
+    noise: Callable[[Floats], Floats]
+    n_inside: float
+    n_reports: int
+
+
+def _fit(
+    protocol: Protocol,
+    private: _Private,
+    public_counts: ArrayLike,
+    *,
+    lam: str | float,
+    prune: str | PaperOptions,
+    rule: str,
+    epsilon: float | None,
+    inflation: float = 1.0,
+) -> Model:
+    if prune == "paper":
+        prune = PaperOptions()
+    check_settings(lam=lam, prune=prune, rule=rule, n_classes=protocol.n_classes)
+    evidence = _gather(protocol, private, public_counts, inflation if lam == "learned" else 1.0)
+    weighted = [weigh(e, 0.0 if isinstance(prune, PaperOptions) else lam, rule) for e in evidence]
+    pruned = (
+        [_algorithm_2(protocol, evidence, prune, private.n_reports).pruned]
+        if isinstance(prune, PaperOptions)
+        else [PRUNINGS[prune](e, w) for e, w in zip(evidence, weighted, strict=True)]
+    )
+    if not isinstance(prune, PaperOptions):
+        doubts = [doubt(e, w, p, PRUNINGS[prune]) for e, w, p in zip(evidence, weighted, pruned, strict=True)]
+        pruned = [replace(p, variance=d.of_nodes) for p, d in zip(pruned, doubts, strict=True)]
+        weighted = [
+            replace(w, mean_discrepancy_variance=d.of_mean) for w, d in zip(weighted, doubts, strict=True)
+        ]
+    return _released(
+        protocol,
+        private,
+        np.asarray(public_counts, dtype=np.float64),
+        evidence,
+        weighted,
+        pruned,
+        lam=lam,
+        prune=prune,
+        epsilon=epsilon,
+    )
+
+
+def _gather(
+    protocol: Protocol, private: _Private, public_counts: ArrayLike, inflation: float = 1.0
+) -> list[Evidence]:
+    """The evidence of class 1 of two, or of every class of more."""
+    public = np.asarray(public_counts, dtype=np.float64)
+    shape = (protocol.n_cells, protocol.n_classes)
+    for name, array in (("totals", private.counts), ("public counts", public)):
+        if array.shape != shape:
+            raise DataError(
+                f"model: {name} have shape {array.shape}, the protocol's tree and classes {shape}"
+            )
+    if private.n_reports < 1:
+        raise DataError("model: nobody reported; collect reports first, or fit with lam = inf on public rows")
+    n_classes = protocol.n_classes
+    count_noise = private.noise(np.ones(n_classes))
+
+    def evidence_of(k: int) -> Evidence:
+        weights = np.eye(n_classes)[k] - 1.0 / n_classes
+        return gather_class(
+            protocol.partition,
+            private=private.counts,
+            margin_noise=private.noise(weights),
+            mass_noise=count_noise,
+            public=public,
+            n_private=private.n_inside,
+            class_index=k,
+            inflation=inflation,
+        )
+
+    return [evidence_of(k) for k in ([1] if n_classes == 2 else range(n_classes))]
+
+
+def _algorithm_2(
+    protocol: Protocol, evidence: Sequence[Evidence], options: PaperOptions, n_private: int
+) -> PaperPruned:
+    (only,) = evidence
+    d, whole = protocol.encoding.n_encoded, protocol.epsilon / options.share_of_first_query
+    return paper_pruning.prune(
+        only,
+        epsilon=protocol.epsilon,
+        n_public=round(float(only.public_mass[0])),
+        termination_depth=termination_depth(d, n_private, whole),
+        options=options,
+    )
+
+
+def _released(
+    protocol: Protocol,
+    private: _Private,
+    public: Floats,
+    evidence: Sequence[Evidence],
+    weighted: Sequence[Weighted],
+    pruned: Sequence[Pruned],
+    *,
+    lam: str | float,
+    prune: str | PaperOptions,
+    epsilon: float | None,
+) -> Model:
+    n_classes = protocol.n_classes
+    probability, decision = _decide(pruned, n_classes)
+
+    def rolled_up(counts: Floats) -> Floats:
+        return np.stack([evidence[0].rolled_up(column) for column in counts.T], axis=1)
+
+    def each(values: Any) -> Floats:
+        return np.stack([np.asarray(v, dtype=np.float64) for v in values], axis=1)
+
+    return Model(
+        encoding=protocol.encoding,
+        partition=protocol.partition,
+        target=protocol.target,
+        classes=protocol.classes,
+        outside=protocol.outside,
+        decision=decision.astype(np.int32),
+        probability=probability,
+        margin=each(p.theta for p in pruned),
+        margin_sd=each(np.sqrt(p.variance) for p in pruned),
+        noise_sd=each(np.sqrt(e.private_noise) / e.private_mass for e in evidence),
+        discrepancy=each(w.discrepancy for w in weighted),
+        discrepancy_sd=each(np.sqrt(w.discrepancy_variance) for w in weighted),
+        mean_discrepancy=np.array([w.mean_discrepancy for w in weighted]),
+        mean_discrepancy_sd=np.sqrt([w.mean_discrepancy_variance for w in weighted]),
+        private_share=each(w.private_share for w in weighted).mean(axis=1),
+        private_total=rolled_up(private.counts),
+        public_total=rolled_up(public).astype(np.int64),
+        decided_at=pruned[0].decided_at.astype(np.int32),
+        prune="paper" if isinstance(prune, PaperOptions) else prune,
+        lam="paper" if isinstance(prune, PaperOptions) else lam if isinstance(lam, str) else float(lam),
+        lam_used=weighted[0].lam,
+        epsilon=float(protocol.epsilon if epsilon is None else epsilon),
+        mechanism=describe(protocol.mechanism),
+        n_private=private.n_reports,
+        n_public=int(public.sum()),
+        protocol_digest=protocol.digest,
+    )
+
+
+def _decide(pruned: Sequence[Pruned], n_classes: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Shares and decision of each node; two classes: class 1 where its margin is positive (LPCT eq. 8)."""
+    shares = [expected_share(p.theta + 1.0 / n_classes, np.sqrt(p.variance)) for p in pruned]
+    if n_classes == 2:
+        return np.stack([1.0 - shares[0], shares[0]], axis=1), (pruned[0].theta > 0).astype(np.int64)
+    stacked = np.stack(shares, axis=1)
+    probability = stacked / stacked.sum(axis=1, keepdims=True)
+    return probability, probability.argmax(axis=1)
+
+
+def _seen(totals: Totals) -> _Private:
+    return _Private(totals.counts, totals.cell_variance, totals.n_inside, totals.n_private)

@@ -1,0 +1,215 @@
+"""How the holders are shared out, and whether private features are worth asking about.
+
+What lives here: sizes, from what is shown, what round 0 told of the label, and what answers say. What does not: the questions
+themselves (`curator`) and whose turn it is (`agenda`). Everything is counted in mean squared error; what a feature is hoped to
+explain, the parts and the limits were set after seeing results on the laws and sets of the benchmarks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ldptree.families.public_features.contrast import SHAPES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# share of the holders who tell of the label's law, the most there may be, and how many are enough at epsilon 1
+_ROUND_0, _MOST_OF_ROUND_0, _ENOUGH = 0.1, 0.25, 500
+FEATURE_BINS = 0.05
+"""Share who send a bin of a private feature, where too few show it."""
+SHOWN_ENOUGH = 100
+"""Holders who show a feature from whom its ranks are taken without asking."""
+HOPED = {"rise": 0.15, "bowl": 0.02}
+"""Share of the label's variance that a contrast is hoped to explain, times the number of features."""
+# the mean square that a contrast is hoped to have: that of ranks without ties
+HOPED_SQUARE = 13 / 27
+# of a contrast's holders, those who are asked before it is decided on the rest; and of all holders, those of all such parts
+_FIRST_PART, _MOST_OF_FIRST_PARTS = 1 / 2, 1 / 4
+# a first part whose noise is more than so many times what is hoped for tells nothing
+_MOST_NOISE = 2.0
+FEWEST = 20
+"""Nobody is asked about a contrast where fewer would be."""
+# noise of the surface, in that of one report over its holders, for each coefficient of its line: trees cost as much again
+_SURFACE = 2.0
+_BISECTIONS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is decided before anything is asked about private features.
+
+    Attributes:
+        line: the features that at least half of the holders show.
+        private: the rest.
+        shapes: which are asked of private features; none where they do not pay.
+        binned: private features whose bins are asked for.
+        n_bins: holders of each of them.
+        left: holders of the questions about label and contrasts.
+    """
+
+    line: tuple[int, ...]
+    private: tuple[int, ...]
+    shapes: tuple[str, ...]
+    binned: tuple[int, ...]
+    n_bins: int
+    left: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stake:
+    """What may be gained by asking about a contrast, in mean squared error.
+
+    Attributes:
+        noise: of its coefficient, times the holders who answer.
+        hoped: what it brings, known exactly, if it brings anything; infinite: it must be asked.
+        chance: that it brings anything.
+        asked: holders who answered already.
+    """
+
+    noise: float
+    hoped: float
+    chance: float = 1.0
+    asked: int = 0
+
+    def holders(self, price: float) -> float:
+        """How many bring more than `price` each; those who answered already stay.
+
+        With n holders chance * hoped v / (hoped + v) is lost, v = noise / n: this is where its slope is -price.
+        """
+        return max(self.asked, math.sqrt(self.chance * self.noise / price) - self.noise / self.hoped)
+
+
+def n_first(n: int, epsilon: float) -> int:
+    """Holders of round 0: a tenth, and of few holders up to a quarter, as R follows from a law that must not be far off."""
+    return max(1, round(max(_ROUND_0 * n, min(_MOST_OF_ROUND_0 * n, _ENOUGH / epsilon**2))))
+
+
+def kinds(protects: NDArray[np.bool_]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The features that at least half of the holders show, and the rest."""
+    is_line = (~protects).mean(axis=0) >= 0.5
+    return tuple(np.flatnonzero(is_line).tolist()), tuple(np.flatnonzero(~is_line).tolist())
+
+
+def plan(
+    protects: NDArray[np.bool_], left: int, *, spread: float, report: float, ask_private: str = "auto"
+) -> Plan:
+    """What is asked of whom, as far as it can be said before bins are known.
+
+    Args:
+        protects: bool [n, d].
+        left: holders who were not asked yet, at least 1.
+        spread: the label's variance.
+        report: mean square of one report of the label.
+        ask_private: "auto" by what they cost and may bring, "always" or "never".
+    """
+    n, d = protects.shape
+    line, private = kinds(protects)
+    n_shown = (~protects).sum(axis=0)
+    unknown = tuple(j for j in private if n_shown[j] < SHOWN_ENOUGH)
+    n_bins = max(1, int(FEATURE_BINS * n) // len(private)) if unknown else 0
+    rest = left - n_bins * len(unknown)
+    shapes: tuple[str, ...] = ()
+    for k in range(1, len(SHAPES) + 1):
+        tried = [(shape, HOPED_SQUARE) for shape in SHAPES[:k] for _ in private]
+        if ask_private == "never" or not private or rest <= len(tried):
+            break
+        must = ask_private == "always" and k == 1
+        stakes = [
+            Stake(noise=report / square, hoped=math.inf if must else hoped(shape, spread, d))
+            for shape, square in tried
+        ]
+        if not must and not all(worth(stakes, rest, n_line=len(line), report=report)):
+            break
+        shapes = SHAPES[:k]
+    binned = unknown if shapes else ()
+    return Plan(
+        line=line,
+        private=private,
+        shapes=shapes,
+        binned=binned,
+        n_bins=n_bins if binned else 0,
+        left=rest if binned else left,
+    )
+
+
+def hoped(shape: str, spread: float, d: int) -> float:
+    """Mean squared error that a contrast of this shape is hoped to take off, of d features."""
+    return HOPED[shape] * spread / d
+
+
+def worth(stakes: Sequence[Stake], left: int, *, n_line: int, report: float) -> list[bool]:
+    """Which contrasts so many holders are enough for: whose first part would tell anything.
+
+    Args:
+        stakes: of all contrasts that may be asked.
+        left: holders of label and contrasts.
+        n_line: features of the surface.
+        report: mean square of one report of the label.
+    """
+    _, first = begun(stakes, left, n_line=n_line, report=report)
+    return [
+        size >= max(FEWEST, stake.noise / (_MOST_NOISE * stake.hoped))
+        for stake, size in zip(stakes, first, strict=True)
+    ]
+
+
+def begun(stakes: Sequence[Stake], left: int, *, n_line: int, report: float) -> tuple[int, list[int]]:
+    """Holders whom the label and each contrast begin with: the label with what it has if all contrasts help, these with a
+    part of that; arguments as `divided`.
+    """
+    n_label, sizes = divided(stakes, left, n_line=n_line, report=report)
+    return n_label, first_parts(sizes, left)
+
+
+def first_parts(sizes: Sequence[int], left: int) -> list[int]:
+    """Of the holders of each contrast, how many are asked before it is decided on the rest; at least 1.
+
+    Half of them, and of all that are `left` no more than a quarter: the more contrasts, the fewer each.
+    """
+    most = _MOST_OF_FIRST_PARTS * left / max(len(sizes), 1)
+    return [max(1, int(min(_FIRST_PART * size, most))) for size in sizes]
+
+
+def added(sizes: Sequence[int], first: Sequence[int], *, least: int) -> list[int]:
+    """Holders of each contrast who are asked after its first part: none, or at least so many."""
+    more = [size - asked for size, asked in zip(sizes, first, strict=True)]
+    return [size if size >= least else 0 for size in more]
+
+
+def divided(
+    stakes: Sequence[Stake], left: int, *, n_line: int, report: float, asked: int = 0
+) -> tuple[int, tuple[int, ...]]:
+    """Holders of the label and of each contrast, those who answered already among them, `left` in all: where a holder more
+    brings as much as in any other place.
+
+    Args:
+        stakes: of the contrasts.
+        left: holders of label and contrasts.
+        n_line: features of the surface.
+        report: mean square of one report of the label.
+        asked: holders who answered the label's question already.
+    """
+    noise = _SURFACE * (n_line + 1) * report
+
+    def sizes(price: float) -> tuple[float, list[float]]:
+        return max(asked, math.sqrt(noise / price)), [stake.holders(price) for stake in stakes]
+
+    low, high = 0.0, math.inf
+    price = noise / left**2
+    for _ in range(_BISECTIONS):
+        label, others = sizes(price)
+        if label + sum(others) > left:
+            low = price
+            price = price * 2 if high == math.inf else (low + high) / 2
+        else:
+            high = price
+            price = (low + high) / 2
+    _, others = sizes(high)
+    whole = tuple(int(size) for size in others)
+    return left - sum(whole), whole

@@ -1,0 +1,305 @@
+"""The four questions with public features; every holder is put one of them at most, and it takes the whole epsilon.
+
+What lives here: what is asked, what is sent back, the exact law of it. What does not: which part of the holders is asked what
+(`curator`), and the coins (`ldptree.mechanisms.numbers`, `ldptree.oracles`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from ldptree.errors import ConfigError, LdptreeError, ProtocolMismatch
+from ldptree.families.public_features import contrast, label_law
+from ldptree.families.public_features.contrast import Contrast
+from ldptree.families.public_features.model import Effect
+from ldptree.families.public_features.roles import Part
+from ldptree.families.public_features.surface import Surface
+from ldptree.limits import check_ends
+from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
+from ldptree.oracles.subset import SubsetSelection
+from ldptree.protocol.question import Question, Shown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ldptree.oracles import Words
+
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+    Law = list[tuple[NDArray[Any], Fraction]]
+
+
+@dataclass(frozen=True)
+class BinQuestion(Question):
+    """Which bin something is in, by subset selection: a set of bins, packed in two bytes.
+
+    Attributes:
+        part: who is asked.
+        oracle: how the bin is sent.
+    """
+
+    part: Part
+    oracle: SubsetSelection
+
+    @property
+    def epsilon(self) -> float:
+        """Of the oracle's integers."""
+        return self.oracle.epsilon
+
+    def asked(self, shown: Shown) -> NDArray[np.int64]:
+        """The part's holders."""
+        return self.part.among(shown.n)
+
+    def is_valid(self, reports: NDArray[Any]) -> Mask:
+        """As the oracle says."""
+        return self.oracle.is_valid(reports)
+
+    def law(self, row: Floats, label: float, protects: Mask) -> Law:
+        """The oracle's."""
+        law = self.oracle.law(int(self._bins(row[None, :], np.array([label]))[0]))
+        return [(np.frombuffer(key, dtype=np.uint8), chance) for key, chance in law.items()]
+
+    def randomize(self, rows: Floats, labels: Floats, protects: Mask, words: Words) -> NDArray[Any]:
+        """Sets of bins, uint8 [m, 2]."""
+        return self.oracle.randomize(self._bins(rows, labels), words)
+
+    def _bins(self, rows: Floats, labels: Floats) -> NDArray[np.int64]:
+        raise NotImplementedError
+
+    def _plain(self) -> dict[str, Any]:
+        return {"kind": self.kind, "part": self.part.to_json(), "oracle": self.oracle.thresholds}
+
+
+@dataclass(frozen=True)
+class LabelBins(BinQuestion):
+    """Round 0: the bin of the label in its range.
+
+    Attributes:
+        low, high: the range.
+
+    Raises:
+        ConfigError: not low < high, both finite, or the oracle is for another number of bins.
+    """
+
+    kind: ClassVar[str] = "public_features_label_bins"
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        check_label_range(self.low, self.high)
+        _check_bins(self.oracle, label_law.BINS)
+
+    @property
+    def about(self) -> str:
+        """In words."""
+        return f"the label's bin of {self.oracle.k}"
+
+    def _bins(self, rows: Floats, labels: Floats) -> NDArray[np.int64]:
+        return label_law.bin_of(labels, self.low, self.high)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return self._plain() | {"low": self.low, "high": self.high}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The question that `to_json` wrote."""
+        with _Reading(cls.kind, data, ("part", "oracle", "low", "high")):
+            oracle = SubsetSelection.from_thresholds(label_law.BINS, data["oracle"])
+            return cls(Part.from_json(data["part"]), oracle, float(data["low"]), float(data["high"]))
+
+
+@dataclass(frozen=True)
+class FeatureBins(BinQuestion):
+    """The bin of one private feature in [0, 1].
+
+    Attributes:
+        feature: its column.
+
+    Raises:
+        ConfigError: a negative column, or the oracle is for another number of bins.
+    """
+
+    kind: ClassVar[str] = "public_features_feature_bins"
+
+    feature: int
+
+    def __post_init__(self) -> None:
+        _check_bins(self.oracle, contrast.BINS)
+        if type(self.feature) is not int or self.feature < 0:
+            raise ConfigError(f"feature bins: column {self.feature!r}")
+
+    @property
+    def about(self) -> str:
+        """In words."""
+        return f"the bin of column {self.feature} of {self.oracle.k}"
+
+    def _bins(self, rows: Floats, labels: Floats) -> NDArray[np.int64]:
+        return contrast.bin_of(rows[:, self.feature])
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return self._plain() | {"feature": self.feature}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The question that `to_json` wrote."""
+        with _Reading(cls.kind, data, ("part", "oracle", "feature")):
+            oracle = SubsetSelection.from_thresholds(contrast.BINS, data["oracle"])
+            return cls(Part.from_json(data["part"]), oracle, data["feature"])
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualQuestion(Question):
+    """The label less what is published of it, clipped to [-half, half], times a contrast where one is named: one number.
+
+    Attributes:
+        part: who is asked.
+        mechanism: how the number is sent.
+        surface: what is taken off the label.
+        half: R, in the label's unit.
+        contrast: what it is multiplied by; None: nothing.
+        effects: of private features, from earlier answers: taken off the label as well, as each holder knows its own values.
+
+    Raises:
+        ConfigError: half is not positive and finite.
+    """
+
+    kind: ClassVar[str] = "public_features_residual"
+
+    part: Part
+    mechanism: NumberMechanism
+    surface: Surface
+    half: float
+    contrast: Contrast | None = None
+    effects: tuple[Effect, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.half) and self.half > 0):
+            raise ConfigError(f"residual question: half width {self.half!r}; it must be positive and finite")
+
+    @property
+    def epsilon(self) -> float:
+        """Of the mechanism's integers."""
+        return self.mechanism.epsilon
+
+    @property
+    def about(self) -> str:
+        """In words."""
+        if self.contrast is None:
+            return f"the label by {self.mechanism.name}"
+        return f"the label's residual times the {self.contrast.shape} of column {self.contrast.feature}"
+
+    def asked(self, shown: Shown) -> NDArray[np.int64]:
+        """The part's holders."""
+        return self.part.among(shown.n)
+
+    def randomize(self, rows: Floats, labels: Floats, protects: Mask, words: Words) -> NDArray[Any]:
+        """Reports of the number mechanism, [m]."""
+        return self.mechanism.randomize(self._numbers(rows, labels), words)
+
+    def is_valid(self, reports: NDArray[Any]) -> Mask:
+        """As the mechanism says."""
+        return self.mechanism.is_valid(reports)
+
+    def decode(self, reports: NDArray[Any]) -> Floats:
+        """Unbiased numbers, float64 [m], in the label's unit; DataError for a report nobody honest sends."""
+        return self.half * self.mechanism.decode(reports)
+
+    def law(self, row: Floats, label: float, protects: Mask) -> Law:
+        """The mechanism's, where its outputs are finite."""
+        number = float(self._numbers(row[None, :], np.array([label]))[0])
+        pairs = zip(self.mechanism.outputs, self.mechanism.law(number), strict=True)
+        return [(report, chance) for report, chance in pairs if chance]
+
+    def _numbers(self, rows: Floats, labels: Floats) -> Floats:
+        left = labels - self.surface(rows)
+        for effect in self.effects:
+            left = left - effect(rows)
+        numbers: Floats = np.clip(left / self.half, -1.0, 1.0)
+        return numbers if self.contrast is None else numbers * self.contrast(rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        plain = {
+            "kind": self.kind,
+            "part": self.part.to_json(),
+            "mechanism": {"name": self.mechanism.name, "thresholds": self.mechanism.thresholds},
+            "surface": self.surface.to_json(),
+            "half": self.half,
+            "contrast": None if self.contrast is None else self.contrast.to_json(),
+        }
+        return plain | {"effects": [e.to_json() for e in self.effects]} if self.effects else plain
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The question that `to_json` wrote."""
+        names = ("part", "mechanism", "surface", "half", "contrast")
+        with _Reading(cls.kind, data, names, optional="effects"):
+            if data.get("effects", [None]) == []:
+                raise ProtocolMismatch("effects: left out where there are none")
+            named = data["mechanism"]
+            return cls(
+                Part.from_json(data["part"]),
+                NUMBERS[named["name"]].from_thresholds(named["thresholds"]),
+                Surface.from_json(data["surface"]),
+                float(data["half"]),
+                None if data["contrast"] is None else Contrast.from_json(data["contrast"]),
+                tuple(Effect.from_json(effect) for effect in data.get("effects", ())),
+            )
+
+
+QUESTIONS: dict[str, type[Question]] = {q.kind: q for q in (LabelBins, FeatureBins, ResidualQuestion)}
+
+
+def check_label_range(low: float, high: float) -> None:
+    """Raises ConfigError unless low < high, both finite, and their squares and distance fit into floating point."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ConfigError(f"label_range = ({low:g}, {high:g}): both ends must be finite")
+    if low >= high:
+        raise ConfigError(f"label_range = ({low:g}, {high:g}): low must be below high; swap them?")
+    check_ends(low, high)
+
+
+def _check_bins(oracle: SubsetSelection, bins: int) -> None:
+    if oracle.k != bins:
+        raise ConfigError(f"question: an oracle of {oracle.k} values for {bins} bins")
+
+
+class _Reading:
+    """Turns whatever is wrong with a question's plain values into ProtocolMismatch."""
+
+    def __init__(
+        self, kind: str, data: Mapping[str, Any], names: tuple[str, ...], *, optional: str | None = None
+    ) -> None:
+        self._kind = kind
+        if (
+            not isinstance(data, Mapping)
+            or set(data) - {optional} != {"kind", *names}
+            or data["kind"] != kind
+        ):
+            may = f", and {optional} where there are any" if optional else ""
+            raise ProtocolMismatch(f"question {kind}: must be exactly kind, {', '.join(names)}{may}")
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(
+            error,
+            LdptreeError
+            | TypeError
+            | KeyError
+            | AttributeError
+            | OverflowError
+            | ValueError
+            | RecursionError,
+        ):
+            raise ProtocolMismatch(f"question {self._kind}: {error}") from None

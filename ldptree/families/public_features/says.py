@@ -1,0 +1,157 @@
+"""What a fit says about itself in words: whether private features helped, and whether the label's range is too narrow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ldptree.families.public_features.explained import Estimate, Explained
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ldptree.families.public_features.findings import Finding
+    from ldptree.families.public_features.label_law import LabelLaw
+    from ldptree.families.public_features.plan import Plan
+
+    Floats = NDArray[np.float64]
+
+# shares of labels in the two end bins, and of variance explained, that are worth a word
+_TOO_MANY_AT_ENDS, _WORTH_A_WORD = 0.3, 0.005
+
+
+def said(
+    columns: tuple[str, ...],
+    protects: NDArray[np.bool_],
+    plan: Plan,
+    law: LabelLaw,
+    found: Sequence[Finding],
+    same: frozenset[int],
+    explained: Explained,
+    rows: Floats,
+    *,
+    low: Sequence[float],
+    high: Sequence[float],
+    epsilon: float,
+) -> str:
+    """One line, from what is public and what was reported.
+
+    Args:
+        columns: names of the features.
+        protects: bool [n, d].
+        plan: how the holders were shared out.
+        law: of the label.
+        found: of each contrast that was asked about.
+        same: private features that are the same for everybody, as far as is known.
+        explained: what public features explain.
+        rows: float64 [n, d], NaN where protected.
+        low, high: ends of each feature's range.
+        epsilon: of each holder.
+    """
+    parts = [_of_public(explained)]
+    names = ", ".join(columns[j] for j in plan.private)
+    asked = tuple(sorted({one.effect.contrast.feature for one in found}))
+    if not protects.any():
+        parts.append("No feature is protected.")
+    elif not plan.private:
+        parts.append("Every feature is shown by at least half of the holders, so none was asked about.")
+    elif not plan.shapes:
+        parts.append(
+            f"Private features do not help here: with {len(protects):,} holders at epsilon {epsilon:g}, reports about {names} "
+            "would cost more than they may bring, so none was asked for."
+        )
+    else:
+        if asked:
+            heard = [one for one in found if one.is_heard]
+            parts.append(_of_effects(columns, asked, heard, rows, explained.whole, law.sd**2))
+        else:
+            parts.append("Private features do not help here.")
+        rest = tuple(j for j in plan.private if j not in asked)
+        parts += _of_the_rest(columns, rest, same, list(zip(low, high, strict=True)))
+    if law.at_ends > _TOO_MANY_AT_ENDS:
+        parts.append(
+            f"About {law.at_ends:.0%} of labels are at the ends of label_range or beyond: unless labels end there, it is too "
+            "narrow, and a wider one would serve better."
+        )
+    return " ".join(parts)
+
+
+def _of_public(explained: Explained) -> str:
+    share = None if explained.whole is None else explained.part.over(explained.whole)
+    if share is None or not share.is_telling:
+        return "These reports do not tell how much of the label's variance public features explain."
+    cut = (
+        f", cut to {explained.cut[0]:.4g} to {explained.cut[1]:.4g} as they were asked for"
+        if explained.cut
+        else ""
+    )
+    return f"Public features explain about {_told(share)} of the variance of labels{cut}."
+
+
+def _told(share: Estimate) -> str:
+    """With its band: "62% (55% to 69%)"."""
+    return f"{min(max(share.value, 0), 1):.0%} ({share.low:.0%} to {share.high:.0%})"
+
+
+def _of_effects(
+    columns: tuple[str, ...],
+    asked: tuple[int, ...],
+    heard: Sequence[Finding],
+    rows: Floats,
+    whole: Estimate | None,
+    spread: float,
+) -> str:
+    brings: dict[int, Estimate] = {}
+    for one in heard:
+        feature = one.effect.contrast.feature
+        varies = one.effect.contrast.square * float(one.effect.coefficient(rows).var())
+        before = brings.get(feature, Estimate(value=0.0, error=0.0))
+        brings[feature] = Estimate(
+            value=before.value + one.explains.value + varies,
+            error=math.hypot(before.error, one.explains.error),
+        )
+    known = Estimate(value=spread, error=0.0) if whole is None else whole
+    shares = {feature: one.over(known) for feature, one in sorted(brings.items())}
+    helped = {feature: share for feature, share in shares.items() if share.value > _WORTH_A_WORD}
+    if not helped:
+        names = ", ".join(columns[j] for j in asked)
+        return (
+            f"Private features do not help here: {names} {_were(asked)} asked about, and nothing was found."
+        )
+    words = ", ".join(
+        columns[j] + (f" (about {_told(share)})" if whole and share.is_telling else "")
+        for j, share in helped.items()
+    )
+    others = [columns[j] for j in asked if j not in helped]
+    return f"Private features that help: {words}" + (
+        f"; nothing was found of {', '.join(others)}." if others else "."
+    )
+
+
+def _of_the_rest(
+    columns: tuple[str, ...],
+    rest: tuple[int, ...],
+    same: frozenset[int],
+    ranges: Sequence[tuple[float, float]],
+) -> list[str]:
+    """Why some were not asked about."""
+    parts = []
+    alike, costly = [j for j in rest if j in same], [j for j in rest if j not in same]
+    if alike:
+        names = ", ".join(f"{columns[j]} ({ranges[j][0]:g} to {ranges[j][1]:g})" for j in alike)
+        parts.append(
+            f"{names} {_were(alike)} not asked about: as far as can be told, everybody has the same value within that range, or "
+            "lies at one end of it."
+        )
+    if costly:
+        names = ", ".join(columns[j] for j in costly)
+        parts.append(
+            f"{names} {_were(costly)} not asked about: too few people differ in it for what these holders could tell."
+        )
+    return parts
+
+
+def _were(features: Sequence[int]) -> str:
+    return "was" if len(features) == 1 else "were"

@@ -1,0 +1,1 @@
+"""From noisy totals to estimates: weighting, discrepancy, pruning; and depths, chosen before any report."""

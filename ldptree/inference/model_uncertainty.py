@@ -1,0 +1,95 @@
+"""What the chosen discrepancy leaves unsaid: how far private people may be from the public rows all the same.
+
+`weighting.learned` takes one process, and D for exactly 0 until the totals speak against it. That is a choice, slow to believe in
+a difference; it is no knowledge that there is none. Here every process of the grid speaks by its likelihood, none preferred, and
+how far what it says lies from the choice is in the variance, so that an interval holds a difference that the noise hides.
+
+What does not live here: the choice (`weighting`); the same for a public model that is mended (`correction_means`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ldptree.inference.discrepancy import ROOT_GRID
+from ldptree.inference.pruning import smooth, smoothed
+from ldptree.inference.weighting import likely, under
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from ldptree.inference.pruning import Pruned
+    from ldptree.inference.weighting import Evidence, Weighted
+
+    Floats = NDArray[np.float64]
+
+
+VALUES_AT_ONCE = 2**20
+"""Of nodes and processes: more of them at a time only fill the memory."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Doubt:
+    """Mean squared distances from what is said, over all processes and what each leaves open.
+
+    Attributes:
+        of_nodes: [nodes] of the pruned theta.
+        of_mean: of D averaged over the private people of all cells.
+    """
+
+    of_nodes: Floats
+    of_mean: float
+
+
+def doubt(
+    evidence: Evidence,
+    weighted: Weighted,
+    pruned: Pruned,
+    rule: Callable[[Evidence, Weighted], Pruned],
+    roots: Sequence[float] = ROOT_GRID,
+) -> Doubt:
+    """How far theta and the mean discrepancy may be from what was learned, as the root of each says.
+
+    Without public rows, or with a fixed lam, there is no discrepancy to doubt, and it is what was found alone.
+
+    Args:
+        evidence: that it was learned from.
+        weighted: what was made of it.
+        pruned: that, pruned by `rule`.
+        rule: one of `pruning`'s.
+        roots: the same that the process was chosen from.
+    """
+    if weighted.lam is not None or not evidence.public_mass.any():
+        return Doubt(of_nodes=pruned.variance, of_mean=weighted.mean_discrepancy_variance)
+    found = likely(evidence, roots)
+    of_nodes, of_mean = np.zeros_like(pruned.theta), 0.0
+    at_once = max(1, VALUES_AT_ONCE // pruned.theta.size)
+    for start in range(0, len(found), at_once):
+        some = found[start : start + at_once]
+        shares, others = np.array([share for _, share in some]), [under(evidence, one) for one, _ in some]
+        theta, spread = _pruned(evidence, others, rule)
+        of_nodes += shares @ (spread + (theta - pruned.theta) ** 2)
+        means = np.array([one.mean_discrepancy for one in others])
+        known = np.array([max(one.mean_discrepancy_variance, 0.0) for one in others])
+        of_mean += float(shares @ (known + (means - weighted.mean_discrepancy) ** 2))
+    return Doubt(of_nodes=of_nodes, of_mean=of_mean)
+
+
+def _pruned(
+    evidence: Evidence, weighted: Sequence[Weighted], rule: Callable[[Evidence, Weighted], Pruned]
+) -> tuple[Floats, Floats]:
+    """Theta and its variance by each of them, both [weighted, nodes]."""
+    if rule is smooth:  # all at once
+        thetas, variances = (
+            np.stack([one.theta for one in weighted]),
+            np.stack([one.variance for one in weighted]),
+        )
+        return smoothed(evidence, thetas, variances)
+    found = [rule(evidence, one) for one in weighted]
+    return np.stack([one.theta for one in found]), np.stack([one.variance for one in found])

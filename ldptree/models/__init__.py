@@ -1,0 +1,1 @@
+"""Released models: predictions, JSON, SQL, and what they say."""

@@ -1,0 +1,282 @@
+"""The released model: a public model and what is added to it, cell by cell; predictions, intervals, and a digest.
+
+What lives here: the value. What does not: its canonical JSON (`corrected_json`), how the parts come about (`public_model`,
+`correction`), files, and scoring.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from ldptree.encoding import Encoding, Level
+from ldptree.errors import DataError
+from ldptree.families.corrections import Corrections
+from ldptree.inference.shares import half_width
+from ldptree.limits import check_spent
+from ldptree.models import corrected_json, model_json
+from ldptree.models.ensemble import Ensemble
+from ldptree.partition.raw import RawTree
+from ldptree.partition.tree import Partition
+from ldptree.public_models.model import answers, n_outputs
+from ldptree.public_models.slope import Slope, uncut
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+LEAST_OF_PUBLIC = 0.1
+"""The part of a public share that no correction takes away (docs/correction.md)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """Both parts of the answer to n rows, each float64 [n, M], in the label's unit.
+
+    Attributes:
+        public: what the public model alone says.
+        correction: what is added.
+        sd: how unsure that is.
+        cells: int32 [n], the collection tree's; -1 where a value is missing that no rule fills.
+        apart: float64 [n], how far the second public model is from the first, NaN for a row without a cell; None without a slope.
+        is_share: whether the outputs are shares of classes.
+    """
+
+    public: Floats
+    correction: Floats
+    sd: Floats
+    cells: NDArray[np.int32]
+    apart: Floats | None = None
+    is_share: bool = False
+
+    @property
+    def corrected(self) -> Floats:
+        """float64 [n, M]."""
+        return together(self.public, self.correction) if self.is_share else self.public + self.correction
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """Ends of what is believed of the outputs, given the public part, not cut to a share's range. Raises ConfigError."""
+        half = half_width(level) * self.sd
+        return self.corrected - half, self.corrected + half
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CorrectedModel:
+    """A public model mended by private reports; M outputs as in `PublicModel`.
+
+    Attributes:
+        encoding: how a raw row is read.
+        base: the public model, on encoded rows.
+        partition: the collection tree, on encoded rows.
+        corrections: what is added in its cells.
+        classes: the C labels, class 1 the positive one where there are two; none for a number.
+        default: float64 [M], the answer to a row that cannot be encoded.
+        target: the label's column.
+        epsilon: what each holder spent, as claimed.
+        mechanism: how reports were made, such as "joint oue".
+        n_private: holders who reported.
+        n_public: public rows.
+        protocol_digests: of the question that was answered; or of M questions, one an output.
+        slope: the second public model, of which the corrections say how much of its difference is added; None without.
+
+    Raises:
+        DataError: the parts do not fit each other, or epsilon or a count is impossible.
+    """
+
+    encoding: Encoding
+    base: Ensemble
+    partition: Partition
+    corrections: Corrections
+    classes: tuple[Level, ...]
+    default: Floats
+    target: str
+    epsilon: float
+    mechanism: str
+    n_private: int
+    n_public: int
+    protocol_digests: tuple[str, ...]
+    slope: Slope | None = None
+
+    def __post_init__(self) -> None:
+        d, found = self.encoding.n_encoded, self.corrections
+        check_spent("corrected model", self.epsilon, n_private=self.n_private, n_public=self.n_public)
+        self._check_slope()
+        if max(self.base.feature.max(), self.partition.feature.max() - (self.slope is not None)) >= d:
+            raise DataError(f"corrected model: a tree tests a column that the encoding's {d} do not have")
+        if len(self.classes) == 1 or len(set(self.classes)) != len(self.classes):
+            raise DataError("corrected model: classes are at least 2, each once, or none for a number")
+        m = n_outputs(len(self.classes))
+        shapes = dict.fromkeys(corrected_json.ARRAYS, (self.partition.n_leaves, m)) | {
+            "share": (self.partition.n_leaves,)
+        }
+        for name, shape in shapes.items():
+            array: Floats = getattr(found, name)
+            if array.shape != shape or np.isnan(array).any():
+                raise DataError(f"corrected model: {name} has shape {array.shape} or a NaN, expected {shape}")
+            if name != "noise_sd" and not np.isfinite(array).all():
+                raise DataError(f"corrected model: {name} is not finite")
+            if name in ("share", "sd", "noise_sd") and (array < 0).any():
+                raise DataError(f"corrected model: {name} is below 0")
+        if self.default.shape != (m,) or not np.isfinite(self.default).all():
+            raise DataError(f"corrected model: default has shape {self.default.shape}, expected ({m},)")
+        if len(found.priors) != m or len(self.protocol_digests) not in (1, m):
+            raise DataError(
+                f"corrected model: expected {m} priors, one an output, and one protocol digest or as many"
+            )
+        if self.base.n_outputs not in ({1, 2} if len(self.classes) == 2 else {m}):
+            raise DataError(f"corrected model: the public model has {self.base.n_outputs} outputs, not {m}")
+        if not self.classes and self.base.link != "identity":
+            raise DataError(
+                f'corrected model: the public model\'s link "{self.base.link}" is none of numbers'
+            )
+
+    def _check_slope(self) -> None:
+        found, d = self.corrections.slope, self.encoding.n_encoded
+        if (self.slope is None) != (found is None):
+            raise DataError("corrected model: a slope and how much of it is added go together")
+        if self.slope is None or found is None:
+            return
+        if self.classes:
+            raise DataError("corrected model: a slope is for a label that is a number")
+        if self.slope.trees.feature.max() >= d:
+            raise DataError(f"corrected model: the slope tests a column that the encoding's {d} do not have")
+        self.slope.longer(self.encoding)
+        uncut(self.partition, d)
+        numbers = np.array([found.amount, found.sd, found.tau, *found.centre])
+        if found.centre.shape != (self.partition.n_leaves,) or not np.isfinite(numbers).all():
+            raise DataError("corrected model: what is said of the slope is not finite numbers, one a cell")
+        if found.sd < 0 or found.tau < 0:
+            raise DataError("corrected model: the slope's sd or tau is below 0")
+
+    @cached_property
+    def raw_tree(self) -> RawTree:
+        """The collection tree in raw units, of rows lengthened by one column where there is a slope."""
+        encoding = self.encoding if self.slope is None else self.slope.longer(self.encoding)
+        return RawTree.of(self.partition, encoding)
+
+    @cached_property
+    def columns_needed(self) -> tuple[str, ...]:
+        """The raw columns that decide an answer, in the encoding's order: those of some test, and those without a rule."""
+        raw_column = np.repeat(self.encoding.columns, [len(f.names) for f in self.encoding.features])
+        features = self.base.feature
+        if self.slope is not None:
+            features = np.concatenate([features, self.slope.trees.feature])
+        tested = raw_column[features[features >= 0]]
+        used = {*tested.tolist(), *self.raw_tree.columns_used, *self.encoding.columns_without_rule}
+        return tuple(column for column in self.encoding.columns if column in used)
+
+    def cells(self, raw: Floats) -> NDArray[np.int32]:
+        """int32 [n] the cell of each raw row [n, columns]; -1 where a value is missing that no rule fills."""
+        rows = np.asarray(raw, dtype=np.float64)
+        is_whole, apart = self.encoding.encodable(rows), None
+        if self.slope is not None:
+            apart = self.slope.lengthened(self.encoding, self.base, rows)[:, -1]
+        return self._cells(rows, is_whole, apart)
+
+    def _cells(self, rows: Floats, is_whole: NDArray[np.bool_], apart: Floats | None) -> NDArray[np.int32]:
+        found = self.raw_tree.apply(rows if apart is None else np.column_stack([rows, apart]))
+        return np.where(is_whole, found, np.int32(-1))
+
+    def said(self, raw: Floats) -> Said:
+        """Both parts of the answer to raw rows [n, columns].
+
+        A row that cannot be encoded gets `default` from both models, and the largest doubt of any cell.
+        """
+        rows = np.asarray(raw, dtype=np.float64)
+        is_whole = self.encoding.encodable(rows)
+        public = np.tile(self.default, (len(rows), 1))
+        correction, sd = np.zeros_like(public), np.tile(self.corrections.sd.max(axis=0), (len(rows), 1))
+        encoded = self.encoding.encode(rows[is_whole])
+        public[is_whole] = answers(self.base, encoded, len(self.classes))
+        apart = None
+        if self.slope is not None:
+            apart = np.full(len(rows), np.nan)
+            apart[is_whole] = self.slope.apart_from(public[is_whole, 0], encoded)
+        cells = self._cells(rows, is_whole, apart)
+        of_whole = None if apart is None else apart[is_whole]
+        correction[is_whole] = self.corrections.added(cells[is_whole], of_whole)
+        sd[is_whole] = self.corrections.doubt(cells[is_whole], of_whole)
+        return Said(public, correction, sd, cells, apart, is_share=bool(self.classes))
+
+    def public_answers(self, raw: Floats) -> Floats:
+        """float64 [n, M] what the public model alone says of raw rows."""
+        return self.said(raw).public
+
+    def answers(self, raw: Floats) -> Floats:
+        """float64 [n, M] the public model's answers, corrected."""
+        return self.said(raw).corrected
+
+    def predict(self, raw: Floats) -> Floats:
+        """float64 [n] the number expected of each raw row. Raises DataError where the label is a class."""
+        if self.classes:
+            raise DataError("corrected model: the label is a class; ask for predict_proba")
+        return self.answers(raw)[:, 0]
+
+    def predict_proba(self, raw: Floats) -> Floats:
+        """float64 [n, C] expected class shares. Raises DataError where the label is a number."""
+        if not self.classes:
+            raise DataError("corrected model: the label is a number; ask for predict")
+        return shares_of(self.answers(raw))
+
+    def interval(self, raw: Floats, level: float) -> tuple[Floats, Floats]:
+        """The outputs -+ how unsure their corrections are, given the public model's shape in a cell, each float64 [n, M].
+
+        By how much the public model is off for people like the row, beside its mean error in the cell, is not in them. Of
+        shares, not beyond [0, 1].
+
+        Raises:
+            ConfigError: `level` is not between 0 and 1.
+        """
+        low, high = self.said(raw).interval(level)
+        return (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)) if self.classes else (low, high)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON without the digest itself."""
+        return model_json.digest_of(corrected_json.content_of(self))
+
+    def to_json(self) -> str:
+        """The canonical text: sorted keys, no spaces, its own digest in it; an infinite number is the text "inf"."""
+        return model_json.written(corrected_json.content_of(self), self.digest)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The model that `to_json` wrote, every part checked anew.
+
+        Raises:
+            DataError: not such a model, of an unknown version, a field absent, unknown or of a wrong type, parts that do not fit,
+                or a digest that is not that of the content.
+        """
+        data = corrected_json.fields(text)
+        try:
+            return cls(**corrected_json.parts(data))
+        except DataError:
+            raise
+        except (OverflowError, ValueError):  # beyond every float, as it is written or as it is read
+            raise DataError("corrected model: a number in it is too large; export it again") from None
+
+
+def together(public: Floats, added: Floats) -> Floats:
+    """Public shares and what is added to them, float64 [n, M], in [0, 1].
+
+    A correction is that of a whole cell, and a row may be unlike its cell. Of what the public model leaves to a class, or to all
+    others, `LEAST_OF_PUBLIC` stays: of two classes no row's log loss rises by more than -ln of that, and the likelier stays so.
+    """
+    found: Floats = np.maximum(
+        np.minimum(public + added, 1.0 - LEAST_OF_PUBLIC * (1.0 - public)), LEAST_OF_PUBLIC * public
+    )
+    return found
+
+
+def shares_of(found: Floats) -> Floats:
+    """float64 [n, C] shares in [0, 1] that add up to 1, from outputs [n, M] that may lie outside."""
+    kept = np.clip(found, 0.0, 1.0)
+    if found.shape[1] == 1:
+        return np.hstack([1.0 - kept, kept])
+    total = np.cumsum(kept, axis=1)[:, -1:]  # in the classes' order, as a database adds them too
+    shares: Floats = np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0 / found.shape[1])
+    return shares

@@ -1,0 +1,375 @@
+"""A public model made of trees, as plain arrays: what a protocol can carry and a device can run with numpy alone.
+
+What lives here: the value (a tree, a forest, boosting), its answer to encoded rows, its JSON, and how a fitted scikit-learn
+model becomes one. What does not: fitting (`public_fit`), and what is done about its errors (`correction`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.compiled import has_numba
+from ldptree.errors import DataError
+from ldptree.models import walk
+
+LEAF = -1
+LINKS = ("identity", "logistic", "softmax")
+DIGITS = 7
+"""Significant digits that a value keeps in a protocol: the published model is the rounded one."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Trees whose values at a row's leaves are added up; node ids run through all trees, children after their parent.
+
+    Attributes:
+        feature: int32 [nodes], the encoded column that is tested, -1 at a leaf.
+        threshold: float64 [nodes], left is x <= threshold.
+        left, right: int32 [nodes], -1 at a leaf.
+        value: float64 [nodes, outputs], 0 at an inner node.
+        roots: int32 [trees].
+        offset: float64 [outputs].
+        link: "identity"; "logistic" for one output of log odds; "softmax" for several.
+
+    Raises:
+        DataError: the arrays are not trees.
+    """
+
+    feature: NDArray[np.int32]
+    threshold: Floats
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    value: Floats
+    roots: NDArray[np.int32]
+    offset: Floats
+    link: str = "identity"
+
+    def __post_init__(self) -> None:
+        kinds = {"feature": np.int32, "left": np.int32, "right": np.int32, "roots": np.int32}
+        for name in ("feature", "threshold", "left", "right", "value", "roots", "offset"):
+            array: NDArray[Any] = np.array(getattr(self, name), dtype=kinds.get(name, np.float64))
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        n = self.feature.size
+        shapes = {
+            self.feature.shape,
+            self.threshold.shape,
+            self.left.shape,
+            self.right.shape,
+            self.value.shape[:1],
+        }
+        if shapes != {(n,)} or self.value.ndim != 2 or self.offset.shape != self.value.shape[1:] or not n:
+            raise DataError("ensemble: feature, threshold, left, right and value are not one list of nodes")
+        if self.link not in LINKS or (self.link == "logistic") != (
+            self.n_outputs == 1 and self.link != "identity"
+        ):
+            raise DataError(f'ensemble: link "{self.link}" with {self.n_outputs} outputs')
+        if not (
+            np.isfinite(self.threshold).all()
+            and np.isfinite(self.value).all()
+            and np.isfinite(self.offset).all()
+        ):
+            raise DataError("ensemble: a threshold or value is not a finite number")
+        self._check_links(n)
+
+    def _check_links(self, n: int) -> None:
+        """Every node is the root of a tree or the child of one earlier node, so that a walk comes to an end."""
+        is_inner = self.feature != LEAF
+        children = np.concatenate([self.left[is_inner], self.right[is_inner]])
+        parents = np.tile(np.flatnonzero(is_inner), 2)
+        is_linked = self.feature.min() >= LEAF and (children > parents).all() and (children < n).all()
+        joined = np.sort(np.concatenate([children, self.roots]))
+        leaves = np.concatenate([self.left[~is_inner], self.right[~is_inner]])
+        if (
+            not is_linked
+            or not np.array_equal(joined, np.arange(n))
+            or (leaves != LEAF).any()
+            or not self.roots.size
+        ):
+            raise DataError("ensemble: its nodes are not trees, each child after its parent")
+
+    @property
+    def n_outputs(self) -> int:
+        """Numbers a row gets."""
+        return int(self.value.shape[1])
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of all trees."""
+        return int(self.feature.size)
+
+    def predict(self, X: NDArray[np.float32]) -> Floats:
+        """float64 [n, outputs] of encoded rows [n, d]: numbers, or shares of classes (two for "logistic").
+
+        Raises:
+            DataError: the rows have too few columns, or a value is missing.
+        """
+        X = np.asarray(X)
+        if X.ndim != 2 or X.shape[1] <= self.feature.max():
+            raise DataError(f"ensemble: rows have shape {X.shape}, tests need column {self.feature.max()}")
+        found = np.empty((X.shape[0], 2 if self.link == "logistic" else self.n_outputs))
+        size = self._rows_at_once
+        for start in range(0, X.shape[0], size):
+            block = X[start : start + size].astype(np.float32, copy=False)
+            if np.isnan(block).any():
+                raise DataError("ensemble: a value is missing in an encoded row")
+            found[start : start + size] = self._linked(self._sums(block))
+        return found
+
+    def _linked(self, sums: Floats) -> Floats:
+        if self.link == "logistic":
+            share = 1.0 / (1.0 + np.exp(-np.clip(sums, -700, 700)))
+            return np.hstack([1.0 - share, share])
+        if self.link == "softmax":
+            odds = np.exp(sums - sums.max(axis=1, keepdims=True))
+            shares: Floats = odds / odds.sum(axis=1, keepdims=True)
+            return shares
+        return sums
+
+    def _sums(self, block: NDArray[np.float32]) -> Floats:
+        """float64 [rows, outputs]: offset, then tree after tree; to the last bit the same however the trees are walked."""
+        if len(block) <= walk.FEW_ROWS or not has_numba():
+            return walk.sum_few(block, *self._steps, self.value, self.roots, self.offset)
+        used, feature = self._tested
+        columns = np.ascontiguousarray(block.T if used.size == block.shape[1] else block[:, used].T)
+        sums = np.tile(self.offset, (len(block), 1))
+        _, limit, child = self._steps
+        walk.add_up(columns, feature, limit, child, self.value, self.roots, sums)
+        return sums
+
+    @property
+    def _rows_at_once(self) -> int:
+        """Rows of a block: few enough for it to stay in the cache, enough for most leaves to get some."""
+        if not has_numba():
+            return max(1, walk.BLOCK_BYTES // (64 * self.roots.size * self.n_outputs))
+        return int(
+            np.clip(walk.BLOCK_BYTES // (4 * max(self._tested[0].size, 1)), walk.FEW_ROWS, walk.MOST_ROWS)
+        )
+
+    @cached_property
+    def _tested(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The columns that some node tests, and each node's place among them, -1 at a leaf."""
+        is_inner = self.feature != LEAF
+        used, place = np.unique(self.feature[is_inner], return_inverse=True)
+        feature = np.full(self.n_nodes, LEAF, dtype=np.int32)
+        feature[is_inner] = place
+        return used.astype(np.int64), feature
+
+    @cached_property
+    def _steps(self) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int32]]:
+        """What a walk reads: feature, threshold, children [nodes, 2].
+
+        A float32 is above a threshold exactly where it is above the largest float32 that is not above the threshold.
+        """
+        with np.errstate(over="ignore"):
+            limit = self.threshold.astype(np.float32)
+        is_above = limit > self.threshold
+        limit[is_above] = np.nextafter(limit[is_above], np.float32(-np.inf))
+        return self.feature, limit, np.stack([self.left, self.right], axis=1)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of its JSON."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists; values of leaves only, in the order of the nodes."""
+        is_leaf = self.feature == LEAF
+        return {
+            "feature": self.feature.tolist(),
+            "threshold": self.threshold[~is_leaf].tolist(),
+            "left": self.left[~is_leaf].tolist(),
+            "right": self.right[~is_leaf].tolist(),
+            "value": self.value[is_leaf].tolist(),
+            "roots": self.roots.tolist(),
+            "offset": self.offset.tolist(),
+            "link": self.link,
+        }
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """The ensemble that `to_json` wrote, every part checked anew.
+
+        Raises:
+            DataError: a field is absent, unknown or of a wrong type, or the lists are not trees.
+        """
+        names = {"feature", "threshold", "left", "right", "value", "roots", "offset", "link"}
+        if not isinstance(data, Mapping) or set(data) != names or not isinstance(data["link"], str):
+            raise DataError(f"ensemble: expected exactly the fields {', '.join(sorted(names))}")
+        for name in ("feature", "left", "right", "roots"):
+            if not isinstance(data[name], list) or any(
+                type(v) is not int or abs(v) >= 2**31 for v in data[name]
+            ):
+                raise DataError(f"ensemble: {name} must be a list of whole numbers")
+        if not _are_numbers(data["threshold"]) or not _are_numbers(data["offset"]):
+            raise DataError("ensemble: threshold and offset must be lists of numbers")
+        rows = data["value"]
+        if not isinstance(rows, list) or not all(
+            _are_numbers(row) and len(row) == len(data["offset"]) for row in rows
+        ):
+            raise DataError("ensemble: value must be a list of lists of numbers, one for each output")
+        feature = np.array(data["feature"], dtype=np.int32)
+        is_leaf = feature == LEAF
+        sizes = {len(data[name]) for name in ("threshold", "left", "right")}
+        n_inner, n_leaves = int((~is_leaf).sum()), int(is_leaf.sum())
+        # a binary tree has one leaf more than inner nodes; a text without leaves could else ask for any memory
+        if sizes != {n_inner} or not len(rows) == n_leaves == n_inner + len(data["roots"]):
+            raise DataError("ensemble: its lists do not fit its nodes")
+        threshold, left, right = (
+            np.zeros(feature.size),
+            np.full(feature.size, LEAF),
+            np.full(feature.size, LEAF),
+        )
+        threshold[~is_leaf], left[~is_leaf], right[~is_leaf] = data["threshold"], data["left"], data["right"]
+        value = np.zeros((feature.size, len(data["offset"])))
+        if rows:
+            value[is_leaf] = rows
+        return cls(
+            feature,
+            threshold,
+            left,
+            right,
+            value,
+            np.array(data["roots"], np.int32),
+            np.array(data["offset"]),
+            data["link"],
+        )
+
+    @classmethod
+    def of_trees(
+        cls, trees: Sequence[tuple[Any, Any, Any, Any, Any]], offset: Floats, link: str = "identity"
+    ) -> Self:
+        """Trees one after the other, each (feature, threshold, left, right, value [nodes, outputs]) with ids of its own.
+
+        Values are rounded to `DIGITS` significant digits; the nodes of a tree are put in an order in which children follow.
+        """
+        parts: list[list[NDArray[Any]]] = [[], [], [], [], []]
+        roots, start = [], 0
+        for tree in trees:
+            feature, threshold, left, right, value = (np.asarray(part) for part in tree)
+            order = _parents_first(left, right)
+            new = np.empty(order.size, dtype=np.int64)
+            new[order] = np.arange(order.size) + start
+            is_leaf = left[order] < 0
+            kept = np.where(is_leaf[:, None], value[order], 0.0)
+            parts[0].append(np.where(is_leaf, LEAF, feature[order]))
+            parts[1].append(np.where(is_leaf, 0.0, threshold[order]))
+            parts[2].append(np.where(is_leaf, LEAF, new[left[order]]))
+            parts[3].append(np.where(is_leaf, LEAF, new[right[order]]))
+            parts[4].append(rounded(kept))
+            roots.append(start)
+            start += order.size
+        feature, threshold, left, right, value = (np.concatenate(part) for part in parts)
+        return cls(feature, threshold, left, right, value, np.array(roots), rounded(np.asarray(offset)), link)
+
+
+def rounded(values: Floats) -> Floats:
+    """The values to `DIGITS` significant digits."""
+    each, place = np.unique(values, return_inverse=True)
+    safe = np.where(each == 0, 1.0, np.abs(each))
+    unit = 10.0 ** (np.floor(np.log10(safe)) - (DIGITS - 1))
+    found: Floats = np.where(each == 0, 0.0, np.round(each / unit) * unit)
+    return np.array([float(f"{v:.{DIGITS}g}") for v in found])[place].reshape(np.shape(values))
+
+
+def from_sklearn(fitted: Any) -> Ensemble:
+    """A fitted scikit-learn tree, forest or histogram boosting, classifier or regressor, on encoded numeric columns.
+
+    Classifiers answer with the shares of their classes, in the order of `classes_`.
+
+    Raises:
+        DataError: it is of another kind, not fitted, has several labels a row, was fitted with categorical columns, or adds
+            up on another scale than the label's.
+    """
+    name = type(fitted).__name__
+    try:
+        if name in (
+            "DecisionTreeClassifier",
+            "DecisionTreeRegressor",
+            "ExtraTreeClassifier",
+            "ExtraTreeRegressor",
+        ):
+            return _of_forest([fitted], hasattr(fitted, "classes_"))
+        if name in (
+            "RandomForestClassifier",
+            "RandomForestRegressor",
+            "ExtraTreesClassifier",
+            "ExtraTreesRegressor",
+        ):
+            return _of_forest(fitted.estimators_, hasattr(fitted, "classes_"))
+        if name in ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"):
+            return _of_boosting(fitted)
+    except AttributeError:
+        raise DataError(
+            f"{name}: not fitted, or of a version that is not known here; fit it on public rows first"
+        ) from None
+    raise DataError(f"{name}: a public model is a fitted scikit-learn tree, forest or histogram boosting")
+
+
+def _of_forest(trees: Sequence[Any], is_classifier: bool) -> Ensemble:
+    found = []
+    for fitted in trees:
+        tree = fitted.tree_
+        if tree.value.shape[1] != 1:
+            raise DataError(
+                f"ensemble: a tree has {tree.value.shape[1]} labels a row; only one is known here"
+            )
+        value = tree.value[:, 0, :]
+        if is_classifier:
+            value = value / value.sum(axis=1, keepdims=True)
+        found.append(
+            (tree.feature, tree.threshold, tree.children_left, tree.children_right, value / len(trees))
+        )
+    return Ensemble.of_trees(found, np.zeros(found[0][4].shape[1]))
+
+
+def _of_boosting(fitted: Any) -> Ensemble:
+    rounds = fitted._predictors
+    scale = type(fitted._loss.link).__name__
+    if not hasattr(fitted, "classes_") and scale != "IdentityLink":
+        raise DataError(
+            f"ensemble: boosting that adds up on another scale than the label's ({scale}) is not known here; take "
+            'loss="squared_error"'
+        )
+    n_outputs = len(rounds[0])
+    trees = []
+    for by_output in rounds:
+        for output, predictor in enumerate(by_output):
+            nodes = predictor.nodes
+            if nodes["is_categorical"].any():
+                raise DataError("ensemble: boosting with categorical columns is not known here; one-hot them")
+            is_leaf = nodes["is_leaf"].astype(bool)
+            value = np.zeros((nodes.size, n_outputs))
+            value[is_leaf, output] = nodes["value"][is_leaf]
+            left = np.where(is_leaf, LEAF, nodes["left"].astype(np.int64))
+            right = np.where(is_leaf, LEAF, nodes["right"].astype(np.int64))
+            trees.append((nodes["feature_idx"], nodes["num_threshold"], left, right, value))
+    offset = np.asarray(fitted._baseline_prediction, dtype=np.float64).ravel()
+    link = "identity" if not hasattr(fitted, "classes_") else "logistic" if n_outputs == 1 else "softmax"
+    return Ensemble.of_trees(trees, offset, link)
+
+
+def _parents_first(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
+    """The nodes of one tree in an order in which children follow their parents."""
+    order, todo = [], [0]
+    while todo:
+        node = todo.pop()
+        order.append(node)
+        if left[node] >= 0:
+            todo += [int(right[node]), int(left[node])]
+    return np.array(order, dtype=np.int64)
+
+
+def _are_numbers(values: object) -> bool:
+    return isinstance(values, list) and all(type(v) in (int, float) for v in values)

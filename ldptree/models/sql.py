@@ -1,0 +1,218 @@
+"""The model as one SELECT that scores a table inside DuckDB, row for row as its `predict` does.
+
+What lives here: text, of one tree. What does not: a public model of many trees (`corrected_sql`, made of the pieces here), and
+running it; nothing here connects to a database.
+
+The table has the raw columns under their own names. Every name and every text from data is quoted. Numbers
+are written with an exponent, which DuckDB reads as double precision, not as a decimal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ldptree.encoding import CategoricalFeature, Encoding, Feature, Level, NumericFeature
+from ldptree.models.number_tree import RegressionModel
+from ldptree.partition.raw import LEFT, STOP
+
+if TYPE_CHECKING:
+    from ldptree.models.class_tree import Model
+    from ldptree.partition.raw import RawTree
+
+CELL = "ldptree cell"
+_OWN = "ldptree own "
+"""What the names of the table's own columns begin with until the end: none of them is taken for one of ours."""
+OWN_COLUMNS = rf"COLUMNS('(?s)^{_OWN}(.*)$') AS '\1'"
+"""The table's own columns, under their own names again."""
+
+
+def quote(name: str) -> str:
+    """A name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value: Level) -> str:
+    """A text, number or truth value as an SQL literal; numbers that are not whole as double precision."""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, str):
+        # DuckDB keeps a text whole only up to a NUL character, so that one is spelt out.
+        return " || chr(0) || ".join("'" + part.replace("'", "''") + "'" for part in value.split("\0"))
+    if isinstance(value, int):
+        return str(value)
+    if not math.isfinite(value):
+        return f"CAST('{value}' AS DOUBLE)"
+    text = repr(float(value))
+    return text if "e" in text else f"{text}e0"
+
+
+def to_sql(model: Model | RegressionModel, table: str = "data", level: float = 0.9) -> str:
+    """A SELECT over `table` that returns its columns and the model's answer to each row.
+
+    Added columns, of classes: `prediction` (a class), and for each class `probability_CLASS`, and `lower_CLASS` and
+    `upper_CLASS`, the ends of what is believed of its share in the cell with probability `level`. Of numbers: `prediction`, and
+    `lower` and `upper`, those of what is believed of the cell's mean. How often such intervals hold is said by
+    `LPCTClassifier.margin_interval` and `LPDTRegressor.predict_interval`. A row without a cell
+    gets the answer of the root, as in `predict`: a value missing that no rule fills, or with outside =
+    "drop" a number outside the public range. NULL and NaN are missing. The table may have further columns of
+    any name; one that is named like an added column stands before it, under the same name.
+
+    Args:
+        model: the model.
+        table: the table's or view's name, one identifier.
+        level: of the intervals.
+
+    Raises:
+        ConfigError: `level` is not between 0 and 1.
+    """
+    names = names_of(model.columns_needed)
+    answers = ",\n       ".join(f"{pick(values)} AS {quote(name)}" for name, values in _answers(model, level))
+    cell = cell_of(model.raw_tree, names, drops_outside=model.outside == "drop")
+    return (
+        f"-- Scores rows by the model {model.digest[:12]} of ldptree; at most {len(names)} columns are read.\n"
+        f"WITH typed AS (\n  {typed(model.encoding, names, table)}\n),\nplaced AS (\n"
+        f"  SELECT *, {cell} AS {quote(CELL)}\n  FROM typed\n)\n"
+        f"SELECT {OWN_COLUMNS},\n       {answers}\nFROM placed"
+    )
+
+
+def names_of(columns: Iterable[str]) -> dict[str, str]:
+    """For each raw column the name of its typed copy."""
+    return {column: f"ldptree {j}" for j, column in enumerate(columns)}
+
+
+def listed(names: Iterable[str]) -> str:
+    """Identifiers with commas between them."""
+    return ", ".join(quote(name) for name in names)
+
+
+def typed(encoding: Encoding, names: Mapping[str, str], table: str) -> str:
+    """A SELECT of the table's own columns, set apart, and typed copies of those in `names`: NULL where a value is missing."""
+    features = [f for f in encoding.features if f.column in names]
+    copies = ",\n         ".join(
+        f"{typed_value(f, quote(f.column))} AS {quote(names[f.column])}" for f in features
+    )
+    return (
+        f"SELECT COLUMNS(*) AS '{_OWN}\\0'{',' if copies else ''}\n         {copies}\n  FROM {quote(table)}"
+    )
+
+
+def typed_value(feature: Feature, column: str) -> str:
+    """The raw column, given as an SQL expression, as the type its tests compare: NULL where it is missing."""
+    kind = kind_of(feature)
+    if kind == "DOUBLE":
+        return f"NULLIF(CAST({column} AS DOUBLE), CAST('nan' AS DOUBLE))"
+    if kind == "BOOLEAN":  # to a cast, NaN is as true as any number that is not 0
+        missing = f"TRY_CAST({column} AS DOUBLE) = CAST('nan' AS DOUBLE)"
+        return f"CASE WHEN {missing} THEN NULL ELSE CAST({column} AS BOOLEAN) END"
+    return f"CAST({column} AS VARCHAR)"
+
+
+def kind_of(feature: Feature) -> str:
+    """The SQL type of a feature's typed copy: DOUBLE, BOOLEAN or VARCHAR."""
+    if isinstance(feature, NumericFeature):
+        return "DOUBLE"
+    if all(isinstance(level, bool) for level in feature.levels):
+        return "BOOLEAN"
+    is_text = any(isinstance(level, str | bool) or _loses_digits(level) for level in feature.levels)
+    return "VARCHAR" if is_text else "DOUBLE"
+
+
+def _loses_digits(level: Level) -> bool:
+    return isinstance(level, int) and abs(level) > 2**53
+
+
+def levels_of(feature: CategoricalFeature) -> list[Level]:
+    """The levels as values of the type that the column's typed copy has."""
+    return [str(level) for level in feature.levels] if kind_of(feature) == "VARCHAR" else list(feature.levels)
+
+
+def level_of(feature: CategoricalFeature, index: int) -> str:
+    """A level as a literal of the type that its column's typed copy has."""
+    return literal(levels_of(feature)[index])
+
+
+def cell_of(tree: RawTree, names: Mapping[str, str], *, drops_outside: bool = False) -> str:
+    """The cell of a row as an expression over typed copies, NULL where it has none.
+
+    Args:
+        tree: the tree.
+        names: of the typed copies; the tree's columns and those without a rule are in it, with `drops_outside` every numeric one.
+        drops_outside: whether a row outside the public range has no cell.
+    """
+    reasons = [f"{quote(names[c])} IS NULL" for c in tree.encoding.columns_without_rule]
+    if drops_outside:
+        for feature in tree.encoding.features:
+            if isinstance(feature, NumericFeature):
+                x = quote(names[feature.column])
+                reasons.append(f"{x} < {literal(feature.minimum)} OR {x} > {literal(feature.maximum)}")
+    cell = _tree(tree, names)
+    return f"CASE WHEN {' OR '.join(reasons)} THEN NULL ELSE {cell} END" if reasons else cell
+
+
+def _tree(tree: RawTree, names: Mapping[str, str]) -> str:
+    """The walk down the tree as nested CASEs, written without recursion: no depth is too deep to write."""
+    partition = tree.partition
+    text: list[str] = []
+    todo: list[str | int] = [0]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, str):
+            text.append(item)
+        elif partition.feature[item] < 0:
+            text.append(str(partition.cell_of_node[item]))
+        else:
+            goes_left, goes_right = _tests(tree, item, names)
+            left, right = int(partition.left[item]), int(partition.right[item])
+            text.append(f"CASE WHEN {goes_left} THEN ")
+            todo += [" END", right, f" WHEN {goes_right} THEN ", left]
+    return "".join(text)
+
+
+def _tests(tree: RawTree, node: int, names: Mapping[str, str]) -> tuple[str, str]:
+    """When a row goes left, and, after that, when it goes right."""
+    feature = tree.encoding.features[tree.column[node]]
+    x, level, threshold = quote(names[feature.column]), int(tree.level[node]), float(tree.threshold[node])
+    there = f"{x} IS NOT NULL"
+    if level >= 0 and isinstance(feature, CategoricalFeature):
+        left = f"{x} <> {level_of(feature, level)}"
+    elif math.isnan(threshold):
+        left = "FALSE"
+    elif threshold == math.inf:
+        left = there
+    else:
+        left = f"{x} <= {literal(threshold)}"
+    if tree.missing[node] == LEFT:
+        left = f"{x} IS NULL OR {left}"
+    return left, there if tree.missing[node] in (LEFT, STOP) else "TRUE"
+
+
+def _answers(model: Model | RegressionModel, level: float) -> Iterable[tuple[str, list[str]]]:
+    """Each added column's name and its literal for each cell, and last for rows without one."""
+    nodes = np.append(model.partition.leaves, 0)
+    if isinstance(model, RegressionModel):
+        low, high = model.value_interval(level)
+        for added, numbers in (("prediction", model.value), ("lower", low), ("upper", high)):
+            yield added, [literal(float(v)) for v in numbers[nodes]]
+        return
+    labels = labels_of(model.classes)
+    yield "prediction", [labels[k] for k in model.decision[nodes]]
+    low, high = model.share_interval(level)
+    for k, name in enumerate(model.classes):
+        for prefix, values in (("probability", model.probability), ("lower", low), ("upper", high)):
+            yield f"{prefix}_{name}", [literal(float(v)) for v in values[nodes, k]]
+
+
+def labels_of(classes: Sequence[Level]) -> list[str]:
+    """Classes as literals of one type: texts, where they are of several."""
+    as_text = len({type(c) for c in classes}) > 1
+    return [literal(str(c) if as_text else c) for c in classes]
+
+
+def pick(values: list[str]) -> str:
+    """The element of a constant list that belongs to the row's cell; the last where it has none."""
+    return f"[{', '.join(values)}][COALESCE({quote(CELL)}, {len(values) - 1}) + 1]"

@@ -1,0 +1,380 @@
+"""What the curator publishes and a holder needs, nothing more: the tree, how to read a row, the coins.
+
+A protocol is a frozen value with one canonical JSON text and a digest. How that text is read is in `protocol_json`; files,
+campaigns and budgets are kept elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ldptree.encoding import Encoding, Level, NumericFeature
+from ldptree.errors import ConfigError, DataError, ProtocolMismatch
+from ldptree.limits import check_memory
+from ldptree.mechanisms import Joint, Mechanism, report_values
+from ldptree.mechanisms.number_label import NumberLabel
+from ldptree.oracles import Words
+from ldptree.partition.raw import RawTree
+from ldptree.partition.tree import Partition
+from ldptree.protocol import protocol_json
+from ldptree.protocol.number_range import levels, rounded
+from ldptree.protocol.published_base import DRAWN, PublishedBase
+from ldptree.public_models.slope import Slope, uncut
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Protocol:
+    """One question to every holder, and how to answer it without giving oneself away.
+
+    Attributes:
+        encoding: how a raw row is read (public ranges, levels, missing values).
+        partition: the tree on encoded rows.
+        target: the label's column.
+        classes: the declared labels, at least 2.
+        positive: the positive class, None where there is none.
+        mechanism: what a holder sends about cell and label, its coins as integers.
+        epsilon: the epsilon claimed for a whole answer (all rounds).
+        outside: a numeric value outside the public range is moved to the border ("clip"), or its holder
+            reports the value "outside" ("drop").
+        holder: the unit of privacy: "row" (each row is a person's only one), or the column that names the person.
+        rounds: numbers of the rounds a holder answers in.
+        campaign: the campaign this protocol was published for, None where there is none.
+        simulation: holders are only simulated: a mechanism that leaks may then stand in for theirs, and a client answers only
+            with coins of a simulation.
+        numeric: what is reported is a number; the classes are equally spaced levels of its range, or only the range's two
+            ends where the mechanism has levels of its own (`mechanisms.number_label`).
+        base: a public model; the number reported is then not the label but the model's error on it, its residual. None
+            where the label itself is asked for.
+        version: of this format.
+
+    Raises:
+        ConfigError: the parts do not fit each other, the coins spend more than the epsilon claimed, or the totals would not
+            fit into memory.
+    """
+
+    encoding: Encoding
+    partition: Partition
+    target: str
+    classes: tuple[Level, ...]
+    positive: Level | None
+    mechanism: Mechanism
+    epsilon: float
+    outside: str = "clip"
+    holder: str = "row"
+    rounds: tuple[int, ...] = (1,)
+    campaign: str | None = None
+    simulation: bool = False
+    numeric: bool = False
+    base: PublishedBase | None = None
+    version: int = protocol_json.VERSION
+
+    def __post_init__(self) -> None:
+        faults = list(self._faults())
+        if faults:
+            raise ConfigError("protocol: " + "; ".join(faults))
+
+    def _faults(self) -> list[str]:
+        faults = []
+        if self.version != protocol_json.VERSION:
+            faults.append(
+                f"version {self.version} is not known here (only {protocol_json.VERSION}); use a matching ldptree"
+            )
+        if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
+            faults.append(f"{len(self.classes)} classes; at least 2 are needed, each once")
+        elif self.positive is not None and self.positive not in self.classes:
+            faults.append("the positive class is not among the classes")
+        if self.numeric:
+            faults += self._label_faults()
+        elif isinstance(self.mechanism, NumberLabel):
+            faults.append(f"{self.mechanism.name} is for a label that is a number")
+        if self.base is not None:
+            faults += self._base_faults(self.base)
+        slope = None if self.base is None else self.base.slope
+        if self.partition.feature.max() >= self.encoding.n_encoded + (slope is not None):
+            faults.append(
+                f"the partition tests column {self.partition.feature.max()} of {self.encoding.n_encoded}"
+            )
+        elif slope is not None:
+            faults += self._slope_faults(slope)
+        sizes = (self.mechanism.n_cells, self.mechanism.n_classes)
+        if sizes != (self.n_cells, self.n_classes):
+            faults.append(
+                f"the mechanism is on {sizes[0]} cells x {sizes[1]} classes, "
+                f"the tree and the classes are {self.n_cells} x {self.n_classes}"
+            )
+        if self.mechanism.is_simulation_device and not self.simulation:
+            faults.append(
+                f"{self.mechanism.name} is a simulation device: its floating-point noise gives holders away. "
+                "Real clients use discrete_laplace"
+            )
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            faults.append(f"epsilon = {self.epsilon}: must be positive and finite")
+        elif self.epsilon_exact > self.epsilon:
+            faults.append(
+                f"its coins spend epsilon {self.epsilon_exact!r}, more than the {self.epsilon!r} claimed"
+            )
+        if self.campaign == "":
+            faults.append("the campaign has no name; leave it out (null) where there is none")
+        if self.outside not in ("clip", "drop"):
+            faults.append(f'outside = "{self.outside}": must be clip or drop')
+        if len(self.rounds) != 1 or type(self.rounds[0]) is not int or self.rounds[0] not in (1, 2):
+            faults.append(f"rounds {self.rounds}: a protocol asks in one round, 1 or 2")
+        if self.target in self.encoding.columns:
+            faults.append(f'the target "{self.target}" is among the features')
+        try:
+            check_memory(self.n_cells, self.n_classes)
+        except ConfigError as error:
+            faults.append(str(error))
+        return faults
+
+    def _base_faults(self, base: PublishedBase) -> list[str]:
+        faults = []
+        if not self.numeric:
+            faults.append("a residual is a number; the protocol does not say so (numeric)")
+        if not isinstance(self.mechanism, Joint):
+            faults.append(
+                f"{self.mechanism.name} is not for residuals, which are reported jointly with the cell"
+            )
+        if base.ensemble.feature.max() >= self.encoding.n_encoded:
+            faults.append(f"the base tests column {base.ensemble.feature.max()} of {self.encoding.n_encoded}")
+        return faults
+
+    def _slope_faults(self, slope: Slope) -> list[str]:
+        d = self.encoding.n_encoded
+        try:
+            slope.longer(self.encoding)
+            uncut(self.partition, d)
+        except DataError as error:
+            return [str(error)]
+        tested = slope.trees.feature.max()
+        return [f"the slope tests column {tested} of {d}"] if tested >= d else []
+
+    def _label_faults(self) -> list[str]:
+        if any(type(level) is not float for level in self.classes) or self.positive is not None:
+            return ["the levels of a number must be numbers, none of them positive as a class is"]
+        try:
+            expected = levels(*self.label_range, len(self.classes))
+        except ConfigError as error:
+            return [str(error)]
+        is_even = np.allclose(self.classes, expected, rtol=0, atol=1e-9 * (expected[-1] - expected[0]))
+        return [] if is_even else ["the levels of a number must be equally spaced, the lowest first"]
+
+    @property
+    def label_range(self) -> tuple[float, float]:
+        """Ends of the range of the number that is reported."""
+        return float(self.classes[0]), float(self.classes[-1])
+
+    @property
+    def n_cells(self) -> int:
+        """L."""
+        return self.partition.n_leaves
+
+    @property
+    def n_classes(self) -> int:
+        """C."""
+        return len(self.classes)
+
+    @property
+    def n_outputs(self) -> int:
+        """M, over two where each report is about an output of the base that its holder draws; else 1."""
+        return len(self.base.labels) if self.base is not None and self.base.output == DRAWN else 1
+
+    def draw_outputs(self, n: int, words: Words) -> NDArray[np.int64] | None:
+        """The output of the base that each of n holders reports on, int64 [n]; None where nothing is to be drawn.
+
+        Each is uniform on 0 .. n_outputs - 1 and depends on nothing else, so that it may be sent as it is.
+        """
+        return words.below(self.n_outputs, n).astype(np.int64) if self.n_outputs > 1 else None
+
+    @property
+    def k(self) -> int:
+        """Size of the alphabet, L C + 1; the last value is "outside"."""
+        return self.mechanism.k
+
+    @property
+    def epsilon_exact(self) -> float:
+        """The epsilon that the integer coins spend, rounded up; never above `epsilon`."""
+        return self.mechanism.epsilon
+
+    @cached_property
+    def raw_tree(self) -> RawTree:
+        """The partition in raw units, of rows lengthened by one column where there is a slope."""
+        slope = None if self.base is None else self.base.slope
+        return RawTree.of(self.partition, self.encoding if slope is None else slope.longer(self.encoding))
+
+    @cached_property
+    def columns_needed(self) -> tuple[str, ...]:
+        """The raw columns a holder's row must have for `values`, in the encoding's order.
+
+        Those the tree tests; those where a missing value has no rule, since it makes the row "outside"; and
+        with outside = "drop" every numeric one; all where a base has to answer.
+        """
+        if self.base is not None:
+            return self.encoding.columns
+        used = set(self.raw_tree.columns_used) | set(self.encoding.columns_without_rule)
+        if self.outside == "drop":
+            used |= {f.column for f in self.encoding.features if isinstance(f, NumericFeature)}
+        return tuple(column for column in self.encoding.columns if column in used)
+
+    def values(
+        self,
+        raw: NDArray[np.float64],
+        labels: ArrayLike,
+        columns: Sequence[str] | None = None,
+        *,
+        words: Words | None = None,
+        outputs: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.int64]:
+        """The value each holder must randomise, int64 [n] in 0 .. n_values - 1 of the mechanism; still private.
+
+        Args:
+            raw: raw matrix, float64 [n, columns] (see `ldptree.encoding`).
+            labels: int [n], index into `label_classes`; -1 for a label that is not declared. Where the label is a number, float
+                [n], NaN for a missing one. What is numeric is rounded here at random to one of the mechanism's levels.
+            columns: names of raw's columns, where they are not all of the encoding's; `columns_needed` suffice.
+            words: coins for rounding, needed where a number is reported.
+            outputs: what `draw_outputs` drew for these holders.
+
+        Raises:
+            DataError: a column is absent, lengths differ, or outputs were to be drawn and were not.
+        """
+        cells = self.cells(raw, columns)
+        if self.base is not None:
+            labels = self.residuals(raw, labels, columns, outputs=outputs)
+        if self.numeric:
+            labels = rounded(labels, *self.label_range, self.mechanism.n_levels, words or Words.system())
+        return report_values(cells, labels, n_cells=self.n_cells, n_classes=self.mechanism.n_levels)
+
+    def cells(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.int32]:
+        """The cell of each raw row, int32 [n]; -1 for a row that is outside. Raises DataError where a column is absent."""
+        names = self.encoding.columns if columns is None else tuple(columns)
+        absent = [column for column in self.columns_needed if column not in names]
+        if absent:
+            raise DataError(f"raw rows lack the columns {', '.join(absent)}")
+        if self.base is not None and self.base.slope is not None:
+            raw, names = self._in_order(raw, names), self.encoding.columns
+            longer = self.base.slope.lengthened(self.encoding, self.base.ensemble, raw)
+            cells: NDArray[np.int32] = self.raw_tree.apply(longer)
+        else:
+            cells = self.raw_tree.apply(raw, names)
+        is_outside = ~self.encoding.encodable(raw, names)
+        if self.outside == "drop":
+            is_outside |= self.encoding.is_outside(raw, names)
+        cells[is_outside] = -1
+        return cells
+
+    def residuals(
+        self,
+        raw: NDArray[np.float64],
+        labels: ArrayLike,
+        columns: Sequence[str] | None = None,
+        *,
+        outputs: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float64]:
+        """How wrong the base is for each holder, float64 [n], before clipping and rounding; still private.
+
+        Args:
+            raw, labels, columns, outputs: as of `values`.
+
+        Raises:
+            DataError: as `values`, or there is no base.
+        """
+        if self.base is None:
+            raise DataError("the protocol has no base to have residuals of")
+        names = self.encoding.columns if columns is None else tuple(columns)
+        return self.base.residuals(self.encoding, self._in_order(raw, names), labels, outputs)
+
+    def _in_order(self, raw: NDArray[np.float64], names: tuple[str, ...]) -> NDArray[np.float64]:
+        """All columns of the encoding, in its order."""
+        if names == self.encoding.columns:
+            return np.asarray(raw, dtype=np.float64)
+        place = {name: j for j, name in enumerate(names)}
+        return np.asarray(raw, dtype=np.float64)[:, [place[column] for column in self.encoding.columns]]
+
+    @property
+    def label_classes(self) -> tuple[Level, ...]:
+        """The declared labels, none where the label is a number."""
+        if self.base is not None:
+            return self.base.labels
+        return () if self.numeric else self.classes
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON without the digest itself."""
+        return hashlib.sha256(protocol_json.canonical(self._fields()).encode()).hexdigest()
+
+    @cached_property
+    def digest_unmarked(self) -> str:
+        """The digest that a release of the same question has: what the noise of a simulation is drawn from.
+
+        A mechanism that leaks is no release's: its simulation keeps the mark.
+        """
+        return replace(self, simulation=self.mechanism.is_simulation_device).digest
+
+    def to_json(self) -> str:
+        """The canonical text: sorted keys, no spaces, the digest in it; thresholds are decimal strings."""
+        return protocol_json.canonical(self._fields() | {"digest": self.digest})
+
+    def _fields(self) -> dict[str, Any]:
+        oracle = self.mechanism.oracle.name if isinstance(self.mechanism, Joint) else None
+        only_if = {"simulation": self.simulation, "numeric": self.numeric}
+        base = {} if self.base is None else {"base": self.base.to_json()}
+        return (
+            {name: True for name, holds in only_if.items() if holds}
+            | base
+            | {
+                "version": self.version,
+                "rounds": list(self.rounds),
+                "encoding": self.encoding.to_json(),
+                "partition": self.partition.to_json(),
+                "target": self.target,
+                "classes": list(self.classes),
+                "positive": self.positive,
+                "mechanism": self.mechanism.name,
+                "oracle": oracle,
+                "k": self.k,
+                "thresholds": {name: str(value) for name, value in self.mechanism.thresholds.items()},
+                "epsilon": float(self.epsilon),
+                "epsilon_exact": self.epsilon_exact,
+                "outside": self.outside,
+                "holder": self.holder,
+                "campaign": self.campaign,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The protocol that `to_json` wrote, every part checked anew.
+
+        Raises:
+            ProtocolMismatch: not JSON, a field absent, unknown or of a wrong type, an unknown version,
+                mechanism or oracle, an alphabet that does not fit the tree, coins that spend more than is
+                claimed, or a digest that is not that of the content.
+        """
+        data = protocol_json.fields(text)
+        try:
+            protocol = cls(**protocol_json.parts(data))
+        except (ConfigError, DataError) as error:
+            raise ProtocolMismatch(f"protocol refused: {error!s:.600}") from None
+        except (OverflowError, RecursionError):
+            raise ProtocolMismatch(
+                "protocol refused: a number in it is too large, or it is nested too deep"
+            ) from None
+        if data["epsilon_exact"] != protocol.epsilon_exact:
+            raise ProtocolMismatch(
+                f"protocol: it states epsilon_exact {data['epsilon_exact']!r:.40}, "
+                f"its coins give {protocol.epsilon_exact!r}"
+            )
+        if data["digest"] != protocol.digest:
+            raise ProtocolMismatch(
+                "protocol: its digest is not that of its content; fetch it again from its publisher"
+            )
+        return protocol

@@ -1,0 +1,131 @@
+"""The public model in a protocol: its trees, the labels it tells apart, and how wrong it is about a row.
+
+What lives here: what a holder needs to compute its own residual, and its JSON, every part checked. What does not: the trees
+themselves (`ensemble`), and what is done with residuals (`correction`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from ldptree.encoding import Encoding, Level
+from ldptree.errors import DataError
+from ldptree.limits import LARGEST
+from ldptree.models.ensemble import Ensemble
+from ldptree.public_models.model import answers, indicators, n_outputs
+from ldptree.public_models.slope import Slope
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+_FIELDS = {"trees", "labels", "output"}
+DRAWN: Literal["drawn"] = "drawn"
+"""In the place of an output: each report is about one of them, drawn by coins that depend on nothing."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PublishedBase:
+    """A public model whose error reports are about.
+
+    Attributes:
+        ensemble: the model, on encoded rows.
+        labels: the C declared classes, class 1 the positive one where there are two; none where the label is a number.
+        output: which of the model's M outputs (`public_model.n_outputs`) a residual is of: 0, or one of over two classes; or
+            `DRAWN`, and each holder draws one of over two.
+        slope: a second public model, where cells also ask on which side of it a row is; None else.
+
+    Raises:
+        DataError: the parts do not fit each other.
+    """
+
+    ensemble: Ensemble
+    labels: tuple[Level, ...] = ()
+    output: int | Literal["drawn"] = 0
+    slope: Slope | None = None
+
+    def __post_init__(self) -> None:
+        c = len(self.labels)
+        if c == 1 or len(set(self.labels)) != c:
+            raise DataError("base: labels are at least 2, each once, or none for a number")
+        if any(isinstance(label, float) and not math.isfinite(label) for label in self.labels):
+            raise DataError("base: a label is not a finite number")
+        if self.ensemble.n_outputs not in ({1} if not c else {1, 2} if c == 2 else {c}):
+            raise DataError(f"base: {self.ensemble.n_outputs} outputs, which do not fit {c} labels")
+        if not c and self.ensemble.link != "identity":
+            raise DataError(f'base: link "{self.ensemble.link}" is for classes; a number has "identity"')
+        if self.output == DRAWN:
+            if n_outputs(c) == 1:
+                raise DataError(f'base: output "{DRAWN}" is for over two labels')
+        elif not 0 <= self.output < n_outputs(c):
+            raise DataError(f"base: output {self.output} of {n_outputs(c)}")
+        highest = float(np.abs(self.ensemble.value).max()) * self.ensemble.roots.size
+        if max(highest, float(np.abs(self.ensemble.offset).max())) > LARGEST:
+            raise DataError(f"base: values so large that their sum may be beyond {LARGEST:g}")
+        if self.slope is not None and c:
+            raise DataError(f"base: a slope is for a label that is a number, not for {c} labels")
+
+    def residuals(
+        self,
+        encoding: Encoding,
+        raw: Floats,
+        labels: ArrayLike,
+        outputs: NDArray[np.int64] | None = None,
+    ) -> Floats:
+        """The holders' side: label less the model's answer, float64 [n]; still private.
+
+        NaN (which is reported as "outside") where a row cannot be encoded, or a label is missing or not declared.
+
+        Args:
+            encoding: how a row is read.
+            raw: raw matrix [n, columns], all columns of the encoding.
+            labels: numbers [n], NaN for a missing one; or indices of `labels`, -1 for one that is not declared.
+            outputs: where holders draw the output, what each drew, int64 [n].
+
+        Raises:
+            DataError: outputs were to be drawn and were not.
+        """
+        found = self.all_residuals(encoding, raw, labels)
+        if isinstance(self.output, int):
+            return found[:, self.output]
+        if outputs is None or outputs.shape != (len(found),):
+            raise DataError(f"base: each holder reports on one of {found.shape[1]} outputs; draw them first")
+        return np.asarray(found[np.arange(len(found)), outputs])
+
+    def all_residuals(self, encoding: Encoding, raw: Floats, labels: ArrayLike) -> Floats:
+        """The same of every output, float64 [n, M]."""
+        wanted = indicators(np.asarray(labels), len(self.labels))
+        is_whole = encoding.encodable(raw)
+        found = np.full(wanted.shape, np.nan)
+        said = answers(self.ensemble, encoding.encode(raw[is_whole]), len(self.labels))
+        found[is_whole] = wanted[is_whole] - said
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists."""
+        slope = {} if self.slope is None else {"slope": self.slope.to_json()}
+        return {"trees": self.ensemble.to_json(), "labels": list(self.labels), "output": self.output} | slope
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """The base that `to_json` wrote, every part checked anew. Raises DataError."""
+        if not isinstance(data, Mapping) or set(data) - {"slope"} != _FIELDS:
+            raise DataError(f"base: expected exactly the fields {', '.join(sorted(_FIELDS))}")
+        labels = data["labels"]
+        if not isinstance(labels, list) or any(type(v) not in (str, int, float, bool) for v in labels):
+            raise DataError("base: labels must be a list of texts, numbers or booleans")
+        if type(data["output"]) is not int and data["output"] != DRAWN:
+            raise DataError(f'base: output must be a whole number or "{DRAWN}"')
+        slope = Slope.from_json(data["slope"]) if "slope" in data else None
+        return cls(
+            ensemble=Ensemble.from_json(data["trees"]),
+            labels=tuple(labels),
+            output=data["output"],
+            slope=slope,
+        )

@@ -1,0 +1,218 @@
+"""Estimation in rounds, where some features are public: each question may depend on what was published before it.
+
+What lives here: what everybody can see of the holders, a question, its published answers, and the loop of a simulation. What
+does not: any question of its own (`histoftree`, `public_features`) and any file.
+
+Semi-feature local differential privacy (HistOfTree, Ma, Jia and Yang, AISTATS 2025, Definition 3.1): holder i shows the
+features that the mask W_i does not protect; the protected features and the label stay with the holder. Whom a question is
+put to depends on public things alone (what is shown, public coins, published answers), so that the guarantee of a holder
+who answers several questions is the sum of their epsilons (adaptive composition), and of one who answers a single
+question that one's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from ldptree.errors import DataError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    from ldptree.oracles import Words
+
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+
+
+M = TypeVar("M")
+"""What is released in the end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What everybody can see of n holders.
+
+    Attributes:
+        values: float64 [n, d] scaled to [0, 1], and 0 wherever a holder protects the feature.
+        protects: bool [n, d], the mask W.
+
+    Raises:
+        DataError: the shapes differ, the mask is not boolean, or a protected value is not 0.
+    """
+
+    values: Floats
+    protects: Mask
+
+    def __post_init__(self) -> None:
+        if self.protects.dtype != bool or self.protects.shape != self.values.shape or self.values.ndim != 2:
+            raise DataError(
+                f"mask: {self.protects.dtype} of shape {self.protects.shape} for values of shape {self.values.shape}; "
+                "one True (protected) or False (shown) for each value"
+            )
+        if self.values[self.protects].any():
+            raise DataError("mask: a protected value is shown")
+
+    @classmethod
+    def of(cls, rows: Floats, protects: Mask) -> Shown:
+        """What holders with these complete rows show: a simulation device, as it is given what they protect."""
+        return cls(np.where(protects, 0.0, rows), protects)
+
+    @property
+    def n(self) -> int:
+        """Number of holders."""
+        return int(self.values.shape[0])
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return int(self.values.shape[1])
+
+    def part(self, holders: NDArray[np.integer] | Mask) -> Shown:
+        """What these holders show."""
+        return Shown(self.values[holders], self.protects[holders])
+
+
+class Question(ABC):
+    """One question to some of the holders: a frozen value with a JSON form, published before it is answered.
+
+    Attributes:
+        kind: name of the question's type; `from_json` finds it by this.
+        epsilon: what an answer spends, rounded up from the integers in use.
+        about: in a few words, for the ledger.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> float:
+        """See the class."""
+
+    @property
+    @abstractmethod
+    def about(self) -> str:
+        """See the class."""
+
+    @abstractmethod
+    def asked(self, shown: Shown) -> NDArray[np.int64]:
+        """The holders asked, increasing positions in `shown`; from public things alone."""
+
+    @abstractmethod
+    def randomize(self, rows: Floats, labels: Floats, protects: Mask, words: Words) -> NDArray[Any]:
+        """One report a holder, [m, ...]: the holders' side.
+
+        Args:
+            rows: float64 [m, d], complete scaled rows of the holders asked.
+            labels: float64 [m], in the label's own unit.
+            protects: bool [m, d].
+            words: the coins.
+        """
+
+    @abstractmethod
+    def is_valid(self, reports: NDArray[Any]) -> Mask:
+        """bool [m]: which reports a holder who follows the question can have sent; DataError for another shape."""
+
+    def law(self, row: Floats, label: float, protects: Mask) -> list[tuple[NDArray[Any], Fraction]]:
+        """Every report of one such holder with its exact chance, from the integers in use: for exact audits.
+
+        `ldptree.audit.transcripts` enumerates transcripts by it, and holds `randomize` against it. A question with
+        finitely many outputs has one; which outputs there are may depend on what is shown, never on anything else.
+
+        Args:
+            row: float64 [d], the complete scaled row.
+            label: in the label's own unit.
+            protects: bool [d].
+
+        Returns:
+            (report, chance) pairs: a report as `randomize` gives it for one holder, reports[0], so that `np.stack` of
+            several is what a round publishes; chances are positive and add up to 1, each output stands once.
+
+        Raises:
+            NotImplementedError: outputs are not finite.
+        """
+        raise NotImplementedError(f"{self.kind}: its outputs cannot be enumerated")
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Plain values only, `kind` among them."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of its canonical JSON: what it is known by in a ledger."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, data: dict[str, Any]) -> Question:
+        """The question that `to_json` wrote, checked anew (ProtocolMismatch)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The published transcript of one round.
+
+    Attributes:
+        question: what was asked.
+        holders: int64 [m], increasing positions in `Shown` of those who answered.
+        reports: [m, ...], what they sent.
+    """
+
+    question: Question
+    holders: NDArray[np.int64]
+    reports: NDArray[Any]
+
+
+class Curator(ABC, Generic[M]):
+    """Learns from what is shown and from answers alone; holds settings only, so that a run can stop between rounds."""
+
+    @abstractmethod
+    def ask(self, shown: Shown, answers: Sequence[Answers]) -> Question | None:
+        """The next question after these rounds, None once there is nothing left to ask."""
+
+    @abstractmethod
+    def fit(self, shown: Shown, answers: Sequence[Answers]) -> M:
+        """What is released after the last round."""
+
+    @abstractmethod
+    def refit(self, shown: Shown, answers: Sequence[Answers], released: M, rng: np.random.Generator) -> M:
+        """What might have been released, had the answers to these questions been drawn anew: one draw, by public coins.
+
+        How refits differ among each other is how noise makes the released function differ, given the questions. Only what
+        `predict` goes by is made anew. Post-processing of what was published: it costs no privacy.
+
+        Args:
+            shown: what everybody can see.
+            answers: of all rounds.
+            released: what `fit` gave for them.
+            rng: the coins.
+        """
+
+
+def converse(
+    curator: Curator[M],
+    shown: Shown,
+    answer: Callable[[Question, NDArray[np.int64]], NDArray[Any]],
+) -> tuple[M, list[Answers]]:
+    """Ask until nothing is left to ask, then fit.
+
+    Args:
+        curator: who asks.
+        shown: what everybody can see.
+        answer: the holders' side: reports of these holders to a question; charges the ledger before it answers.
+    """
+    answers: list[Answers] = []
+    while (question := curator.ask(shown, answers)) is not None:
+        holders = question.asked(shown)
+        answers.append(Answers(question, holders, answer(question, holders)))
+    return curator.fit(shown, answers), answers

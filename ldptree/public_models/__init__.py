@@ -1,0 +1,1 @@
+"""Models fitted on public rows, which private reports correct."""
