@@ -26,10 +26,10 @@ run: setup  ## run the quickstart: 300,000 simulated trips, from raw CSV to one 
 	$(BIN)/ldptree run configs/quickstart.toml
 
 test: setup  ## the whole test suite, but what `make slow` runs
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses auto --dist loadscope --no-loadscope-reorder
 
 slow: setup  ## the slow tests: a deployment, the installed wheel, a browser, a full disk, canaries, kills
-	$(BIN)/python -m pytest -m slow --numprocesses 2 --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest -m slow --numprocesses auto --dist loadscope --no-loadscope-reorder
 
 lint: setup  ## ruff: lint and format check
 	$(BIN)/ruff check .

@@ -10,6 +10,7 @@ import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ldptree.errors import ConfigError
@@ -128,6 +129,7 @@ def check_predicate(text: str, columns: Sequence[str], key: str = "dataset.publi
     return tuple(used)
 
 
+@lru_cache(maxsize=256)
 def check_expression(text: str, key: str) -> tuple[str, ...]:
     """The names that the expression `text` uses, as `check_predicate` where the columns are not known yet."""
     names: dict[str, None] = {}
@@ -147,9 +149,14 @@ def expression_type(text: str, column_types: Mapping[str, str], key: str) -> str
 
     Raises ConfigError where the types do not go together ("lower(fare)" of a number).
     """
+    return _expression_type(text, tuple(column_types.items()), key)
+
+
+@lru_cache(maxsize=256)
+def _expression_type(text: str, column_types: tuple[tuple[str, str], ...], key: str) -> str:
     import duckdb
 
-    columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in column_types.items())
+    columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in column_types)
     source = f" FROM (SELECT {columns})" if columns else ""
     with duckdb.connect() as connection:
         try:

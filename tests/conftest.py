@@ -17,6 +17,13 @@ hypothesis.settings.load_profile("repeatable")
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
 TRIPS = 20_000
+REAL_FSYNC = os.fsync
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """What `--numprocesses auto` means: a process for each core that there is for us, and at least two."""
+    return max(2, len(os.sched_getaffinity(0)))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -46,6 +53,48 @@ def _no_wait_for_a_winner():
     """A damaged artifact is waited for, in case another process is writing it: here there is none."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("storage.store.WINNER_POLL_SECONDS", 0.0)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_wait_for_the_disk():
+    """No test pulls the plug: what a test's own process writes need not reach the disk. Processes that a test starts do wait;
+    `real_fsync` gives the waiting back.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _descriptor: None)
+        yield
+
+
+@pytest.fixture
+def real_fsync(monkeypatch):
+    """Files written by this test are waited for, as in a run."""
+    monkeypatch.setattr(os, "fsync", REAL_FSYNC)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _templates_compiled_once():
+    """Each Jinja template is compiled once a process, although every page and every Data Docs has an environment of its own."""
+    import jinja2
+
+    class InMemory(jinja2.BytecodeCache):
+        def __init__(self):
+            self.compiled = {}
+
+        def load_bytecode(self, bucket):
+            bucket.code = self.compiled.get((bucket.key, bucket.checksum))
+
+        def dump_bytecode(self, bucket):
+            self.compiled[bucket.key, bucket.checksum] = bucket.code
+
+    cache, make = InMemory(), jinja2.Environment.__init__
+
+    def with_cache(environment, *args, **settings):
+        make(environment, *args, **settings)
+        environment.bytecode_cache = environment.bytecode_cache or cache
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jinja2.Environment, "__init__", with_cache)
         yield
 
 

@@ -21,6 +21,8 @@ from storage.store import Store
 from tasks import once
 from tasks.perturb import perturb
 
+pytestmark = pytest.mark.usefixtures("real_fsync")
+
 N = 500
 STEPS = {"open", "fsync", "link", "rename", "replace", "unlink", "mkdir", "flock", "sendfile"}
 """Calls between which what is on disk changes; writes are torn beside them."""
