@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import base_examples
@@ -15,6 +16,7 @@ import pytest
 
 from ldptree.client import Client
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
+from ldptree.errors import ConfigError
 from ldptree.mechanisms import CHOICES, mechanism_for, number_mechanism_for
 from ldptree.oracles import Words
 from ldptree.partition import Partition
@@ -42,7 +44,9 @@ OF_BASES = {f"base, {kind}": kind for kind in base_examples.KINDS}
 BASE_LABELS = {0: [12.5, -40.0, 11.0, 9, 10.0, None], 2: [y for _, y in ROWS]}
 BASE_LABELS[3] = BASE_LABELS[2]
 """By the number of declared classes; "cheque" is not declared."""
-EVERY = [*(name for name in NAMES if name not in LATER), *OF_NUMBERS, *OF_BASES, *LATER]
+MARKED = {"oue, of a simulation": "oue"}
+"""A protocol that says it is of a simulation."""
+EVERY = [*(name for name in NAMES if name not in LATER), *OF_NUMBERS, *OF_BASES, *LATER, *MARKED]
 
 
 def protocol_of(name: str) -> Protocol:
@@ -108,6 +112,8 @@ def played(taken: list[int]) -> Words:
 def answers_to(name: str) -> tuple[Protocol, list]:
     if name in NAMES:
         return protocol_of(name), ROWS
+    if name in MARKED:
+        return replace(protocol_of(MARKED[name]), simulation=True), ROWS
     if name in OF_BASES:
         protocol = base_examples.protocol_of(OF_BASES[name])
         return protocol, list(zip(base_examples.ROWS, BASE_LABELS[len(protocol.label_classes)], strict=True))
@@ -116,7 +122,8 @@ def answers_to(name: str) -> tuple[Protocol, list]:
 
 def value_of(protocol: Protocol, row, label, taken: list[int]) -> int:
     """What is randomised: an output is drawn, then a number is rounded, with the first words of those taken."""
-    client, words = Client(protocol, max_epsilon=64.0, memory={}), played(taken)
+    client = Client(protocol, max_epsilon=64.0, memory={}, words=played(taken))
+    words = played(taken)
     outputs = protocol.draw_outputs(1, words)
     return int(protocol.values(client._row(row), [coded(client, label)], words=words, outputs=outputs)[0])
 
@@ -175,6 +182,15 @@ def test_the_client_gives_the_known_answers(number):
         if protocol.base is not None:
             found = residual_of(protocol, answer["row"], answer["label"], report.output)
             assert found == answer["residual"]
+
+
+def test_a_protocol_of_a_simulation_is_answered_with_a_simulations_coins_only():
+    text = next(json.dumps(v["protocol"]) for v in json.loads(FILE.read_text()) if v["mechanism"] in MARKED)
+    assert json.loads(text)["simulation"] is True
+    with pytest.raises(ConfigError, match="no real holder answers it"):
+        Client(text, max_epsilon=64.0, memory={})
+    client = Client(text, max_epsilon=64.0, memory={}, words=np.random.default_rng(1))
+    assert json.loads(client.report(*ROWS[0]).to_json())["simulation"] is True
 
 
 def test_the_file_is_what_is_written_anew():
