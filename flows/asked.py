@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from ldptree.errors import ArtifactCorrupt
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
-from storage.alike import Alike
-from storage.campaigns import Campaign
-from storage.ledgers import Account
+from storage.ledger.accounts import Account
+from storage.ledger.campaigns import Campaign
+from storage.ledger.copy_index import Alike
 from storage.store import Store
 
 

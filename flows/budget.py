@@ -1,5 +1,5 @@
 """What a run's questions cost whom: charged whole, before any holder answers, or refused. How spends add up is in
-`ldptree.protocol.ledger`, where they are kept in `storage.ledgers`.
+`ldptree.protocol.ledger`, where they are kept in `storage.ledger.accounts`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from flows.asked import known_apart
 from ldptree.protocol.ledger import Charge, Ledger, Names, Rows
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
-from storage.ledgers import Account
-from storage.seal import seal_state
+from storage.ledger.accounts import Account
+from storage.ledger.seal import seal_state
 from storage.store import Store
 from tasks.checkpoint import kept_in_zone
 from tasks.scale import read_protocol

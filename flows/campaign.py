@@ -1,5 +1,5 @@
 """What a run may ask for: everything, or, in a campaign, what the first run published. Where it is kept is in
-`storage.campaigns`.
+`storage.ledger.campaigns`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from flows import budget
 from schemas.config import RunConfig
 from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest, Record
-from storage.campaigns import Campaign, file_of
-from storage.holder_names import check_name_type
-from storage.seal import check_state
+from storage.holders.holder_names import check_name_type
+from storage.ledger.campaigns import Campaign, file_of
+from storage.ledger.seal import check_state
 from storage.store import Store
 from tasks.aggregate import check_whole
 from tasks.perturb import form

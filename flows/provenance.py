@@ -19,9 +19,9 @@ from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, Manifest, Record
 from schemas.named_files import NO_SUCH_FOLDER, folder_fault, shown_path
 from storage import warehouse
-from storage.campaigns import Campaign
 from storage.formats import read_stamped
-from storage.seal import check_state
+from storage.ledger.campaigns import Campaign
+from storage.ledger.seal import check_state
 from storage.store import Store
 
 NEVER_COLLECTED = ("campaigns", "faults", "ledger", "released_checks")

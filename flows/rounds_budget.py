@@ -17,7 +17,7 @@ from ldptree.errors import BudgetError
 from ldptree.protocol.ledger import Charge, Ledger
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
-from storage.ledgers import Account
+from storage.ledger.accounts import Account
 from storage.store import Store
 from tasks.checkpoint import kept_in_zone
 

@@ -16,7 +16,7 @@ from ldptree.errors import ArtifactCorrupt
 
 KEY = "format"
 SEAL = "seal"
-"""What a seal, and each of its marks, is called (`storage.seal`)."""
+"""What a seal, and each of its marks, is called (`storage.ledger.seal`)."""
 VERSION = 1
 """Of every format that this ldptree writes; it reads this one and all earlier ones."""
 

@@ -28,8 +28,8 @@ from schemas.manifest import ZONES, FileEntry, MadeBy, Manifest, Record, Zone
 from schemas.named_files import NO_SUCH_FOLDER, folder_fault, make_folder, shown_path
 from storage.digests import Hasher
 from storage.formats import Damaged, read_stamped, stamped
-from storage.private_files import append_privately, close_to_others, make_private
-from storage.secret import secret_of
+from storage.holders.private_files import append_privately, close_to_others, make_private
+from storage.holders.secret import secret_of
 
 KEYED: tuple[Zone, ...] = ("holders", "simulation")
 BESIDE_ZONES = ("runs", "prefect")

@@ -1,8 +1,8 @@
 """Ingest: raw files to typed Parquet, streamed, each row into its own zone.
 
-The pure part: paths in, Parquet and a summary out. How files are opened is in `storage.raw_files`, which type a column
-has in `storage.column_types`, how a raw value becomes a typed one in `storage.typed_rows`, what happens to rows that do
-not in `storage.bad_rows`. Types, ranges and the choice of what is kept come from the spec or from public rows; no
+The pure part: paths in, Parquet and a summary out. How files are opened is in `storage.raw.raw_files`, which type a column
+has in `storage.raw.column_types`, how a raw value becomes a typed one in `storage.raw.typed_rows`, what happens to rows that do
+not in `storage.raw.bad_rows`. Types, ranges and the choice of what is kept come from the spec or from public rows; no
 private row has a say in them.
 """
 
@@ -24,18 +24,18 @@ from numpy.typing import NDArray
 from ldptree.errors import ConfigError, DataError
 from schemas.dataset import RESERVED, ColumnType, DatasetSpec, TypedColumn
 from schemas.manifest import Manifest
-from storage import raw_files, typed_rows
-from storage.bad_rows import COLUMNS_LISTED, BadRows, FaultList, Kinds
-from storage.column_types import ColumnTypes, UsedColumns, column_types
 from storage.digests import Hasher
-from storage.holder_names import type_of_names
-from storage.public_rows import PublicRows, booleans
-from storage.raw_files import RawFile
-from storage.row_digests import RowDigests
-from storage.row_groups import RowGroupWriter
+from storage.holders.holder_names import type_of_names
+from storage.holders.row_digests import RowDigests
+from storage.raw import raw_files, typed_rows
+from storage.raw.bad_rows import COLUMNS_LISTED, BadRows, FaultList, Kinds
+from storage.raw.column_types import ColumnTypes, UsedColumns, column_types
+from storage.raw.public_rows import PublicRows, booleans
+from storage.raw.raw_files import RawFile
+from storage.raw.row_groups import RowGroupWriter
+from storage.raw.typed_rows import ASKED, BAD, TypedQuery
 from storage.sql import check_predicate, near, shown
 from storage.store import Draft
-from storage.typed_rows import ASKED, BAD, TypedQuery
 from tasks.checkpoint import step
 from tasks.label_kind import LabelKind, label_kind
 from tasks.protected_columns import ProtectedColumns, check_no_leak

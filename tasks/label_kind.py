@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from storage import raw_files
-from storage.public_rows import PublicRows, booleans
-from storage.raw_files import RawFile
+from storage.raw import raw_files
+from storage.raw.public_rows import PublicRows, booleans
+from storage.raw.raw_files import RawFile
+from storage.raw.typed_rows import ASKED, PUBLIC, TypedQuery
 from storage.sql import quote
-from storage.typed_rows import ASKED, PUBLIC, TypedQuery
 
 LabelKind = Literal["class", "number"]
 CLASSES_MAX = 10

@@ -20,8 +20,8 @@ from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from schemas.manifest import Manifest
 from storage import tables
-from storage.campaigns import Campaign
 from storage.digests import Hasher
+from storage.ledger.campaigns import Campaign
 from storage.store import Draft
 from tasks.checkpoint import FIRST, Aside, step
 from tasks.once import mark_of, written_once

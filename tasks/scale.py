@@ -24,8 +24,8 @@ from schemas.dataset import LEVELS_MAX, DatasetSpec
 from schemas.manifest import Manifest
 from storage import tables
 from storage.formats import read_stamped, stamped
-from storage.recognition.columns import recognise
-from storage.recognition.findings import LEVELS_TOLD, ColumnSample
+from storage.raw.recognition.columns import recognise
+from storage.raw.recognition.findings import LEVELS_TOLD, ColumnSample
 from storage.store import Draft, Store
 from tasks.checkpoint import step
 

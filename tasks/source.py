@@ -16,7 +16,7 @@ from schemas.dataset import DatasetSpec
 from schemas.expectations import Suite
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
 from schemas.named_files import A_FOLDER, NO_SUCH_FILE, read_fault, shown_path
-from storage.raw_files import check_start
+from storage.raw.raw_files import check_start
 from storage.sql import check_expression
 from storage.store import Draft, Store
 from tasks import progress

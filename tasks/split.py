@@ -22,10 +22,10 @@ from ldptree.errors import DataError
 from schemas.dataset import RESERVED
 from schemas.manifest import Manifest
 from storage import tables
-from storage.campaigns import Campaign
-from storage.holder_names import hash_names, hash_names_as_floats, type_of_stored_names
-from storage.row_copies import RowNames
-from storage.splitmix import mixed
+from storage.holders.holder_names import hash_names, hash_names_as_floats, type_of_stored_names
+from storage.holders.row_copies import RowNames
+from storage.ledger.campaigns import Campaign
+from storage.stable_hash import mixed
 from storage.store import Draft
 from tasks import progress
 from tasks.checkpoint import step

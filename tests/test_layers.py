@@ -180,5 +180,5 @@ def test_the_algorithms_load_neither_scikit_learn_nor_numba_before_they_are_used
 
 
 def test_storage_and_schemas_load_no_prefect_and_no_great_expectations():
-    code = "import storage.store, storage.campaigns, storage.tables, storage.warehouse, schemas.config"
+    code = "import storage.store, storage.ledger.campaigns, storage.tables, storage.warehouse, schemas.config"
     assert not loaded_by(code) & {"prefect", "great_expectations", "sklearn", "matplotlib", "numba", "pandas"}

@@ -1,5 +1,5 @@
 """What each holder has spent, on which questions, and the most they may spend in a lifetime. Accounting in memory: where
-it is kept, and how two processes share it, is in `storage.ledgers`.
+it is kept, and how two processes share it, is in `storage.ledger.accounts`.
 
 A question costs each of its holders its epsilon once: asked again it is answered with the report that stands. Other
 questions add up (sequential composition; Dwork and Roth 2014, Theorem 3.16).

@@ -14,8 +14,8 @@ from flows import round_calls
 from flows.asked import check_reported
 from ldptree.errors import ArtifactCorrupt
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
-from storage.alike import Alike
-from storage.ledgers import Account
+from storage.ledger.accounts import Account
+from storage.ledger.copy_index import Alike
 from storage.store import Store
 from tasks.answer import answer
 

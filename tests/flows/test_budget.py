@@ -17,7 +17,7 @@ from flows.campaign import Terms
 from flows.plan import plan_of, show_plan
 from flows.provenance import collect_garbage
 from ldptree.errors import ArtifactCorrupt, BudgetError
-from storage.ledgers import Account
+from storage.ledger.accounts import Account
 from storage.store import Store
 from tasks.report import read_facts
 

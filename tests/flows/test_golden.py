@@ -17,7 +17,7 @@ from flows.provenance import collect_garbage, explain_artifact
 from ldptree.errors import ArtifactCorrupt
 from schemas.config import load
 from storage.formats import KEY
-from storage.ledgers import Account
+from storage.ledger.accounts import Account
 from storage.store import Store
 from storage.warehouse import all_runs
 from tasks.scale import read_encoding

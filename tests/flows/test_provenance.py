@@ -14,7 +14,7 @@ from flows.flow_runs import collect_flow_runs
 from flows.plan import plan_of
 from flows.provenance import collect_garbage, explain_artifact, in_use
 from ldptree.errors import ArtifactCorrupt, ConfigError
-from storage.seal import check_state
+from storage.ledger.seal import check_state
 from storage.store import Store
 
 

@@ -15,7 +15,7 @@ from chain import Chain, rides, rides_config
 from flows.plan import plan_of
 from ldptree.errors import BudgetError, DataError, ProtocolMismatch
 from storage import tables
-from storage.ledgers import Account
+from storage.ledger.accounts import Account
 from tasks import split as module
 
 N = 120

@@ -9,7 +9,7 @@ import pytest
 
 from ldptree.errors import ArtifactCorrupt, BudgetError, ProtocolMismatch
 from schemas.manifest import FileEntry, MadeBy, Manifest
-from storage.campaigns import Campaign
+from storage.ledger.campaigns import Campaign
 from storage.store import Store
 
 MADE = MadeBy(step="partition", version="1", parameters={}, inputs={})

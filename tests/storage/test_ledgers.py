@@ -13,8 +13,8 @@ import pytest
 
 from ldptree.errors import ArtifactCorrupt, BudgetError
 from ldptree.protocol.ledger import Charge, Names, Rows
-from storage import ledgers
-from storage.ledgers import Account
+from storage.ledger import accounts as ledgers
+from storage.ledger.accounts import Account
 from storage.store import Store
 
 EVERYBODY = Rows(source="file", start=0, stop=3_300_000)
@@ -107,7 +107,7 @@ import os, signal, sys
 from pathlib import Path
 from ldptree.protocol.ledger import Charge, Rows
 from storage import store as module
-from storage.ledgers import Account
+from storage.ledger.accounts import Account
 from storage.store import Store
 
 at, work = sys.argv[1:]
@@ -256,7 +256,7 @@ def test_two_processes_that_ask_the_same_question_pay_once(store, account):
     work = textwrap.dedent("""
         import sys
         from ldptree.protocol.ledger import Charge, Rows
-        from storage.ledgers import Account
+        from storage.ledger.accounts import Account
         from storage.store import Store
         who = Rows(source="file", start=0, stop=10)
         Account(Store(sys.argv[1]), None).charge([Charge(question="one", epsilon=1.0, who=who)], 1.0)

@@ -9,7 +9,7 @@ import pytest
 from chain import Chain, rides, rides_config
 
 from ldptree.errors import LdptreeError
-from storage.ledgers import Account
+from storage.ledger.accounts import Account
 from storage.store import Store
 from tasks.checkpoint import kept_in_zone
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ldptree.errors import DataError
-from storage import raw_files
+from storage.raw import raw_files
 
 TEXT = "a,b\n1,x\n2,y\n"
 

@@ -7,8 +7,8 @@ import random
 import duckdb
 import pytest
 
-from storage.recognition.columns import recognise
-from storage.recognition.findings import FEW, LEVELS_TOLD, ColumnSample
+from storage.raw.recognition.columns import recognise
+from storage.raw.recognition.findings import FEW, LEVELS_TOLD, ColumnSample
 
 
 def is_plain(text):

@@ -11,10 +11,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from storage import raw_files
 from storage.digests import Hasher
-from storage.row_copies import RowNames
-from storage.row_digests import digests_of
+from storage.holders.row_copies import RowNames
+from storage.holders.row_digests import digests_of
+from storage.raw import raw_files
 
 ROWS = """id,fare,zone,day,late,note
 7000,1.50,north,2026-01-02,True,"a, b"

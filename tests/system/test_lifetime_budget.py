@@ -10,7 +10,7 @@ from whole_runs import Killed, reports, rides_toml, run, start
 
 from ldptree.errors import ArtifactCorrupt, BudgetError
 from schemas.config import load
-from storage.ledgers import Account
+from storage.ledger.accounts import Account
 from storage.store import Store
 
 pytestmark = pytest.mark.server

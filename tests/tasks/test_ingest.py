@@ -436,7 +436,7 @@ def test_no_feature_is_derived_from_the_label_or_from_what_tells_public_rows(ing
 
 
 def test_more_columns_than_can_be_read_are_refused_and_those_dropped_do_not_count(ingest, monkeypatch):
-    monkeypatch.setattr("storage.raw_files.MOST_COLUMNS", 3)
+    monkeypatch.setattr("storage.raw.raw_files.MOST_COLUMNS", 3)
     with pytest.raises(DataError, match=r"trips\.csv: 4 columns would be read, and at most 3 can be"):
         ingest(TRIPS)
     assert ingest(TRIPS, drop=["area"])[0].n_public == 2

@@ -12,7 +12,7 @@ import pytest
 from ldptree.errors import ConfigError, DataError
 from schemas.config import load
 from schemas.dataset import DatasetSpec
-from storage.recognition.findings import LEVELS_TOLD
+from storage.raw.recognition.findings import LEVELS_TOLD
 from tasks.ingest import ingest_files
 from tasks.source import locate
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from ldptree.errors import DataError, ProtocolMismatch
 from schemas.dataset import ColumnType, DatasetSpec
-from storage import raw_files
-from storage.public_rows import PublicRows
-from storage.raw_files import RawFile
-from storage.row_digests import BLANKS, EXACT
+from storage.holders.row_digests import BLANKS, EXACT
+from storage.raw import raw_files
+from storage.raw.public_rows import PublicRows
+from storage.raw.raw_files import RawFile
 from storage.sql import literal, quote
 
 NameType = Literal["integer", "text"]

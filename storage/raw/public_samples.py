@@ -1,6 +1,6 @@
 """What the public values of raw columns look like, gathered batch by batch in one pass: counts, and a sample of bounded size.
 
-What the values mean is told in `storage.recognition`; which type they fit, by `Evidence`.
+What the values mean is told in `storage.raw.recognition`; which type they fit, by `Evidence`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from storage.recognition.findings import HEAD, LEVELS_TOLD, SPREAD, ColumnSample
-from storage.typed_rows import Evidence, count_evidence
+from storage.raw.recognition.findings import HEAD, LEVELS_TOLD, SPREAD, ColumnSample
+from storage.raw.typed_rows import Evidence, count_evidence
 
 if TYPE_CHECKING:
     import polars as pl

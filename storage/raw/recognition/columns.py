@@ -1,13 +1,13 @@
 """What a raw column holds, told from its public values: it may be used as it stands, it must be read first, or nobody can use it.
 
-Pure: texts in, a finding out. Which columns are looked at, and what follows, is in `storage.column_types`.
+Pure: texts in, a finding out. Which columns are looked at, and what follows, is in `storage.raw.column_types`.
 """
 
 from __future__ import annotations
 
 from ldptree.errors import DataError
-from storage.recognition import date_forms, names, number_forms
-from storage.recognition.findings import ColumnSample, Finding
+from storage.raw.recognition import date_forms, names, number_forms
+from storage.raw.recognition.findings import ColumnSample, Finding
 from storage.sql import COLUMNS_SHOWN
 
 

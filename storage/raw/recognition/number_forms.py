@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.recognition.findings import FITS, ColumnSample, Finding, Reading, new_name, sql_name
+from storage.raw.recognition.findings import FITS, ColumnSample, Finding, Reading, new_name, sql_name
 from storage.sql import literal
 
 UNIT_LEVELS = 10

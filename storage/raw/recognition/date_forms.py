@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storage.recognition.findings import FITS, ColumnSample, Finding, Reading, new_name, sql_name
+from storage.raw.recognition.findings import FITS, ColumnSample, Finding, Reading, new_name, sql_name
 from storage.sql import literal
 
 FORMS_TRIED = 8

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.recognition.findings import FEW, LEVELS_TOLD, ColumnSample, Finding
+from storage.raw.recognition.findings import FEW, LEVELS_TOLD, ColumnSample, Finding
 
 NEARLY = 0.9
 """Of whole numbers, the share that must be different."""

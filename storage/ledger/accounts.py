@@ -1,7 +1,9 @@
-"""The ledger on disk: `holders/ledger/<account>/`, a file for each charge, written aside, fsynced and linked under the next
-number; a file for each question that was answered, with the names of the reports; of a conversation in rounds, one for each
-question put, both with how many charges stood then (were the last of these lost, the numbers would not tell); and a folder for
-shards that hold the same (`storage.alike`). Never rewritten, never collected by `gc`. What a charge means: `protocol.ledger`.
+"""The ledger on disk: `holders/ledger/<account>/`, one folder per account. Never rewritten, never collected by `gc`.
+
+It holds a file for each charge (written aside, fsynced and linked under the next number); a file for each question that was
+answered, with the names of its reports; a file for each question of a conversation in rounds; both with the number of charges
+at that time, so that losing the last charge is noticed; and a folder for shards with identical content
+(`storage.ledger.copy_index`). What a charge means: `ldptree.protocol.ledger`.
 
 A charge is there whole or not at all, whenever the process or the machine stops. Processes that charge at once take turns
 by a lock; were the lock of no use (some network drives), the number itself can be taken only once, and who comes second
@@ -22,10 +24,10 @@ import numpy as np
 
 from ldptree.errors import ArtifactCorrupt, BudgetError
 from ldptree.protocol.ledger import Charge, Ledger, Names, Rows
-from storage.alike import Alike
 from storage.digests import canonical
 from storage.formats import read_stamped, refuse_later, stamped
-from storage.holder_names import check_name_type
+from storage.holders.holder_names import check_name_type
+from storage.ledger.copy_index import Alike
 from storage.store import Store, fsync
 
 VERSION = 2

@@ -20,9 +20,9 @@ from pydantic import Field, ValidationError
 
 from ldptree.errors import BudgetError, ProtocolMismatch
 from schemas.manifest import Manifest, Strict
-from storage.alike import Alike
 from storage.digests import Hasher, canonical
 from storage.formats import Damaged, read_stamped, stamped
+from storage.ledger.copy_index import Alike
 from storage.store import Store
 
 REMEDY = (

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.splitmix import mixed
+from storage.stable_hash import mixed
 
 Hashes = NDArray[np.uint64]
 MANY = 1 << 16

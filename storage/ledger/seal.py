@@ -23,9 +23,9 @@ from pydantic import ValidationError
 
 from ldptree.errors import ArtifactCorrupt
 from schemas.manifest import Record, Strict
-from storage.campaigns import Campaign
 from storage.formats import SEAL, Damaged, read_stamped, stamped
-from storage.secret import has_secret, other_secret, refuse_new_secret
+from storage.holders.secret import has_secret, other_secret, refuse_new_secret
+from storage.ledger.campaigns import Campaign
 from storage.store import Store, fsync
 
 LEDGER, ASKED, PUBLISHED, REPORTS = (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ldptree.errors import ConfigError
 from schemas.dataset import ColumnType, TypedColumn
-from storage.raw_files import INTERNAL, ROW, RawFile
+from storage.raw.raw_files import INTERNAL, ROW, RawFile
 from storage.sql import expression_type, literal, quote
 
 if TYPE_CHECKING:

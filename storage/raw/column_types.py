@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.dataset import ColumnType, DatasetSpec
-from storage import raw_files
-from storage.holder_names import name_type
-from storage.public_rows import PublicRows
-from storage.public_samples import PublicValues, gather
-from storage.raw_files import RawFile
-from storage.recognition.columns import recognise, refusal
-from storage.recognition.findings import Finding
-from storage.typed_rows import check_is_predicate
+from storage.holders.holder_names import name_type
+from storage.raw import raw_files
+from storage.raw.public_rows import PublicRows
+from storage.raw.public_samples import PublicValues, gather
+from storage.raw.raw_files import RawFile
+from storage.raw.recognition.columns import recognise, refusal
+from storage.raw.recognition.findings import Finding
+from storage.raw.typed_rows import check_is_predicate
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import fcntl
 from collections.abc import Sequence
 
 from ldptree.errors import BudgetError
-from storage.private_files import append_privately, make_private
+from storage.holders.private_files import append_privately, make_private
 from storage.store import Store
 
 

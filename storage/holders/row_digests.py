@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from ldptree.compiled import compiled
 from schemas.dataset import RESERVED
-from storage import raw_files, tables
+from storage import tables
 from storage.digests import Hasher
-from storage.raw_files import INTERNAL, RawFile
-from storage.splitmix import GOLDEN, mixed
+from storage.raw import raw_files
+from storage.raw.raw_files import INTERNAL, RawFile
 from storage.sql import literal, quote
+from storage.stable_hash import GOLDEN, mixed
 
 EXACT = 2**53
 """Whole numbers below it are exact in a float; larger ones are compared digit by digit."""
@@ -104,7 +105,7 @@ def _digests(batch: Any, keys: Sequence[int]) -> NDArray[np.uint64]:
 
 @compiled
 def _add_numbers(total: NDArray[np.uint64], numbers: NDArray[np.float64], key: np.uint64) -> None:
-    """Add `splitmix.mixed` of each plain number to its row, in one pass.
+    """Add `stable_hash.mixed` of each plain number to its row, in one pass.
 
     Whole numbers count as they are, others to single precision: a file may have been written in either.
     """

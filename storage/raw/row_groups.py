@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.dataset import RESERVED
-from storage.raw_files import batch_rows
+from storage.raw.raw_files import batch_rows
 
 
 class RowGroupWriter:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from schemas.dataset import ColumnType
 from schemas.rules import PublicRule
-from storage import raw_files, typed_rows
-from storage.raw_files import RawFile
-from storage.splitmix import mixed
+from storage.raw import raw_files, typed_rows
+from storage.raw.raw_files import RawFile
+from storage.raw.typed_rows import PUBLIC
 from storage.sql import quote
-from storage.typed_rows import PUBLIC
+from storage.stable_hash import mixed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from ldptree.errors import DataError
 from schemas.dataset import RESERVED
-from storage import raw_files, typed_rows
-from storage.private_files import append_privately
-from storage.public_rows import PublicRows, booleans
-from storage.raw_files import RawFile
-from storage.row_groups import RowGroupWriter
-from storage.typed_rows import ASKED, FAULT_COLUMN, FAULT_KIND, FAULT_VALUE, TypedQuery
+from storage.holders.private_files import append_privately
+from storage.raw import raw_files, typed_rows
+from storage.raw.public_rows import PublicRows, booleans
+from storage.raw.raw_files import RawFile
+from storage.raw.row_groups import RowGroupWriter
+from storage.raw.typed_rows import ASKED, FAULT_COLUMN, FAULT_KIND, FAULT_VALUE, TypedQuery
 
 FAULTS_LISTED = 1000
 COLUMNS_LISTED = 10
