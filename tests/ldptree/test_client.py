@@ -352,7 +352,8 @@ for vector in json.loads(pathlib.Path({str(vectors)!r}).read_text()):
         client = Client(json.dumps(vector["protocol"]), words=words, memory={{}}, **allowed)
         report = client.report(answer["row"], answer["label"])
         assert report.payload.hex() == answer["report"], vector["mechanism"]
-        assert Client(json.dumps(vector["protocol"]), memory={{}}, **allowed).report(answer["row"], answer["label"]).payload
+        if "simulation" not in vector["protocol"]:  # with coins of the operating system
+            assert Client(json.dumps(vector["protocol"]), memory={{}}, **allowed).report(answer["row"], answer["label"]).payload
 outside = {{name.partition(".")[0] for name in sys.modules}} - set(sys.stdlib_module_names) - {{"ldptree", "numpy"}}
 print(bases, sorted(name for name in outside if not name.startswith(("_", "cython"))))
 """
