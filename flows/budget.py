@@ -17,8 +17,8 @@ from schemas.manifest import Manifest, Record
 from storage.ledger.accounts import Account
 from storage.ledger.seal import seal_state
 from storage.store import Store
+from tasks.artifacts import read_protocol
 from tasks.checkpoint import kept_in_zone
-from tasks.scale import read_protocol
 
 UNKNOWN = "not known yet,"
 """For the digest of a protocol that is not published."""

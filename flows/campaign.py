@@ -16,7 +16,7 @@ from storage.holders.holder_names import check_name_type
 from storage.ledger.campaigns import Campaign, file_of
 from storage.ledger.seal import check_state
 from storage.store import Store
-from tasks.aggregate import check_whole
+from tasks.artifacts import check_whole
 from tasks.perturb import form
 
 NOT_TERMS = {

@@ -20,14 +20,13 @@ from ldptree.mechanisms import Joint
 from ldptree.mechanisms.signed_subset import SignedSubset
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.raw_sums import RawSums
-from ldptree.protocol.totals import Totals
 from schemas.manifest import Manifest
 from storage import tables
 from storage.sql import literal
 from storage.store import Draft, Store
 from tasks import progress
+from tasks.artifacts import check_whole, read_protocol
 from tasks.checkpoint import step
-from tasks.scale import read_protocol
 
 ROLL_UP = """
     SELECT {output}node, class, sum(raw) AS raw, sum(unbiased) AS unbiased
@@ -172,31 +171,6 @@ def write_totals(
         connection.sql(f"FROM totals ORDER BY {also}cell, class").to_arrow_table(), folder / "totals.parquet"
     )
     pq.write_table(connection.sql(ROLL_UP.format(output=also)).to_arrow_table(), folder / "cells.parquet")
-
-
-def read_totals(store: Store, totals: Manifest, protocol: Protocol) -> Totals:
-    """The totals in an artifact of a protocol whose reports are all about the same."""
-    (found,) = read_totals_of_outputs(store, totals, protocol)
-    return found
-
-
-def read_totals_of_outputs(store: Store, totals: Manifest, protocol: Protocol) -> tuple[Totals, ...]:
-    """The totals in an artifact, one an output, with the exact variance of what is made of them."""
-    table = pq.read_table(store.file(totals, "raw.parquet"))
-    meta = {key.decode(): json.loads(value) for key, value in table.schema.metadata.items()}
-    n_reports = np.array(meta.get("holders_of_outputs", [meta["n_private"]]))
-    raw = table.column("raw").to_numpy().reshape(len(n_reports), -1)
-    return RawSums(protocol, raw, n_reports).totals(meta["round"])
-
-
-def check_whole(store: Store, reports: Sequence[Manifest]) -> None:
-    """Raises ArtifactCorrupt where reports are no longer what was received."""
-    for manifest in reports:
-        if (condition := store.condition(manifest)) != "present":
-            raise ArtifactCorrupt(
-                f"{manifest.path}/{manifest.files[0].name}: these reports are {condition} since they were received. "
-                "Restore the file from a copy."
-            ) from None
 
 
 def _holders(store: Store, path: Path, protocol: Protocol, round_number: int) -> int:

@@ -17,12 +17,10 @@ from schemas.features import FeaturesConfig
 from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.store import Draft
-from tasks.ask import digest_unmarked, read_question
+from tasks.artifacts import digest_unmarked, read_encoding, read_question, read_shown, table_of_reports
 from tasks.checkpoint import FIRST, Aside, step
 from tasks.once import mark_of, written_once
-from tasks.publish import as_table
-from tasks.scale import read_encoding
-from tasks.show import Label, read_rows, read_shown
+from tasks.show import Label, read_rows
 
 
 @step("answer", version="1", home="holders")
@@ -61,7 +59,7 @@ def answer(
         )
         at = mine - start
         reports = asked.randomize(rows.points[at], rows.labels[at], rows.protects[at], words)
-        return as_table(mine, reports)
+        return table_of_reports(mine, reports)
 
     received = written_once(
         draft,

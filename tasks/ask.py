@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ldptree.errors import BudgetError
-from ldptree.families.curators import CURATORS, Task, question_from_json
+from ldptree.families.curators import CURATORS, Task
 from ldptree.protocol.question import Answers, Curator, Question, Shown
 from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.store import Draft, Store
+from tasks.artifacts import read_encoding, read_shown, read_transcripts, write_question
 from tasks.checkpoint import step
-from tasks.publish import read_answers
-from tasks.scale import read_encoding
-from tasks.show import read_shown
 
 LEEWAY = 1e-9
 """What the rounding of parts of an epsilon explains."""
@@ -45,18 +42,16 @@ def ask(
     store = draft.store
     curator = curator_of(store, encoding, estimator, settings, epsilon, label_range, seed)
     everybody = read_shown(store, shown)
-    answered = answers_of(store, transcripts)
+    answered = read_transcripts(store, transcripts)
     question = curator.ask(everybody, answered)
     if question is not None:
         check_budget(question, everybody, answered, epsilon)
-    mark = {"simulation": True} if simulation else {}
-    text = json.dumps(None if question is None else question.to_json() | mark, sort_keys=True)
-    (draft.folder("question") / "question.json").write_text(text)
+    text = write_question(draft, question, simulation=simulation)
     if question is None:
         return {"is_left": False, "n_private": everybody.n}
     return {
         "is_left": True,
-        "digest": Hasher().of_bytes(text.encode()),
+        "digest": Hasher().of_bytes(text),
         "about": question.about,
         "epsilon": question.epsilon,
         "n_asked": int(question.asked(everybody).size),
@@ -91,24 +86,3 @@ def check_budget(question: Question, shown: Shown, answered: Sequence[Answers], 
             f"round {len(answered) + 1} would have a holder spend {spent.max():g} in all, of epsilon = {epsilon:g}. "
             "Nothing was asked."
         )
-
-
-def answers_of(store: Store, transcripts: Sequence[Manifest]) -> list[Answers]:
-    """What was published so far, round by round."""
-    rounds = sorted((read_answers(store, one) for one in transcripts), key=lambda pair: pair[0])
-    return [answers for _, answers in rounds]
-
-
-def digest_unmarked(store: Store, question: Manifest) -> str:
-    """The digest that a release of the same question has as an artifact: what the noise of a simulation is drawn from."""
-    (entry,) = question.files
-    content = json.loads(store.file(question, entry.name).read_bytes())
-    content.pop("simulation", None)
-    hasher = store.hasher("curator")
-    text = json.dumps(content, sort_keys=True).encode()
-    return hasher.of_value([[entry.name, hasher.of_bytes(text)]])
-
-
-def read_question(store: Store, question: Manifest) -> Question:
-    """The question in an artifact that has one. Raises ProtocolMismatch."""
-    return question_from_json(store.file(question, "question.json").read_bytes())

@@ -5,7 +5,6 @@ The parts are called in the order of the estimators of `ldptree.estimators.corre
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -16,7 +15,7 @@ from ldptree.protocol.protocol import Protocol
 from schemas.manifest import Manifest
 from schemas.model import CorrectionConfig
 from storage.store import Store
-from tasks.scale import read_encoding, read_protocol, read_scaled
+from tasks.artifacts import read_encoding, read_protocol, read_scaled
 
 
 def residual_question(
@@ -90,10 +89,3 @@ def residual_question(
         plan, features, side.base, labels, epsilon=epsilon, max_bytes=settings.max_protocol_bytes, **said
     )
     return protocol, Public.of(side, plan).to_json()
-
-
-def read_public(store: Store, public: Manifest, protocol: Protocol) -> Any:
-    """What public rows say of a correction's protocol (`ldptree.families.fit_correction.Public`)."""
-    from ldptree.families.fit_correction import Public
-
-    return Public.from_json(json.loads(store.file(public, "public.json").read_bytes()), protocol)

@@ -7,7 +7,6 @@ themselves are in `ldptree`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -34,13 +33,20 @@ from schemas.model import PaperConfig
 from storage.digests import Hasher
 from storage.store import Draft, Store
 from tasks import progress, score_corrections
+from tasks.artifacts import (
+    read_labels,
+    read_model,
+    read_protocol,
+    read_public,
+    read_public_counts,
+    read_scaled,
+    read_trust,
+    write_scores,
+)
 from tasks.checkpoint import step
-from tasks.corrections import read_public
 from tasks.held_back import Rows, at_most, duplicates, read_rows, some_private
-from tasks.partition import read_labels, read_trust
 from tasks.perturb import values_of
-from tasks.prune import public_counts, read_model, settings
-from tasks.scale import read_protocol, read_scaled
+from tasks.prune import settings
 from tasks.score_corrections import Mended
 from tasks.score_numbers import Question, scored
 
@@ -130,7 +136,7 @@ def evaluate(
         "n_test": held_back.labels.size,
         "n_test_all": test.rows,
     }
-    (draft.folder("scores") / "scores.json").write_text(json.dumps(content, indent=1))
+    write_scores(draft, content)
 
 
 def _scored(
@@ -147,7 +153,7 @@ def _scored(
     noise_seed: int | None,
 ) -> dict[str, Any]:
     """Scores of ours and every rival on the held-back rows, and the redraws' accuracies."""
-    public = public_counts(store, scaled, published)
+    public = read_public_counts(store, scaled, published)
     exact = _exact_counts(shards, published)
     progress.advance(0.2)
 

@@ -4,7 +4,6 @@ nothing of it is a release.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,16 @@ from ldptree.baselines import REGRESSION_BASELINES
 from ldptree.encoding import Encoding
 from ldptree.errors import DataError
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
-from ldptree.models.public_view import ShownModel, points_of
+from ldptree.models.public_view import points_of
 from schemas.config import EvaluateConfig
 from schemas.manifest import Manifest
 from storage import tables
 from storage.digests import Hasher
 from storage.store import Draft
 from tasks import progress
+from tasks.artifacts import read_encoding, read_model, read_scaled, write_scores
 from tasks.checkpoint import step
 from tasks.held_back import Rows, at_most, duplicates
-from tasks.scale import read_encoding, read_scaled
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +45,7 @@ def evaluate_shown(
     """Write `scores.json` ("scores"): ours, every baseline, predicted against true in bins, and the count of duplicates."""
     store = draft.store
     read, _ = read_encoding(store, encoding)
-    learned = ShownModel.from_json(store.file(model, "model.json").read_bytes())
+    learned = read_model(store, model)
     held_back = at_most(evaluation.test_rows, read_complete(store.files(test), read, label["target"]), seed)
     known = held_back.is_known
     if not known.any():
@@ -76,7 +75,7 @@ def evaluate_shown(
         "n_test": held_back.labels.size,
         "n_test_all": test.rows,
     }
-    (draft.folder("scores") / "scores.json").write_text(json.dumps(content, indent=1))
+    write_scores(draft, content)
 
 
 def read_complete(paths: Sequence[Path], encoding: Encoding, target: str) -> Rows:

@@ -14,10 +14,9 @@ from ldptree.models.public_view import ShownModel
 from ldptree.models.refits import refits
 from schemas.manifest import Manifest
 from storage.store import Draft
-from tasks.ask import answers_of, curator_of
+from tasks.artifacts import read_encoding, read_shown, read_transcripts, write_model
+from tasks.ask import curator_of
 from tasks.checkpoint import step
-from tasks.scale import read_encoding
-from tasks.show import read_shown
 
 
 @step("learn", version="4", home="curator", retries=2)
@@ -42,7 +41,7 @@ def learn(
     store = draft.store
     curator = curator_of(store, encoding, estimator, settings, epsilon, label_range, seed)
     everybody = read_shown(store, shown)
-    answers = answers_of(store, transcripts)
+    answers = read_transcripts(store, transcripts)
     read, _ = read_encoding(store, encoding)
     protected = np.flatnonzero(everybody.protects.any(axis=0))
     columns = [feature.column for feature in read.features for _ in feature.names]
@@ -58,5 +57,5 @@ def learn(
     )
     drawn = refits(curator, everybody, answers, model.inner, seed=seed)
     (draft.folder("curves") / "curves.json").write_text(along(model, everybody, drawn).to_json())
-    (draft.folder("model") / "model.json").write_text(model.to_json())
+    write_model(draft, model)
     return {"digest": model.digest}

@@ -4,15 +4,12 @@ is known here. What public rows say of a label that is a number is summed up her
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
-
-from ldptree.families.finer import Finer, public_labels
+from ldptree.families.finer import public_labels
 from ldptree.families.public_labels import PublicLabels
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.depth import (
@@ -33,9 +30,17 @@ from ldptree.protocol.protocol import Protocol
 from schemas.manifest import Manifest
 from schemas.model import CorrectionConfig, PaperConfig
 from storage.store import Draft, Store
+from tasks.artifacts import (
+    read_encoding,
+    read_protocol,
+    read_scaled,
+    write_labels,
+    write_protocol,
+    write_public,
+    write_trust,
+)
 from tasks.checkpoint import step
 from tasks.corrections import residual_question
-from tasks.scale import read_encoding, read_protocol, read_scaled
 
 
 @step("partition", version="3", home="curator", retries=2)
@@ -72,7 +77,6 @@ def partition(
     whether they may also say on which side of a straight line a row is. `simulation`: the holders' coins come from a seed, and
     the protocol says so, unless it is a campaign's that is frozen already.
     """
-    path = draft.folder("protocol") / "protocol.json"
     said: dict[str, Any] = {"outside": outside, "holder": holder, "target": target, "campaign": campaign}
     if correction is not None:
         protocol, known = residual_question(
@@ -94,8 +98,8 @@ def partition(
             said=said,
         )
         protocol = _marked(protocol, simulation and frozen is None)
-        path.write_text(protocol.to_json())
-        (draft.folder("public") / "public.json").write_text(json.dumps(known))
+        write_protocol(draft, protocol)
+        write_public(draft, known)
         return described(protocol)
     how = {"kind": kind, "min_samples_leaf": min_samples_leaf, "seed": seed}
     if rho is not None:
@@ -113,8 +117,8 @@ def partition(
             said=said,
         )
         protocol = _marked(protocol, simulation and frozen is None)
-        path.write_text(protocol.to_json())
-        (draft.folder("labels") / "labels.json").write_text(json.dumps(_plain(labels)))
+        write_protocol(draft, protocol)
+        write_labels(draft, labels)
         return described(protocol)
     protocol, trust = _of_classes(
         draft.store,
@@ -131,8 +135,8 @@ def partition(
         said=said,
     )
     protocol = _marked(protocol, simulation and frozen is None)
-    path.write_text(protocol.to_json())
-    (draft.folder("trust") / "trust.json").write_text(json.dumps({"inflation": trust}))
+    write_protocol(draft, protocol)
+    write_trust(draft, trust)
     return described(protocol)
 
 
@@ -245,47 +249,6 @@ def _of_numbers(
             **said,
         )
     return asked, public_labels(asked.partition, X, y, label_range, grow=regrow, depths=depths)
-
-
-def _plain(labels: PublicLabels) -> dict[str, Any]:
-    return {
-        field.name: _plain_value(value)
-        for field in fields(labels)
-        if (value := getattr(labels, field.name)) is not None
-    }
-
-
-def read_trust(store: Store, trust: Manifest) -> float:
-    """How much less sure public cells are than their rows say, where the label is a class."""
-    return float(json.loads(store.file(trust, "trust.json").read_bytes())["inflation"])
-
-
-def _plain_value(value: Any) -> Any:
-    match value:
-        case Finer():
-            return {field.name: _plain_value(getattr(value, field.name)) for field in fields(value)}
-        case Partition():
-            return value.to_json()
-        case np.ndarray():
-            return value.tolist()
-        case _:
-            return value
-
-
-def read_labels(store: Store, labels: Manifest) -> PublicLabels:
-    """What public rows say of a label that is a number."""
-    content = json.loads(store.file(labels, "labels.json").read_bytes())
-    finer = content.pop("finer", None)
-    if finer is not None:
-        finer = Finer(**(_with_arrays(finer) | {"partition": Partition.from_json(finer["partition"])}))
-    return PublicLabels(**_with_arrays(content), finer=finer)
-
-
-def _with_arrays(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: np.array(value, dtype=np.float64) if isinstance(value, list) else value
-        for name, value in content.items()
-    }
 
 
 def described(protocol: Protocol) -> dict[str, Any]:

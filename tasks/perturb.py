@@ -23,9 +23,9 @@ from storage import tables
 from storage.digests import Hasher
 from storage.ledger.campaigns import Campaign
 from storage.store import Draft
+from tasks.artifacts import read_protocol
 from tasks.checkpoint import FIRST, Aside, step
 from tasks.once import mark_of, written_once
-from tasks.scale import read_protocol
 
 Form = Literal["reports", "totals"]
 

@@ -8,26 +8,26 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ldptree.errors import DataError
 from ldptree.families.fit_classes import fit_model
 from ldptree.families.fit_numbers import fit_regression
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.models.class_tree import Model
 from ldptree.models.corrected import CorrectedModel
 from ldptree.models.number_tree import RegressionModel
-from ldptree.models.released import read_any
-from ldptree.protocol.protocol import Protocol
 from schemas.manifest import Manifest
 from schemas.model import PaperConfig
-from storage.store import Draft, Store
-from tasks.aggregate import read_totals, read_totals_of_outputs
+from storage.store import Draft
+from tasks.artifacts import (
+    read_labels,
+    read_protocol,
+    read_public,
+    read_public_counts,
+    read_totals,
+    read_totals_of_outputs,
+    read_trust,
+    write_model,
+)
 from tasks.checkpoint import step
-from tasks.corrections import read_public
-from tasks.partition import read_labels, read_trust
-from tasks.scale import read_protocol, read_scaled
 
 OfOneQuestion = Model | RegressionModel | CorrectedModel
 """What a run that asks one question releases."""
@@ -74,13 +74,13 @@ def prune(
         model = fit_model(
             published,
             read_totals(store, totals, published),
-            public_counts(store, scaled, published),
+            read_public_counts(store, scaled, published),
             **how,
             is_second_query=is_second_query,
             epsilon=epsilon,
             inflation=read_trust(store, trust),
         )
-    (draft.folder("model") / "model.json").write_text(model.to_json())
+    write_model(draft, model)
     says = {"says": model.corrections.says_of(model.classes)} if isinstance(model, CorrectedModel) else {}
     return says | {"digest": model.digest}
 
@@ -92,17 +92,3 @@ def settings(lam: float | str, prune: str, rule: str, paper: PaperConfig | None)
         "prune": PaperOptions(**paper.model_dump()) if paper else prune,
         "rule": rule,
     }
-
-
-def public_counts(store: Store, scaled: Manifest, protocol: Protocol) -> NDArray[np.int64]:
-    """Public rows per cell and class, int64 [cells, classes]."""
-    X, y = read_scaled(store, scaled)
-    return protocol.partition.class_counts(X, y, protocol.n_classes)
-
-
-def read_model(store: Store, model: Manifest) -> OfOneQuestion:
-    """The model in an artifact. Raises DataError."""
-    found = read_any(store.file(model, "model.json").read_text())
-    if not isinstance(found, OfOneQuestion):
-        raise DataError("model: of a run in rounds")
-    return found

@@ -30,10 +30,17 @@ from ldptree.protocol.protocol import Protocol
 from schemas.config import EvaluateConfig, RunConfig
 from schemas.manifest import Manifest, Record
 from storage.store import Draft, Store
-from tasks.aggregate import read_totals_of_outputs
+from tasks.artifacts import (
+    read_model,
+    read_protocol,
+    read_public,
+    read_public_counts,
+    read_scaled,
+    read_scores,
+    read_totals_of_outputs,
+)
 from tasks.checkpoint import Aside, step
 from tasks.class_report import class_scores, spread_of
-from tasks.corrections import read_public
 from tasks.mended_report import mended_facts
 from tasks.number_report import number_facts, number_scores
 from tasks.page.facts import (
@@ -48,8 +55,6 @@ from tasks.page.facts import (
 )
 from tasks.page.learned import cells_of, class_name, discrepancy_of, tree_of
 from tasks.page.render import render
-from tasks.prune import public_counts, read_model
-from tasks.scale import read_protocol, read_scaled
 from tasks.timeline import Timeline
 
 LIBRARIES = (
@@ -129,7 +134,7 @@ def report(
         },
         warnings=warnings_of(config, store, scores),
     )
-    content = None if scores is None else json.loads(store.file(scores, "scores.json").read_bytes())
+    content = read_scores(store, scores)
     caps = caps_of(config.evaluation, fitted["n_public"], held["n_private"])
     facts: AnyFacts
     if isinstance(learned, CorrectedModel):
@@ -145,7 +150,7 @@ def report(
             common, learned, published, received[0], scored, names=names, unit=config.dataset.unit
         )
     else:
-        cells = cells_of(learned, received[0], public_counts(store, scaled, published), names)
+        cells = cells_of(learned, received[0], read_public_counts(store, scaled, published), names)
         classes = tuple(class_name(published.target, c, names) for c in published.classes)
         facts = Facts(
             **common,
@@ -328,8 +333,7 @@ def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tup
             "Which expectations the private rows meet has left their holders, exactly and without noise: one bit for each that "
             f"is listed below, at most {config.privacy.max_released_checks} over all runs of this work folder."
         )
-    if scores is not None:
-        content = json.loads(store.file(scores, "scores.json").read_bytes())
+    if (content := read_scores(store, scores)) is not None:
         share = content["duplicates"] / max(content["n_test_all"], 1)
         if share > MANY_DUPLICATES:
             said.append(

@@ -10,17 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from ldptree.models.curves import Along
-from ldptree.models.public_view import ShownModel
 from schemas.config import RunConfig
 from schemas.manifest import Manifest
 from storage.store import Draft
-from tasks.ask import read_question
+from tasks.artifacts import read_model, read_question, read_scores, read_shown
 from tasks.checkpoint import Aside, step
 from tasks.number_report import number_scores
 from tasks.page.render import render
 from tasks.report import caps_of, identity, read_checks, rows_of, steps_of, warnings_of
 from tasks.rounds_report import rounds_facts
-from tasks.show import read_shown
 
 
 def _zone(arguments: Mapping[str, Any]) -> Any:
@@ -48,10 +46,10 @@ def report_shown(
 ) -> Mapping[str, Any]:
     """Write `report.html` and `facts.json` ("page"). `rounds`: of each question its facts, among them its digest."""
     store = draft.store
-    learned = ShownModel.from_json(store.file(model, "model.json").read_bytes())
+    learned = read_model(store, model)
     by_digest = {one.digest: one for one in questions}
     asked = [read_question(store, by_digest[one["artifact"]]) for one in rounds]
-    content = None if scores is None else json.loads(store.file(scores, "scores.json").read_bytes())
+    content = read_scores(store, scores)
     caps = caps_of(config.evaluation, fitted["n_public"], held["n_private"])
     low, high = fitted["label_range"]
     facts = rounds_facts(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,13 @@ from numpy.typing import NDArray
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.parameters import checked_label_range
-from ldptree.protocol.protocol import Protocol
 from schemas.dataset import LEVELS_MAX, DatasetSpec
 from schemas.manifest import Manifest
 from storage import tables
-from storage.formats import read_stamped, stamped
 from storage.raw.recognition.columns import recognise
 from storage.raw.recognition.findings import LEVELS_TOLD, ColumnSample
-from storage.store import Draft, Store
+from storage.store import Draft
+from tasks.artifacts import read_protocol, write_encoding, write_scaled
 from tasks.checkpoint import step
 
 CLASSES_MAX = 100
@@ -137,15 +135,8 @@ def scale(
                 "Nothing can be learned from them; correct dataset.classes, or choose another public rule."
             )
     X = encoding.encode(raw[usable])
-    (draft.folder("encoding") / "encoding.json").write_bytes(stamped("encoding", content, indent=1))
-    folder = draft.folder("scaled", "public")
-    tables.write(
-        folder / "scaled.parquet",
-        pa.table(
-            [pa.array(y[usable]), *(pa.array(x) for x in X.T)], names=["label", *map(str, range(X.shape[1]))]
-        ),
-    )
-    draft.count("scaled", "scaled.parquet", int(usable.sum()))
+    write_encoding(draft, content)
+    write_scaled(draft, X, y[usable])
     return {
         "n_public": int(usable.sum()),
         "n_unusable": int((~usable).sum()),
@@ -168,34 +159,6 @@ def label_range_of(
         raise ConfigError(f"model.{fault}.") from None
     except DataError as fault:
         raise DataError(f'target "{target}": {str(fault).removeprefix("y: ")}.') from None
-
-
-def read_scaled(store: Store, scaled: Manifest) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Scaled public rows float32 [n, d] and labels [n]: int64 classes, or float64 numbers."""
-    table = tables.read(store.files(scaled))
-    y = table.column("label").to_numpy()
-    X = np.empty((table.num_rows, table.num_columns - 1), np.float32)
-    for i in range(X.shape[1]):
-        X[:, i] = table.column(i + 1).to_numpy()
-    return X, y
-
-
-def read_encoding(store: Store, encoding: Manifest) -> tuple[Encoding, tuple[Any, ...]]:
-    """The encoding, and the label values, or the two ends of the range of a label that is a number."""
-    content = read_stamped(store.file(encoding, "encoding.json"), "encoding", "Restore it from a copy.")
-    label = content["label_range"] if "label_range" in content else content["classes"]
-    return Encoding.from_json(content["encoding"]), tuple(label)
-
-
-def read_protocol(store: Store, protocol: Manifest) -> Protocol:
-    """The protocol in an artifact. Raises ProtocolMismatch."""
-    return _parsed(store.file(protocol, "protocol.json").read_text())
-
-
-@lru_cache(maxsize=2)
-def _parsed(text: str) -> Protocol:
-    # With a public model in it, a protocol takes a second to check, and every shard asks for it.
-    return Protocol.from_json(text)
 
 
 def _category(name: str, column: pa.ChunkedArray, spec: DatasetSpec) -> CategoricalFeature:

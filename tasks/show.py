@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 from ldptree.encoding import Encoding
 from ldptree.errors import ConfigError, DataError
 from ldptree.models.public_view import points_of
-from ldptree.protocol.question import Shown
 from schemas.features import FeaturesConfig
 from schemas.manifest import Manifest
 from storage import tables
 from storage.digests import Hasher
 from storage.store import Draft, Store
+from tasks.artifacts import read_encoding
 from tasks.checkpoint import step
-from tasks.scale import read_encoding
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -90,17 +89,6 @@ def show(
     )
     draft.count("shown", "shown.parquet", shown.num_rows)
     return {"n_private": shown.num_rows, "n_features": d}
-
-
-def read_shown(store: Store, shown: Manifest) -> Shown:
-    """What everybody can see of the holders."""
-    table = tables.read([store.file(shown, "shown.parquet")])
-    aligned = json.loads(store.file(shown, "mask.json").read_bytes())["protects"]
-    d = table.num_columns // (1 if aligned is not None else 2)
-    values = np.stack([table.column(j).to_numpy() for j in range(d)], axis=1)
-    if aligned is not None:
-        return Shown(values, np.tile(np.array(aligned, dtype=bool), (len(values), 1)))
-    return Shown(values, np.stack([table.column(d + j).to_numpy() for j in range(d)], axis=1))
 
 
 def in_order(store: Store, train: Manifest, *, is_seeded: bool) -> list[Manifest]:

@@ -4,7 +4,6 @@ curator's; only runs with `prune = "paper"` have this step. The algorithm is in 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,11 +16,9 @@ from ldptree.partition.grow import grow
 from schemas.manifest import Manifest
 from schemas.model import PaperConfig
 from storage.store import Draft
-from tasks.aggregate import read_totals
+from tasks.artifacts import read_protocol, read_public_counts, read_scaled, read_totals, write_protocol
 from tasks.checkpoint import step
 from tasks.partition import described
-from tasks.prune import public_counts
-from tasks.scale import read_protocol, read_scaled
 
 
 @step("terminate", version="1", home="curator", retries=2)
@@ -42,11 +39,10 @@ def terminate(
     store = draft.store
     first, options = read_protocol(store, protocol), PaperOptions(**paper.model_dump())
     received = read_totals(store, totals, first)
-    public = public_counts(store, scaled, first)
+    public = read_public_counts(store, scaled, first)
     is_terminated = asks_again(first, received, public, options)
-    path = draft.folder("protocol") / "protocol.json"
     if not is_terminated:
-        path.write_text(json.dumps(None))
+        write_protocol(draft, None)
         return {"is_terminated": False}
     X, y = read_scaled(store, scaled)
     n_classes = first.n_classes
@@ -69,5 +65,5 @@ def terminate(
         epsilon=rest,
         rounds=(2,),
     )
-    path.write_text(second.to_json())
+    write_protocol(draft, second)
     return {"is_terminated": True} | described(second)

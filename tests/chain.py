@@ -28,14 +28,15 @@ from storage import tables
 from storage.store import Store
 from tasks import source
 from tasks.aggregate import aggregate
+from tasks.artifacts import read_model, read_protocol
 from tasks.checkpoint import Aside
 from tasks.evaluate import evaluate
 from tasks.ingest import ingest
 from tasks.partition import partition
 from tasks.perturb import perturb
-from tasks.prune import prune, read_model
+from tasks.prune import prune
 from tasks.report import report
-from tasks.scale import read_protocol, scale
+from tasks.scale import scale
 from tasks.split import split
 from tasks.timeline import Timeline
 from tasks.validate import validate

@@ -20,7 +20,7 @@ from storage.formats import KEY
 from storage.ledger.accounts import Account
 from storage.store import Store
 from storage.warehouse import all_runs
-from tasks.scale import read_encoding
+from tasks.artifacts import read_encoding
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 STATE = ("campaigns", "ledger")

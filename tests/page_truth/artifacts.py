@@ -19,8 +19,7 @@ from page_truth.reading import Element, read
 from schemas.config import RunConfig
 from schemas.manifest import Record
 from storage.store import Store
-from tasks.aggregate import read_totals_of_outputs
-from tasks.scale import read_protocol, read_scaled
+from tasks.artifacts import read_protocol, read_scaled, read_totals_of_outputs
 
 
 @dataclass
@@ -73,7 +72,7 @@ class Run:
     @cached_property
     def model(self) -> Any:
         from ldptree.models.public_view import ShownModel
-        from tasks.prune import read_model
+        from tasks.artifacts import read_model
 
         if isinstance(self.chain, RoundsChain):
             return ShownModel.from_json(self.store.file(self.chain.model["model"], "model.json").read_bytes())

@@ -22,7 +22,7 @@ from page_truth.marks import check_around, check_ends, check_mark, check_with_er
 from page_truth.places import says
 from page_truth.reading import NUMBER, Element, Scale, number, places
 from page_truth.rules import Checker, Rule, agrees
-from tasks.corrections import read_public
+from tasks.artifacts import read_public
 
 DRAWN_ENDS = 24
 RESTS = {"private": "its own reports", "neighbours": "neighbouring cells too", "public": "nothing added"}

@@ -25,8 +25,7 @@ from page_truth.curves import Curve, Piece, check_curves
 from page_truth.places import says
 from page_truth.reading import NUMBER, Element
 from page_truth.rules import Checker, Rule
-from tasks.ask import read_question
-from tasks.show import read_shown
+from tasks.artifacts import read_question, read_shown
 
 LOW_HIGH = {"rise": "from its lowest to its highest value", "bowl": "from its middle to its ends"}
 

@@ -12,10 +12,10 @@ from chain import example_protocol, publish, shards_of
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
 from ldptree.mechanisms import CHOICES
 from storage.store import Store
-from tasks.aggregate import aggregate, raw_sums, read_totals
+from tasks.aggregate import aggregate, raw_sums
+from tasks.artifacts import read_protocol, read_totals
 from tasks.once import manifest_of
 from tasks.perturb import perturb, values_of
-from tasks.scale import read_protocol
 
 N = (3000, 1, 2000)
 

@@ -24,8 +24,8 @@ from ldptree.models.corrected import CorrectedModel, shares_of
 from ldptree.oracles import ORACLES
 from storage import tables
 from storage.store import Store
-from tasks.aggregate import aggregate, read_totals
-from tasks.corrections import read_public
+from tasks.aggregate import aggregate
+from tasks.artifacts import read_public, read_totals
 from tasks.held_back import read_rows
 from tasks.partition import partition
 from tasks.predict import load_model, predict_file

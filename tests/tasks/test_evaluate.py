@@ -11,9 +11,8 @@ from ldptree.baselines import BASELINES
 from ldptree.errors import DataError
 from storage import tables
 from storage.store import Store
+from tasks.artifacts import read_model, read_protocol
 from tasks.evaluate import duplicates, read_rows
-from tasks.prune import read_model
-from tasks.scale import read_protocol
 
 
 @pytest.fixture(scope="module")

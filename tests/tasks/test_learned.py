@@ -13,11 +13,9 @@ from ldptree.families.fit_classes import fit_model
 from ldptree.models.class_tree import Model
 from ldptree.partition.tree import Partition
 from ldptree.protocol.totals import Totals
-from tasks.aggregate import read_totals
+from tasks.artifacts import read_model, read_protocol, read_public_counts, read_totals
 from tasks.page.learned import cells_of, discrepancy_of, path_words, private_shares, tree_of
 from tasks.page.places import number_words
-from tasks.prune import public_counts, read_model
-from tasks.scale import read_protocol
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +25,7 @@ def learned(trips):
     return (
         read_model(store, trips.model["model"]),
         read_totals(store, trips.totals["totals"], protocol),
-        public_counts(store, trips.scaled["scaled"], protocol),
+        read_public_counts(store, trips.scaled["scaled"], protocol),
     )
 
 

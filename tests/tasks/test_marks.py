@@ -17,7 +17,7 @@ from ldptree.families.curators import QUESTIONS, question_from_json
 from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from storage.store import Store
-from tasks.ask import digest_unmarked, read_question
+from tasks.artifacts import digest_unmarked, read_question
 from tasks.perturb import perturb
 from tasks.receive import NOT_SIMULATED, SIMULATED, receive
 

@@ -8,11 +8,10 @@ from chain import Chain, rides, rides_config
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import CHOICES
 from storage.store import Store
+from tasks.artifacts import read_model, read_protocol
 from tasks.page import privacy
 from tasks.page.finding import tiles
-from tasks.prune import read_model
 from tasks.report import read_facts
-from tasks.scale import read_protocol
 
 SENT = {
     "grr": "replaced by one of the others",

@@ -22,11 +22,12 @@ from ldptree.models.number_tree import RegressionModel
 from storage import tables
 from storage.store import Store
 from tasks.aggregate import aggregate
-from tasks.partition import partition, read_labels
+from tasks.artifacts import read_labels, read_model, read_protocol
+from tasks.partition import partition
 from tasks.predict import load_model, predict_file
-from tasks.prune import prune, read_model
+from tasks.prune import prune
 from tasks.report import read_facts
-from tasks.scale import read_protocol, scale
+from tasks.scale import scale
 
 PLAIN = {"dataset": {"drop": ["person", "firm"], "missing": "drop"}}
 

@@ -6,9 +6,9 @@ import pytest
 from chain import Chain, rides, rides_config
 
 from storage.store import Store
+from tasks.artifacts import read_protocol
 from tasks.page import privacy, run_words, words
 from tasks.report import failed_facts, read_facts
-from tasks.scale import read_protocol
 from tasks.timeline import Timeline
 
 

@@ -22,7 +22,8 @@ from ldptree.partition.histogram import Histogram
 from ldptree.partition.product import Product
 from ldptree.partition.tree import Partition
 from storage.store import Store
-from tasks.ask import answers_of, curator_of
+from tasks.artifacts import read_shown, read_transcripts
+from tasks.ask import curator_of
 from tasks.page import numbers as n
 from tasks.page import plots, rounds_finding, rounds_privacy, rounds_words
 from tasks.page.facts import RoundsFacts, Span, facts_from
@@ -33,7 +34,6 @@ from tasks.page.rounds_facts import SurfaceFacts
 from tasks.page.rounds_learned import curves_of, tree_of
 from tasks.page.rounds_places import places_of
 from tasks.report import read_facts
-from tasks.show import read_shown
 
 pytestmark = pytest.mark.slow
 
@@ -232,7 +232,7 @@ def test_the_band_is_that_of_the_published_transcript_and_draws_the_same_every_t
     call = round_calls.curator(ours.terms, ours.scaled, ours.shown, ours.transcripts)
     curator = curator_of(ours.store, **{k: v for k, v in call.items() if k not in ("shown", "transcripts")})
     model, shown = model_of(ours), read_shown(ours.store, ours.shown["shown"])
-    answers = answers_of(ours.store, ours.transcripts)
+    answers = read_transcripts(ours.store, ours.transcripts)
 
     def sds(seed):
         drawn = refits(curator, shown, answers, model.inner, seed=seed)

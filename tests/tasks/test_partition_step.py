@@ -17,9 +17,10 @@ from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.mechanisms import CHOICES, mechanism_for
 from storage.store import Store
 from tasks.aggregate import aggregate
+from tasks.artifacts import read_protocol, read_scaled
 from tasks.partition import partition
 from tasks.prune import prune
-from tasks.scale import read_protocol, read_scaled, scale
+from tasks.scale import scale
 
 
 @pytest.fixture(scope="module")

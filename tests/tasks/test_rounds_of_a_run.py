@@ -16,10 +16,10 @@ from flows.provenance import collect_garbage, explain_artifact
 from ldptree.errors import ArtifactCorrupt, BudgetError, ConfigError, DataError, ProtocolMismatch
 from ldptree.protocol.question import Answers
 from storage.store import Store
-from tasks.ask import check_budget, read_question
-from tasks.publish import as_table, from_table
+from tasks.artifacts import read_question, read_shown, reports_of_table, table_of_reports
+from tasks.ask import check_budget
 from tasks.report import read_facts
-from tasks.show import read_rows, read_shown
+from tasks.show import read_rows
 
 TWO_ROUNDS = {"model": {"estimator": "histoftree"}, "histoftree": {"bins": 2, "depth": 1}}
 OWN_CHOICE = {"dataset": {"drop": []}, "features": {"private": [], "protects": {"weight": "hides"}}}
@@ -260,8 +260,8 @@ def reworked(chain, change):
     """The first round's reports with its table changed, as a record that publish takes."""
     manifest = chain.answered[0][0]["reports"]
     (path,) = chain.store.files(manifest)
-    holders, reports = from_table(pq.read_table(path))
-    table = as_table(*change(holders.copy(), reports.copy()))
+    holders, reports = reports_of_table(pq.read_table(path))
+    table = table_of_reports(*change(holders.copy(), reports.copy()))
     pq.write_table(table, path)
     entry = manifest.files[0].model_copy(update={"digest": chain.store.hasher("curator").of_file(path)})
     forged = manifest.model_copy(update={"files": (entry,), "digest": entry.digest})
@@ -439,7 +439,7 @@ def test_an_answer_is_explained_by_its_question(done):
 
 def test_labels_are_moved_into_the_range_and_missing_ones_to_its_middle(done):
     from flows import round_calls
-    from tasks.scale import read_encoding
+    from tasks.artifacts import read_encoding
     from tasks.show import Label
 
     (path,) = done.store.files(done.held["train"])

@@ -15,7 +15,8 @@ from schemas.config import load
 from schemas.dataset import DatasetSpec
 from storage import tables
 from storage.store import Store
-from tasks.scale import classes_of, encoding_of, read_encoding, read_protocol, read_scaled
+from tasks.artifacts import read_encoding, read_protocol, read_scaled
+from tasks.scale import classes_of, encoding_of
 
 
 def spec(**changes):

@@ -26,8 +26,8 @@ from ldptree.models.corrected_sql import to_sql as corrected_sql
 from ldptree.protocol.protocol import Protocol
 from storage import tables
 from storage.store import Store
-from tasks.aggregate import aggregate, read_totals_of_outputs
-from tasks.corrections import read_public
+from tasks.aggregate import aggregate
+from tasks.artifacts import read_public, read_totals_of_outputs
 from tasks.held_back import read_rows
 from tasks.once import manifest_of
 from tasks.partition import partition

@@ -14,7 +14,7 @@ from ldptree.families.corrections import Observed, correct
 from ldptree.public_models.slope import COLUMN
 from storage import tables
 from storage.store import Store
-from tasks.corrections import read_public
+from tasks.artifacts import read_public
 from tasks.held_back import read_rows
 from tasks.predict import load_model, predict_file
 from tasks.receive import described, receive
