@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 from unittest import mock
 
 import pytest
@@ -19,7 +21,10 @@ def api(tmp_path_factory):
         os.environ.pop("PREFECT_API_URL", None)
         server = Server(home)
         server.wait()
-    yield Api(server.url, home)
+    empty = tmp_path_factory.mktemp("empty") / "prefect.db"
+    with contextlib.closing(sqlite3.connect(home / "prefect.db")) as found:
+        found.execute("VACUUM INTO ?", [str(empty)])
+    yield Api(server.url, home, empty)
     server.stop()
 
 

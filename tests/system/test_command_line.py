@@ -102,12 +102,12 @@ def test_ctrl_c_in_the_middle_of_a_run_ends_it(files, tmp_path):
     [(signal.SIGTERM, 143, "perturb"), (signal.SIGTERM, 143, "prune"), (signal.SIGINT, 130, "prune")],
 )
 def test_a_signal_to_the_run_and_its_server_ends_both_and_the_same_command_goes_on(
-    tmp_path, files, number, code, step
+    api, tmp_path, files, number, code, step
 ):
     """As `timeout`, systemd and Ctrl-C send it: the first shard is answered, or the step after `step` begun."""
     config = rides_toml(tmp_path / "rides.toml", str(files / "*.csv"))
     config.write_text(config.read_text().replace("evaluate = false", "evaluate = true"))
-    work = tmp_path / "work"
+    work = api.begin(tmp_path / "work")
     process = start("run", config, "--work", work, "--workers", "1", own_group=True)
     if step == "perturb":
         reports = (work / "curator" / "reports").rglob

@@ -36,9 +36,9 @@ def config(files, tmp_path):
 )
 @pytest.mark.parametrize("after", ["ingest", "perturb"])
 def test_a_server_that_is_lost_in_a_run_ends_it_with_what_goes_on_from_there(
-    config, tmp_path, number, how, after
+    api, config, tmp_path, number, how, after
 ):
-    work = tmp_path / "work"
+    work = api.begin(tmp_path / "work")
     process = start("run", config, "--work", work, "--workers", "1")
     assert any(line.startswith(after) for line in process.stderr)
     (server,) = server_of(work)
@@ -65,9 +65,9 @@ def free_port():
 
 
 @pytest.fixture
-def standing(tmp_path):
+def standing(api, tmp_path):
     """`ldptree ui` on the work folder, its server's process and what a run finds there."""
-    work = tmp_path / "work"
+    work = api.begin(tmp_path / "work")
     process = start("ui", "--work", work, "--port", str(free_port()), own_group=True)
     assert process.stderr.readline().startswith("Prefect UI: ")
     yield process, work
@@ -163,13 +163,14 @@ def test_ui_begins_anew_where_its_database_is_damaged(tmp_path):
         ui.kill()
 
 
-def test_a_run_behind_a_proxy_that_is_nowhere_asks_its_server_directly(tmp_path, monkeypatch):
+def test_a_run_behind_a_proxy_that_is_nowhere_asks_its_server_directly(api, tmp_path, monkeypatch):
+    work = api.begin(tmp_path / "work")
     config = rides_toml(tmp_path / "rides.toml", str(rides(tmp_path / "rides.csv", 300, seed=1)))
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    code, out, err = ended(start("run", config, "--work", tmp_path / "work", "--json"))
+    code, out, err = ended(start("run", config, "--work", work, "--json"))
     assert (code, json.loads(out)["name"], err) == (0, "rides", "")
 
 
@@ -177,12 +178,12 @@ def size(folder):
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-CACHED_RUNS = int(os.environ.get("LDPTREE_CACHED_RUNS", "4"))
+CACHED_RUNS = int(os.environ.get("LDPTREE_CACHED_RUNS", "2"))
 
 
-def test_cached_runs_leave_nothing_once_garbage_is_collected(tmp_path):
+def test_cached_runs_leave_nothing_once_garbage_is_collected(api, tmp_path):
     """`LDPTREE_CACHED_RUNS=30` makes so many."""
-    work = tmp_path / "work"
+    work = api.begin(tmp_path / "work")
     config = rides_toml(tmp_path / "rides.toml", str(rides(tmp_path / "rides.csv", 300, seed=1)))
 
     def run():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -46,10 +47,24 @@ def until(what: str, found: Any, *, every: float = 0.1) -> Any:
 
 @dataclass(frozen=True)
 class Api:
-    """A Prefect server, spoken to as anybody from outside would."""
+    """A Prefect server, spoken to as anybody from outside would.
+
+    Attributes:
+        url: its address.
+        home: Prefect's folder.
+        empty: a copy of its database from before its first run.
+    """
 
     url: str
     home: Path
+    empty: Path
+
+    def begin(self, work: Path) -> Path:
+        """The work folder `work`, with a database for the server of its runs: migrating a new one takes several seconds."""
+        database = work / "prefect" / "prefect.db"
+        database.parent.mkdir(parents=True)
+        shutil.copyfile(self.empty, database)
+        return work
 
     @property
     def environment(self) -> dict[str, str]:
