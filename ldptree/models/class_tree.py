@@ -22,6 +22,8 @@ from ldptree.models.tree_model import TreeModel, numbers_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ldptree.models.description import Description, Evidence
+
     Floats = NDArray[np.float64]
 
 
@@ -121,6 +123,12 @@ class Model(TreeModel):
             low, high = np.hstack([1.0 - high, low]), np.hstack([1.0 - low, high])
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         return np.minimum(low, self.probability), np.maximum(high, self.probability)
+
+    def describe(self, evidence: Evidence) -> Description:
+        """What it says of itself in numbers."""
+        from ldptree.models.tree_description import describe_classes
+
+        return describe_classes(self, evidence)
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> dict[str, Any]:

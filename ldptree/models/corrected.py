@@ -27,6 +27,8 @@ from ldptree.public_models.slope import Slope, uncut
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ldptree.models.description import Description, Evidence
+
     Floats = NDArray[np.float64]
 
 LEAST_OF_PUBLIC = 0.1
@@ -233,6 +235,12 @@ class CorrectedModel:
         """
         low, high = self.said(raw).interval(level)
         return (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)) if self.classes else (low, high)
+
+    def describe(self, evidence: Evidence) -> Description:
+        """What it says of itself in numbers."""
+        from ldptree.models.corrected_description import describe_corrections
+
+        return describe_corrections(self, evidence)
 
     @cached_property
     def digest(self) -> str:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ldptree.encoding import CategoricalFeature
+from ldptree.encoding import CategoricalFeature, Encoding
 from ldptree.errors import DataError
 from ldptree.families.histoftree import HistOfTreeModel
 from ldptree.families.histoftree.people import people as people_of_cells
 from ldptree.families.public_features import PublicFeatureModel
 from ldptree.families.public_features.people import people as people_of_ranks
+from ldptree.models.description import CurveLine, CurvePoint, Names, Statement, name_piece
 from ldptree.models.effects import Piece
 from ldptree.models.function_effects import averages, columns_of, pieces_of, stretches_held, variance_shares
 
@@ -127,6 +128,37 @@ def along(model: ShownModel, shown: Shown, refits: Sequence[Inner] = ()) -> Alon
         n_averaged=len(rows),
         n_refits=len(refits),
     )
+
+
+def describe_curves(
+    found: Along, encoding: Encoding, names: Names
+) -> tuple[tuple[CurveLine, ...], tuple[Statement, ...]]:
+    """The curves with what values are called, and how strong every raw column is."""
+    columns = encoding.columns
+    curves = tuple(
+        CurveLine(
+            column=columns[curve.feature],
+            strength=curve.strength,
+            is_smooth=curve.is_smooth,
+            in_noise=curve.in_noise,
+            points=tuple(
+                CurvePoint(
+                    name=name_piece(columns[curve.feature], one.piece, names),
+                    low=one.piece.low,
+                    high=one.piece.high,
+                    value=one.value,
+                    sd=one.sd,
+                )
+                for one in curve.readings
+            ),
+        )
+        for curve in found.curves
+    )
+    strongest = sorted(zip(columns, found.strengths, strict=True), key=lambda one: -one[1])
+    said = tuple(
+        Statement(kind="strength", about=column, figures={"part": strength}) for column, strength in strongest
+    )
+    return curves, said
 
 
 def is_heard(model: HistOfTreeModel) -> NDArray[np.bool_]:

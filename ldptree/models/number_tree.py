@@ -19,6 +19,8 @@ from ldptree.models.tree_model import TreeModel, numbers_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ldptree.models.description import Description, Evidence
+
     Floats = NDArray[np.float64]
 
 
@@ -94,6 +96,12 @@ class RegressionModel(TreeModel):
         half = half_width(level) * self.value_sd
         low, high = (np.clip(self.value + sign * half, *self.label_range) for sign in (-1, 1))
         return low, high
+
+    def describe(self, evidence: Evidence) -> Description:
+        """What it says of itself in numbers."""
+        from ldptree.models.tree_description import describe_numbers
+
+        return describe_numbers(self, evidence)
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> dict[str, Any]:

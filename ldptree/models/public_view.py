@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ldptree.families.histoftree import HistOfTreeModel
     from ldptree.families.public_features import PublicFeatureModel
+    from ldptree.models.description import Description, Evidence
 
     Floats = NDArray[np.float64]
 
@@ -89,6 +90,14 @@ class ShownModel:
             raise DataError(f"rows to predict lack the columns {', '.join(absent)}")
         ordered = raw[:, [names.index(name) for name in self.encoding.columns]]
         return self.inner.predict(points_of(self.encoding, ordered))
+
+    def describe(self, evidence: Evidence) -> Description:
+        """What it says of itself in numbers: strengths and curves as they were taken of it, the rest of what is inside."""
+        from ldptree.models.curves import describe_curves
+
+        inside = self.inner.describe(self.encoding, self.target, evidence)
+        curves, strengths = describe_curves(evidence.along, self.encoding, evidence.names)
+        return replace(inside, curves=curves, statements=(*inside.statements, *strengths))
 
     @cached_property
     def digest(self) -> str:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ldptree.models.description import Description, Evidence
+
     Floats = NDArray[np.float64]
 
 VERSION = 1
@@ -102,6 +104,12 @@ class HistOfTreeModel:
         held: Floats = np.maximum(self.count, 0.0)
         total = held.sum()
         return held / total if total > 0 else np.full(held.size, 1.0 / held.size)
+
+    def describe(self, encoding: Encoding, target: str, evidence: Evidence) -> Description:
+        """What it says of itself in numbers; `encoding` is of raw rows."""
+        from ldptree.families.histoftree.description import describe_histogram
+
+        return describe_histogram(self, encoding, target, evidence)
 
     @cached_property
     def digest(self) -> str:

@@ -21,6 +21,9 @@ from ldptree.models import model_json
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ldptree.encoding import Encoding
+    from ldptree.models.description import Description, Evidence
+
     Floats = NDArray[np.float64]
 
 VERSION = 1
@@ -139,6 +142,12 @@ class PublicFeatureModel:
         for effect in self.effects:
             value = value + effect(rows)
         return np.clip(value, self.label_low, self.label_high)
+
+    def describe(self, encoding: Encoding, target: str, evidence: Evidence) -> Description:
+        """What it says of itself in numbers; `encoding` is of raw rows."""
+        from ldptree.families.public_features.description import describe_features
+
+        return describe_features(self, encoding, target, evidence)
 
     @cached_property
     def digest(self) -> str:

@@ -1,0 +1,160 @@
+"""What a corrected model says of itself: where, by how much and how surely its public model is wrong on private people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ldptree.families.correction_means import own_weights, sd_of_means
+from ldptree.models.corrected import shares_of, together
+from ldptree.models.description import (
+    Basis,
+    Cell,
+    Description,
+    Estimate,
+    Evidence,
+    Statement,
+    build_tree,
+    find_conditions,
+    name_level,
+    share_below,
+)
+from ldptree.public_models.model import answers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ldptree.families.correction_plan import Plan
+    from ldptree.families.fit_correction import Public
+    from ldptree.models.corrected import CorrectedModel
+
+    Floats = NDArray[np.float64]
+
+OWN = 0.5
+"""A correction rests on a cell's own reports where these bring this share of it."""
+
+
+def describe_corrections(model: CorrectedModel, evidence: Evidence) -> Description:
+    """Corrections of every output; `evidence` has what public rows say of the question, and these rows, encoded."""
+    assert evidence.rows is not None
+    public: Public = evidence.public
+    found, tree, names = model.corrections, model.partition, evidence.names
+    classes = tuple(name_level(model.target, value, names) for value in model.classes)
+    outputs = classes[1:] if len(classes) == 2 else classes or (model.target,)
+    answered = corrected_answers(model, public, evidence.rows)
+    averages, spread = _averages(model, public.plan)
+    estimates = [
+        [Estimate(value=float(v), sd=float(s)) for v, s in zip(averages[n], spread[n], strict=True)]
+        for n in range(tree.n_nodes)
+    ]
+    return Description(
+        figure="correction",
+        outputs=outputs,
+        tree=build_tree(tree, model.raw_tree, names, share_below(tree, found.share), estimates),
+        cells=_cells(model, public, answered, evidence),
+        statements=tuple(_statements(model, public, answered, outputs)),
+        is_found=not found.is_nothing,
+        chance=float(found.chance),
+        says=found.says_of(model.classes),
+    )
+
+
+def corrected_answers(model: CorrectedModel, public: Public, rows: NDArray[np.float32]) -> Floats:
+    """The corrected model's mean answer over the public rows of each cell, [cells, M].
+
+    A share is corrected row by row, and no further than its range, so that the mean may move by less than the correction.
+    """
+    correction = model.corrections.correction
+    if not model.classes:
+        return np.asarray(public.answer + correction)
+    found = _shares(together(public.answer, correction))
+    if model.base.feature.size == 1 or not len(rows):
+        return found
+    cells, count = model.partition.apply(rows), public.plan.public_count
+    said = _shares(together(answers(model.base, rows, len(model.classes)), correction[cells]))
+    sums = np.stack([np.bincount(cells, weights=column, minlength=len(count)) for column in said.T], axis=1)
+    is_met = count > 0
+    found[is_met] = sums[is_met] / count[is_met][:, None]
+    return found
+
+
+def _shares(outputs: Floats) -> Floats:
+    """What the model says of outputs [n, M]: of two classes the second one's share, [n, M]."""
+    found = shares_of(outputs)
+    return found[:, 1:] if outputs.shape[1] == 1 else found
+
+
+def _cells(model: CorrectedModel, public: Public, answered: Floats, evidence: Evidence) -> tuple[Cell, ...]:
+    found, counts = model.corrections, public.plan.public_count
+    weight = own_weights(public.plan, found).max(axis=1)
+    outputs = range(found.correction.shape[1])
+    made = []
+    for cell, node in enumerate(model.partition.leaves.tolist()):
+        # without public rows in the cell, what the public model says there is known of a constant alone
+        is_met = bool(counts[cell] > 0 or model.base.feature.size == 1)
+        made.append(
+            Cell(
+                path=find_conditions(model.partition, model.raw_tree, node, evidence.names),
+                share=float(found.share[cell]),
+                public_share=float(counts[cell] / max(public.n_public, 1)),
+                rests_on=_basis(model, cell, float(weight[cell])),
+                private_weight=float(weight[cell]),
+                estimates=tuple(
+                    Estimate(value=float(found.correction[cell, m]), sd=float(found.sd[cell, m]))
+                    for m in outputs
+                ),
+                # noise wider than the range: the reports of the cell alone say nothing at all
+                reports=tuple(
+                    Estimate(value=float(found.observed[cell, m]), sd=float(found.noise_sd[cell, m]))
+                    if found.noise_sd[cell, m] < 2 * public.plan.range.half
+                    else None
+                    for m in outputs
+                ),
+                public=tuple(
+                    Estimate(value=float(public.answer[cell, m])) if is_met else None for m in outputs
+                ),
+                answers=tuple(float(answered[cell, m]) for m in outputs) if is_met else (),
+            )
+        )
+    return tuple(made)
+
+
+def _basis(model: CorrectedModel, cell: int, weight: float) -> Basis:
+    if not model.corrections.correction[cell].any() and not weight:
+        return "public"
+    return "private" if weight >= OWN else "neighbours"
+
+
+def _averages(model: CorrectedModel, plan: Plan) -> tuple[Floats, Floats]:
+    """Mean correction of every node over the private people below, and its standard deviation, each [nodes, M]."""
+    tree, found = model.partition, model.corrections
+    weights = np.zeros((tree.n_nodes, tree.n_leaves))
+    cells, nodes = tree.paths()
+    weights[nodes, cells] = found.share[cells]
+    weights /= weights.sum(axis=1, keepdims=True)
+    spread = np.zeros((tree.n_nodes, found.sd.shape[1]))
+    spread[tree.leaves] = found.sd
+    inner = np.setdiff1d(np.arange(tree.n_nodes), tree.leaves)
+    if inner.size:
+        spread[inner] = sd_of_means(plan, found, weights[inner])
+    return weights @ found.correction, spread
+
+
+def _statements(
+    model: CorrectedModel, public: Public, answered: Floats, outputs: tuple[str, ...]
+) -> list[Statement]:
+    """How large the public model is, its mean answer over private people before and after, and the slope."""
+    n_trees = 0 if model.base.feature.size == 1 else int(model.base.roots.size)
+    said = [Statement(kind="public model", figures={"trees": float(n_trees)})]
+    if model.base.feature.size == 1 or public.plan.public_count.all():
+        before, after = model.corrections.share @ public.answer, model.corrections.share @ answered
+        said += [
+            Statement(kind="mean answer", about=name, figures={"before": float(b), "after": float(a)})
+            for name, b, a in zip(outputs, before, after, strict=True)
+        ]
+    if (slope := model.corrections.slope) is not None:
+        said.append(
+            Statement(kind="slope", figures={"amount": float(slope.amount), "amount_sd": float(slope.sd)})
+        )
+    return said
