@@ -13,7 +13,6 @@ from flows.budget import Spent
 from flows.campaign import Terms
 from ldptree.inference.depth import fewest_public_rows
 from schemas.manifest import Manifest, Record
-from schemas.model import CLASSES, CORRECTION, NUMBERS
 from storage.store import Store
 from tasks.checkpoint import REGISTERED, Aside, StepTask
 from tasks.source import rows_to_make
@@ -131,7 +130,9 @@ def split(terms: Terms, raw: Manifest, ingested: Record) -> Call:
 
 def scale(terms: Terms, ingested: Record) -> Call:
     """Public rows."""
-    label_range = {"label_range": terms.config.model.label_range} if terms.config.is_numeric else {}
+    label_range = (
+        {"label_range": terms.config.model.settings.get("label_range")} if terms.config.is_numeric else {}
+    )
     return {
         "public": ingested["public"],
         "features": [name for name in ingested.facts["features"] if name not in terms.config.features.masks],
@@ -143,9 +144,9 @@ def scale(terms: Terms, ingested: Record) -> Call:
 
 
 LEARNED: Final[dict[str, Literal["classes", "numbers", "errors"]]] = {
-    CLASSES: "classes",
-    NUMBERS: "numbers",
-    CORRECTION: "errors",
+    "lpct": "classes",
+    "lpdt": "numbers",
+    "correction": "errors",
 }
 """What the reports of an estimator that asks once are about."""
 
@@ -156,8 +157,8 @@ def _fewest(terms: Terms, scaled: Record) -> int:
     return fewest_public_rows(
         LEARNED[model.estimator],
         scaled.facts["n_public"],
-        wanted=model.min_samples_leaf,
-        partition=model.partition,
+        wanted=model.settings["min_samples_leaf"],
+        partition=model.settings["partition"],
         is_paper=model.algorithm_2 is not None,
     )
 
@@ -169,8 +170,8 @@ def partition(terms: Terms, held: Record, scaled: Record) -> Call:
         "encoding": scaled["encoding"],
         "scaled": scaled["scaled"],
         "n_private": held.facts["n_private"],
-        "kind": config.model.partition,
-        "depth": config.model.depth,
+        "kind": config.model.settings["partition"],
+        "depth": config.model.settings["depth"],
         "min_samples_leaf": _fewest(terms, scaled),
         "epsilon": config.privacy.epsilon,
         "mechanism": config.privacy.mechanism,
@@ -193,7 +194,7 @@ def _asking(terms: Terms) -> Call:
             {"slope": config.correction.slope} if config.has_slope else {}
         )
     if config.is_numeric:
-        return {"rho": config.model.rho}
+        return {"rho": config.model.settings["rho"]}
     return {"has_positive": terms.dataset.positive is not None, "paper": config.model.algorithm_2}
 
 
@@ -243,8 +244,8 @@ def terminate(terms: Terms, protocol: Manifest, totals: Record, scaled: Record) 
         "protocol": protocol,
         "totals": totals["totals"],
         "scaled": scaled["scaled"],
-        "paper": config.model.paper,
-        "kind": config.model.partition,
+        "paper": config.model.settings["paper"],
+        "kind": config.model.settings["partition"],
         "min_samples_leaf": _fewest(terms, scaled),
         "epsilon": config.privacy.epsilon,
         "mechanism": config.privacy.mechanism,
@@ -257,7 +258,7 @@ def fitting(terms: Terms, number: int) -> Call:
     config, model = terms.config, terms.config.model
     if model.is_correction:
         return {}
-    how = {"lam": model.lam, "prune": model.prune, "rule": model.rule}
+    how = {key: model.settings[key] for key in ("lam", "prune", "rule")}
     return how if config.is_numeric else how | {"paper": model.algorithm_2, "is_second_query": number > 1}
 
 

@@ -158,9 +158,10 @@ def _estimator_terms(config: RunConfig) -> dict[str, Any]:
         }
     if not config.is_numeric:
         return {}
-    label_range = config.model.label_range
+    settings = config.model.settings
+    label_range = settings["label_range"]
     return {
-        "model.rho": config.model.rho,
+        "model.rho": settings["rho"],
         "model.label_range": None if label_range is None else list(label_range),
     }
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ldptree.oracles import Words
-from schemas.features import FeaturesConfig
+from schemas.families import FeaturesConfig
 from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.store import Draft

@@ -12,8 +12,8 @@ from ldptree.errors import DataError
 from ldptree.families.correction_plan import make_plan
 from ldptree.limits import check_memory
 from ldptree.protocol.protocol import Protocol
+from schemas.families import CorrectionConfig
 from schemas.manifest import Manifest
-from schemas.model import CorrectionConfig
 from storage.store import Store
 from tasks.artifacts import read_encoding, read_protocol, read_scaled
 

@@ -27,9 +27,9 @@ from ldptree.models.number_tree import RegressionModel
 from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
-from schemas.config import EvaluateConfig
+from schemas.families import PaperConfig
 from schemas.manifest import Manifest
-from schemas.model import PaperConfig
+from schemas.tables import EvaluateConfig
 from storage.digests import Hasher
 from storage.store import Draft, Store
 from tasks import progress, score_corrections

@@ -16,8 +16,8 @@ from ldptree.encoding import Encoding
 from ldptree.errors import DataError
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
 from ldptree.models.public_view import points_of
-from schemas.config import EvaluateConfig
 from schemas.manifest import Manifest
+from schemas.tables import EvaluateConfig
 from storage import tables
 from storage.digests import Hasher
 from storage.store import Draft

@@ -27,8 +27,8 @@ from ldptree.partition import Partition
 from ldptree.partition.grow import grow
 from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
+from schemas.families import CorrectionConfig, PaperConfig
 from schemas.manifest import Manifest
-from schemas.model import CorrectionConfig, PaperConfig
 from storage.store import Draft, Store
 from tasks.artifacts import (
     read_encoding,

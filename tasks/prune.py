@@ -14,8 +14,8 @@ from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.models.class_tree import Model
 from ldptree.models.corrected import CorrectedModel
 from ldptree.models.number_tree import RegressionModel
+from schemas.families import PaperConfig
 from schemas.manifest import Manifest
-from schemas.model import PaperConfig
 from storage.store import Draft
 from tasks.artifacts import (
     read_labels,

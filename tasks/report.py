@@ -27,8 +27,9 @@ from ldptree.models.corrected import CorrectedModel
 from ldptree.models.number_tree import RegressionModel
 from ldptree.models.tree_model import TreeModel
 from ldptree.protocol.protocol import Protocol
-from schemas.config import EvaluateConfig, RunConfig
+from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
+from schemas.tables import EvaluateConfig
 from storage.store import Draft, Store
 from tasks.artifacts import (
     read_model,
@@ -115,9 +116,9 @@ def report(
         rows=rows_of(config, ingested, held, fitted),
         steps=steps_of(timeline.value),
         seconds=timeline.value.elapsed,
-        partition=config.model.partition,
+        partition=config.model.settings["partition"],
         lam=str(config.model.weighting),
-        prune=config.model.prune,
+        prune=config.model.settings.get("prune", "smooth"),
         n_private=n_private,
         n_public=fitted["n_public"],
         public_columns=tuple(ingested["rule_columns"]),

@@ -17,7 +17,7 @@ from ldptree.families.public_features import FeatureBins, LabelBins, PublicFeatu
 from ldptree.models.curves import Along
 from ldptree.models.public_view import ShownModel
 from ldptree.protocol.question import Question, Shown
-from schemas.features import FeaturesConfig
+from schemas.families import FeaturesConfig
 from tasks.page.basic_facts import Span
 from tasks.page.facts import RoundsFacts
 from tasks.page.places import Names

@@ -24,7 +24,7 @@ from ldptree.models.corrected import CorrectedModel, shares_of, together
 from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownResiduals
-from schemas.config import EvaluateConfig
+from schemas.tables import EvaluateConfig
 from tasks import progress
 from tasks.held_back import Rows, known_residuals, some_private
 

@@ -21,7 +21,7 @@ from ldptree.models.number_tree import RegressionModel
 from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownHolders
-from schemas.config import EvaluateConfig
+from schemas.tables import EvaluateConfig
 from tasks import progress
 from tasks.held_back import Rows, known_labels, some_private
 

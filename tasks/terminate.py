@@ -13,8 +13,8 @@ from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.depth import termination_depth
 from ldptree.mechanisms import mechanism_for
 from ldptree.partition.grow import grow
+from schemas.families import PaperConfig
 from schemas.manifest import Manifest
-from schemas.model import PaperConfig
 from storage.store import Draft
 from tasks.artifacts import read_protocol, read_public_counts, read_scaled, read_totals, write_protocol
 from tasks.checkpoint import step

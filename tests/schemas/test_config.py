@@ -134,7 +134,7 @@ def test_a_word_that_is_like_none_is_told_without_a_guess():
         ({"model": {"lam": -0.5}}, "model.lam", "from 0"),
         ({"model": {"lam": math.nan}}, "model.lam", "from 0"),
         ({"model": {"lam": "best"}}, "model.lam", "'learned', 'auto' or 'inf' or a valid number"),
-        ({"model": {"prune": "hard"}}, "model.prune", "'smooth', 'variance', 'fallback', 'none' or 'paper'"),
+        ({"model": {"prune": "hard"}}, "model.prune", "'smooth', 'variance', 'none' or 'paper'"),
         ({"model": {"min_samples_leaf": 0}}, "model.min_samples_leaf", "got 0"),
         (
             {"model": {"paper": {"termination": False}}},
@@ -256,7 +256,8 @@ def test_assignments_are_laid_over_the_file(tmp_path):
 
 def test_a_key_can_be_taken_away(tmp_path):
     config = load("wine", ["model.estimator=correction", "model.label_range="])
-    assert (config.model.estimator, config.model.label_range) == ("correction", None)
+    assert config.model.estimator == "correction"
+    assert "label_range" not in config.model.settings
     assert load("wine", ["model=", "model.estimator=lpdt"]).model.label_range is None
     assert load("wine", ["simulation.noise_seed= "]).simulation.noise_seed is None
     with pytest.raises(ConfigError, match=r"privacy\.epsilon: missing"):

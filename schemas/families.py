@@ -1,0 +1,544 @@
+"""The settings of each family of estimators: its [model] table, chosen by `model.estimator`, and the tables that it alone has.
+
+A new family is one class here and its name in the union below. The class says which keys and tables the family has, which
+kinds of label it predicts, and what it asks of the other tables of a run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from ldptree.limits import MAX_DEPTH, MAX_PROTOCOL_BYTES, check_ends
+from schemas.dataset import DatasetSpec
+from schemas.tables import CampaignConfig, PrivacyConfig, SimulationConfig, Table, not_bool
+
+Label = Literal["class", "number"]
+MOST_LEVELS = 1024
+JOINT_MECHANISMS = ("auto", "grr", "oue", "sue", "ss", "olh")
+"""Those that report a residual jointly with its cell."""
+
+
+def _lam(value: float | str) -> float | str:
+    if isinstance(value, float) and not value >= 0:
+        raise ValueError(
+            f'lam must be "learned", "auto", or a number from 0 (inf: public labels only), got {value!r}'
+        )
+    return "inf" if value == math.inf else value  # JSON has no infinite number
+
+
+def _as_pair(value: object) -> object:
+    ends = value if isinstance(value, list | tuple) else ()
+    if len(ends) != 2 or not all(type(end) in (int, float) for end in ends):
+        raise ValueError(f"write two numbers, [low, high], got {value!r}")
+    return tuple(ends)
+
+
+def _range(value: tuple[float, float]) -> tuple[float, float]:
+    low, high = value
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError(f"both ends must be finite, got [{low:g}, {high:g}]")
+    if low >= high:
+        raise ValueError(f"the low end must be below the high end, got [{low:g}, {high:g}]; swap them?")
+    check_ends(low, high)
+    return value
+
+
+def _share(value: float) -> float:
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"the share of epsilon that the cell gets lies between 0 and 1, got {value!r}")
+    return value
+
+
+def _levels(value: int) -> int:
+    if not 2 <= value <= MOST_LEVELS:
+        raise ValueError(f'write "auto", or from 2 to {MOST_LEVELS} levels, got {value!r}')
+    return value
+
+
+def _half_range(value: float) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f'write "auto", or a number above 0, got {value!r}')
+    return value
+
+
+def _as_texts(value: object) -> object:
+    """One text is a list of one, as elsewhere in a configuration. Raises ValueError."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or any(not isinstance(text, str) for text in texts):
+        raise ValueError(f"write a list of column names, got {value!r}")
+    return tuple(texts)
+
+
+Auto = Literal["auto"]
+Whole = Annotated[int, BeforeValidator(not_bool)]
+Number = Annotated[float, BeforeValidator(not_bool)]
+Depth = Auto | Annotated[Whole, Field(ge=0, le=MAX_DEPTH)]
+FewestRows = Auto | Annotated[Whole, Field(ge=1)]
+Lam = Annotated[Literal["learned", "auto", "inf"] | Number, AfterValidator(_lam)]
+LabelRange = Annotated[tuple[float, float], BeforeValidator(_as_pair), AfterValidator(_range)]
+Share = Annotated[Number, AfterValidator(_share)]
+
+
+class PaperConfig(Table):
+    """Switches of LPCT's Algorithm 2, for `prune = "paper"` (see `ldptree.inference.algorithm_2.PaperOptions`)."""
+
+    termination: bool = True
+    stop_empty: bool = True
+    stop_at_public: bool = False
+
+
+class CorrectionConfig(Table):
+    """The public model that is corrected, and what is asked about its errors.
+
+    `base`: a forest, boosting, one smoothed tree, or (for numbers) a weighted mean of forests and a line, fitted on public rows.
+    `label_levels`: to how many levels a residual is rounded. `residual_range`: a number's residuals are moved into +- this, by
+    default that of public out-of-fold errors. `max_protocol_bytes`: the largest protocol that is published, the base in it.
+    `slope`: whether reports on a tree of numbers may also say on which side of a straight line a row is.
+    """
+
+    base: Literal["forest", "boosting", "tree", "blend"] = "forest"
+    label_levels: Auto | Annotated[Whole, AfterValidator(_levels)] = "auto"
+    residual_range: Auto | Annotated[Number, AfterValidator(_half_range)] = "auto"
+    slope: Literal["auto", "none"] = "auto"
+    max_protocol_bytes: Annotated[Whole, Field(ge=1)] = MAX_PROTOCOL_BYTES
+
+    @model_serializer(mode="wrap")
+    def _without_unused_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A run with the usual `slope` has the canonical text that it had before there was such a key."""
+        plain: dict[str, Any] = handler(self)
+        if self.slope == "auto":
+            plain.pop("slope", None)
+        return plain
+
+    @property
+    def is_for_numbers(self) -> bool:
+        """Whether a key is set that only a label that is a number has."""
+        return self.base == "blend" or self.residual_range != "auto" or "slope" in self.model_fields_set
+
+
+class FeaturesConfig(Table):
+    """What the holders protect; every other feature is public.
+
+    `private`: features that all of them protect. `protects`: for a feature that only some protect, the column of the raw
+    data that says so with true or false.
+    """
+
+    private: Annotated[tuple[str, ...], BeforeValidator(_as_texts)] = ()
+    protects: dict[str, str] = Field(default={})
+
+    @property
+    def masks(self) -> frozenset[str]:
+        """Columns that say what is protected: they are no features."""
+        return frozenset(self.protects.values())
+
+    @model_validator(mode="after")
+    def _check_stated_once(self) -> FeaturesConfig:
+        if both := sorted(set(self.private) & set(self.protects)):
+            raise ValueError(
+                f'protects: "{both[0]}" is protected by everybody already (private); say it once'
+            )
+        if used := sorted((set(self.private) | set(self.protects)) & set(self.protects.values())):
+            raise ValueError(f'protects: "{used[0]}" says what is protected, so it is no feature itself')
+        return self
+
+
+class HistOfTreeConfig(Table):
+    """HistOfTree's settings (see `ldptree.families.histoftree.HistOfTree`); "auto" is chosen by the paper's (15)."""
+
+    bins: Auto | Annotated[Whole, Field(ge=1, le=1024)] = "auto"
+    binned: Auto | Annotated[Whole, Field(ge=0)] = "auto"
+    depth: Auto | Annotated[Whole, Field(ge=0, le=16)] = "auto"
+    partition: Literal["max-edge", "cart"] = "max-edge"
+    criterion: Literal["weighted", "printed"] = "weighted"
+    min_samples_leaf: Annotated[Whole, Field(ge=1)] = 1
+    mechanism: Literal["grr", "randomized_response"] = "grr"
+    label: Literal["optimal_label", "laplace"] = "optimal_label"
+    rho: Share = 0.5
+    bias_weight: Annotated[Number, Field(gt=0, le=1e6)] = 0.01
+    bin_shift: Literal[-1, 0, 1] = -1
+    mask_release: Literal["all", "cells", "none"] = "all"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """As `ldptree.families.histoftree.HistOfTree` takes them."""
+        chosen = {"bins": self.bins, "n_binned": self.binned, "depth": self.depth}
+        others = self.model_dump(exclude={"bins", "binned", "depth", "partition"})
+        return {name: None if value == "auto" else value for name, value in chosen.items()} | {
+            "splits": self.partition,
+            **others,
+        }
+
+
+class RunTables(Table):
+    """The tables of a run on which those of a family depend; [features], [histoftree] and [correction] are some families' own."""
+
+    dataset: DatasetSpec
+    privacy: PrivacyConfig
+    simulation: SimulationConfig = SimulationConfig()
+    campaign: CampaignConfig = CampaignConfig()
+    features: FeaturesConfig = FeaturesConfig()
+    histoftree: HistOfTreeConfig = HistOfTreeConfig()
+    correction: CorrectionConfig = CorrectionConfig()
+
+    @property
+    def is_seeded(self) -> bool:
+        """A seeded run repeats byte for byte, and protects nobody."""
+        return self.simulation.noise_seed is not None
+
+
+class ModelConfig(Table):
+    """[model] of a family: what all have. A key that only other families have is refused, unless it has its usual value."""
+
+    estimator: str
+    tables: ClassVar[frozenset[str]] = frozenset()
+    """Its own tables."""
+    in_rounds: ClassVar[bool] = False
+    """Whether several questions are asked, where some features are public."""
+    is_correction: ClassVar[bool] = False
+    """Whether reports are about the error of a public model."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_usual_keys_of_others(cls, raw: Any) -> Any:
+        """So that another estimator is one word away from a configuration that spells out what is usual."""
+        if not isinstance(raw, dict):
+            return raw
+        usual = {
+            key: field.default
+            for family in FAMILIES.values()
+            for key, field in family.model_fields.items()
+            if key not in cls.model_fields
+        }
+        return {key: value for key, value in raw.items() if key not in usual or value != usual[key]}
+
+    @field_validator("prune", mode="before", check_fields=False)
+    @classmethod
+    def _check_pruning(cls, value: object) -> object:
+        known = get_args(cls.model_fields["prune"].annotation)
+        if value not in known and value in _values_of("prune"):
+            raise ValueError(
+                f'"{value}" is not for estimator = "{cls.name_of_family()}", which has {", ".join(known)}'
+            )
+        return value
+
+    @classmethod
+    def name_of_family(cls) -> str:
+        """What `model.estimator` is for it."""
+        (name,) = get_args(cls.model_fields["estimator"].annotation)
+        return str(name)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Its keys but `estimator`, by name."""
+        return {key: getattr(self, key) for key in type(self).model_fields if key != "estimator"}
+
+    @property
+    def algorithm_2(self) -> PaperConfig | None:
+        """The switches of LPCT's Algorithm 2, where it prunes."""
+        return None
+
+    @property
+    def weighting(self) -> float | str:
+        """lam, or "paper" where Algorithm 2 chooses it."""
+        return "learned"
+
+    @property
+    def may_ask_again(self) -> bool:
+        """Whether a second question may follow the first."""
+        return self.algorithm_2 is not None and self.algorithm_2.termination
+
+    def label_of(self, run: RunTables) -> Label | None:
+        """The kind of label that it predicts; None where only public rows can tell."""
+        return "number"
+
+    def has_slope(self, run: RunTables) -> bool:
+        """Whether a straight line may stand beside a public model."""
+        return False
+
+    def mask_release(self, run: RunTables) -> str:
+        """What holders send of what they protect: all, or less."""
+        return "all"
+
+    def round_settings(self, run: RunTables) -> dict[str, Any]:
+        """The settings of an estimator that asks in rounds, as `ldptree.families.curators` takes them."""
+        return {}
+
+    def faults(self, run: RunTables) -> list[str]:
+        """What other tables of the run say that does not go with this family: "key: what, and what to do" each."""
+        return [
+            f'{table}: is for model.estimator = {_either(owners)}; leave it out with "{self.estimator}"'
+            for table, owners in OWNERS.items()
+            if table in run.model_fields_set and self.estimator not in owners
+        ] + self._label_faults(run)
+
+    def _label_faults(self, run: RunTables) -> list[str]:
+        """What is said of the target that is not of a number."""
+        if self.label_of(run) != "number":
+            return []
+        data = run.dataset
+        who = f'model.estimator = "{self.estimator}" predicts a number'
+        if self.is_correction:
+            who = "this label is a number"
+        declared = data.types.get(data.target, "number")
+        faults = [
+            f"dataset.{key}: is for a label of classes, and {who}. Leave it out, or choose another dataset.target"
+            for key in ("positive", "classes")
+            if getattr(data, key) is not None
+        ]
+        if data.target in data.levels:
+            faults.append(f'dataset.levels: "{data.target}" is the target, and {who}. Leave its levels out')
+        if declared not in ("number", "integer"):
+            faults.append(
+                f'dataset.types: "{data.target}", the target, is declared {declared}, and {who}. Declare it "number"'
+            )
+        return faults
+
+
+class TreeConfig(ModelConfig):
+    """[model] of a family that asks once about the cells of one public tree.
+
+    `min_samples_leaf`: fewest public rows in a cell; "auto": by what is learned, and of how many
+    (`ldptree.inference.depth.fewest_public_rows`).
+    """
+
+    partition: Literal["cart", "max-edge", "random-edge"] = "cart"
+    depth: Depth = "auto"
+    min_samples_leaf: FewestRows = "auto"
+
+
+class WeighedConfig(TreeConfig):
+    """[model] of a family that weighs private totals against public labels: by `lam`, up and down the tree by `prune`."""
+
+    papers_pruning: ClassVar[str]
+    lam: Lam = "learned"
+    prune: str = "smooth"
+    rule: Literal["margin", "ratio"] = "margin"
+
+    @property
+    def weighting(self) -> float | str:
+        """lam, or "paper" where Algorithm 2 chooses it."""
+        return "paper" if self.algorithm_2 else self.lam
+
+    @model_validator(mode="after")
+    def _check_rule(self) -> WeighedConfig:
+        if self.rule == "ratio" and (self.prune in ("smooth", "variance") or self.lam == "learned"):
+            raise ValueError(
+                'rule: "ratio" is the paper\'s, for a fixed lam; set lam = "auto" or a number, and prune = "none" or '
+                f'"{self.papers_pruning}"'
+            )
+        return self
+
+
+class LPCTConfig(WeighedConfig):
+    """A tree of classes. `paper`: the switches of its Algorithm 2, for `prune = "paper"`."""
+
+    papers_pruning: ClassVar[str] = "paper"
+    estimator: Literal["lpct"] = "lpct"
+    prune: Literal["smooth", "variance", "none", "paper"] = "smooth"
+    paper: PaperConfig = PaperConfig()
+
+    @property
+    def algorithm_2(self) -> PaperConfig | None:
+        """Its switches, where it prunes."""
+        return self.paper if self.prune == "paper" else None
+
+    def label_of(self, run: RunTables) -> Label | None:
+        """A class."""
+        return "class"
+
+    def faults(self, run: RunTables) -> list[str]:
+        """A campaign asks each holder once, and Algorithm 2 may ask again."""
+        faults = super().faults(run)
+        if run.campaign.name and self.may_ask_again:
+            faults.append(
+                "model.paper.termination: a campaign asks each holder once, and Algorithm 2 may ask again; set it to false"
+            )
+        return faults
+
+    @model_validator(mode="after")
+    def _check_switches(self) -> LPCTConfig:
+        """Raises ValueError for switches of Algorithm 2 that are set and would do nothing."""
+        usual = PaperConfig()
+        turned = [key for key in PaperConfig.model_fields if getattr(self.paper, key) != getattr(usual, key)]
+        if self.prune != "paper" and turned:
+            raise ValueError(
+                "\n".join(
+                    f'paper.{key}: is for prune = "paper", and this is "{self.prune}"; leave it out, or set prune'
+                    for key in turned
+                )
+            )
+        if self.partition == "cart" and "stop_empty" in turned:
+            raise ValueError(
+                'paper.stop_empty: is for partition = "max-edge" or "random-edge"; leave it out with "cart"'
+            )
+        return self
+
+
+class LPDTConfig(WeighedConfig):
+    """A tree of numbers. `rho`: the share of epsilon that the cell gets where a number is sent apart from it. `label_range`:
+    what private labels are moved into; None: the range of the public ones.
+    """
+
+    papers_pruning: ClassVar[str] = "fallback"
+    estimator: Literal["lpdt"] = "lpdt"
+    prune: Literal["smooth", "fallback", "none"] = "smooth"
+    rho: Share = 0.5
+    label_range: LabelRange | None = None
+
+
+class CorrectionModelConfig(TreeConfig):
+    """A public model, and a tree of its errors; [correction] says more."""
+
+    estimator: Literal["correction"] = "correction"
+    tables: ClassVar[frozenset[str]] = frozenset({"correction"})
+    is_correction: ClassVar[bool] = True
+
+    def label_of(self, run: RunTables) -> Label | None:
+        """A class or a number, by what is declared."""
+        data = run.dataset
+        if data.label is not None:
+            return data.label
+        declared = data.types.get(data.target)
+        if data.positive is not None or data.classes is not None or data.target in data.levels:
+            return "class"
+        if declared == "number" or data.unit or run.correction.is_for_numbers:
+            return "number"
+        return None if declared in (None, "integer") else "class"
+
+    def has_slope(self, run: RunTables) -> bool:
+        """Beside a tree of numbers."""
+        return run.correction.base == "tree" and self.label_of(run) == "number"
+
+    def faults(self, run: RunTables) -> list[str]:
+        """A residual is reported jointly with its cell; some keys are for numbers."""
+        faults, own, mechanism = super().faults(run), run.correction, run.privacy.mechanism
+        is_number = self.label_of(run) == "number"
+        if mechanism not in JOINT_MECHANISMS:
+            faults.append(
+                f'privacy.mechanism: "{mechanism}" is not for a residual, which is reported jointly with its '
+                f"cell; use one of {', '.join(JOINT_MECHANISMS)}"
+            )
+        if not is_number and own.base == "blend":
+            faults.append(
+                'correction.base: "blend" is for a label that is a number; for classes take "forest", "boosting" or "tree"'
+            )
+        if "slope" in own.model_fields_set and not self.has_slope(run):
+            faults.append('correction.slope: is for base = "tree" and a label that is a number. Leave it out')
+        if not is_number and own.residual_range != "auto":
+            faults.append(
+                "correction.residual_range: is for a label that is a number; a class's residual is in +- 1. Leave it out"
+            )
+        return faults
+
+
+class RoundsConfig(ModelConfig):
+    """[model] of a family that asks in rounds, where some features are public. `label_range`: as LPDT's."""
+
+    tables: ClassVar[frozenset[str]] = frozenset({"features"})
+    in_rounds: ClassVar[bool] = True
+    own_mechanisms: ClassVar[str] = ""
+    """How to set the mechanisms of its own, where that can be done."""
+    label_range: LabelRange | None = None
+
+    def faults(self, run: RunTables) -> list[str]:
+        """It has mechanisms of its own, and cannot be a campaign."""
+        name, faults = self.estimator, super().faults(run)
+        if "features" not in run.model_fields_set:
+            faults.append(
+                "features: say what the holders protect: private = [...], or [] where the label is all they protect"
+            )
+        if run.campaign.name:
+            faults.append(
+                f"campaign.name: a campaign asks each holder once, and {name} asks in rounds; leave it out"
+            )
+        if run.privacy.mechanism != "auto":
+            faults.append(
+                f"privacy.mechanism: {name} has mechanisms of its own; leave it out{self.own_mechanisms}"
+            )
+        if run.privacy.outside != "clip":
+            faults.append(
+                f"privacy.outside: with {name}, values out of range are moved to the border; leave it out"
+            )
+        return faults
+
+
+class HistOfTreeModelConfig(RoundsConfig):
+    """HistOfTree; [histoftree] says more."""
+
+    estimator: Literal["histoftree"] = "histoftree"
+    tables: ClassVar[frozenset[str]] = frozenset({"features", "histoftree"})
+    own_mechanisms: ClassVar[str] = ", or set histoftree.mechanism and histoftree.label"
+
+    def mask_release(self, run: RunTables) -> str:
+        """As [histoftree] says."""
+        return run.histoftree.mask_release
+
+    def round_settings(self, run: RunTables) -> dict[str, Any]:
+        """All of [histoftree]."""
+        return run.histoftree.settings
+
+    def faults(self, run: RunTables) -> list[str]:
+        """Floating-point noise is for a simulation."""
+        faults = super().faults(run)
+        if run.histoftree.label == "laplace" and not run.is_seeded:
+            faults.append(
+                "histoftree.label: laplace is a simulation device, its floating-point noise gives holders away; use "
+                "optimal_label, or set simulation.noise_seed"
+            )
+        return faults
+
+
+class PublicFeaturesConfig(RoundsConfig):
+    """Trees and a surface over public features, corrected by what is asked of the private ones."""
+
+    estimator: Literal["public_features"] = "public_features"
+
+
+def _with_estimator(raw: Any) -> Any:
+    """LPCT, where [model] names no estimator."""
+    return {"estimator": "lpct"} | raw if isinstance(raw, dict) else raw
+
+
+_Family = LPCTConfig | LPDTConfig | HistOfTreeModelConfig | PublicFeaturesConfig | CorrectionModelConfig
+AnyModelConfig = Annotated[
+    Annotated[_Family, Field(discriminator="estimator")], BeforeValidator(_with_estimator)
+]
+FAMILIES: dict[str, type[ModelConfig]] = {family.name_of_family(): family for family in get_args(_Family)}
+"""By `model.estimator`."""
+OWNERS = {
+    table: [name for name, family in FAMILIES.items() if table in family.tables]
+    for table in ("features", "histoftree", "correction")
+}
+"""The families that have a table, for each table that not all of them have."""
+
+
+def foreign_key(key: str, family: type[ModelConfig]) -> str | None:
+    """Why the [model] table of a family has no such key, where other families have it; None where none has."""
+    owners = [name for name, other in FAMILIES.items() if key in other.model_fields]
+    if not owners:
+        return None
+    is_of_trees = family.in_rounds and len(owners) > 1
+    of = "estimators of one tree" if is_of_trees else f'estimator = "{owners[0]}"'
+    return f'is for {of}; leave it out with "{family.name_of_family()}"'
+
+
+def _either(names: Iterable[str]) -> str:
+    return " or ".join(f'"{name}"' for name in names)
+
+
+def _values_of(key: str) -> set[Any]:
+    """Every value that a key may have in some family."""
+    fields = [family.model_fields[key] for family in FAMILIES.values() if key in family.model_fields]
+    return {value for field in fields for value in get_args(field.annotation)}

@@ -1,0 +1,120 @@
+"""The tables of a configuration that are the same for every family of estimators, and what any table is: frozen, strict, no key
+that nobody declared.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from ldptree.limits import MAX_EPSILON, MIN_EPSILON
+
+MAX_LIFETIME = 1000.0
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+
+def not_bool(value: object) -> object:
+    """Raises ValueError on true and false."""
+    if isinstance(value, bool):
+        raise ValueError("true and false are not numbers")
+    return value
+
+
+def _finite_epsilon(value: float) -> float:
+    if 0.0 < value < MIN_EPSILON:
+        raise ValueError(
+            f"epsilon must be at least {MIN_EPSILON:g}: below that, reports tell nothing; got {value!r}"
+        )
+    if not 0.0 < value <= MAX_EPSILON:
+        raise ValueError(f"epsilon must be above 0 and at most {MAX_EPSILON:g}, got {value!r}")
+    return value
+
+
+def _lifetime(value: float) -> float:
+    if not 0.0 < value <= MAX_LIFETIME:
+        raise ValueError(
+            f"the lifetime cap must be above 0 and at most {MAX_LIFETIME:g} (leave it out for none), got {value!r}"
+        )
+    return value
+
+
+Epsilon = Annotated[float, BeforeValidator(not_bool), AfterValidator(_finite_epsilon)]
+LifetimeEpsilon = Annotated[float, BeforeValidator(not_bool), AfterValidator(_lifetime)]
+
+
+class Table(BaseModel):
+    """One table of the file: frozen, no key that nobody declared, no text taken for a number or a truth."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+class PrivacyConfig(Table):
+    """What leaves a holder's hands.
+
+    `max_released_checks`: how many answers of `dataset.release_checks` may ever leave the holders of a work folder.
+    """
+
+    epsilon: Epsilon
+    max_released_checks: int = Field(default=0, ge=0)
+    lifetime_epsilon: LifetimeEpsilon | None = None
+    mechanism: Literal[
+        "auto",
+        "grr",
+        "oue",
+        "sue",
+        "ss",
+        "olh",
+        "discrete_laplace",
+        "randomized_response",
+        "laplace",
+        "signed_subset",
+    ] = "auto"
+    outside: Literal["clip", "drop"] = "clip"
+    max_report_bytes: int = Field(default=2 << 30, ge=0)
+
+    @model_serializer(mode="wrap")
+    def _without_unused_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A run without `max_released_checks` has the canonical text that it had before there was such a key."""
+        plain: dict[str, Any] = handler(self)
+        return {key: value for key, value in plain.items() if key != "max_released_checks" or value}
+
+    @model_validator(mode="after")
+    def _check_lifetime(self) -> PrivacyConfig:
+        """A lifetime has room for one report at least."""
+        if self.lifetime_epsilon is not None and self.lifetime_epsilon < self.epsilon:
+            raise ValueError(
+                f"lifetime_epsilon: {self.lifetime_epsilon!r} is less than this run's epsilon = {self.epsilon!r}; "
+                "raise it, or lower epsilon"
+            )
+        return self
+
+
+class SimulationConfig(Table):
+    """The holders as this machine plays them. Without `noise_seed` their coins come from the operating system."""
+
+    noise_seed: int | None = Field(default=None, ge=0)
+
+
+class EvaluateConfig(Table):
+    """What the simulation scores on held-back private rows, and the caps on what it may cost."""
+
+    redraws: int = Field(default=20, ge=0, le=1000)
+    test_rows: int = Field(default=50_000, ge=1)
+    public_rows: int = Field(default=20_000, ge=1)
+    private_rows: int = Field(default=100_000, ge=1)
+
+
+class CampaignConfig(Table):
+    """A named collection that later runs continue."""
+
+    name: str | None = Field(default=None, pattern=NAME)

@@ -1,0 +1,56 @@
+"""The settings of the families of estimators: one table for each, chosen by `model.estimator`."""
+
+from __future__ import annotations
+
+import pytest
+from chain import rides_config
+
+from ldptree.errors import ConfigError
+from schemas.config import load, parse
+from schemas.families import FAMILIES, OWNERS
+
+
+def plain(estimator, **model):
+    features = {"features": {"private": []}} if FAMILIES[estimator].in_rounds else {}
+    return {
+        "name": "a",
+        "dataset": {"name": "own", "path": ["a.csv"], "target": "paid", "public": "random 0.1"},
+        "model": {"estimator": estimator} | model,
+        "privacy": {"epsilon": 1.0},
+    } | features
+
+
+@pytest.mark.parametrize("estimator", FAMILIES)
+def test_a_configuration_is_known_by_the_keys_and_tables_of_its_own_family(estimator):
+    config = parse(plain(estimator))
+    dumped = config.model_dump(mode="json")
+    assert type(config.model) is FAMILIES[estimator]
+    assert dumped["model"].keys() == {"estimator", *config.model.settings}
+    assert dumped.keys() & OWNERS.keys() == config.model.tables
+    assert parse(dumped) == config
+
+
+@pytest.mark.parametrize("estimator", FAMILIES)
+def test_a_key_of_another_family_may_have_its_usual_value_and_no_other(estimator):
+    own = FAMILIES[estimator].model_fields
+    for other in FAMILIES.values():
+        for key in other.model_fields.keys() - own.keys():
+            usual = other.model_fields[key].default
+            assert parse(plain(estimator, **{key: usual})) == parse(plain(estimator))
+            with pytest.raises(ConfigError, match=rf'model\.{key}: is for .*leave it out with "{estimator}"'):
+                parse(plain(estimator, **{key: "other"}))
+
+
+def test_a_configuration_that_names_no_estimator_is_of_classes():
+    assert rides_config("a.csv").model.estimator == load("census").model.estimator == "lpct"
+
+
+@pytest.mark.parametrize("estimator", [3, None, ["lpct"], "lpcd"])
+def test_an_estimator_that_nobody_knows_is_told_which_there_are(estimator):
+    with pytest.raises(ConfigError, match=r"model\.estimator: input should be 'lpct', 'lpdt', .* got "):
+        parse(plain("lpct") | {"model": {"estimator": estimator}})
+
+
+def test_a_table_that_is_none_is_told_so():
+    with pytest.raises(ConfigError, match=r"model: input should be a table of keys, got 3"):
+        parse(plain("lpct") | {"model": 3})
