@@ -8,6 +8,7 @@ known to quote none are passed on, and no fault is chained to another.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ def validated(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
     _check_table(X)
     is_numeric = settings.get("y_numeric", False)
     labels = [_checked_labels(estimator, one, is_numeric=is_numeric) for one in y]
+    if (said := _badly_written(estimator, X, labels if is_numeric else [])) is not None:
+        raise DataError(said)
     try:
         found = validate_data(estimator, X, *labels, **settings)
         if not is_numeric:
@@ -88,10 +91,7 @@ def _told(estimator: Any, X: Any, y: Any, said: str) -> str:
             "feature, X.reshape(1, -1) if there is one row"
         )
     if (found := _without_numbers(X)) is not None:
-        return (
-            f"X: column {found[0]} holds what is no number ({found[1]}); each argument must be a number or the string of a "
-            "number. Leave the column out, or encode it by levels that are public, as OneHotEncoder(categories=[[...]]) does"
-        )
+        return _no_numbers_in(*found)
     for labels in y:
         if has_missing(labels):
             return MISSING_LABELS
@@ -101,6 +101,27 @@ def _told(estimator: Any, X: Any, y: Any, said: str) -> str:
         f"X ({_type_of(X)}) is no table of numbers [n, d], with as many numbers in each row, or y does not fit to it. Give "
         "numpy arrays, or a pandas or polars frame"
     )
+
+
+def _no_numbers_in(column: str, kind: str) -> str:
+    return (
+        f"X: column {column} holds what is no number ({kind}); each argument must be a number or the string of a "
+        "number. Leave the column out, or encode it by levels that are public, as OneHotEncoder(categories=[[...]]) does"
+    )
+
+
+def _badly_written(estimator: Any, X: Any, y: Sequence[Any]) -> str | None:
+    """What is wrong where a text is a number to Python only, such as "1_000", which a run would refuse too; else None."""
+    for name, column in _columns_of_objects(X):
+        if _has_python_number(column):
+            return _no_numbers_in(name, "a text that is not written in plain digits")
+    for labels in y:
+        if _is_of_objects(labels) and _has_python_number(labels):
+            return (
+                "y: labels hold what is no number (a text that is not written in plain digits); "
+                f"{type(estimator).__name__} takes labels that are numbers"
+            )
+    return None
 
 
 def _checked_labels(estimator: Any, y: Any, *, is_numeric: bool) -> Any:
@@ -159,18 +180,43 @@ def _missing(X: Any) -> str:
 
 def _without_numbers(X: Any) -> tuple[str, str] | None:
     """The first column that is not of numbers: its name or number, and the type of what is in it."""
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        columns = [(repr(name), X[name]) for name in X.columns]
-    else:
-        try:
-            table = np.asarray(X, dtype=object)
-        except Exception:
-            return None
-        columns = [(str(j), column) for j, column in enumerate(table.T)] if table.ndim == 2 else []
-    for name, column in columns:
+    for name, column in _named_columns(X):
         if (kind := _no_number(column)) is not None:
             return name, kind
     return None
+
+
+def _named_columns(X: Any) -> list[tuple[str, Any]]:
+    """Each column with its name, or its number where it has none; none of what is no table."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        return [(repr(name), X[name]) for name in X.columns]
+    try:
+        table = np.asarray(X, dtype=object)
+    except Exception:
+        return []
+    return [(str(j), column) for j, column in enumerate(table.T)] if table.ndim == 2 else []
+
+
+def _columns_of_objects(X: Any) -> list[tuple[str, Any]]:
+    """The named columns that may hold texts."""
+    if not hasattr(X, "columns") and not _is_of_objects(X):
+        return []
+    return [(name, column) for name, column in _named_columns(X) if _is_of_objects(column)]
+
+
+def _is_of_objects(values: Any) -> bool:
+    """Whether values are not all of one type of numbers."""
+    try:
+        return np.asarray(values).dtype.kind in "OUST"
+    except Exception:
+        return False
+
+
+def _has_python_number(values: Any) -> bool:
+    """Whether a text has an underscore or a character beyond ASCII, both of which Python takes in numbers."""
+    found = (v for v in np.asarray(values, dtype=object).ravel() if isinstance(v, str | bytes))
+    texts = (v.decode("latin-1") if isinstance(v, bytes) else v for v in found)
+    return any(not text.isascii() or "_" in text for text in texts)
 
 
 def _no_number(column: Any) -> str | None:

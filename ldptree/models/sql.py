@@ -105,11 +105,20 @@ def typed_value(feature: Feature, column: str) -> str:
     """The raw column, given as an SQL expression, as the type its tests compare: NULL where it is missing."""
     kind = kind_of(feature)
     if kind == "DOUBLE":
-        return f"NULLIF(CAST({column} AS DOUBLE), CAST('nan' AS DOUBLE))"
+        return f"NULLIF(CAST({_without_underscores(column)} AS DOUBLE), CAST('nan' AS DOUBLE))"
     if kind == "BOOLEAN":  # to a cast, NaN is as true as any number that is not 0
         missing = f"TRY_CAST({column} AS DOUBLE) = CAST('nan' AS DOUBLE)"
         return f"CASE WHEN {missing} THEN NULL ELSE CAST({column} AS BOOLEAN) END"
     return f"CAST({column} AS VARCHAR)"
+
+
+def _without_underscores(column: str) -> str:
+    """The column; a text with an underscore ends the query, as a cast alone reads 1_000 as 1000, and a run that reads
+    rows reads it as no number. Of other types the test costs nothing: DuckDB folds `typeof` before it reads a row.
+    """
+    is_text = f"(typeof({column}) = 'VARCHAR' OR starts_with(typeof({column}), 'ENUM'))"
+    has_one = f"contains(CAST({column} AS VARCHAR), '_')"
+    return f"CASE WHEN {is_text} AND {has_one} THEN error('a text with an underscore is no number') ELSE {column} END"
 
 
 def kind_of(feature: Feature) -> str:

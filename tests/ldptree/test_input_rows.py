@@ -87,6 +87,29 @@ def test_a_column_of_words_is_named_and_no_word_is_told():
         assert "Smith" not in said
 
 
+@pytest.mark.parametrize("text", ["1_000", "1.0_1", "\uff11\uff10", "\u00a05"])
+@pytest.mark.parametrize("make", [np.array, list, pd.DataFrame, lambda rows: pl.DataFrame(np.array(rows))])
+def test_a_text_that_only_python_reads_as_a_number_is_refused(text, make):
+    rows = [["0.5", str(x)] for x in NUMBERS]
+    ESTIMATORS[0].fit(make(rows), (NUMBERS > 0.5).astype(int), public=NUMBERS < 0.8)
+    rows[30][1] = text
+    said = refused(make(rows))
+    assert "holds what is no number" in said
+    assert "1'" in said or "1 " in said
+    assert text not in said
+
+
+@pytest.mark.parametrize("text", ["1_000", "\uff11\uff10"])
+@pytest.mark.parametrize("estimator", ESTIMATORS[1:], ids=lambda e: type(e).__name__)
+def test_nor_is_such_a_text_a_label_that_is_a_number(text, estimator):
+    labels = [str(x) for x in NUMBERS]
+    labels[3] = text
+    for y in (labels, np.array(labels), np.array(labels, dtype=object)):
+        with pytest.raises(DataError, match="y: labels hold what is no number") as fault:
+            estimator.fit(NUMBERS[:, None], y)
+        assert text not in str(fault.value)
+
+
 def test_a_missing_value_of_an_array_is_found_by_the_columns_number():
     rows = np.stack([NUMBERS, np.where(NUMBERS > 0.9, np.nan, NUMBERS)], axis=1)
     assert refused(rows).startswith("Input X contains NaN (column 1):")

@@ -23,7 +23,7 @@ from foreign_columns import assert_kept_apart
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.fit_classes import fit_model
 from ldptree.models.class_tree import Model
-from ldptree.models.sql import literal, quote, to_sql
+from ldptree.models.sql import literal, quote, to_sql, typed_value
 from ldptree.partition.tree import Partition
 from storage import foreign_tables
 
@@ -126,6 +126,21 @@ def test_columns_of_other_types_are_read_by_predict_as_by_sql(seed: int) -> None
     assert said == [model.classes[k] for k in model.predict(read)]
     raw[raw[:, 5] < 0, 5] = np.nan  # a truth value knows no third level
     np.testing.assert_array_equal(read, raw)
+
+
+@pytest.mark.parametrize("kind", ["VARCHAR", "ENUM('1_000', '2')"])
+@pytest.mark.parametrize("text", ["1_000", "2"])
+def test_a_text_with_an_underscore_is_no_number(kind: str, text: str) -> None:
+    feature = NumericFeature("miles", 0.0, 9.0)
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE data AS SELECT CAST('{text}' AS {kind}) AS miles")
+        query = f"SELECT {typed_value(feature, 'miles')} FROM data"
+        if text == "2":
+            assert connection.execute(query).fetchall() == [(2.0,)]
+        else:
+            with pytest.raises(duckdb.Error, match="no number") as fault:
+                connection.execute(query)
+            assert text not in str(fault.value)
 
 
 def test_a_tree_of_one_cell_can_be_scored() -> None:
