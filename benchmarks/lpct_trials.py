@@ -23,7 +23,7 @@ from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.depth import automatic_depth, fewest_public_rows, termination_depth
 from ldptree.inference.public_trust import class_inflation
 from ldptree.mechanisms import mechanism_for
-from ldptree.models.class_tree import Model
+from ldptree.models.tree import ClassTree
 from ldptree.partition import PARTITIONS
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
@@ -53,11 +53,11 @@ class Asked:
     test: NDArray[np.int64]
     inflation: float = 1.0
 
-    def model(self, **settings: Any) -> Model:
+    def model(self, **settings: Any) -> ClassTree:
         """`fit_model` on these totals."""
         return fit_model(self.protocol, self.totals, self.public, inflation=self.inflation, **settings)
 
-    def score(self, model: Model) -> float:
+    def score(self, model: ClassTree) -> float:
         """Accuracy on the test rows."""
         return float(self.test[np.arange(len(self.test)), model.decision].sum() / self.test.sum())
 

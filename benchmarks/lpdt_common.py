@@ -33,7 +33,7 @@ def one(
     )
     rows, truth = X[~is_public], truth[~is_public]
     nodes = found.model_.nodes(rows)
-    low, high = found.model_.value_interval(0.9)
+    low, high = (end[:, 0] for end in found.model_.interval(0.9))
     count = np.bincount(nodes, minlength=low.size)
     mean = np.bincount(nodes, truth, low.size) / np.maximum(count, 1)
     inside = float(count @ ((low <= mean) & (mean <= high)) / count.sum())

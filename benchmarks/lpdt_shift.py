@@ -51,7 +51,7 @@ def wines(runs: int) -> bool:
                 model = one.model(known[depth].public, **setting)
                 found.setdefault((name, epsilon), []).append(one.score(model))
                 if not setting:
-                    seen[epsilon].append(model.mean_discrepancy)
+                    seen[epsilon].append(model.mean_discrepancy[0])
     print(
         f"| white wine, MSE | {' | '.join(f'eps {e:g}' for e in EPSILONS)} |\n|{'---|' * (1 + len(EPSILONS))}"
     )

@@ -23,7 +23,7 @@ from ldptree.families.finer import public_labels
 from ldptree.families.fit_numbers import PublicLabels, fit_regression
 from ldptree.inference.depth import NumberDepths, fewest_public_rows, number_depths, number_levels
 from ldptree.mechanisms import number_mechanism_for
-from ldptree.models.number_tree import RegressionModel
+from ldptree.models.tree import NumberTree
 from ldptree.oracles import Words
 from ldptree.partition import Partition
 from ldptree.partition.grow import grow
@@ -155,7 +155,7 @@ class Asked:
     protocol: Protocol
     totals: Totals
 
-    def model(self, public: PublicLabels | None = None, **settings: Any) -> RegressionModel:
+    def model(self, public: PublicLabels | None = None, **settings: Any) -> NumberTree:
         """`fit_regression` on these totals."""
         return fit_regression(self.protocol, self.totals, public or self.tree.public, **settings)
 
@@ -167,10 +167,12 @@ class Asked:
         """Of LPDT eq. 5, moved into the label's range."""
         return self.score(self.model(self.tree.bare, lam=0.0, prune="none", rule="ratio"))
 
-    def score(self, model: RegressionModel) -> float:
+    def score(self, model: NumberTree) -> float:
         """Mean squared error on the test rows."""
         cells = model.partition.apply(self.tree.test_X)
-        return float(np.mean((model.value[model.partition.leaves[cells]] - self.tree.rows.test_y) ** 2))
+        return float(
+            np.mean((model.estimate[:, 0][model.partition.leaves[cells]] - self.tree.rows.test_y) ** 2)
+        )
 
 
 def asked(

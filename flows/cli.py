@@ -173,33 +173,16 @@ def export(
     table: Annotated[str, typer.Option(help="The table the SQL scores.")] = "data",
 ) -> None:
     """Print a model as a SELECT that scores a DuckDB table, as JSON, or as a tree for Graphviz."""
-    from ldptree.models.corrected import CorrectedModel
-    from ldptree.models.public_view import ShownModel
     from tasks.predict import load_model
 
     loaded = load_model(model)
-    if to in ("sql", "dot") and isinstance(loaded, ShownModel):
-        raise ConfigError(
-            f"--to {to}: a {loaded.estimator} model is not one tree; write json, or use ldptree predict"
-        )
     match to:
         case "sql":
-            assert not isinstance(loaded, ShownModel)
-            if isinstance(loaded, CorrectedModel):
-                from ldptree.models import corrected_sql
-
-                print_file(corrected_sql.to_sql(loaded, table))
-            else:
-                from ldptree.models.sql import to_sql
-
-                print_file(to_sql(loaded, table))
+            print_file(loaded.to_sql(table))
         case "json":
             print_file(loaded.to_json())
         case "dot":
-            from ldptree.models.dot import to_dot
-
-            assert not isinstance(loaded, ShownModel)
-            print_file(to_dot(loaded))
+            print_file(loaded.to_dot())
         case _:
             raise ConfigError(f"--to {to}: write sql, json or dot")
 

@@ -31,12 +31,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ldptree import models
 from ldptree.encoding import Encoding
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
 from ldptree.families.curators import question_from_json
 from ldptree.families.finer import Finer
 from ldptree.families.public_labels import PublicLabels
-from ldptree.models.released import read_any
 from ldptree.partition import Partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.question import Answers, Question, Shown
@@ -286,10 +286,10 @@ def write_transcript(
 
 def read_model(store: Store, model: Manifest) -> Any:
     """The model in an artifact, of whichever family. Raises DataError."""
-    return read_any(store.file(model, "model.json").read_text())
+    return models.read_model(store.file(model, "model.json").read_text())
 
 
-def write_model(draft: Draft, model: Any) -> None:
+def write_model(draft: Draft, model: models.Model) -> None:
     """Write a model."""
     (draft.folder("model") / "model.json").write_text(model.to_json())
 

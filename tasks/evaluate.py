@@ -21,9 +21,7 @@ from ldptree.errors import DataError
 from ldptree.families.fit_classes import SECOND_QUERY, fit_model, fit_without_noise
 from ldptree.metrics.classes import score
 from ldptree.metrics.intervals import accuracy_interval, paired_lead
-from ldptree.models.class_tree import Model
-from ldptree.models.corrected import CorrectedModel
-from ldptree.models.number_tree import RegressionModel
+from ldptree.models.tree import ClassTree
 from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
@@ -86,8 +84,7 @@ def evaluate(
         )
     # Shards are named under the holders' key: in the order of what they hold, every work folder draws the same rows.
     shards = sorted(store.files(train), key=Hasher().of_file)
-    if isinstance(learned, CorrectedModel):
-        assert public is not None
+    if public is not None:
         mended = Mended(
             protocol=published,
             learned=learned,
@@ -99,8 +96,7 @@ def evaluate(
             words=partial(_words, noise_seed, published),
         )
         found = score_corrections.scored(mended, held_back)
-    elif isinstance(learned, RegressionModel):
-        assert labels is not None
+    elif labels is not None:
         question = Question(
             protocol=published,
             learned=learned,
@@ -142,7 +138,7 @@ def evaluate(
 def _scored(
     store: Store,
     published: Protocol,
-    learned: Model,
+    learned: ClassTree,
     held_back: Rows,
     scaled: Manifest,
     shards: Sequence[Path],
@@ -157,7 +153,7 @@ def _scored(
     exact = _exact_counts(shards, published)
     progress.advance(0.2)
 
-    def fitted(totals: Totals) -> Model:
+    def fitted(totals: Totals) -> ClassTree:
         return fit_model(published, totals, public, **how)
 
     counts = exact[:-1].reshape(-1, len(published.classes))
@@ -203,7 +199,7 @@ def _exact_counts(shards: Sequence[Path], protocol: Protocol) -> NDArray[np.int6
 
 
 def _redraw(
-    fitted: Callable[[Totals], Model],
+    fitted: Callable[[Totals], ClassTree],
     protocol: Protocol,
     exact: NDArray[np.int64],
     nodes: NDArray[np.int32],

@@ -9,7 +9,7 @@ from typing import Any
 from ldptree.mechanisms import Mechanism
 from ldptree.mechanisms.number_laplace import NumberLaplace
 from ldptree.mechanisms.number_response import NumberResponse
-from ldptree.models.number_tree import RegressionModel
+from ldptree.models.tree import NumberTree
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
 from tasks.page.facts import NumberFacts, Span
@@ -22,7 +22,7 @@ METRICS = ("mse", "mae", "r2")
 
 def number_facts(
     common: Mapping[str, Any],
-    model: RegressionModel,
+    model: NumberTree,
     protocol: Protocol,
     totals: Totals,
     scored: Mapping[str, Any],
@@ -39,7 +39,7 @@ def number_facts(
         classes=tuple(f"{level:g}" for level in protocol.classes),
         unit=unit,
         label_range=Span(low=low, high=high),
-        label_sd=model.label_sd,
+        label_sd=model.label.sd,
         label_noise_sd=label_noise_sd(protocol.mechanism, high - low),
         push=push if math.isfinite(push) else None,
         cells=cells_of(model, protocol.partition, totals, names),

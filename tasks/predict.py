@@ -5,30 +5,21 @@ its model.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ldptree.encoding import Encoding, Level
+from ldptree.encoding import Encoding
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
-from ldptree.models.class_tree import Model
-from ldptree.models.corrected import CorrectedModel, shares_of
-from ldptree.models.number_tree import RegressionModel
-from ldptree.models.released import Released, read_any
-from ldptree.models.tree_model import TreeModel
+from ldptree.models import Model, read_model
 from schemas.named_files import A_FOLDER, check_output, read_fault, shown_path, written_whole
 from storage import foreign_tables, tables
 
-LEVEL = 0.9
-"""Of the interval that stands beside a number."""
 
-
-def load_model(path: Path) -> Released:
+def load_model(path: Path) -> Model:
     """The model in a file. Raises DataError where there is none, ArtifactCorrupt where it is another file or changed."""
     if (fault := read_fault(path)) is not None:
         remedy = "Name the model.json in it" if fault == A_FOLDER else "A run says where its model.json is"
@@ -38,13 +29,13 @@ def load_model(path: Path) -> Released:
     except UnicodeDecodeError:
         raise ArtifactCorrupt(f"{path}: not a model's JSON.") from None
     try:
-        return read_any(text)
+        return read_model(text)
     except DataError as refusal:
         raise ArtifactCorrupt(f"{path}: {refusal}") from None
 
 
 def predict_file(model: Path, data: Path, out: Path) -> int:
-    """Write what the model answers to every row (see `_answerer`); returns the rows.
+    """Write what the model answers to every row (`Model.predict_columns`); returns the rows.
 
     Raises ArtifactCorrupt: not a whole model; DataError: the data cannot be read, a column is missing or of another
     type; ConfigError: `out` cannot be written, or is one of the two.
@@ -62,72 +53,21 @@ def predict_file(model: Path, data: Path, out: Path) -> int:
         near = difflib.get_close_matches(missing[0], source.schema_arrow.names, n=1)
         hint = f" (there is {near[0]!r})" if near else ""
         raise DataError(f"{data}: lacks the column {missing[0]!r}{hint}, which the model reads.")
-    answer = _answerer(loaded)
-    empty = answer(np.empty((0, len(loaded.encoding.columns))))
+    empty = _answered(loaded, np.empty((0, len(loaded.encoding.columns))))
     rows = 0
     with written_whole(out, "--out") as aside, tables.writer(aside, empty.schema) as sink:
         for group in range(source.num_row_groups):
-            said = answer(_read(source, group, loaded.encoding, data))
+            said = _answered(loaded, _read(source, group, loaded.encoding, data))
             sink.write_table(said)
             rows += said.num_rows
     return rows
 
 
-def _answerer(model: Released) -> Callable[[NDArray[np.float64]], pa.Table]:
-    """What the model says of raw rows [n, columns], a row each."""
-    if isinstance(model, TreeModel):
-        of_nodes = _answers(model)
-        return lambda raw: of_nodes.take(pa.array(model.nodes(raw)))
-    if isinstance(model, CorrectedModel):
-        return lambda raw: _both_parts(model, raw)
-    return lambda raw: pa.table({"prediction": model.predict(raw)})
-
-
-def _answers(model: Model | RegressionModel) -> pa.Table:
-    """What each node answers: the predicted class and the probability of each class, or the number and the ends of its
-    interval (`LEVEL`, of what is believed of the mean label in the row's cell; no guarantee, as
-    `LPDTRegressor.predict_interval` says).
-    """
-    if isinstance(model, RegressionModel):
-        low, high = model.value_interval(LEVEL)
-        return pa.table({"prediction": model.value, "lower": low, "upper": high})
-    return _table(_of_classes(model.classes, model.decision, model.probability))
-
-
-def _both_parts(model: CorrectedModel, raw: NDArray[np.float64]) -> pa.Table:
-    """What the model answers, as any model of its kind of label; and, as "public ...", its public part alone."""
-    said = model.said(raw)
-    if not model.classes:
-        low, high = said.interval(LEVEL)
-        columns = {
-            "prediction": said.corrected,
-            "lower": low,
-            "upper": high,
-            "public prediction": said.public,
-        }
-        return pa.table({name: values[:, 0] for name, values in columns.items()})
-    ours, alone = shares_of(said.corrected), shares_of(said.public)
-    return _table(
-        [
-            *_of_classes(model.classes, ours.argmax(axis=1), ours),
-            *_of_classes(model.classes, alone.argmax(axis=1), alone, "public "),
-        ]
-    )
-
-
-def _of_classes(
-    classes: Sequence[Level], decided: NDArray[Any], shares: NDArray[np.float64], prefix: str = ""
-) -> list[tuple[str, pa.Array]]:
-    """The predicted class and the probability of each class, with their names."""
-    names = [str(value) for value in classes]
-    said = pa.array([names[k] for k in decided], pa.string())
-    of_each = [f"{prefix}probability of {name}" for name in names]
-    return [(f"{prefix}prediction", said), *zip(of_each, map(pa.array, shares.T), strict=True)]
-
-
-def _table(columns: Sequence[tuple[str, pa.Array]]) -> pa.Table:
-    """Of named columns; two classes may be one text, so names may be the same."""
-    return pa.table([values for _, values in columns], names=[name for name, _ in columns])
+def _answered(model: Model, raw: NDArray[np.float64]) -> pa.Table:
+    """What the model says of raw rows [n, columns], a row each; two classes may be one text, so names may be the same."""
+    columns = model.predict_columns(raw)
+    texts = [pa.array(values, pa.string() if values.dtype == object else None) for _, values in columns]
+    return pa.table(texts, names=[name for name, _ in columns])
 
 
 def _open(data: Path) -> pq.ParquetFile:

@@ -11,9 +11,7 @@ from typing import Any
 from ldptree.families.fit_classes import fit_model
 from ldptree.families.fit_numbers import fit_regression
 from ldptree.inference.algorithm_2 import PaperOptions
-from ldptree.models.class_tree import Model
-from ldptree.models.corrected import CorrectedModel
-from ldptree.models.number_tree import RegressionModel
+from ldptree.models import Model
 from schemas.families import PaperConfig
 from schemas.manifest import Manifest
 from storage.store import Draft
@@ -28,9 +26,6 @@ from tasks.artifacts import (
     write_model,
 )
 from tasks.checkpoint import step
-
-OfOneQuestion = Model | RegressionModel | CorrectedModel
-"""What a run that asks one question releases."""
 
 
 @step("prune", version="5", home="curator", retries=2)
@@ -58,7 +53,7 @@ def prune(
     store = draft.store
     published = read_protocol(store, protocol)
     how = settings(lam, prune, rule, paper)
-    model: OfOneQuestion
+    model: Model
     if public is not None:
         from ldptree.families.fit_correction import corrected  # with scikit-learn, which takes a second
 
@@ -81,8 +76,7 @@ def prune(
             inflation=read_trust(store, trust),
         )
     write_model(draft, model)
-    says = {"says": model.corrections.says_of(model.classes)} if isinstance(model, CorrectedModel) else {}
-    return says | {"digest": model.digest}
+    return model.summarize() | {"digest": model.digest}
 
 
 def settings(lam: float | str, prune: str, rule: str, paper: PaperConfig | None) -> dict[str, Any]:

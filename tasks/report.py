@@ -24,8 +24,7 @@ from ldptree.mechanisms.number_response import NumberResponse
 from ldptree.mechanisms.randomized_response import RandomizedResponse
 from ldptree.mechanisms.signed_subset import SignedSubset
 from ldptree.models.corrected import CorrectedModel
-from ldptree.models.number_tree import RegressionModel
-from ldptree.models.tree_model import TreeModel
+from ldptree.models.tree import AnyTree
 from ldptree.protocol.protocol import Protocol
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
@@ -138,13 +137,12 @@ def report(
     content = read_scores(store, scores)
     caps = caps_of(config.evaluation, fitted["n_public"], held["n_private"])
     facts: AnyFacts
-    if isinstance(learned, CorrectedModel):
-        assert public is not None
+    if public is not None:
         known, (rows, _) = read_public(store, public, published), read_scaled(store, scaled)
         facts = mended_facts(
             common, learned, published, known, rows, content, caps, names=names, unit=config.dataset.unit
         )
-    elif isinstance(learned, RegressionModel):
+    elif published.numeric:
         spread = spread_of(sorted(content["redraws"])) if content and content["redraws"] else None
         scored = number_scores(content, caps, spread) if content else {}
         facts = number_facts(
@@ -344,7 +342,7 @@ def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tup
     return tuple(said)
 
 
-def _nodes(model: TreeModel | CorrectedModel) -> list[dict[str, Any]]:
+def _nodes(model: AnyTree | CorrectedModel) -> list[dict[str, Any]]:
     """Every node with its path, for the warehouse."""
     tree = model.partition
     if tree.n_nodes > NODES_IN_WAREHOUSE:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ldptree.baselines import REGRESSION_BASELINES
 from ldptree.families.fit_numbers import PublicLabels, fit_regression, fit_without_noise
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
-from ldptree.models.number_tree import RegressionModel
+from ldptree.models.tree import NumberTree
 from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownHolders
@@ -33,7 +33,7 @@ class Question:
     """What was asked and learned, and everything it is scored with."""
 
     protocol: Protocol
-    learned: RegressionModel
+    learned: NumberTree
     public: PublicLabels
     public_rows: tuple[NDArray[np.float32], Floats]
     shards: Sequence[Path]
@@ -68,7 +68,7 @@ def scored(question: Question, held_back: Rows) -> dict[str, Any]:
     for number in range(question.evaluation.redraws):
         totals = holders.drawn_again(question.words(number))
         model = fit_regression(question.protocol, totals, question.public, **question.how)
-        redraws.append(score_numbers(labels, model.value[nodes]).mse)
+        redraws.append(score_numbers(labels, model.estimate[:, 0][nodes]).mse)
     return {"kind": "regression", "scores": found, "redraws": redraws, "bins": bins_of(labels, ours)}
 
 

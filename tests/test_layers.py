@@ -171,7 +171,7 @@ def test_the_algorithms_load_neither_scikit_learn_nor_numba_before_they_are_used
     everything = (
         "families.fit_classes",
         "protocol",
-        "models.class_tree",
+        "models.tree",
         "partition",
         "baselines",
         "oracles",

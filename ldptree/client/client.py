@@ -25,7 +25,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ldptree import json_text
+from ldptree import serialize
 from ldptree.client.budget import ANSWERING, Answers, Memory, Question
 from ldptree.client.memory import FileMemory
 from ldptree.encoding import CategoricalFeature, Feature
@@ -74,7 +74,7 @@ class Report:
         Raises:
             DataError: not a report, or a field is absent, unknown or of a wrong type.
         """
-        data = json_text.read(text, of="report")
+        data = serialize.read(text, of="report")
         if not isinstance(data, dict) or set(data) - {"output", "simulation"} != {
             "protocol",
             "round",

@@ -36,7 +36,7 @@ from ldptree.inference.weighting import RULES
 from ldptree.input_rows import check_class_labels, validated
 from ldptree.limits import check_memory
 from ldptree.mechanisms import CHOICES, Mechanism, mechanism_for
-from ldptree.models.class_tree import Model
+from ldptree.models.tree import ClassTree
 from ldptree.noisy import Noisy
 from ldptree.parameters import (
     check_depth,
@@ -200,7 +200,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 self, parts, n_private=len(y_private), seeds=seeds, ledger=self.ledger_
             )
         self.protocol_, self.totals_ = asked.protocol, asked.totals
-        self.model_: Model = model
+        self.model_: ClassTree = model
         self.partition_ = self.protocol_.partition
         self.mechanism_: Mechanism = self.protocol_.mechanism
         return self
@@ -226,7 +226,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
             regrow = partial(self._tree, n_classes=n_classes, depth=depth, prune=prune, seeds=seeds)
             trust = cache(partial(class_inflation, self.partition, X_public, codes, n_classes, regrow))
 
-            def read(*, lam: str | float, **how: Any) -> Model:
+            def read(*, lam: str | float, **how: Any) -> ClassTree:
                 # a given lam says itself how far they are trusted
                 inflation = trust() if lam == "learned" else 1.0
                 return fit_model(*first, counts, lam=lam, inflation=inflation, **how)
@@ -257,7 +257,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """
         nodes = self._nodes(X)
         if self.classes_.size == 2:
-            return np.asarray(self.model_.margin[nodes, 0])
+            return np.asarray(self.model_.estimate[nodes, 0])
         return np.asarray(self.model_.probability[nodes] - 1.0 / self.classes_.size)
 
     def margin_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
@@ -273,7 +273,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         cell and its ancestors.
         """
         nodes = self._nodes(X)
-        low, high = (end[nodes] for end in self.model_.margin_interval(level))
+        low, high = (end[nodes] for end in self.model_.estimate_interval(level))
         return (low[:, 0], high[:, 0]) if self.classes_.size == 2 else (low, high)
 
     def _nodes(self, X: ArrayLike) -> NDArray[np.int32]:
@@ -380,7 +380,7 @@ def _first_share(prune: str | PaperOptions) -> float:
     return prune.share_of_first_query if isinstance(prune, PaperOptions) else 1.0
 
 
-def _is_wrong(model: Model, X: Floats, codes: NDArray[np.int64]) -> Floats:
+def _is_wrong(model: ClassTree, X: Floats, codes: NDArray[np.int64]) -> Floats:
     """0/1 loss, float64 [n]; a label that is not declared (-1) is never met."""
     return np.asarray(model.predict(X) != codes, dtype=np.float64)
 

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from ldptree.encoding import Encoding
-    from ldptree.models.number_tree import RegressionModel
+    from ldptree.models.tree import NumberTree
     from ldptree.partition import Partition
 
     Floats = NDArray[np.float64]
@@ -207,7 +207,7 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.protocol_, self.totals_ = asked.protocol, asked.totals
         self.partition_: Partition = self.protocol_.partition
         self.mechanism_ = self.protocol_.mechanism
-        self.model_: RegressionModel = model
+        self.model_: NumberTree = model
         return self
 
     def _depths(self, encoding: Encoding, y_public: Floats, n_private: int) -> NumberDepths:
@@ -278,10 +278,10 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
         known = public_labels(partition, X_public, y_public, self.label_range_, grow=regrow, depths=depths)
         return Asked(protocol, totals, partial(fit_regression, protocol, totals, known))
 
-    def _errors(self, model: RegressionModel, X: Floats, y: Floats) -> Floats:
+    def _errors(self, model: NumberTree, X: Floats, y: Floats) -> Floats:
         return squared_errors(model.predict(X)[:, None], y, *self.label_range_)[:, 0]
 
-    def _difference_bound(self, first: RegressionModel, other: RegressionModel) -> float:
+    def _difference_bound(self, first: NumberTree, other: NumberTree) -> float:
         low, high = self.label_range_
         if not is_on_same_tree(first, other):
             return (high - low) ** 2
@@ -290,7 +290,8 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: ArrayLike) -> Floats:
         """Expected labels, float64 [n], of rows [n, d]."""
         nodes = self._nodes(X)
-        return self.model_.value[nodes]
+        values: Floats = self.model_.estimate[nodes, 0]
+        return values
 
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
         """Ends of what is believed of the mean label in each row's cell with probability `level`, each float64 [n].
@@ -301,8 +302,8 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
         often, too.
         """
         nodes = self._nodes(X)
-        low, high = self.model_.value_interval(level)
-        return low[nodes], high[nodes]
+        low, high = self.model_.interval(level)
+        return low[nodes, 0], high[nodes, 0]
 
     def _nodes(self, X: ArrayLike) -> NDArray[np.int32]:
         check_is_fitted(self)

@@ -31,9 +31,7 @@ from ldptree.estimators.private_tuning import (
 from ldptree.estimators.tuning.choice import CHOICES
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.depth import fewest_public_rows
-from ldptree.models.class_tree import Model
-from ldptree.models.number_tree import RegressionModel
-from ldptree.models.truncate import cut
+from ldptree.models.tree import AnyTree
 from ldptree.oracles import Words
 from ldptree.parameters import is_number, one_of
 
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
     from ldptree.protocol.totals import Totals
 
     Floats = NDArray[np.float64]
-
-AnyModel = Model | RegressionModel
 
 READINGS = ("lam", "prune", "rule")
 CUTS = ("depth", "min_samples_leaf")
@@ -194,13 +190,13 @@ class Trained:
     candidates: Sequence[Mapping[str, Any]]
     groups: Groups
     asked: list[Asked]
-    models: list[AnyModel]
+    models: list[AnyTree]
     n_training: list[int]
 
 
 def tuned(
     estimator: Any, parts: Parts, *, n_private: int, seeds: NDArray[np.int64] | None, ledger: Ledger
-) -> tuple[Asked, AnyModel, Tuning]:
+) -> tuple[Asked, AnyTree, Tuning]:
     """Have training holders report, fit all candidates, have validation holders choose: reports and model of the best.
 
     Args:
@@ -247,7 +243,7 @@ def trained(estimator: Any, parts: Parts, *, n_private: int, seeds: NDArray[np.i
         depth = parts.depth(with_settings(estimator, {}), n)
         candidates = default_candidates(estimator, depth, n_public=parts.n_public)
     asked: dict[int, Asked] = {}
-    models: dict[int, AnyModel] = {}
+    models: dict[int, AnyTree] = {}
     n_training: dict[int, int] = {}
     for number, (members, part) in enumerate(zip(_grouped(candidates), groups.training, strict=True)):
         wanted = [with_settings(estimator, candidates[j]) for j in members]
@@ -279,7 +275,7 @@ def _share(
     rows: NDArray[np.int64],
     seeds: NDArray[np.int64] | None,
     start: int,
-) -> tuple[Asked, list[AnyModel]]:
+) -> tuple[Asked, list[AnyTree]]:
     """One report each of these rows, on the deepest and finest tree that any of these estimators wants; each one's model."""
     depths = [parts.depth(one, len(rows)) for one in wanted]
     least = [_fewest(one, parts.n_public) for one in wanted]
@@ -296,22 +292,21 @@ def _share(
         model = asked.read(lam=one.lam, prune=one.prune, rule=one.rule)
         deepest = depth if one.depth != "auto" or depth < max(depths) else model.partition.max_depth
         is_cut = deepest < model.partition.max_depth or min_rows > min(least)
-        found.append(cut(model, depth=deepest, min_rows=min_rows) if is_cut else model)
+        found.append(model.truncate(depth=deepest, min_rows=min_rows) if is_cut else model)
     return asked, found
 
 
-def answers(model: AnyModel) -> NDArray[Any]:
+def answers(model: AnyTree) -> NDArray[Any]:
     """What each cell is told: a class or a number, [cells]."""
-    by_node = model.value if isinstance(model, RegressionModel) else model.decision
-    return np.asarray(by_node[model.partition.leaves])
+    return np.asarray(model.answers[model.partition.leaves])
 
 
-def is_on_same_tree(one: AnyModel, other: AnyModel) -> bool:
+def is_on_same_tree(one: AnyTree, other: AnyTree) -> bool:
     """Whether cells of the two are the same."""
     return one.partition.digest == other.partition.digest and one.encoding == other.encoding
 
 
-def _first_like(models: Sequence[AnyModel]) -> NDArray[np.int64]:
+def _first_like(models: Sequence[AnyTree]) -> NDArray[np.int64]:
     """The first model that says the same everywhere, int64 [k]."""
     found = np.arange(len(models))
     for j, model in enumerate(models):
@@ -323,9 +318,9 @@ def _first_like(models: Sequence[AnyModel]) -> NDArray[np.int64]:
     return found
 
 
-def _root(model: AnyModel) -> float:
+def _root(model: AnyTree) -> float:
     """What a row without a cell is told."""
-    return float(model.value[0] if isinstance(model, RegressionModel) else model.decision[0])
+    return float(model.answers[0])
 
 
 def _seeds_of(seeds: NDArray[np.int64] | None, group: int) -> NDArray[np.int64] | None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldptree.inference.discrepancy import (
     NATS_PER_COMPONENT,
@@ -29,11 +30,9 @@ from ldptree.inference.tree_gaussian import posterior
 from ldptree.public_models.public_slope import TAUS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ldptree.families.correction_plan import Plan
 
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ldptree import json_text
+from ldptree import serialize
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.families.histoftree import CellsQuestion, HistOfTree, HistOfTreeModel, LabelQuestion
@@ -86,7 +86,7 @@ MODELS: dict[str, type[HistOfTreeModel] | type[PublicFeatureModel]] = {
 
 def question_from_json(text: str | bytes) -> Question:
     """The published question in a text. Raises ProtocolMismatch."""
-    data = json_text.read(
+    data = serialize.read(
         text, of="question", remedy="fetch it again from its publisher", error=ProtocolMismatch
     )
     kind = data.get("kind") if isinstance(data, dict) else None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldptree.inference.depth import NumberDepths
-    from ldptree.models.number_tree import RegressionModel
+    from ldptree.models.tree import NumberTree
 
     Floats = NDArray[np.float64]
 
@@ -154,7 +154,7 @@ def asked_nodes(partition: Partition, n_asked: int) -> NDArray[np.int32]:
     return found
 
 
-def refined(model: RegressionModel, finer: Finer) -> RegressionModel:
+def refined(model: NumberTree, finer: Finer) -> NumberTree:
     """The model on the finer tree.
 
     A part has its cell's discrepancy, noise and share of evidence, and of its private count and sum the share that public rows
@@ -177,19 +177,24 @@ def refined(model: RegressionModel, finer: Finer) -> RegressionModel:
     def of_cell(per_node: NDArray[Any]) -> NDArray[Any]:
         return per_node[above]
 
+    def column(per_node: NDArray[Any]) -> NDArray[Any]:
+        return per_node[:, None]
+
     return replace(
         model,
         partition=tree,
-        label_sd=finer.residual_variance**0.5,
-        value=np.clip(of_cell(model.value) + np.where(is_part, mean - mean[above], 0.0), *model.label_range),
-        value_sd=np.hypot(of_cell(model.value_sd), np.where(is_part, finer.mean_sd, 0.0)),
+        label=replace(model.label, sd=finer.residual_variance**0.5),
+        decision=of_cell(model.decision),
+        probability=of_cell(model.probability),
+        estimate=np.clip(
+            of_cell(model.estimate) + column(np.where(is_part, mean - mean[above], 0.0)), *model.label.range
+        ),
+        estimate_sd=np.hypot(of_cell(model.estimate_sd), column(np.where(is_part, finer.mean_sd, 0.0))),
         noise_sd=of_cell(model.noise_sd),
         discrepancy=of_cell(model.discrepancy),
         discrepancy_sd=of_cell(model.discrepancy_sd),
         private_share=of_cell(model.private_share),
-        private_count=of_cell(model.private_count) * share,
-        private_sum=of_cell(model.private_sum) * share,
-        public_count=np.rint(rows).astype(np.int64),
-        public_sum=roll_up(below, finer.total, tree.n_nodes),
+        private_total=of_cell(model.private_total) * column(share),
+        public_total=np.stack([np.rint(rows), roll_up(below, finer.total, tree.n_nodes)], axis=1),
         decided_at=np.where(is_part, np.arange(tree.n_nodes), of_cell(model.decided_at)).astype(np.int32),
     )

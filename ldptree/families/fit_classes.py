@@ -23,7 +23,7 @@ from ldptree.inference.pruning import PRUNINGS
 from ldptree.inference.shares import expected_share
 from ldptree.inference.weighting import Evidence, Weighted, check_weighting, gather_class, weigh
 from ldptree.mechanisms import describe
-from ldptree.models.class_tree import Model
+from ldptree.models.tree import ClassLabel, ClassTree, TreeModel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -50,7 +50,7 @@ def fit_model(
     epsilon: float | None = None,
     is_second_query: bool = False,
     inflation: float = 1.0,
-) -> Model:
+) -> ClassTree:
     """Turn totals into a model: weigh private against public evidence, then prune.
 
     Args:
@@ -128,7 +128,7 @@ def fit_without_noise(
     rule: str = "margin",
     epsilon: float | None = None,
     inflation: float = 1.0,
-) -> Model:
+) -> ClassTree:
     """The same model from true private counts, int [L, C]: a simulation device, to show what the noise costs.
 
     It gives no privacy at all and must never leave a simulation. Other arguments and errors as `fit_model`.
@@ -172,7 +172,7 @@ def _fit(
     rule: str,
     epsilon: float | None,
     inflation: float = 1.0,
-) -> Model:
+) -> ClassTree:
     if prune == "paper":
         prune = PaperOptions()
     check_settings(lam=lam, prune=prune, rule=rule, n_classes=protocol.n_classes)
@@ -259,7 +259,7 @@ def _released(
     lam: str | float,
     prune: str | PaperOptions,
     epsilon: float | None,
-) -> Model:
+) -> ClassTree:
     n_classes = protocol.n_classes
     probability, decision = _decide(pruned, n_classes)
 
@@ -269,16 +269,16 @@ def _released(
     def each(values: Any) -> Floats:
         return np.stack([np.asarray(v, dtype=np.float64) for v in values], axis=1)
 
-    return Model(
+    return TreeModel(
+        label=ClassLabel(protocol.classes),
         encoding=protocol.encoding,
         partition=protocol.partition,
         target=protocol.target,
-        classes=protocol.classes,
         outside=protocol.outside,
         decision=decision.astype(np.int32),
         probability=probability,
-        margin=each(p.theta for p in pruned),
-        margin_sd=each(np.sqrt(p.variance) for p in pruned),
+        estimate=each(p.theta for p in pruned),
+        estimate_sd=each(np.sqrt(p.variance) for p in pruned),
         noise_sd=each(np.sqrt(e.private_noise) / e.private_mass for e in evidence),
         discrepancy=each(w.discrepancy for w in weighted),
         discrepancy_sd=each(np.sqrt(w.discrepancy_variance) for w in weighted),

@@ -23,7 +23,7 @@ from ldptree.inference.model_uncertainty import doubt
 from ldptree.inference.pruning import NUMBER_PRUNINGS
 from ldptree.inference.weighting import Evidence, check_weighting, gather, weigh
 from ldptree.mechanisms import describe
-from ldptree.models.number_tree import RegressionModel
+from ldptree.models.tree import NumberLabel, NumberTree, TreeModel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -66,7 +66,7 @@ def fit_regression(
     prune: str = "smooth",
     rule: str = "margin",
     epsilon: float | None = None,
-) -> RegressionModel:
+) -> NumberTree:
     """Turn totals into a model: weigh private against public evidence, then smooth.
 
     Args:
@@ -109,7 +109,7 @@ def fit_without_noise(
     lam: str | float = "learned",
     prune: str = "smooth",
     rule: str = "margin",
-) -> RegressionModel:
+) -> NumberTree:
     """The same model from the true number of people of each cell and the true sum of their labels, each [L].
 
     A simulation device, to show what the noise costs: it gives no privacy at all and must never leave a simulation. Other
@@ -153,7 +153,7 @@ def _fit(
     prune: str,
     rule: str,
     epsilon: float | None,
-) -> RegressionModel:
+) -> NumberTree:
     check_settings(lam=lam, prune=prune, rule=rule)
     if not protocol.numeric:
         raise DataError("model: the protocol's label is a class, not a number")
@@ -167,25 +167,25 @@ def _fit(
     pruned = NUMBER_PRUNINGS[prune](evidence, weighted)
     unsaid = doubt(evidence, weighted, pruned, NUMBER_PRUNINGS[prune], ROOTS)
     low, high = protocol.label_range
-    model = RegressionModel(
+    n_nodes = protocol.partition.n_nodes
+    model = TreeModel(
+        label=NumberLabel((low, high), public.residual_variance**0.5),
         encoding=protocol.encoding,
         partition=protocol.partition,
         target=protocol.target,
         outside=protocol.outside,
-        label_range=(low, high),
-        label_sd=public.residual_variance**0.5,
-        value=np.clip(public.mean + scale * pruned.theta, low, high),
-        value_sd=scale * np.sqrt(unsaid.of_nodes),
-        noise_sd=scale * np.sqrt(evidence.private_noise) / evidence.private_mass,
-        discrepancy=scale * weighted.discrepancy,
-        discrepancy_sd=scale * np.sqrt(weighted.discrepancy_variance),
-        mean_discrepancy=scale * float(weighted.mean_discrepancy),
-        mean_discrepancy_sd=scale * unsaid.of_mean**0.5,
+        decision=np.zeros(n_nodes, dtype=np.int32),
+        probability=np.empty((n_nodes, 0)),
+        estimate=np.clip(public.mean + scale * pruned.theta, low, high)[:, None],
+        estimate_sd=scale * np.sqrt(unsaid.of_nodes)[:, None],
+        noise_sd=(scale * np.sqrt(evidence.private_noise) / evidence.private_mass)[:, None],
+        discrepancy=scale * weighted.discrepancy[:, None],
+        discrepancy_sd=scale * np.sqrt(weighted.discrepancy_variance)[:, None],
+        mean_discrepancy=np.array([scale * float(weighted.mean_discrepancy)]),
+        mean_discrepancy_sd=np.array([scale * unsaid.of_mean**0.5]),
         private_share=weighted.private_share,
-        private_count=evidence.private_count,
-        private_sum=evidence.rolled_up(private.total),
-        public_count=np.rint(evidence.public_mass).astype(np.int64),
-        public_sum=evidence.rolled_up(public.total),
+        private_total=np.stack([evidence.private_count, evidence.rolled_up(private.total)], axis=1),
+        public_total=np.stack([np.rint(evidence.public_mass), evidence.rolled_up(public.total)], axis=1),
         decided_at=pruned.decided_at.astype(np.int32),
         prune=prune,
         lam=lam if isinstance(lam, str) else float(lam),

@@ -1,1 +1,102 @@
-"""Released models: predictions, JSON, SQL, and what they say."""
+"""The released models: what each of them can do, and any of them from its text."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldptree.errors import DataError
+from ldptree.serialize import Document, read_document
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ldptree.encoding import Encoding, Level
+    from ldptree.models.description import Description, Evidence
+
+LEVEL = 0.9
+"""Of the interval that stands beside a number."""
+MODELS: Mapping[str, str] = {
+    "ldptree model": "ldptree.models.tree:TreeModel",
+    "ldptree regression model": "ldptree.models.tree:TreeModel",
+    "ldptree corrected model": "ldptree.models.corrected:CorrectedModel",
+    "ldptree model of public features": "ldptree.models.public_view:ShownModel",
+}
+"""By the kind that stands in a text, where the class is; imported when it is read."""
+
+
+class Model(Document, ABC):
+    """What a run releases: a value that predicts raw rows, and says what it is.
+
+    Attributes:
+        encoding: how a raw row is read.
+        target: the label's column.
+        epsilon: what each holder spent, as claimed.
+        n_private: holders who reported.
+    """
+
+    encoding: Encoding
+    target: str
+    epsilon: float
+    n_private: int
+
+    @property
+    @abstractmethod
+    def columns_needed(self) -> tuple[str, ...]:
+        """The raw columns that decide a prediction, in the encoding's order."""
+
+    @abstractmethod
+    def predict(self, raw: NDArray[np.float64]) -> NDArray[Any]:
+        """[n] what is predicted of raw rows [n, columns]: class indices or numbers."""
+
+    @abstractmethod
+    def predict_columns(self, raw: NDArray[np.float64]) -> list[tuple[str, NDArray[Any]]]:
+        """What a table of predictions says of raw rows: columns by name, classes as text. Two names may be the same."""
+
+    @abstractmethod
+    def describe(self, evidence: Evidence) -> Description:
+        """What it says of itself in numbers, of which a page is made."""
+
+    def summarize(self) -> dict[str, Any]:
+        """What a run says of it in a line, besides its digest."""
+        return {}
+
+    @abstractmethod
+    def to_sql(self, table: str = "data", level: float = 0.9) -> str:
+        """One SELECT over a table that returns its columns and the model's answers.
+
+        Raises:
+            ConfigError: it is no model that a SELECT can be.
+        """
+
+    @abstractmethod
+    def to_dot(self, level: float = 0.9) -> str:
+        """Its tree as Graphviz text, with intervals of this level.
+
+        Raises:
+            ConfigError: it is not one tree.
+        """
+
+
+def read_model(text: str | bytes) -> Model:
+    """The model that a run released. Raises DataError."""
+    data = read_document(text)
+    kind = data.get("kind") if isinstance(data, Mapping) else None
+    module, name = MODELS.get(str(kind), MODELS["ldptree model"]).split(":")
+    model = getattr(import_module(module), name).from_data(data)
+    if not isinstance(model, Model):
+        raise DataError("model: of a kind that is not released")
+    return model
+
+
+def class_columns(
+    classes: Sequence[Level], decided: NDArray[Any], shares: NDArray[np.float64], prefix: str = ""
+) -> list[tuple[str, NDArray[Any]]]:
+    """The predicted class, as text, and the probability of each class, with their names."""
+    names = np.array([str(value) for value in classes], dtype=object)
+    of_each = [f"{prefix}probability of {name}" for name in names]
+    return [(f"{prefix}prediction", names[decided]), *zip(of_each, shares.T, strict=True)]

@@ -1,38 +1,55 @@
-"""The released model: a public model and what is added to it, cell by cell; predictions, intervals, and a digest.
-
-What lives here: the value. What does not: its canonical JSON (`corrected_json`), how the parts come about (`public_model`,
-`correction`), files, and scoring.
+"""The released model of a correction: a public model and what is added to it, cell by cell. How the parts come about is in
+`public_models` and `families`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ldptree import serialize
 from ldptree.encoding import Encoding, Level
 from ldptree.errors import DataError
+from ldptree.families.correction_slope import FoundSlope
 from ldptree.families.corrections import Corrections
+from ldptree.inference.discrepancy import DiscrepancyPrior
 from ldptree.inference.shares import half_width
-from ldptree.limits import check_spent
-from ldptree.models import corrected_json, model_json
+from ldptree.limits import LARGEST, check_spent
+from ldptree.models import LEVEL, Model, class_columns
 from ldptree.models.ensemble import Ensemble
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 from ldptree.public_models.model import answers, n_outputs
-from ldptree.public_models.slope import Slope, uncut
+from ldptree.public_models.slope import COLUMN, Slope, uncut
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ldptree.models.description import Description, Evidence
 
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 LEAST_OF_PUBLIC = 0.1
 """The part of a public share that no correction takes away (docs/correction.md)."""
+
+_OWN = (
+    "encoding",
+    "base",
+    "partition",
+    "classes",
+    "default",
+    "target",
+    "epsilon",
+    "mechanism",
+    "n_private",
+    "n_public",
+    "protocol_digests",
+)
+_ARRAYS = ("share", "correction", "sd", "observed", "noise_sd", "discrepancy")
+"""Of `Corrections`, one number a cell or one a cell and output."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +84,8 @@ class Said:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CorrectedModel:
-    """A public model mended by private reports; M outputs as in `PublicModel`.
+class CorrectedModel(Model):
+    """A public model corrected by private reports; M outputs as in `PublicModel`.
 
     Attributes:
         encoding: how a raw row is read.
@@ -88,6 +105,9 @@ class CorrectedModel:
     Raises:
         DataError: the parts do not fit each other, or epsilon or a count is impossible.
     """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("ldptree corrected model",)
+    NAME: ClassVar[str] = "corrected model"
 
     encoding: Encoding
     base: Ensemble
@@ -112,9 +132,7 @@ class CorrectedModel:
         if len(self.classes) == 1 or len(set(self.classes)) != len(self.classes):
             raise DataError("corrected model: classes are at least 2, each once, or none for a number")
         m = n_outputs(len(self.classes))
-        shapes = dict.fromkeys(corrected_json.ARRAYS, (self.partition.n_leaves, m)) | {
-            "share": (self.partition.n_leaves,)
-        }
+        shapes = dict.fromkeys(_ARRAYS, (self.partition.n_leaves, m)) | {"share": (self.partition.n_leaves,)}
         for name, shape in shapes.items():
             array: Floats = getattr(found, name)
             if array.shape != shape or np.isnan(array).any():
@@ -236,36 +254,112 @@ class CorrectedModel:
         low, high = self.said(raw).interval(level)
         return (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)) if self.classes else (low, high)
 
+    def predict_columns(self, raw: Floats) -> list[tuple[str, NDArray[Any]]]:
+        """What a table of predictions says of raw rows: as any model of its kind of label, and, as "public ...", of its public
+        part alone.
+        """
+        said = self.said(raw)
+        if not self.classes:
+            low, high = said.interval(LEVEL)
+            columns = {
+                "prediction": said.corrected,
+                "lower": low,
+                "upper": high,
+                "public prediction": said.public,
+            }
+            return [(name, values[:, 0]) for name, values in columns.items()]
+        ours, alone = shares_of(said.corrected), shares_of(said.public)
+        return [
+            *class_columns(self.classes, ours.argmax(axis=1), ours),
+            *class_columns(self.classes, alone.argmax(axis=1), alone, "public "),
+        ]
+
+    def to_sql(self, table: str = "data", level: float = 0.9) -> str:
+        """The model as one SELECT (`corrected_sql.to_sql`)."""
+        from ldptree.models.corrected_sql import to_sql
+
+        return to_sql(self, table, level)
+
+    def to_dot(self, level: float = 0.9) -> str:
+        """The tree of corrections as Graphviz text: what is added to the public model, +- its standard deviation, of no level."""
+        from ldptree.models.dot import to_dot
+
+        trees = "1 tree" if self.base.roots.size == 1 else f"{self.base.roots.size} trees"
+        about = f"; its public model of {trees} is not drawn"
+        if found := self.corrections.slope:
+            about += f"; {found.amount:.3g} ± {found.sd:.2g} times how far {COLUMN} is from a cell's mean is added, too"
+        return to_dot(self, self._described_cells(), about)
+
+    def _described_cells(self) -> list[str]:
+        """What each cell says: a line an output, and the share of people."""
+        found = self.corrections
+        if not self.classes:
+            names = [self.target]
+        else:
+            kept = self.classes[1:] if len(self.classes) == 2 else self.classes
+            names = [f"share of {self.target} = {value}" for value in kept]
+        cells = []
+        for added, sds, share in zip(found.correction, found.sd, found.share, strict=True):
+            lines = [
+                f"{name} {c:+.3g} ± {sd:.2g}" if c or sd else f"{name}: no correction"
+                for name, c, sd in zip(names, added, sds, strict=True)
+            ]
+            cells.append("\n".join([*lines, f"{share:.1%} of people"]))
+        return cells
+
     def describe(self, evidence: Evidence) -> Description:
         """What it says of itself in numbers."""
         from ldptree.models.corrected_description import describe_corrections
 
         return describe_corrections(self, evidence)
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 (hex) of the canonical JSON without the digest itself."""
-        return model_json.digest_of(corrected_json.content_of(self))
-
-    def to_json(self) -> str:
-        """The canonical text: sorted keys, no spaces, its own digest in it; an infinite number is the text "inf"."""
-        return model_json.written(corrected_json.content_of(self), self.digest)
+    def summarize(self) -> dict[str, Any]:
+        """How much was corrected, as "says"."""
+        return {"says": self.corrections.says_of(self.classes)}
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """The model that `to_json` wrote, every part checked anew.
+    def text_fields(cls, kind: str) -> tuple[Collection[str], Collection[str]]:
+        """Its fields, with those of its corrections in the place of these; a slope where there is one."""
+        return (*_OWN, *_ARRAYS, "priors"), ("slope",)
 
-        Raises:
-            DataError: not such a model, of an unknown version, a field absent, unknown or of a wrong type, parts that do not fit,
-                or a digest that is not that of the content.
-        """
-        data = corrected_json.fields(text)
-        try:
-            return cls(**corrected_json.parts(data))
-        except DataError:
-            raise
-        except (OverflowError, ValueError):  # beyond every float, as it is written or as it is read
-            raise DataError("corrected model: a number in it is too large; export it again") from None
+    def to_content(self) -> dict[str, Any]:
+        """Fields as plain values."""
+        found = self.corrections
+        content = {name: serialize.plain_value(getattr(self, name)) for name in _OWN}
+        content |= {name: serialize.plain_value(getattr(found, name)) for name in _ARRAYS}
+        content["priors"] = [[float(p.root), float(p.step), float(p.decay)] for p in found.priors]
+        if self.slope is None or found.slope is None:
+            return content
+        return content | {"slope": self.slope.to_json() | serialize.to_plain(found.slope)}
+
+    @classmethod
+    def of_content(cls, data: Mapping[str, Any]) -> Self:
+        """The model from its fields. Raises DataError."""
+        arrays = {name: serialize.numbers(data[name], np.float64, cls.NAME, name) for name in _ARRAYS}
+        priors = serialize.numbers(data["priors"], np.float64, cls.NAME, "priors")
+        if priors.shape[1:] != (3,):
+            raise DataError(f"{cls.NAME}: a prior has root, step and decay")
+        slope, found = _read_slope(data["slope"]) if "slope" in data else (None, None)
+        return cls(
+            corrections=Corrections(
+                **arrays,
+                priors=tuple(DiscrepancyPrior(root=r, step=s, decay=d) for r, s, d in priors.tolist()),
+                slope=found,
+            ),
+            slope=slope,
+            **serialize.read_fields(cls, data, _OWN, of=cls.NAME),
+        )
+
+
+def _read_slope(data: object) -> tuple[Slope, FoundSlope]:
+    """The second public model and how much of it is added. Raises DataError."""
+    names = serialize.field_types(FoundSlope)
+    if not isinstance(data, Mapping) or set(names) - set(data):
+        raise DataError(f"corrected model: the slope has no field of {', '.join(names)}")
+    found = FoundSlope(**serialize.read_fields(FoundSlope, data, of="corrected model: slope"))
+    if max(abs(found.amount), abs(found.sd), abs(found.tau), *np.abs(found.centre).ravel()) > LARGEST:
+        raise DataError(f"corrected model: what is said of the slope is no numbers of at most {LARGEST:g}")
+    return Slope.from_json({name: value for name, value in data.items() if name not in names}), found
 
 
 def together(public: Floats, added: Floats) -> Floats:

@@ -1,47 +1,37 @@
-"""A model learned from public features, with how a raw row is read: what a run releases where some features are public.
-
-What lives here: the value (predict, canonical JSON). What does not: what is inside (`histoftree`, `public_features`).
+"""A model learned from public features, with how a raw row is read: what a run releases where some features are public. What
+is inside is in `families`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ldptree import serialize
 from ldptree.encoding import Encoding
-from ldptree.errors import DataError, LdptreeError
+from ldptree.errors import ConfigError, DataError, LdptreeError
 from ldptree.families.curators import MODELS
+from ldptree.families.histoftree import HistOfTreeModel
+from ldptree.families.public_features import PublicFeatureModel
 from ldptree.limits import check_spent
-from ldptree.models import model_json
+from ldptree.models import Model
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ldptree.families.histoftree import HistOfTreeModel
-    from ldptree.families.public_features import PublicFeatureModel
     from ldptree.models.description import Description, Evidence
 
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
-VERSION = 1
 MIDDLE = 0.5
 """What stands for a value that is missing and that no rule fills, as a holder's own does."""
-_PLAIN: dict[str, tuple[type, ...]] = {
-    "target": (str,),
-    "estimator": (str,),
-    "epsilon": (int, float),
-    "n_private": (int,),
-    "questions": (list,),
-}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ShownModel:
+class ShownModel(Model):
     """A released model of public features.
 
     Attributes:
@@ -58,7 +48,7 @@ class ShownModel:
         DataError: the inner model is of another estimator, or epsilon or n_private is impossible.
     """
 
-    KIND: ClassVar[str] = "ldptree model of public features"
+    KINDS: ClassVar[tuple[str, ...]] = ("ldptree model of public features",)
 
     encoding: Encoding
     target: str
@@ -91,6 +81,10 @@ class ShownModel:
         ordered = raw[:, [names.index(name) for name in self.encoding.columns]]
         return self.inner.predict(points_of(self.encoding, ordered))
 
+    def predict_columns(self, raw: Floats) -> list[tuple[str, NDArray[Any]]]:
+        """What a table of predictions says of raw rows: the label expected of each."""
+        return [("prediction", self.predict(raw))]
+
     def describe(self, evidence: Evidence) -> Description:
         """What it says of itself in numbers: strengths and curves as they were taken of it, the rest of what is inside."""
         from ldptree.models.curves import describe_curves
@@ -99,61 +93,38 @@ class ShownModel:
         curves, strengths = describe_curves(evidence.along, self.encoding, evidence.names)
         return replace(inside, curves=curves, statements=(*inside.statements, *strengths))
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 (hex) of the canonical JSON without the digest itself."""
-        return model_json.digest_of(self._to_plain())
+    def to_sql(self, table: str = "data", level: float = 0.9) -> str:
+        """Refused: it is not one tree. Raises ConfigError."""
+        raise self._not_one_tree("sql")
 
-    def to_json(self) -> str:
-        """The canonical text: sorted keys, its own digest in it."""
-        return model_json.written(self._to_plain(), self.digest)
+    def to_dot(self, level: float = 0.9) -> str:
+        """Refused: it is not one tree. Raises ConfigError."""
+        raise self._not_one_tree("dot")
 
-    def _to_plain(self) -> dict[str, Any]:
-        return {
-            "kind": self.KIND,
-            "version": VERSION,
-            "encoding": self.encoding.to_json(),
-            "private": list(self.private),
-            "inner": json.loads(self.inner.to_json()),
-        } | {name: list(v) if isinstance(v := getattr(self, name), tuple) else v for name in _PLAIN}
+    def _not_one_tree(self, to: str) -> ConfigError:
+        return ConfigError(
+            f"--to {to}: a {self.estimator} model is not one tree; write json, or use ldptree predict"
+        )
+
+    def to_content(self) -> dict[str, Any]:
+        """Its fields as plain values; the inner model's text as values, too."""
+        return serialize.to_plain(self) | {"inner": json.loads(self.inner.to_json())}
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """The model that `to_json` wrote, every part checked anew.
-
-        Raises:
-            DataError: not such a model, of an unknown version, a field absent, unknown or of a wrong type, or a digest that is
-                not that of the content.
-        """
-        data = model_json.read(
-            text, kind=cls.KIND, version=VERSION, fields=("encoding", "private", "inner", *_PLAIN)
-        )
-        model_json.check_types(data, _PLAIN)
-        if data["estimator"] not in MODELS:
-            raise DataError(f"model: estimator {data['estimator']!r} is not known here")
+    def of_content(cls, data: Mapping[str, Any]) -> Self:
+        """The model from its fields. Raises DataError."""
+        names = [name for name in serialize.field_types(cls) if name != "inner"]
+        values = serialize.read_fields(cls, data, names, of=cls.NAME)
+        if values["estimator"] not in MODELS:
+            raise DataError(f"model: estimator {values['estimator']!r} is not known here")
         try:
-            inner = MODELS[data["estimator"]].from_json(json.dumps(data["inner"]))
+            inner = MODELS[values["estimator"]].from_data(data["inner"])
         except LdptreeError as error:
             raise DataError(f"model: {error}") from None
-        return cls(
-            encoding=Encoding.from_json(data["encoding"]),
-            private=_texts(data["private"]),
-            inner=inner,
-            target=data["target"],
-            estimator=data["estimator"],
-            epsilon=float(data["epsilon"]),
-            n_private=data["n_private"],
-            questions=_texts(data["questions"]),
-        )
+        return cls(**values, inner=inner)
 
 
 def points_of(encoding: Encoding, raw: Floats) -> Floats:
     """Encoded rows float64 [n, d]; what is missing, and no rule fills, counts as the middle of its range."""
     encoded = encoding.encode(raw).astype(np.float64)
     return np.where(np.isnan(encoded), MIDDLE, encoded)
-
-
-def _texts(values: object) -> tuple[str, ...]:
-    if not isinstance(values, list) or any(type(v) is not str for v in values):
-        raise DataError("model: private and questions must be lists of texts")
-    return tuple(values)

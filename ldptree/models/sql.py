@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.encoding import CategoricalFeature, Encoding, Feature, Level, NumericFeature
-from ldptree.models.number_tree import RegressionModel
 from ldptree.partition.raw import LEFT, STOP
 
 if TYPE_CHECKING:
-    from ldptree.models.class_tree import Model
+    from ldptree.models.tree import AnyTree
     from ldptree.partition.raw import RawTree
 
 CELL = "ldptree cell"
@@ -50,7 +49,7 @@ def literal(value: Level) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-def to_sql(model: Model | RegressionModel, table: str = "data", level: float = 0.9) -> str:
+def to_sql(model: AnyTree, table: str = "data", level: float = 0.9) -> str:
     """A SELECT over `table` that returns its columns and the model's answer to each row.
 
     Added columns, of classes: `prediction` (a class), and for each class `probability_CLASS`, and `lower_CLASS` and
@@ -200,17 +199,16 @@ def _tests(tree: RawTree, node: int, names: Mapping[str, str]) -> tuple[str, str
     return left, there if tree.missing[node] in (LEFT, STOP) else "TRUE"
 
 
-def _answers(model: Model | RegressionModel, level: float) -> Iterable[tuple[str, list[str]]]:
+def _answers(model: AnyTree, level: float) -> Iterable[tuple[str, list[str]]]:
     """Each added column's name and its literal for each cell, and last for rows without one."""
     nodes = np.append(model.partition.leaves, 0)
-    if isinstance(model, RegressionModel):
-        low, high = model.value_interval(level)
-        for added, numbers in (("prediction", model.value), ("lower", low), ("upper", high)):
-            yield added, [literal(float(v)) for v in numbers[nodes]]
+    low, high = model.interval(level)
+    if not model.classes:
+        for added, numbers in (("prediction", model.estimate), ("lower", low), ("upper", high)):
+            yield added, [literal(float(v)) for v in numbers[nodes, 0]]
         return
     labels = labels_of(model.classes)
     yield "prediction", [labels[k] for k in model.decision[nodes]]
-    low, high = model.share_interval(level)
     for k, name in enumerate(model.classes):
         for prefix, values in (("probability", model.probability), ("lower", low), ("upper", high)):
             yield f"{prefix}_{name}", [literal(float(v)) for v in values[nodes, k]]

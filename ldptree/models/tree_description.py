@@ -28,9 +28,7 @@ from ldptree.protocol.number_range import levels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.models.class_tree import Model
-    from ldptree.models.number_tree import RegressionModel
-    from ldptree.models.tree_model import TreeModel
+    from ldptree.models.tree import AnyTree, ClassTree, NumberTree
     from ldptree.partition.tree import Partition
     from ldptree.protocol.totals import Totals
 
@@ -41,7 +39,7 @@ UNKNOWN_SD = 0.5
 """A share can be no wider than its range: where nothing is known, half of it."""
 
 
-def describe_classes(model: Model, evidence: Evidence) -> Description:
+def describe_classes(model: ClassTree, evidence: Evidence) -> Description:
     """Shares of classes, of two classes that of the second one.
 
     `evidence` has the totals that the model was fitted on, and the public rows of each cell.
@@ -52,7 +50,7 @@ def describe_classes(model: Model, evidence: Evidence) -> Description:
     outputs = [1] if model.n_classes == 2 else list(range(model.n_classes))
     shares = share_below(tree, model.private_total[tree.leaves].sum(axis=1))
     average = average_below(tree, shares[tree.leaves], model.probability[tree.leaves])
-    sd = np.where(np.isfinite(model.margin_sd), model.margin_sd, UNKNOWN_SD)
+    sd = np.where(np.isfinite(model.estimate_sd), model.estimate_sd, UNKNOWN_SD)
     basis, alone = find_basis(model), _class_reports(model, evidence.totals[0])
     n_public = max(int(evidence.public_counts.sum()), 1)
     is_leaf = tree.feature < 0
@@ -109,20 +107,20 @@ def describe_classes(model: Model, evidence: Evidence) -> Description:
     )
 
 
-def describe_numbers(model: RegressionModel, evidence: Evidence) -> Description:
+def describe_numbers(model: NumberTree, evidence: Evidence) -> Description:
     """A number and its curves; `evidence` has the totals that the model was fitted on, and the partition they are of."""
     assert evidence.asked is not None
     tree, names, leaves = model.partition, evidence.names, model.partition.leaves
-    low, high = model.label_range
-    shares = share_below(tree, model.private_count[leaves])
-    average = average_below(tree, shares[leaves], model.value[leaves, None])[:, 0]
-    sd = np.minimum(model.value_sd, (high - low) / 2)
+    low, high = model.label.range
+    shares = share_below(tree, model.private_total[:, 0][leaves])
+    average = average_below(tree, shares[leaves], model.estimate[leaves])[:, 0]
+    sd = np.minimum(model.estimate_sd[:, 0], (high - low) / 2)
     reports, basis = _number_reports(model, evidence.asked, evidence.totals[0]), find_basis(model)
     was_compared = model.lam == "learned" and model.n_public > 0
     is_leaf = tree.feature < 0
     cells = []
     for cell, node in enumerate(leaves.tolist()):
-        n, noise = int(model.public_count[node]), float(model.noise_sd[node])
+        n, noise = int(model.public_total[:, 0][node]), float(model.noise_sd[:, 0][node])
         # noise wider than the range: the reports of the cell alone say nothing at all
         is_heard = noise < high - low
         cells.append(
@@ -132,14 +130,16 @@ def describe_numbers(model: RegressionModel, evidence: Evidence) -> Description:
                 public_share=n / max(model.n_public, 1),
                 rests_on=basis[node],
                 private_weight=float(model.private_share[node]),
-                estimates=(Estimate(value=float(model.value[node]), sd=float(sd[node])),),
+                estimates=(Estimate(value=float(model.estimate[:, 0][node]), sd=float(sd[node])),),
                 reports=(Estimate(value=float(reports[cell]), sd=noise) if is_heard else None,),
                 public=(
-                    Estimate(value=float(model.public_sum[node]) / n, sd=model.label_sd / float(np.sqrt(n)))
+                    Estimate(
+                        value=float(model.public_total[:, 1][node]) / n, sd=model.label.sd / float(np.sqrt(n))
+                    )
                     if n
                     else None,
                 ),
-                differences=_pairs(model.discrepancy[[node]], model.discrepancy_sd[[node]])
+                differences=_pairs(model.discrepancy[node], model.discrepancy_sd[node])
                 if was_compared
                 else (),
             )
@@ -148,7 +148,7 @@ def describe_numbers(model: RegressionModel, evidence: Evidence) -> Description:
         [Estimate(value=float(average[node]), sd=float(sd[node]) if is_leaf[node] else None)]
         for node in range(tree.n_nodes)
     ]
-    mean = Estimate(value=float(model.mean_discrepancy), sd=float(model.mean_discrepancy_sd))
+    mean = Estimate(value=float(model.mean_discrepancy[0]), sd=float(model.mean_discrepancy_sd[0]))
     return Description(
         figure="number",
         outputs=(model.target,),
@@ -160,7 +160,7 @@ def describe_numbers(model: RegressionModel, evidence: Evidence) -> Description:
     )
 
 
-def find_basis(model: TreeModel) -> list[Basis]:
+def find_basis(model: AnyTree) -> list[Basis]:
     """What the answer of each node rests on: "neighbours" where another node decided it."""
     said: list[Basis] = []
     for node, rest in enumerate(model.evidence):
@@ -173,7 +173,7 @@ def _pairs(values: Floats, sds: Floats) -> tuple[Estimate, ...]:
     return tuple(Estimate(value=float(v), sd=float(s)) for v, s in zip(values, sds, strict=True))
 
 
-def _class_reports(model: Model, totals: Totals) -> list[tuple[Estimate | None, ...]]:
+def _class_reports(model: ClassTree, totals: Totals) -> list[tuple[Estimate | None, ...]]:
     """Shares of each cell by its reports alone, and their noise; None where the noise is wider than a share's range."""
     leaves, c = model.partition.leaves, model.n_classes
     of_class = 1 if c == 2 else 0
@@ -193,38 +193,40 @@ def _class_reports(model: Model, totals: Totals) -> list[tuple[Estimate | None, 
     ]
 
 
-def _number_reports(model: RegressionModel, asked: Partition, totals: Totals) -> Floats:
+def _number_reports(model: NumberTree, asked: Partition, totals: Totals) -> Floats:
     """Mean label of each cell by its reports alone, [cells], with the holders that the model gave the cell.
 
     A part of a cell that was asked about has the cell's, moved as the model moves it there.
     """
     leaves, centre = asked.leaves, centre_of(model)
-    about = np.array(levels(*model.label_range, totals.n_classes)) - centre
-    noise, of_mean = np.sqrt(totals.cell_variance(about)), model.noise_sd[leaves]
+    about = np.array(levels(*model.label.range, totals.n_classes)) - centre
+    noise, of_mean = np.sqrt(totals.cell_variance(about)), model.noise_sd[:, 0][leaves]
     held = np.maximum(totals.cell_counts, 1.0)  # without noise they are known
     masses = np.divide(noise, of_mean, out=held, where=of_mean > 0)
     alone = centre + (totals.counts @ about) / masses
     parts = model.partition.leaves
     above = asked_nodes(model.partition, asked.n_nodes)[parts]
-    return np.asarray(alone[asked.cell_of_node[above]] + (model.value[parts] - model.value[above]))
+    return np.asarray(
+        alone[asked.cell_of_node[above]] + (model.estimate[:, 0][parts] - model.estimate[:, 0][above])
+    )
 
 
-def centre_of(model: RegressionModel) -> float:
+def centre_of(model: NumberTree) -> float:
     """The mean of the public labels; the middle of the range where there are none."""
     if model.n_public == 0:
-        return sum(model.label_range) / 2
-    return float(model.public_sum[0]) / float(model.public_count[0])
+        return sum(model.label.range) / 2
+    return float(model.public_total[:, 1][0]) / float(model.public_total[:, 0][0])
 
 
-def _curves(model: RegressionModel, shares: Floats, sd: Floats, evidence: Evidence) -> tuple[CurveLine, ...]:
+def _curves(model: NumberTree, shares: Floats, sd: Floats, evidence: Evidence) -> tuple[CurveLine, ...]:
     """The answer along the strongest columns: those that it varies most along, over private people.
 
     Other columns are taken as the public rows have them, or without any as the private people of the reports.
     """
     leaves = model.partition.leaves
-    found = strengths(model.raw_tree, model.value[leaves], shares[leaves])
-    weights = model.public_count[leaves] if model.n_public else shares[leaves]
-    arrays = {"value": model.value[leaves], "sd": sd[leaves]}
+    found = strengths(model.raw_tree, model.estimate[:, 0][leaves], shares[leaves])
+    weights = model.public_total[:, 0][leaves] if model.n_public else shares[leaves]
+    arrays = {"value": model.estimate[:, 0][leaves], "sd": sd[leaves]}
     if model.n_public:
         arrays["public"] = _public_means(model)[leaves]
     curves = []
@@ -243,11 +245,14 @@ def _curves(model: RegressionModel, shares: Floats, sd: Floats, evidence: Eviden
     return tuple(curves)
 
 
-def _public_means(model: RegressionModel) -> Floats:
+def _public_means(model: NumberTree) -> Floats:
     """Mean public label of each node, [nodes]; where no public row is, that of the nearest node above."""
     tree = model.partition
     means: Floats = np.divide(
-        model.public_sum, model.public_count, out=np.full(tree.n_nodes, np.nan), where=model.public_count > 0
+        model.public_total[:, 1],
+        model.public_total[:, 0],
+        out=np.full(tree.n_nodes, np.nan),
+        where=model.public_total[:, 0] > 0,
     )
     for node in range(1, tree.n_nodes):  # parents come first
         if np.isnan(means[node]):

@@ -6,7 +6,6 @@ campaigns and budgets are kept elsewhere.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree import serialize
 from ldptree.encoding import Encoding, Level, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.limits import check_memory
@@ -309,7 +309,7 @@ class Protocol:
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON without the digest itself."""
-        return hashlib.sha256(protocol_json.canonical(self._fields()).encode()).hexdigest()
+        return serialize.digest_of(self._fields())
 
     @cached_property
     def digest_unmarked(self) -> str:
@@ -321,7 +321,7 @@ class Protocol:
 
     def to_json(self) -> str:
         """The canonical text: sorted keys, no spaces, the digest in it; thresholds are decimal strings."""
-        return protocol_json.canonical(self._fields() | {"digest": self.digest})
+        return serialize.canonical(self._fields() | {"digest": self.digest})
 
     def _fields(self) -> dict[str, Any]:
         oracle = self.mechanism.oracle.name if isinstance(self.mechanism, Joint) else None

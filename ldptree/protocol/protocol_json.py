@@ -6,12 +6,11 @@ them (`encoding`, `partition`, `mechanisms`, `published_base`).
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from ldptree import json_text
+from ldptree import serialize
 from ldptree.encoding import Encoding
 from ldptree.errors import ConfigError, ProtocolMismatch
 from ldptree.mechanisms import MECHANISMS, Joint, Mechanism, named
@@ -45,11 +44,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _AS_THEY_ARE = ("version", "target", "positive", "outside", "holder", "campaign", "simulation", "numeric")
 
 
-def canonical(content: Mapping[str, Any]) -> str:
-    """Sorted keys, no spaces, ASCII only: what a digest is of."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
 def fields(text: str) -> dict[str, Any]:
     """The fields of a protocol's text, each of its type; those that may be absent are there.
 
@@ -58,7 +52,7 @@ def fields(text: str) -> dict[str, Any]:
     """
     again = "fetch it again from its publisher"
     try:
-        data = json_text.read(text, of="protocol", remedy=again, error=ProtocolMismatch, parse_float=_finite)
+        data = serialize.read(text, of="protocol", remedy=again, error=ProtocolMismatch, parse_float=_finite)
     except OverflowError:
         raise ProtocolMismatch("protocol refused: a number in it is too large") from None
     if not isinstance(data, dict):

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.models.class_tree import Model
+from ldptree.models.tree import ClassTree
 from ldptree.protocol.totals import Totals
 from tasks.page.facts import CellFacts, DiscrepancyFacts, NodeFacts
 from tasks.page.places import Names, class_name, path_words, shares_below
 
 
-def cells_of(model: Model, totals: Totals, public: NDArray[np.int64], names: Names) -> tuple[CellFacts, ...]:
+def cells_of(
+    model: ClassTree, totals: Totals, public: NDArray[np.int64], names: Names
+) -> tuple[CellFacts, ...]:
     """Every cell of the model; `public` int [cells, classes] are the public rows in it."""
     shares = private_shares(model)
     n_public = max(int(public.sum()), 1)
@@ -29,7 +31,7 @@ def cells_of(model: Model, totals: Totals, public: NDArray[np.int64], names: Nam
     )
 
 
-def _reports_alone(model: Model, totals: Totals, cell: int, mass: float) -> tuple[float, float] | None:
+def _reports_alone(model: ClassTree, totals: Totals, cell: int, mass: float) -> tuple[float, float] | None:
     """The margin of a cell of `mass` holders by its reports alone, and its noise; None where the noise is wider than a share's
     range.
     """
@@ -45,7 +47,7 @@ def _reports_alone(model: Model, totals: Totals, cell: int, mass: float) -> tupl
     return margin, float(np.sqrt(totals.cell_variance(of_lead)[cell])) / mass
 
 
-def _masses(model: Model, totals: Totals) -> NDArray[np.float64]:
+def _masses(model: ClassTree, totals: Totals) -> NDArray[np.float64]:
     """The holders that the model gave each cell, [cells]: the noise of one class's margin in holders, over the same noise
     as a share.
     """
@@ -56,7 +58,7 @@ def _masses(model: Model, totals: Totals) -> NDArray[np.float64]:
     return masses
 
 
-def tree_of(model: Model, names: Names) -> NodeFacts:
+def tree_of(model: ClassTree, names: Names) -> NodeFacts:
     """The root of the model's tree. What is said of an inner node is the average over its cells, with no error of its
     own.
     """
@@ -81,7 +83,7 @@ def tree_of(model: Model, names: Names) -> NodeFacts:
     return made[0]
 
 
-def _averages(model: Model, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _averages(model: ClassTree, shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """Class shares of every node: the average over its cells, weighted by their share of private rows, [nodes, C]."""
     tree = model.partition
     cells, nodes = tree.paths()
@@ -93,7 +95,7 @@ def _averages(model: Model, shares: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack(summed, axis=1) / total[:, None]
 
 
-def discrepancy_of(model: Model) -> DiscrepancyFacts:
+def discrepancy_of(model: ClassTree) -> DiscrepancyFacts:
     """How far private people were found to differ from the public rows."""
     return DiscrepancyFacts(
         is_found=bool((model.discrepancy_sd > 0).any()),
@@ -103,13 +105,13 @@ def discrepancy_of(model: Model) -> DiscrepancyFacts:
     )
 
 
-def private_shares(model: Model) -> NDArray[np.float64]:
+def private_shares(model: ClassTree) -> NDArray[np.float64]:
     """Estimated share of private rows below each node, [nodes], 1 at the root."""
     return shares_below(model.partition, model.private_total[model.partition.leaves].sum(axis=1))
 
 
 def _cell(
-    model: Model,
+    model: ClassTree,
     node: int,
     alone: tuple[float, float] | None,
     shares: NDArray[np.float64],
@@ -145,14 +147,14 @@ def _cell(
     )
 
 
-def _margin_sd(model: Model, node: int) -> float:
-    sd, decided = model.margin_sd[node], int(model.decision[node])
+def _margin_sd(model: ClassTree, node: int) -> float:
+    sd, decided = model.estimate_sd[node], int(model.decision[node])
     if model.n_classes == 2:
         return float(sd[0])
     return float(sd[decided] + sd[_next_to(model.probability[node], decided)]) / 2
 
 
-def _lead(shares: NDArray[Any], model: Model, decided: int) -> float:
+def _lead(shares: NDArray[Any], model: ClassTree, decided: int) -> float:
     """Two classes: the positive one's share less 1/2; more: half the lead of the decided class over the next."""
     if model.n_classes == 2:
         return float(shares[1] - 0.5 * shares.sum())

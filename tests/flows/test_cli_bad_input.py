@@ -21,7 +21,7 @@ from chain import Chain, rides
 import flows.finish
 import flows.running
 from flows.cli import main
-from ldptree.models.class_tree import Model
+from ldptree.models.tree import ClassTree
 from schemas.config import load
 from storage import tables
 from storage.store import Store
@@ -587,7 +587,7 @@ def test_three_thousand_features_are_not_too_many_for_any_step_after_ingest(desk
         chain.ingested = draft.finish({"columns": typed, "types": {}, "features": names}, 0.0)
     assert chain.checked.facts["met"] == chain.checked.facts["expected"]
     assert chain.scaled.facts["n_features"] == 3000
-    model = Model.from_json(chain.store.file(chain.model["model"], "model.json").read_text())
+    model = ClassTree.from_json(chain.store.file(chain.model["model"], "model.json").read_text())
     assert len(model.encoding.columns) == 3000
 
 

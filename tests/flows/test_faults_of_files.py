@@ -185,7 +185,7 @@ def test_what_is_no_file_is_never_read(told, ok, fault, read):
 @pytest.mark.parametrize("fault", FAULTS, indirect=True)
 @pytest.mark.parametrize("read", ["model", "rows"])
 def test_what_is_no_file_is_never_scored(told, ok, fault, read, monkeypatch):
-    monkeypatch.setattr("tasks.predict.read_any", lambda _: None)
+    monkeypatch.setattr("tasks.predict.read_model", lambda _: None)
     path, said = fault
     code, words = READS[read]
     assert said in told(code, *words(path, ok))
@@ -194,7 +194,7 @@ def test_what_is_no_file_is_never_scored(told, ok, fault, read, monkeypatch):
 @pytest.mark.parametrize("fault", FAULTS, indirect=True)
 @pytest.mark.parametrize("write", WRITES)
 def test_what_is_no_file_is_never_written_over(told, ok, fault, write, monkeypatch):
-    monkeypatch.setattr("tasks.predict.read_any", lambda _: None)
+    monkeypatch.setattr("tasks.predict.read_model", lambda _: None)
     monkeypatch.setattr("tasks.predict._open", lambda _: None)
     path, said = fault
     before = kinds_in(path.parent.parent)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from ldptree.encoding import CategoricalFeature, Encoding, Level, NumericFeature
 from ldptree.families.fit_classes import fit_model
 from ldptree.mechanisms import mechanism_for
-from ldptree.models.class_tree import Model
+from ldptree.models.tree import ClassTree
 from ldptree.partition.tree import Partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
@@ -122,7 +122,7 @@ def random_model(
     lam: str | float = "learned",
     prune: str = "smooth",
     **more: object,
-) -> Model:
+) -> ClassTree:
     """A model fitted to random totals on a random tree over every kind of feature."""
     rng = np.random.default_rng(seed)
     encoding = every_kind_of_feature(with_rules=with_rules)

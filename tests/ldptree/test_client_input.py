@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_vectors import protocol_of
 
-from ldptree import json_text
+from ldptree import serialize
 from ldptree.client import Client, Report
 from ldptree.errors import DataError, LdptreeError, ProtocolMismatch
 from ldptree.limits import MAX_PROTOCOL_BYTES
@@ -189,9 +189,9 @@ def test_what_is_no_text_is_refused(text):
 @pytest.mark.parametrize("half", ['"\\ud800"', '"\\uDFFF"', '{"\\udcff": 1}', '"\\ude00\\ud83d"', '"\ud800"'])
 def test_half_a_character_is_no_text(half):
     with pytest.raises(DataError, match=r"text: (a text in it holds half a character|not JSON)"):
-        json_text.read(half, of="text")
+        serialize.read(half, of="text")
     for whole in ('"\\ud83d\\ude00"', '"\\\\ud800"', '"\u00e9"'):
-        assert json_text.read(whole, of="text") == json.loads(whole)
+        assert serialize.read(whole, of="text") == json.loads(whole)
 
 
 def filled(beginning, part, end=""):

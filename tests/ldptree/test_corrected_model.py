@@ -15,10 +15,9 @@ from example_models import random_model
 from test_regression_released import random_regression
 
 from ldptree.errors import DataError
+from ldptree.models import read_model
 from ldptree.models.corrected import LEAST_OF_PUBLIC, CorrectedModel, shares_of, together
 from ldptree.models.corrected_sql import to_sql
-from ldptree.models.dot import to_dot
-from ldptree.models.released import read_any
 from ldptree.public_models.model import answers
 
 
@@ -132,7 +131,7 @@ def test_columns_that_are_not_needed_change_no_answer():
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_reader_of_models_takes_it_from_its_text(kind):
     model = random_corrected(kind, 6)
-    again = read_any(model.to_json())
+    again = read_model(model.to_json())
     assert isinstance(again, CorrectedModel)
     assert again.to_json() == model.to_json()
     raw = hard_rows(model, 100, 6)
@@ -141,7 +140,7 @@ def test_any_reader_of_models_takes_it_from_its_text(kind):
 
 def test_a_model_of_one_tree_is_still_read_as_one():
     model = random_model(1)
-    assert read_any(model.to_json()).digest == model.digest
+    assert read_model(model.to_json()).digest == model.digest
 
 
 @pytest.mark.parametrize(
@@ -182,7 +181,7 @@ def test_a_number_that_is_none_is_refused(text):
         CorrectedModel.from_json(broken)
     other = re.sub(r'"epsilon":[^,]*', f'"epsilon":{text}', random_model(1).to_json())
     with pytest.raises(DataError):
-        read_any(other)
+        read_model(other)
 
 
 SPENT = [
@@ -201,7 +200,7 @@ SPENT = [
 @pytest.mark.parametrize("make", [random_corrected, lambda: random_model(1), lambda: random_regression(1)])
 def test_what_no_model_can_rest_on_is_refused_though_the_digest_fits(make, field, value):
     with pytest.raises(DataError, match="NaN is no number" if value != value else f"{field} = "):
-        read_any(signed(json.loads(make().to_json()) | {field: value}))
+        read_model(signed(json.loads(make().to_json()) | {field: value}))
     with pytest.raises(DataError, match=f"{field} = "):
         replace(make(), **{field: value})
 
@@ -210,7 +209,7 @@ def test_what_no_model_can_rest_on_is_refused_though_the_digest_fits(make, field
 def test_a_key_that_stands_twice_is_named(make):
     text = make().to_json()
     with pytest.raises(DataError, match='the key "epsilon" stands twice'):
-        read_any(text.replace('"epsilon":', '"epsilon":1,"epsilon":'))
+        read_model(text.replace('"epsilon":', '"epsilon":1,"epsilon":'))
 
 
 # Graphviz
@@ -225,7 +224,7 @@ def labels(text: str) -> dict[int, str]:
 def test_the_picture_is_the_tree_of_corrections():
     model = random_corrected("number", 8)
     found = model.corrections
-    text = to_dot(model)
+    text = model.to_dot()
     tree, shown = model.partition, labels(text)
     assert tree.n_leaves > 3
     assert sorted(shown) == list(range(tree.n_nodes))
@@ -240,13 +239,13 @@ def test_the_picture_is_the_tree_of_corrections():
 
 def test_one_tree_is_not_called_trees():
     model = random_corrected("number", 8, n_trees=1)
-    assert "public model of 1 tree is not drawn" in to_dot(model).splitlines()[0]
+    assert "public model of 1 tree is not drawn" in model.to_dot().splitlines()[0]
     assert "a public model of 1 tree, corrected" in to_sql(model).splitlines()[0]
 
 
 def test_the_picture_of_a_model_with_a_slope_says_how_much_is_added():
     model = random_sloped(8)
-    found, text = model.corrections.slope, to_dot(model)
+    found, text = model.corrections.slope, model.to_dot()
     assert (
         f"{found.amount:.3g} ± {found.sd:.2g} times how far straight line less tree is"
         in text.splitlines()[0]
@@ -258,7 +257,7 @@ def test_the_picture_of_a_model_with_a_slope_says_how_much_is_added():
 def test_each_class_has_a_line_and_of_two_the_positive_one():
     three, two = (random_corrected(f"{kind} classes, softmax", 8) for kind in ("three", "two"))
     for model, names in ((three, ("bus", "taxi", "it's")), (two, ("yes",))):
-        (*lines, share) = labels(to_dot(model))[int(model.partition.leaves[0])].split("\\n")
+        (*lines, share) = labels(model.to_dot())[int(model.partition.leaves[0])].split("\\n")
         assert [line.partition(" = ")[2].split(":")[0].split(" ")[0] for line in lines] == list(names)
         assert share.endswith("% of people")
 
@@ -268,4 +267,4 @@ def test_a_model_without_any_correction_says_so():
     none = np.zeros_like(model.corrections.correction)
     silent = replace(model, corrections=replace(model.corrections, correction=none, sd=none))
     leaves = {int(node) for node in model.partition.leaves}
-    assert all("no correction" in label for node, label in labels(to_dot(silent)).items() if node in leaves)
+    assert all("no correction" in label for node, label in labels(silent.to_dot()).items() if node in leaves)

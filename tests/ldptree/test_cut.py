@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from ldptree.estimators import LPCTClassifier, LPDTRegressor
-from ldptree.models.class_tree import Model
-from ldptree.models.number_tree import RegressionModel
-from ldptree.models.truncate import cut, speakers
+from ldptree.models import read_model
+from ldptree.models.tree import speakers
 from ldptree.partition import PARTITIONS
 from ldptree.partition.tree import LEAF
 
@@ -26,22 +25,21 @@ def fitted(kind, **settings):
 @pytest.mark.parametrize("kind", [LPDTRegressor, LPCTClassifier])
 def test_below_the_cut_everybody_hears_what_the_node_above_says(kind):
     model = fitted(kind)
-    name = "value" if kind is LPDTRegressor else "decision"
     for depth in range(6):
-        shallow, tree = cut(model, depth=depth), model.partition
+        shallow, tree = model.truncate(depth=depth), model.partition
         for node in range(tree.n_nodes):
             at = node
             while tree.depth[at] > depth:
                 at = tree.parent[at]
-            assert getattr(shallow, name)[node] == getattr(model, name)[at]
+            assert shallow.answers[node] == model.answers[at]
             assert shallow.decided_at[node] == model.decided_at[at]
-    assert cut(model, depth=5).digest == model.digest
+    assert model.truncate(depth=5).digest == model.digest
 
 
 def test_a_cut_model_is_a_model_that_can_be_released():
-    for kind, model in ((Model, fitted(LPCTClassifier)), (RegressionModel, fitted(LPDTRegressor))):
-        shallow = cut(model, depth=2, min_rows=10)
-        assert kind.from_json(shallow.to_json()).digest == shallow.digest
+    for model in (fitted(LPCTClassifier), fitted(LPDTRegressor)):
+        shallow = model.truncate(depth=2, min_rows=10)
+        assert read_model(shallow.to_json()).digest == shallow.digest
 
 
 @pytest.mark.parametrize(("depth", "min_rows"), [(5, 20), (3, 1), (4, 9), (0, 1)])

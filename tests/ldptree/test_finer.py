@@ -85,14 +85,16 @@ def test_what_is_learned_in_a_cell_holds_for_its_parts_and_their_mean_is_the_cel
     for one, _, _ in fitted:
         model, n_asked = one.model_, one.partition_.n_nodes
         above = asked_nodes(model.partition, n_asked)
-        np.testing.assert_array_equal(model.discrepancy, model.discrepancy[above])
-        assert (model.value_sd[n_asked:] > model.value_sd[above[n_asked:]]).all()
+        np.testing.assert_array_equal(model.discrepancy[:, 0], model.discrepancy[:, 0][above])
+        assert (model.estimate_sd[:, 0][n_asked:] > model.estimate_sd[:, 0][above[n_asked:]]).all()
         for cell in one.partition_.leaves:
             leaves = model.partition.leaves[above[model.partition.leaves] == cell]
-            rows = model.public_count[leaves]
-            assert rows.sum() == model.public_count[cell]
-            assert model.private_count[leaves].sum() == pytest.approx(model.private_count[cell])
-            assert rows @ model.value[leaves] / rows.sum() == pytest.approx(model.value[cell], abs=0.1)
+            rows = model.public_total[:, 0][leaves]
+            assert rows.sum() == model.public_total[:, 0][cell]
+            assert model.private_total[:, 0][leaves].sum() == pytest.approx(model.private_total[:, 0][cell])
+            assert rows @ model.estimate[:, 0][leaves] / rows.sum() == pytest.approx(
+                model.estimate[:, 0][cell], abs=0.1
+            )
 
 
 @pytest.mark.parametrize("settings", [{"lam": 0.0}, {"prune": "none"}, {"prune": "fallback"}, {"depth": 2}])

@@ -12,7 +12,7 @@ from ldptree.errors import ConfigError, DataError
 from ldptree.families.fit_numbers import check_settings, fit_regression
 from ldptree.families.public_labels import PublicLabels
 from ldptree.inference.public_trust import INFLATIONS
-from ldptree.models.number_tree import RegressionModel
+from ldptree.models.tree import NumberTree
 from ldptree.partition import Partition
 from ldptree.partition.grow import grow
 from ldptree.protocol.protocol import Protocol
@@ -51,7 +51,7 @@ def test_the_papers_estimator_is_equation_5(epsilon, rho):
     asked = Asked("randomized_response", epsilon, rho=rho, n=1000, n_public=60)
     model = fit_regression(asked.protocol, asked.totals, asked.public, **PAPER)
     expected = np.clip(printed(asked), *asked.ends)
-    np.testing.assert_allclose(model.value[model.partition.leaves], expected, rtol=1e-9)
+    np.testing.assert_allclose(model.estimate[:, 0][model.partition.leaves], expected, rtol=1e-9)
 
 
 @cache
@@ -74,8 +74,8 @@ def test_nothing_over_nothing_is_zero_or_the_nearest_in_range(ends, expected):
     protocol = protocol_of("randomized_response", ends=ends)
     totals = totals_of(protocol, [[0, 0], [30, 10], [10, 50]])
     model = fit_regression(protocol, totals, labels_of([4, 4, 4], [80, 80, 80]), **PAPER)
-    assert model.value[TREE.leaves[0]] == expected
-    assert model.value[TREE.leaves[1]] == pytest.approx(ends[0] + (ends[1] - ends[0]) / 4)
+    assert model.estimate[:, 0][TREE.leaves[0]] == expected
+    assert model.estimate[:, 0][TREE.leaves[1]] == pytest.approx(ends[0] + (ends[1] - ends[0]) / 4)
 
 
 def test_fallback_never_divides_by_noise():
@@ -93,7 +93,7 @@ def test_fallback_never_divides_by_noise():
         assert cell in below
         assert node == 0 or count >= 3 * math.sqrt(noise[below].sum())
     low, high = asked.ends
-    assert ((model.value >= low) & (model.value <= high)).all()
+    assert ((model.estimate[:, 0] >= low) & (model.estimate[:, 0] <= high)).all()
     literal = fit_regression(asked.protocol, asked.totals, asked.public, **PAPER)
     T, t = people(2000, seed=5)
     error = [float(np.mean((m.predict(T) - t) ** 2)) for m in (model, literal)]
@@ -136,7 +136,7 @@ def test_intervals_cover_the_private_mean_of_a_cell(settings, least):
     for seed in range(12):
         asked = collected(seed)
         model = fit_regression(asked.protocol, asked.totals, asked.public, **settings)
-        low, high = (end[model.partition.leaves] for end in model.value_interval(0.9))
+        low, high = (end[model.partition.leaves, 0] for end in model.interval(0.9))
         inside += ((low <= asked.cell_means) & (asked.cell_means <= high)).tolist()
     assert np.mean(inside) >= least
 
@@ -148,7 +148,7 @@ def test_with_public_rows_alone_reports_count_for_nothing():
         fit_regression(asked.protocol, totals, asked.public, lam=math.inf)
         for totals in (asked.totals, Totals(other.totals.counts, 4000, asked.protocol.mechanism, 3))
     )
-    np.testing.assert_allclose(one.value, two.value, atol=0.05)
+    np.testing.assert_allclose(one.estimate, two.estimate, atol=0.05)
     assert not one.private_share.any()
 
 
@@ -199,27 +199,28 @@ def model_of(**settings):
 @pytest.mark.parametrize("settings", [{}, PAPER, {"lam": math.inf}, {"lam": 0.5, "prune": "fallback"}])
 def test_a_model_survives_its_json(settings):
     model = model_of(**settings)
-    again = RegressionModel.from_json(model.to_json())
+    again = NumberTree.from_json(model.to_json())
     assert again.to_json() == model.to_json()
     assert again.digest == model.digest
     raw = np.random.default_rng(0).random((50, 2))
     np.testing.assert_array_equal(again.predict(raw), model.predict(raw))
-    assert (again.lam, again.label_range) == (model.lam, model.label_range)
+    assert (again.lam, again.label.range) == (model.lam, model.label.range)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"kind": "ldptree model"}, "not an ldptree regression model"),
+        ({"kind": "ldptree modal"}, "not an ldptree model"),
+        ({"kind": "ldptree model"}, "is absent"),
         ({"version": 2}, "version 2 is not known"),
         ({"value": ...}, '"value" is absent'),
         ({"odd": 1}, '"odd" is unknown'),
         ({"value": [0.0]}, "value has shape"),
         ({"value": "many"}, "not an array of numbers"),
         ({"label_range": [1.0, 1.0]}, "low end and a high end"),
-        ({"label_range": [1.0]}, "low end and a high end"),
+        ({"label_range": [1.0]}, "label_range"),
         ({"label_range": "wide"}, "label_range"),
-        ({"label_sd": "1"}, "are numbers"),
+        ({"label_sd": "1"}, "label_sd"),
         ({"n_private": 1.5}, "wrong type"),
         ({"decided_at": None}, "not an array of numbers|decided_at"),
     ],
@@ -233,21 +234,21 @@ def test_a_model_that_was_tampered_with_is_refused(change, said):
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     signed = json.dumps(data | {"digest": hashlib.sha256(text.encode()).hexdigest()})
     with pytest.raises(DataError, match=said):
-        RegressionModel.from_json(signed)
+        NumberTree.from_json(signed)
 
 
 def test_a_changed_digest_and_what_is_no_json_are_refused():
     text = model_of().to_json()
     for wrong, said in ((text.replace('"smooth"', '"none"'), "digest"), ("{", "not JSON"), ("[]", "not an")):
         with pytest.raises(DataError, match=said):
-            RegressionModel.from_json(wrong)
+            NumberTree.from_json(wrong)
 
 
 def test_a_row_without_a_cell_gets_the_roots_label():
     protocol = protocol_of("randomized_response", outside="drop")
     totals = totals_of(protocol, [[60, 20], [30, 10], [10, 50]])
     model = fit_regression(protocol, totals, labels_of([4, 4, 4], [80, 80, 80]))
-    assert model.predict(np.array([[99.0, 0.0]])) == model.value[0]
+    assert model.predict(np.array([[99.0, 0.0]])) == model.estimate[:, 0][0]
     with pytest.raises(DataError, match="lack the columns"):
         model.predict(np.array([[1.0]]), ["company"])
 

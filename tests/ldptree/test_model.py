@@ -19,7 +19,7 @@ from example_models import (
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.families.fit_classes import fit_model, fit_without_noise
-from ldptree.models.class_tree import Model
+from ldptree.models.tree import ClassTree
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ from ldptree.models.class_tree import Model
 def test_a_model_survives_its_text(classes: tuple, lam: str | float, prune: str) -> None:
     model = random_model(3, classes=classes, lam=lam, prune=prune)
     text = model.to_json()
-    again = Model.from_json(text)
+    again = ClassTree.from_json(text)
     assert again.to_json() == text
     assert again.digest == model.digest
     rows = random_rows(model.encoding, 300, np.random.default_rng(0))
@@ -71,7 +71,7 @@ def damaged(text: str) -> list[tuple[str, str | bytes]]:
 def test_a_damaged_or_foreign_text_is_refused_with_its_fault() -> None:
     for fault, text in damaged(random_model(3).to_json()):
         with pytest.raises(DataError, match=fault):
-            Model.from_json(text)
+            ClassTree.from_json(text)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_text_with_a_right_digest_is_still_checked(fault: str, field: str, val
     del data["digest"]
     digest = hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     with pytest.raises(DataError, match=fault):
-        Model.from_json(json.dumps(data | {"digest": digest}))
+        ClassTree.from_json(json.dumps(data | {"digest": digest}))
 
 
 @pytest.mark.parametrize("classes", [("no", "yes"), ("a", "b", "c")])
@@ -111,16 +111,16 @@ def test_every_node_has_a_decision_and_shares_that_sum_to_one(
     chosen = model.probability[np.arange(model.partition.n_nodes), model.decision]
     np.testing.assert_allclose(chosen, best, atol=1e-9)
     for level in (0.5, 0.99):
-        low, high = model.share_interval(level)
+        low, high = model.interval(level)
         assert np.all((low >= 0) & (low <= model.probability) & (model.probability <= high) & (high <= 1))
     assert set(model.evidence) <= {"private", "public", "both", "none"}
 
 
 def test_a_wider_level_gives_a_wider_interval_around_the_margin() -> None:
     model = random_model(1)
-    (low, high), (lower, higher) = model.margin_interval(0.5), model.margin_interval(0.95)
-    assert np.all((lower < low) & (low < model.margin) & (model.margin < high) & (high < higher))
-    np.testing.assert_allclose(higher - model.margin, 1.959964 * model.margin_sd, rtol=1e-6)
+    (low, high), (lower, higher) = model.estimate_interval(0.5), model.estimate_interval(0.95)
+    assert np.all((lower < low) & (low < model.estimate) & (model.estimate < high) & (high < higher))
+    np.testing.assert_allclose(higher - model.estimate, 1.959964 * model.estimate_sd, rtol=1e-6)
 
 
 def test_totals_of_a_node_are_the_sums_of_its_children() -> None:
@@ -138,7 +138,7 @@ def test_a_row_without_a_cell_gets_the_answer_of_the_root() -> None:
     is_unplaced = ~model.encoding.encodable(rows) | model.encoding.is_outside(rows)
     assert 0 < is_unplaced.sum() < 500
     np.testing.assert_array_equal(model.cells(rows) < 0, is_unplaced)
-    assert set(model.predict(rows)[is_unplaced]) == {model.default_class}
+    assert set(model.predict(rows)[is_unplaced]) == {model.answers[0]}
     np.testing.assert_array_equal(
         model.predict_proba(rows)[is_unplaced], model.probability[[0] * is_unplaced.sum()]
     )
@@ -181,7 +181,7 @@ def test_many_holders_outside_do_not_thin_the_margins() -> None:
     counts = np.tile([100, 900], (protocol.n_cells, 1))
     public = np.tile([1, 9], (protocol.n_cells, 1))
     margins = [
-        fit_model(protocol, totals_of(protocol, counts, rng, outside), public, lam=0.0, prune="none").margin
+        fit_model(protocol, totals_of(protocol, counts, rng, outside), public, lam=0.0, prune="none").estimate
         for outside in (0, 5 * int(counts.sum()))
     ]
     np.testing.assert_allclose(margins[1], margins[0], atol=0.08)
@@ -198,7 +198,7 @@ def test_more_classes_decide_by_the_largest_share() -> None:
     counts[np.arange(protocol.n_cells), favourite] = 1200
     model = fit_model(protocol, totals_of(protocol, counts, rng), np.zeros_like(counts))
     np.testing.assert_array_equal(model.decision[protocol.partition.leaves], favourite)
-    assert model.margin.shape[1] == 3
+    assert model.estimate.shape[1] == 3
 
 
 @pytest.mark.parametrize(
@@ -227,4 +227,4 @@ def test_the_same_totals_give_the_same_bytes() -> None:
 
 def test_the_arrays_are_read_only() -> None:
     with pytest.raises(ValueError, match="read-only"):
-        random_model(0).margin[0] = 1.0
+        random_model(0).estimate[0] = 1.0

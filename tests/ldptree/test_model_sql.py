@@ -22,19 +22,19 @@ from foreign_columns import assert_kept_apart
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.fit_classes import fit_model
-from ldptree.models.class_tree import Model
 from ldptree.models.sql import literal, quote, to_sql, typed_value
+from ldptree.models.tree import ClassTree
 from ldptree.partition.tree import Partition
 from storage import foreign_tables
 
 
-def fill(model: Model, raw: np.ndarray, connection: duckdb.DuckDBPyConnection, table: str) -> None:
+def fill(model: ClassTree, raw: np.ndarray, connection: duckdb.DuckDBPyConnection, table: str) -> None:
     """Put the raw rows into a table."""
     connection.register("arriving", table_of(model.encoding, raw))
     connection.execute(f"CREATE TABLE {quote(table)} AS FROM arriving")
 
 
-def assert_sql_equals_predict(model: Model, seed: int, table: str = "data", missing: float = 0.1) -> None:
+def assert_sql_equals_predict(model: ClassTree, seed: int, table: str = "data", missing: float = 0.1) -> None:
     raw = random_rows(model.encoding, 400, np.random.default_rng(seed), missing)
     # A truth value knows no third level: it is missing or listed.
     shared = model.encoding.columns.index("shared")
@@ -49,7 +49,7 @@ def assert_sql_equals_predict(model: Model, seed: int, table: str = "data", miss
     assert got["row"] == list(range(400))
     assert got["prediction"] == [model.classes[k] for k in model.predict(raw)]
     nodes = model.nodes(raw)
-    low, high = model.share_interval(0.8)
+    low, high = model.interval(0.8)
     for k, name in enumerate(model.classes):
         np.testing.assert_array_equal(got[f"probability_{name}"], model.predict_proba(raw)[:, k])
         np.testing.assert_array_equal(got[f"lower_{name}"], low[nodes, k])

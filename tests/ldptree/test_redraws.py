@@ -128,7 +128,7 @@ def test_without_noise_the_model_is_what_huge_budgets_learn():
     exact = fit_without_noise(protocol_of(), *known(protocol_of(), x, y).sums(), public_labels())
     rich = known(protocol_of("grr", epsilon=40.0, n_levels=1001), x, y)
     learned = fit_regression(rich.protocol, rich.drawn_again(words(5)), public_labels())
-    np.testing.assert_allclose(exact.value, learned.value, atol=0.005)
+    np.testing.assert_allclose(exact.estimate, learned.estimate, atol=0.005)
     assert exact.n_private == len(y)
 
 
@@ -136,8 +136,8 @@ def test_with_public_rows_alone_private_people_are_of_no_matter():
     args = {"lam": np.inf, "prune": "none"}
     one = fit_without_noise(protocol_of(), [10, 90], [0, 90], public_labels(), **args)
     other = fit_without_noise(protocol_of(), [70, 30], [500, -9], public_labels(), **args)
-    np.testing.assert_array_equal(one.value[TREE.leaves], [3.0, 6.0])
-    np.testing.assert_array_equal(one.value, other.value)
+    np.testing.assert_array_equal(one.estimate[TREE.leaves, 0], [3.0, 6.0])
+    np.testing.assert_array_equal(one.estimate, other.estimate)
 
 
 def test_sums_of_another_tree_are_refused():

@@ -17,8 +17,7 @@ from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.families.fit_numbers import PublicLabels, fit_regression
 from ldptree.mechanisms import number_mechanism_for
-from ldptree.models.dot import to_dot
-from ldptree.models.released import read_model
+from ldptree.models import read_model
 from ldptree.models.sql import to_sql
 from ldptree.partition.tree import Partition
 from ldptree.protocol.number_range import levels
@@ -65,7 +64,7 @@ def test_the_select_answers_every_row_as_the_model_does(seed, outside, with_rule
         fill(model, raw, connection, 'my "rows"')
         found = connection.execute(to_sql(model, 'my "rows"', level=0.8) + " ORDER BY row").fetchnumpy()
     nodes = model.nodes(raw)
-    low, high = model.value_interval(0.8)
+    low, high = (end[:, 0] for end in model.interval(0.8))
     assert len(set(nodes.tolist())) >= 3
     np.testing.assert_array_equal(found["prediction"], model.predict(raw))
     np.testing.assert_array_equal(found["lower"], low[nodes])
@@ -89,7 +88,7 @@ def test_a_cell_without_any_evidence_is_anywhere_in_the_range():
         raw[raw[:, shared] < 0, shared] = 1
         fill(model, raw, connection, "data")
         found = connection.execute(to_sql(model) + " ORDER BY row").fetchnumpy()
-    is_nowhere = np.isinf(model.value_sd)[model.nodes(raw)]
+    is_nowhere = np.isinf(model.estimate_sd[:, 0])[model.nodes(raw)]
     assert is_nowhere.any()
     assert set(zip(found["lower"][is_nowhere], found["upper"][is_nowhere], strict=True)) == {(-2.0, 55.5)}
 
@@ -133,16 +132,18 @@ def test_a_drawn_tree_says_what_a_row_must_meet_and_what_its_cell_says(column, t
     at = encoding.names.index("miles" if column == "miles" else "company = Sun")
     tree = Partition.of([at, -1, -1], [threshold, 0.0, 0.0], [1, -1, -1], [2, -1, -1])
     model = random_regression(1, encoding=encoding, partition=tree)
-    lines = to_dot(model).splitlines()
+    lines = model.to_dot().splitlines()
     assert f'  0 [label="{TESTS[column, threshold]}"];' in lines
     assert '  0 -> 1 [label="yes"];' in lines
     assert '  0 -> 2 [label="no"];' in lines
-    assert any(f"the fare = {model.value[1]:.5g}" in line for line in lines if line.startswith("  1 "))
+    assert any(
+        f"the fare = {model.estimate[:, 0][1]:.5g}" in line for line in lines if line.startswith("  1 ")
+    )
 
 
 @pytest.mark.parametrize("model", [random_regression(4), random_model(4, classes=('a "b"', "c\\d", "e\nf"))])
 def test_a_drawn_tree_is_whole_whatever_the_names(model):
-    text = to_dot(model)
+    text = model.to_dot()
     tree = model.partition
     assert len(re.findall(r"^  \d+ \[label=", text, re.M)) == tree.n_nodes
     assert len(re.findall(r"^  \d+ -> \d+ ", text, re.M)) == tree.n_nodes - 1
@@ -154,4 +155,4 @@ def test_a_drawn_tree_is_whole_whatever_the_names(model):
 
 def test_a_level_that_is_none_is_refused():
     with pytest.raises(ConfigError):
-        to_dot(random_regression(1), level=1.5)
+        random_regression(1).to_dot(level=1.5)

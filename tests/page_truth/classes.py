@@ -53,7 +53,7 @@ class Truth:
         return [self._sd(cell) for cell in range(len(self.leaves))]
 
     def _sd(self, cell: int) -> float:
-        sd = self.model.margin_sd[self.leaves[cell]]
+        sd = self.model.estimate_sd[self.leaves[cell]]
         if self.two:
             return float(sd[0]) if np.isfinite(sd[0]) else 0.5
         first, second = self._first_two(self.probability[cell], cell)

@@ -27,7 +27,7 @@ class Truth:
     def __init__(self, run: Run) -> None:
         model = run.model
         self.run, self.model, self.leaves = run, model, model.partition.leaves
-        self.share = cells.shares_of(model.private_count[self.leaves])
+        self.share = cells.shares_of(model.private_total[:, 0][self.leaves])
         X, y = run.public
         where = model.partition.apply(X)
         self.count = np.bincount(where, minlength=len(self.leaves))
@@ -41,32 +41,32 @@ class Truth:
 
     @property
     def width(self) -> float:
-        low, high = self.model.label_range
+        low, high = self.model.label.range
         return float(high - low)
 
     @cached_property
     def value(self) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = self.model.value[self.leaves]
+        found: NDArray[np.float64] = self.model.estimate[:, 0][self.leaves]
         return found
 
     @cached_property
     def sd(self) -> NDArray[np.float64]:
         """No mean is further off than half of the range."""
-        found: NDArray[np.float64] = np.minimum(self.model.value_sd[self.leaves], self.width / 2)
+        found: NDArray[np.float64] = np.minimum(self.model.estimate_sd[:, 0][self.leaves], self.width / 2)
         return found
 
     @cached_property
     def centre(self) -> float:
         """The mean of the public labels; the middle of the range without any."""
         y = self.run.public[1]
-        return float(y.mean()) if len(y) else sum(self.model.label_range) / 2
+        return float(y.mean()) if len(y) else sum(self.model.label.range) / 2
 
     @cached_property
     def reports(self) -> list[Valued]:
         """By the reports of each cell alone: of a part of one that was asked about, the whole's, moved as the model moves it."""
         (totals,) = self.run.totals
         asked_tree = self.run.protocol.partition
-        about = np.linspace(*self.model.label_range, totals.n_classes) - self.centre
+        about = np.linspace(*self.model.label.range, totals.n_classes) - self.centre
         sums, noise = totals.counts @ about, np.sqrt(totals.cell_variance(about))
         found: list[Valued] = []
         for leaf in self.leaves.tolist():
@@ -74,19 +74,19 @@ class Truth:
             while above >= asked_tree.n_nodes:
                 above = int(self.model.partition.parent[above])
             cell = int(np.flatnonzero(asked_tree.leaves == above)[0])
-            sd = float(self.model.noise_sd[leaf])
+            sd = float(self.model.noise_sd[:, 0][leaf])
             if sd >= self.width:
                 found.append(None)
                 continue
-            mass = noise[cell] / self.model.noise_sd[above]
-            moved = float(self.model.value[leaf] - self.model.value[above])
+            mass = noise[cell] / self.model.noise_sd[:, 0][above]
+            moved = float(self.model.estimate[:, 0][leaf] - self.model.estimate[:, 0][above])
             found.append((self.centre + float(sums[cell] / mass) + moved, sd))
         return found
 
     @cached_property
     def public(self) -> list[Valued]:
         return [
-            (float(total / n), self.model.label_sd / float(np.sqrt(n))) if n else None
+            (float(total / n), self.model.label.sd / float(np.sqrt(n))) if n else None
             for n, total in zip(self.count, self.sum, strict=True)
         ]
 
@@ -180,7 +180,7 @@ def check(run: Run, *, form: str = "reports") -> list[str]:
 def _sent(truth: Truth) -> list[Rule]:
     """What happens to a number before it is sent, and how far one report can move a mean."""
     run, unit = truth.run, re.escape(truth.unit)
-    low, high = truth.model.label_range
+    low, high = truth.model.label.range
     mechanism, n = run.protocol.mechanism, run.n_private
     force = mechanism.influence(n)
     about = np.sort(np.abs(np.linspace(low, high, run.protocol.mechanism.n_classes) - truth.centre))[::-1]
@@ -302,7 +302,7 @@ def _check_table(truth: Truth, table: Element, check: Checker) -> None:
     check.that(len(rows) == min(truth.n_cells, 400), f"table: {len(rows)} cells")
     model = truth.model
     has_difference = "private less public" in titles
-    is_found = truth.is_compared and bool(model.discrepancy_sd[truth.leaves].any())
+    is_found = truth.is_compared and bool(model.discrepancy_sd[:, 0][truth.leaves].any())
     check.that(has_difference == is_found, f"table: differences shown: {has_difference}, found: {is_found}")
     for cell, row in zip(truth.order([row.children[0].text for row in rows]), rows, strict=True):
         said = dict(zip(titles, (one.text for one in row.children), strict=True))
@@ -319,7 +319,7 @@ def _check_table(truth: Truth, table: Element, check: Checker) -> None:
         check_with_error(said["believed"], (float(truth.value[cell]), float(truth.sd[cell])), where, check)
         if said.get("private less public"):
             leaf = truth.leaves[cell]
-            difference = float(model.discrepancy[leaf]), float(model.discrepancy_sd[leaf])
+            difference = float(model.discrepancy[:, 0][leaf]), float(model.discrepancy_sd[:, 0][leaf])
             check_with_error(said["private less public"], difference, where, check)
         check.that(said["rests on"] == cells.EVIDENCE[truth.evidence[cell]], f"{where}: rests on")
     table.is_read = True
@@ -342,10 +342,10 @@ def _headlines(truth: Truth, on: str, about: Mapping[str, Any]) -> list[Rule]:
     run, model = truth.run, truth.model
     target, nouns, unit = re.escape(run.config.dataset.target), re.escape(run.nouns), re.escape(truth.unit)
     u = rf"(?: {unit})?"
-    is_found = truth.is_compared and bool((model.discrepancy_sd > 0).any())
-    mean, sd = float(model.mean_discrepancy), float(model.mean_discrepancy_sd)
-    of_cells, sd_of_cells = model.discrepancy[truth.leaves], model.discrepancy_sd[truth.leaves]
-    varies = bool(np.ptp(of_cells) > 1e-9 * model.label_sd)
+    is_found = truth.is_compared and bool((model.discrepancy_sd[:, 0] > 0).any())
+    mean, sd = float(model.mean_discrepancy[0]), float(model.mean_discrepancy_sd[0])
+    of_cells, sd_of_cells = model.discrepancy[:, 0][truth.leaves], model.discrepancy_sd[:, 0][truth.leaves]
+    varies = bool(np.ptp(of_cells) > 1e-9 * model.label.sd)
     beyond = np.abs(of_cells) - 2 * sd_of_cells
     is_clear = abs(mean) >= 2 * sd
     peaks = [
@@ -428,8 +428,8 @@ def _spread(truth: Truth) -> list[Rule]:
     run, model = truth.run, truth.model
     target, nouns, unit = re.escape(run.config.dataset.target), re.escape(run.nouns), re.escape(truth.unit)
     u = rf"(?: {unit})?"
-    is_found = truth.is_compared and bool((model.discrepancy_sd > 0).any())
-    of_cells = model.discrepancy[truth.leaves]
+    is_found = truth.is_compared and bool((model.discrepancy_sd[:, 0] > 0).any())
+    of_cells = model.discrepancy[:, 0][truth.leaves]
     return [
         Rule.of(
             rf"The tree has one cell and predicts {{value}}{u} ± {{error}} for every {re.escape(run.noun)}\.",
@@ -461,8 +461,8 @@ def _spread(truth: Truth) -> list[Rule]:
             {
                 "low": of_cells.min(),
                 "high": of_cells.max(),
-                "mean": float(model.mean_discrepancy),
-                "sd": 2 * float(model.mean_discrepancy_sd),
+                "mean": float(model.mean_discrepancy[0]),
+                "sd": 2 * float(model.mean_discrepancy_sd[0]),
                 "so": is_found,
             },
         ),

@@ -15,7 +15,7 @@ from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.families.fit_numbers import PublicLabels, fit_regression, fit_without_noise
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
-from ldptree.models.number_tree import RegressionModel
+from ldptree.models.tree import NumberTree
 from ldptree.oracles import Words
 from ldptree.partition.grow import grow
 from ldptree.partition.tree import Partition
@@ -70,7 +70,7 @@ def learned(
     areas: tuple[str, ...] = AREAS,
     seed: int = 0,
     **how: Any,
-) -> tuple[RegressionModel, Protocol, Totals, dict[str, Any]]:
+) -> tuple[NumberTree, Protocol, Totals, dict[str, Any]]:
     """A model of made-up trips, what was asked, what was received, and what evaluate would write of it."""
     (public, y_public), (private, y), (test, y_test) = (
         trips(n, seed + i, dearer=dearer and i > 0) for i, n in enumerate((n_public, n_private, 4_000))
@@ -151,7 +151,7 @@ def _made(**changes: Any) -> NumberFacts:
 
 
 def facts_of(
-    model: RegressionModel,
+    model: NumberTree,
     protocol: Protocol,
     totals: Totals,
     content: dict[str, Any] | None,

@@ -10,7 +10,7 @@ from chain import example_protocol
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.families.fit_classes import fit_model
-from ldptree.models.class_tree import Model
+from ldptree.models.tree import ClassTree
 from ldptree.partition.tree import Partition
 from ldptree.protocol.totals import Totals
 from tasks.artifacts import read_model, read_protocol, read_public_counts, read_totals
@@ -29,12 +29,12 @@ def learned(trips):
     )
 
 
-def model_of(encoding, partition, counts, classes=("no", "yes"), **fit) -> Model:
+def model_of(encoding, partition, counts, classes=("no", "yes"), **fit) -> ClassTree:
     """A model of exact totals `counts` [cells, classes], with a large budget."""
     return fitted(encoding, partition, counts, classes, **fit)[0]
 
 
-def fitted(encoding, partition, counts, classes, *, public=None, **fit) -> tuple[Model, Totals]:
+def fitted(encoding, partition, counts, classes, *, public=None, **fit) -> tuple[ClassTree, Totals]:
     """The same with the totals it was fitted on."""
     counts = np.asarray(counts)
     protocol = example_protocol(

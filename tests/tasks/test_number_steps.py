@@ -18,7 +18,6 @@ from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import LPDTRegressor
 from ldptree.families.fit_numbers import fit_regression
 from ldptree.mechanisms import CHOICES
-from ldptree.models.number_tree import RegressionModel
 from storage import tables
 from storage.store import Store
 from tasks.aggregate import aggregate
@@ -148,7 +147,7 @@ def test_the_range_is_that_of_the_public_labels(base):
 def test_a_range_that_is_given_holds(run):
     chain = run(model={"label_range": [0, 100]})
     assert read_protocol(chain.store, chain.protocol).label_range == (0, 100)
-    assert read_model(chain.store, chain.model["model"]).label_range == (0, 100)
+    assert read_model(chain.store, chain.model["model"]).label.range == (0, 100)
 
 
 def test_a_range_that_does_not_cover_the_public_labels_is_refused_before_anybody_is_asked(run):
@@ -198,8 +197,8 @@ def test_the_protocol_is_that_of_the_estimator_with_the_same_rows(run, floor):
     assert published.mechanism == alone.mechanism_
     assert published.classes == alone.protocol_.classes
     model = fit_regression(published, alone.totals_, read_labels(chain.store, chain.published["labels"]))
-    np.testing.assert_array_equal(model.value, alone.model_.value)
-    np.testing.assert_array_equal(model.value_sd, alone.model_.value_sd)
+    np.testing.assert_array_equal(model.estimate, alone.model_.estimate)
+    np.testing.assert_array_equal(model.estimate_sd, alone.model_.estimate_sd)
 
 
 @pytest.mark.parametrize("form", ["reports", "totals"])
@@ -213,12 +212,12 @@ def test_every_mechanism_learns_from_reports_and_from_drawn_totals(run, mechanis
         evaluate=False,
     )
     model = read_model(chain.store, chain.model["model"])
-    assert isinstance(model, RegressionModel)
+    assert not model.classes
     (path,) = chain.store.files(chain.reports[0]["reports"])
     assert pq.read_schema(path).metadata[b"form"].decode() == form
     private = pl.read_csv(chain.config.dataset.path[0]).filter(pl.col("zone") == "closed")["paid"]
-    low, high = model.label_range
-    assert model.value[0] == pytest.approx(private.clip(low, high).mean(), abs=0.1 * (high - low))
+    low, high = model.label.range
+    assert model.estimate[:, 0][0] == pytest.approx(private.clip(low, high).mean(), abs=0.1 * (high - low))
 
 
 @pytest.mark.parametrize(
@@ -257,7 +256,7 @@ def test_every_variant_of_the_estimator_runs(run, model):
     chain = run(model=model, privacy={"epsilon": 4.0, "mechanism": mechanism}, evaluate=False)
     learned = read_model(chain.store, chain.model["model"])
     assert learned.prune == model.get("prune", "smooth")
-    assert np.isfinite(learned.value).all()
+    assert np.isfinite(learned.estimate[:, 0]).all()
 
 
 def test_a_seeded_run_repeats_byte_for_byte_in_any_work_folder(run):
@@ -383,7 +382,7 @@ def test_a_file_is_scored_with_numbers_and_their_intervals(base, tmp_path):
     assert said.schema.names == ["prediction", "lower", "upper"]
     raw = tables.raw_matrix(rows, model.encoding)
     np.testing.assert_array_equal(said.column("prediction").to_numpy(), model.predict(raw))
-    low, high = (end[model.nodes(raw)] for end in model.value_interval(0.9))
+    low, high = (end[model.nodes(raw), 0] for end in model.interval(0.9))
     np.testing.assert_array_equal(said.column("lower").to_numpy(), low)
     np.testing.assert_array_equal(said.column("upper").to_numpy(), high)
     changed = rows.set_column(0, "miles", pa.array(["far"] * rows.num_rows))

@@ -101,15 +101,15 @@ def test_figures_on_the_page_are_those_of_the_model(pages):
     model, _, totals, _ = number_samples.learned()
     facts = number_samples.number_sample()
     leaves = model.partition.leaves
-    assert [cell.value for cell in facts.cells] == model.value[leaves].tolist()
-    assert [cell.value_sd for cell in facts.cells] == model.value_sd[leaves].tolist()
-    assert [cell.difference for cell in facts.cells] == model.discrepancy[leaves].tolist()
+    assert [cell.value for cell in facts.cells] == model.estimate[:, 0][leaves].tolist()
+    assert [cell.value_sd for cell in facts.cells] == model.estimate_sd[:, 0][leaves].tolist()
+    assert [cell.difference for cell in facts.cells] == model.discrepancy[:, 0][leaves].tolist()
     assert [cell.public for cell in facts.cells] == (
-        model.public_sum[leaves] / model.public_count[leaves]
+        model.public_total[:, 1][leaves] / model.public_total[:, 0][leaves]
     ).tolist()
     assert sum(cell.people for cell in facts.cells) == pytest.approx(totals.n_private)
     table = pages["number_sample"].split('aria-label="Cells in figures"')[1].split("</table>")[0]
-    for value, sd in zip(model.value[leaves], model.value_sd[leaves], strict=True):
+    for value, sd in zip(model.estimate[:, 0][leaves], model.estimate_sd[:, 0][leaves], strict=True):
         assert f"{value:.2f} ±\u00a0{2 * sd:.2f}" in table
 
 
@@ -118,7 +118,7 @@ def test_what_the_reports_of_a_cell_say_alone_is_their_sum_over_their_number():
     model, protocol, totals, _ = number_samples.learned(epsilon=8.0)
     facts = number_samples.facts_of(model, protocol, totals, None)
     leaves = model.partition.leaves
-    plain = model.private_sum[leaves] / model.private_count[leaves]
+    plain = model.private_total[:, 1][leaves] / model.private_total[:, 0][leaves]
     for cell, mean in zip(facts.cells, plain, strict=True):
         if cell.people > 2_000:
             assert cell.reports_sd is not None
@@ -161,7 +161,7 @@ def test_the_heading_says_where_and_by_how_much_private_people_differ():
     facts = number_samples.number_sample()
     heading = number_finding.headline(facts).replace("\u00a0", " ")
     model = number_samples.learned()[0]
-    mean, sd = model.mean_discrepancy, model.mean_discrepancy_sd
+    mean, sd = model.mean_discrepancy[0], model.mean_discrepancy_sd[0]
     assert f"fare {mean:.2f} $ (± {2 * sd:.2f}) higher than the public rows say on average" in heading
     assert heading.startswith("120,000 private reports on simulated trips at ε = 3 show")
     peak = max(facts.cells, key=lambda cell: abs(cell.difference or 0) - 2 * (cell.difference_sd or 0))
@@ -289,11 +289,11 @@ def test_no_private_row_or_point_can_be_put_on_the_page(pages):
 def test_the_curves_are_those_of_the_two_strongest_columns_with_what_public_rows_say():
     model = number_samples.learned()[0]
     leaves = model.partition.leaves
-    found = strengths(model.raw_tree, model.value[leaves], private_shares(model)[leaves])
+    found = strengths(model.raw_tree, model.estimate[:, 0][leaves], private_shares(model)[leaves])
     curves = curves_of(model, {})
     assert [curve.column for curve in curves] == [name.replace("_", " ") for name in list(found)[:2]]
     assert [curve.strength for curve in curves] == pytest.approx(list(found.values())[:2])
-    low, high = model.value[leaves].min(), model.value[leaves].max()
+    low, high = model.estimate[:, 0][leaves].min(), model.estimate[:, 0][leaves].max()
     for curve in curves:
         assert all(low - 1e-9 <= piece.value <= high + 1e-9 for piece in curve.pieces)
         assert all(piece.public is not None and piece.sd > 0 for piece in curve.pieces)

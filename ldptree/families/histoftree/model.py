@@ -1,47 +1,31 @@
-"""HistOfTree's released model: a value for every cell of a product partition, and what it rests on.
-
-What lives here: the model as a value (predict, canonical JSON). What does not: how it comes about (`curator`), and files.
+"""HistOfTree's released model: a value for every cell of a product partition, and what it rests on. How it comes
+about is in `curator`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldptree.encoding import Encoding
 from ldptree.errors import DataError
 from ldptree.limits import check_spent
-from ldptree.models import model_json
 from ldptree.partition.product import Product
+from ldptree.serialize import Document
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
     from ldptree.models.description import Description, Evidence
 
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
-VERSION = 1
-KIND = "ldptree histoftree model"
-_PLAIN: dict[str, tuple[type, ...]] = {
-    "low": (int, float),
-    "high": (int, float),
-    "label": (str,),
-    "mechanism": (str, type(None)),
-    "mask_release": (str,),
-    "epsilon": (int, float),
-    "n_holders": (int,),
-}
 _ARRAYS = ("value", "count", "count_sd")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class HistOfTreeModel:
+class HistOfTreeModel(Document):
     """Read-only; arrays have one entry a cell.
 
     Attributes:
@@ -59,6 +43,8 @@ class HistOfTreeModel:
     Raises:
         DataError: the parts do not fit together.
     """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("ldptree histoftree model",)
 
     encoding: Encoding
     partition: Product
@@ -110,47 +96,3 @@ class HistOfTreeModel:
         from ldptree.families.histoftree.description import describe_histogram
 
         return describe_histogram(self, encoding, target, evidence)
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 (hex) of the canonical JSON without the digest itself."""
-        return model_json.digest_of(self._to_plain())
-
-    def to_json(self) -> str:
-        """The canonical text: sorted keys, its own digest in it."""
-        return model_json.written(self._to_plain(), self.digest)
-
-    def _to_plain(self) -> dict[str, Any]:
-        plain: dict[str, Any] = {"kind": KIND, "version": VERSION}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, Encoding | Product):
-                value = value.to_json()
-            plain[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
-        return plain
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """The model that `to_json` wrote, every part checked anew.
-
-        Raises:
-            DataError: not such a model, of an unknown version, a field absent, unknown or of a wrong type, parts that do not
-                fit, or a digest that is not that of the content.
-        """
-        data = model_json.read(text, kind=KIND, version=VERSION, fields=[field.name for field in fields(cls)])
-        return cls(**_from_plain(data))
-
-
-def _from_plain(data: Mapping[str, Any]) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "encoding": Encoding.from_json(data["encoding"]),
-        "partition": Product.from_json(data["partition"]),
-    }
-    model_json.check_types(data, _PLAIN)
-    values |= {name: data[name] for name in _PLAIN}
-    for name in _ARRAYS:
-        try:
-            values[name] = np.array(data[name], dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise DataError(f'model: field "{name}" is not an array of numbers') from None
-    return values

@@ -1,47 +1,26 @@
-"""What is released after the last round: a surface of public features, and effects of private ones.
-
-What lives here: the model as a value (predict, canonical JSON). What does not: how it comes about (`curator`).
+"""What is released after the last round: a surface of public features, and effects of private ones. How it comes
+about is in `curator`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ldptree.errors import DataError, LdptreeError
+from ldptree.errors import DataError
 from ldptree.families.public_features.contrast import Contrast
 from ldptree.families.public_features.surface import Surface
 from ldptree.limits import check_spent
-from ldptree.models import model_json
+from ldptree.serialize import Document
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ldptree.encoding import Encoding
     from ldptree.models.description import Description, Evidence
 
-    Floats = NDArray[np.float64]
-
-VERSION = 1
-KIND = "ldptree public features model"
-_PLAIN: dict[str, tuple[type, ...]] = {
-    "label_low": (int, float),
-    "label_high": (int, float),
-    "is_binary": (bool,),
-    "epsilon": (int, float),
-    "n_holders": (int,),
-    "says": (str,),
-}
-_LISTS: dict[str, tuple[type, ...]] = {
-    "columns": (str,),
-    "low": (int, float),
-    "high": (int, float),
-    "private": (int,),
-}
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,20 +34,9 @@ class Effect:
         """float64 [n], of scaled rows [n, d]."""
         return np.asarray(self.coefficient(rows) * self.contrast(rows))
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {"contrast": self.contrast.to_json(), "coefficient": self.coefficient.to_json()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The effect that `to_json` wrote. Raises ProtocolMismatch or DataError."""
-        if not isinstance(data, Mapping) or set(data) != {"contrast", "coefficient"}:
-            raise DataError("effect: must be exactly coefficient, contrast")
-        return cls(Contrast.from_json(data["contrast"]), Surface.from_json(data["coefficient"]))
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PublicFeatureModel:
+class PublicFeatureModel(Document):
     """surface + sum of effects, moved into the label's range.
 
     Attributes:
@@ -86,6 +54,8 @@ class PublicFeatureModel:
     Raises:
         DataError: parts that do not fit each other.
     """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("ldptree public features model",)
 
     columns: tuple[str, ...]
     low: tuple[float, ...]
@@ -149,52 +119,9 @@ class PublicFeatureModel:
 
         return describe_features(self, encoding, target, evidence)
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 (hex) of the canonical JSON without the digest itself."""
-        return model_json.digest_of(self._to_plain())
-
-    def to_json(self) -> str:
-        """The canonical text: sorted keys, its own digest in it."""
-        return model_json.written(self._to_plain(), self.digest)
-
-    def _to_plain(self) -> dict[str, Any]:
-        plain: dict[str, Any] = {"kind": KIND, "version": VERSION, "surface": self.surface.to_json()}
-        plain["effects"] = [effect.to_json() for effect in self.effects]
-        plain |= {name: getattr(self, name) for name in _PLAIN}
-        return plain | {name: list(getattr(self, name)) for name in _LISTS}
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """The model that `to_json` wrote, every part checked anew.
-
-        Raises:
-            DataError: not a model, of an unknown version, a field absent, unknown or of a wrong type, parts that do not
-                fit, or a digest that is not that of the content.
-        """
-        data = model_json.read(
-            text, kind=KIND, version=VERSION, fields=("surface", "effects", *_PLAIN, *_LISTS)
-        )
-        return cls(**_from_plain(data))
-
 
 def scaled(raw: Floats, low: Floats, high: Floats) -> Floats:
     """Rows [n, d] moved to [0, 1] by these ends, values beyond them to the nearer; a feature without width is 0."""
     width = high - low
     safe = np.where(width > 0, width, 1.0)
     return np.clip(np.where(width > 0, (raw - low) / safe, raw * 0.0), 0.0, 1.0)
-
-
-def _from_plain(data: Mapping[str, Any]) -> dict[str, Any]:
-    model_json.check_types(data, _PLAIN)
-    values: dict[str, Any] = {name: data[name] for name in _PLAIN}
-    for name, kinds in _LISTS.items():
-        if not isinstance(data[name], list) or any(type(v) not in kinds for v in data[name]):
-            raise DataError(f'model: field "{name}" is not a list of its type')
-        values[name] = tuple(data[name])
-    values["surface"] = Surface.from_json(data["surface"])
-    try:
-        values["effects"] = tuple(Effect.from_json(effect) for effect in data["effects"])
-    except (TypeError, KeyError, LdptreeError) as error:
-        raise DataError(f'model: field "effects": {error}') from None
-    return values

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from ldptree import serialize
 from ldptree.errors import ConfigError, LdptreeError, ProtocolMismatch
 from ldptree.families.public_features import contrast, label_law
 from ldptree.families.public_features.contrast import Contrast
@@ -236,7 +237,7 @@ class ResidualQuestion(Question):
             "half": self.half,
             "contrast": None if self.contrast is None else self.contrast.to_json(),
         }
-        return plain | {"effects": [e.to_json() for e in self.effects]} if self.effects else plain
+        return plain | {"effects": serialize.plain_value(self.effects)} if self.effects else plain
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
@@ -252,7 +253,7 @@ class ResidualQuestion(Question):
                 Surface.from_json(data["surface"]),
                 float(data["half"]),
                 None if data["contrast"] is None else Contrast.from_json(data["contrast"]),
-                tuple(Effect.from_json(effect) for effect in data.get("effects", ())),
+                tuple(serialize.of_plain(Effect, effect, of="effect") for effect in data.get("effects", ())),
             )
 
 

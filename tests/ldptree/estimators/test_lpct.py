@@ -20,7 +20,7 @@ from ldptree.estimators import LPCTClassifier
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.depth import FEW_PUBLIC_ROWS, FEWEST_PUBLIC_ROWS
 from ldptree.mechanisms import CHOICES
-from ldptree.models.class_tree import Model
+from ldptree.models import read_model
 from ldptree.models.sql import to_sql
 
 
@@ -115,7 +115,7 @@ def test_of_several_classes_the_predicted_one_has_the_largest_score():
     X, public = rng.random((3000, 2)), np.arange(3000) < 150
     y = np.where(rng.random(3000) < 0.4, rng.integers(0, 4, 3000), (4 * X[:, 0]).astype(int))
     fitted = LPCTClassifier(2.0, random_state=3).fit(X, y, public=public)
-    assert (fitted.model_.margin.argmax(axis=1) != fitted.model_.decision).any()
+    assert (fitted.model_.estimate.argmax(axis=1) != fitted.model_.decision).any()
     scores = fitted.decision_function(X)
     np.testing.assert_array_equal(fitted.classes_[scores.argmax(axis=1)], fitted.predict(X))
     np.testing.assert_allclose(scores.sum(axis=1), 0, atol=1e-12)
@@ -212,7 +212,7 @@ def test_intervals_hold_the_margin_and_widen_with_their_level():
 def test_the_model_can_be_kept_as_json_sql_or_pickle():
     X, y, public = people(800)
     fitted = LPCTClassifier(4.0, random_state=0).fit(X, y, public=public)
-    again = Model.from_json(fitted.model_.to_json())
+    again = read_model(fitted.model_.to_json())
     np.testing.assert_array_equal(fitted.classes_[again.predict(X)], fitted.predict(X))
     assert "SELECT" in to_sql(fitted.model_, "data")
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))

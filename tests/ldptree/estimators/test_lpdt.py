@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators import LPDTRegressor
 from ldptree.mechanisms import CHOICES
-from ldptree.models.number_tree import RegressionModel
+from ldptree.models import read_model
 
 
 def people(n=2000, n_public=150, seed=0):
@@ -184,7 +184,7 @@ def test_intervals_hold_the_prediction_and_widen_with_their_level():
 def test_the_model_can_be_kept_as_json_or_pickle():
     X, y, public = people(500)
     fitted = LPDTRegressor(4.0, random_state=0).fit(X, y, public=public)
-    again = RegressionModel.from_json(fitted.model_.to_json())
+    again = read_model(fitted.model_.to_json())
     np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
     assert clone(fitted).get_params() == fitted.get_params()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldptree import json_text
+from ldptree import serialize
 from ldptree.errors import DataError
 
 TEXT = '{"a": "\u00e9"}\r\n'
@@ -10,7 +10,7 @@ TEXT = '{"a": "\u00e9"}\r\n'
 
 @pytest.mark.parametrize("text", [TEXT, TEXT.encode(), "\ufeff" + TEXT, TEXT.encode("utf-8-sig")])
 def test_a_text_is_utf_8_with_or_without_a_byte_order_mark(text):
-    assert json_text.read(text, of="it") == {"a": "\u00e9"}
+    assert serialize.read(text, of="it") == {"a": "\u00e9"}
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ def test_a_text_is_utf_8_with_or_without_a_byte_order_mark(text):
 )
 def test_another_encoding_is_not_guessed(text):
     with pytest.raises(DataError, match="it: not JSON; mend it"):
-        json_text.read(text, of="it", remedy="mend it")
+        serialize.read(text, of="it", remedy="mend it")
