@@ -12,9 +12,10 @@ import pytest
 
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
 from ldptree.estimators import CorrectionClassifier, CorrectionRegressor
+from ldptree.models import LEVEL
 from ldptree.models.corrected import shares_of
 from storage import tables
-from tasks.predict import LEVEL, load_model, predict_file
+from tasks.predict import load_model, predict_file
 
 
 @pytest.fixture(scope="module")
