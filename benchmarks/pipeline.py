@@ -162,9 +162,9 @@ def standing(work: Path) -> Iterator[None]:
     process = subprocess.Popen(
         [*LDPTREE, "ui", "--work", str(work), "--port", "4317"], cwd=ROOT, stderr=subprocess.DEVNULL
     )
-    from flows.server import _answers
+    from flows.health import answers
 
-    while not _answers("http://127.0.0.1:4317/api", seconds=1):
+    while not answers("http://127.0.0.1:4317/api", seconds=1):
         time.sleep(0.2)
     try:
         yield

@@ -12,7 +12,7 @@ from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.ledger.accounts import Account
 from storage.ledger.campaigns import Campaign
-from storage.ledger.copy_index import Alike
+from storage.ledger.copy_index import CopyIndex
 from storage.store import Store
 
 
@@ -39,14 +39,14 @@ def known_apart(
     ]
 
 
-def _alike(store: Store, config: RunConfig) -> Alike:
+def _alike(store: Store, config: RunConfig) -> CopyIndex:
     """A campaign numbers its own shards, and releases theirs over all runs of the work folder.
 
     A simulation, which gives in every work folder what it gives in an empty one, numbers those of one run.
     """
     if config.campaign.name:
-        return Campaign(store, config.campaign.name).alike()
-    return Alike(store) if config.is_seeded else Account(store, None).alike()
+        return Campaign(store, config.campaign.name).copy_index()
+    return CopyIndex(store) if config.is_seeded else Account(store, None).copy_index()
 
 
 def _whose(store: Store, config: RunConfig, held: Record) -> dict[str, list[str]]:

@@ -181,19 +181,19 @@ def parse(
     except ValidationError as fault:
         # A data set that nobody knows lacks everything: its name is the fault.
         faults += [
-            told
+            found
             for problem in fault.errors(include_url=False)
             if is_named
             or problem["loc"][:1] != ("dataset",)
             or problem["type"] not in ("missing", "value_error")
-            for told in _in_words(problem, raw)
+            for found in _in_words(problem, raw)
         ]
     if not faults:
         return config
     by_key: dict[str, list[str]] = {}
     for where, message in faults:
-        told = with_remedy(message, where, written, assignments) if assignments else message
-        by_key.setdefault(where, []).append(told)
+        remedied = with_remedy(message, where, written, assignments) if assignments else message
+        by_key.setdefault(where, []).append(remedied)
     lines = [f"{where}: {_either(messages)}" for where, messages in sorted(by_key.items())]
     count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
     raise ConfigError("\n  ".join([f"{source}: {count}", *lines]))

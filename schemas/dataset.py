@@ -125,7 +125,7 @@ class DatasetSpec(BaseModel):
         )
 
     @model_serializer(mode="wrap")
-    def _without_words_nobody_said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_unused_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A key that came later is no part of what a data set without it is known by."""
         plain: dict[str, Any] = handler(self)
         return {
@@ -167,7 +167,7 @@ class DatasetSpec(BaseModel):
 
     @field_validator("public")
     @classmethod
-    def _public_parses(cls, text: str) -> str:
+    def _check_public_rule(cls, text: str) -> str:
         try:
             parse_public_rule(text)
         except ConfigError as error:
@@ -176,7 +176,7 @@ class DatasetSpec(BaseModel):
 
     @field_validator("columns", "drop", "categorical")
     @classmethod
-    def _no_name_twice(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_names_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         twice = (
             sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
         )
@@ -186,7 +186,7 @@ class DatasetSpec(BaseModel):
 
     @field_validator("ranges")
     @classmethod
-    def _ranges_are_ranges(cls, ranges: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    def _check_ranges(cls, ranges: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
         for column, (low, high) in ranges.items():
             if not (math.isfinite(low) and math.isfinite(high) and low <= high):
                 raise ValueError(
@@ -196,7 +196,7 @@ class DatasetSpec(BaseModel):
 
     @field_validator("levels")
     @classmethod
-    def _levels_are_levels(cls, levels: dict[str, tuple[Scalar, ...]]) -> dict[str, tuple[Scalar, ...]]:
+    def _check_levels(cls, levels: dict[str, tuple[Scalar, ...]]) -> dict[str, tuple[Scalar, ...]]:
         for column, values in levels.items():
             if not values or len(set(values)) < len(values):
                 raise ValueError(f'"{column}": levels must be a list of different values, at least one')
@@ -205,7 +205,7 @@ class DatasetSpec(BaseModel):
         return levels
 
     @model_validator(mode="after")
-    def _fits_together(self) -> DatasetSpec:
+    def _check_columns(self) -> DatasetSpec:
         faults = [
             (not self.path and not self.simulated, "path: names no file"),
             (

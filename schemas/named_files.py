@@ -119,12 +119,12 @@ def folder_written_whole(path: Path, option: str) -> Iterator[Path]:
     """A folder beside `path` to write in: at the end it takes the place of `path`, which may be an empty folder; after a fault
     it is gone. Raises ConfigError, with the `option` that named `path`.
     """
-    told = f"{option} {shown_path(path)}"
+    place = f"{option} {shown_path(path)}"
     fault = folder_fault(path)
     if fault is None and any(path.iterdir()):
         fault = "is not empty. Name a new folder"
     if fault not in (None, NO_SUCH_FOLDER):
-        raise ConfigError(f"{told}: {fault}.")
+        raise ConfigError(f"{place}: {fault}.")
     target = path.absolute()
     aside = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
@@ -133,7 +133,7 @@ def folder_written_whole(path: Path, option: str) -> Iterator[Path]:
         yield aside
         aside.replace(target)
     except OSError as refusal:
-        raise ConfigError(f"{told}: cannot be written ({_reason(refusal)}).") from None
+        raise ConfigError(f"{place}: cannot be written ({_reason(refusal)}).") from None
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 

@@ -37,7 +37,7 @@ def raw_matrix(table: pa.Table, encoding: Encoding) -> NDArray[np.float64]:
     with duckdb.connect(":memory:") as connection:
         for i, feature in enumerate(encoding.features):
             column = _plain(table.column(feature.column))
-            with _said(feature, table.schema.field(feature.column).type):
+            with _faults_without_values(feature, table.schema.field(feature.column).type):
                 # By a name of ours: to DuckDB, names that differ in case only are one.
                 connection.register("given", pa.table({"value": column}))
                 raw[i] = _coded(feature, _typed(connection, feature))
@@ -82,8 +82,8 @@ def _coded(feature: Feature, column: Any) -> NDArray[np.float64]:
 
 
 @contextlib.contextmanager
-def _said(feature: Feature, kind: pa.DataType) -> Iterator[None]:
-    """What a library says of a column may quote its values, so it is said in other words."""
+def _faults_without_values(feature: Feature, kind: pa.DataType) -> Iterator[None]:
+    """Replace a library's fault, which may quote values of the column, by one that quotes none."""
     try:
         yield
     except (DataError, duckdb.Error, pa.ArrowException, ValueError) as fault:

@@ -46,7 +46,7 @@ DAMAGED_RECORD = (
 
 
 @dataclass(frozen=True)
-class Place:
+class ArtifactKey:
     """Where a step's record is kept and what it is derived from."""
 
     home: Zone
@@ -106,7 +106,7 @@ class Store:
         *,
         inputs: Mapping[str, str],
         parameters: Mapping[str, Any],
-    ) -> Place:
+    ) -> ArtifactKey:
         """The place of a step's record: its key is the digest of step, version, inputs and parameters."""
         parts = {
             "step": step,
@@ -115,13 +115,13 @@ class Store:
             "parameters": dict(parameters),
         }
         key = self.hasher(home).of_value(parts)[:32]
-        return Place(home, step, version, key, dict(parameters), dict(inputs))
+        return ArtifactKey(home, step, version, key, dict(parameters), dict(inputs))
 
-    def record_path(self, place: Place) -> Path:
+    def record_path(self, place: ArtifactKey) -> Path:
         """Where the record of `place` is, or would be."""
         return self.zone(place.home) / place.step / f"{place.key}.json"
 
-    def find(self, place: Place) -> Record | None:
+    def find(self, place: ArtifactKey) -> Record | None:
         """The record of a step that ran before, if all its artifacts are there and match their digests."""
         record = self.read_record(self.record_path(place))
         if record is None or any(self.condition(part) != "present" for part in record.parts.values()):
@@ -181,7 +181,7 @@ class Store:
         return "present"
 
     @contextlib.contextmanager
-    def draft(self, place: Place) -> Iterator[Draft]:
+    def draft(self, place: ArtifactKey) -> Iterator[Draft]:
         """A step's output being written; it is removed again if the step fails."""
         draft = Draft(self, place)
         try:
@@ -273,7 +273,7 @@ def _making_fault(above: Path) -> str | None:
 class Draft:
     """Folders being filled by one step. `finish` publishes them and the record; `discard` leaves nothing behind."""
 
-    def __init__(self, store: Store, place: Place) -> None:
+    def __init__(self, store: Store, place: ArtifactKey) -> None:
         """A draft for `place`."""
         self.store = store
         self.place = place

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from ldptree.errors import LdptreeError
 from schemas.manifest import Manifest, Record, Zone
 from storage.machine_faults import is_passing, machine_fault
-from storage.store import Place, Store
+from storage.store import ArtifactKey, Store
 from tasks import progress
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Step:
         """The zone of the record of a call."""
         return self.home(arguments) if callable(self.home) else self.home
 
-    def place(self, store: Store, arguments: Mapping[str, Any]) -> Place:
+    def place(self, store: Store, arguments: Mapping[str, Any]) -> ArtifactKey:
         """Where this step, called with `arguments`, keeps its record: manifests are inputs, all else parameters."""
         inputs: dict[str, str] = {}
         parameters: dict[str, Any] = {}

@@ -372,7 +372,7 @@ def _write(
                 is_public: RowGroupWriter(folder / name)
                 for is_public, folder in ((True, public_dir), (False, holders_dir))
             }
-            beside = row_digests.beside(connection, plan.files[index]) if row_digests else nullcontext()
+            beside = row_digests.running(connection, plan.files[index]) if row_digests else nullcontext()
             with beside as digests:
                 try:
                     with connection.cursor() as cursor:

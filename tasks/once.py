@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from ldptree.errors import ArtifactCorrupt
 from schemas.manifest import FileEntry, MadeBy, Manifest
 from storage.drawn_once import publish_once
-from storage.store import Draft, Place, Store
+from storage.store import ArtifactKey, Draft, Store
 
 
 def written_once(
@@ -68,12 +68,12 @@ def written_once(
     return manifest_of(store, target, question, round_number, draft.place.step)
 
 
-def is_lost(store: Store, place: Place) -> bool:
+def is_lost(store: Store, place: ArtifactKey) -> bool:
     """Whether reports were drawn at a place, and are no longer what was drawn."""
     return store.record_path(place).exists() and store.find(place) is None  # a record, readable or not
 
 
-def check_not_lost(store: Store, place: Place, target: Path | None = None) -> None:
+def check_not_lost(store: Store, place: ArtifactKey, target: Path | None = None) -> None:
     """Raises ArtifactCorrupt where reports of a release are lost. `target`: their file, else it is looked up in their record."""
     if not is_lost(store, place):
         return

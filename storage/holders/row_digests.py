@@ -44,7 +44,7 @@ class RowDigests:
     skip_bad_lines: bool = False
 
     @contextmanager
-    def beside(self, connection: Any, file: RawFile) -> Iterator[_Running]:
+    def running(self, connection: Any, file: RawFile) -> Iterator[_Running]:
         """Compute the digests of `file` in a thread, while its rows are written."""
         cursor = connection.cursor()
         with ThreadPoolExecutor(1, "row digests") as pool:
@@ -143,7 +143,7 @@ def _canonical_rows(file: RawFile, *, skip_bad_lines: bool) -> str:
         f"TRY_CAST({quote(aliases[column])} AS DOUBLE) AS {number}" for column, number in numbers.items()
     )
     texts = ", ".join(
-        _told(column, quote(aliases[column]), numbers[column]) for column in sorted(aliases, key=_name)
+        _column_text(column, quote(aliases[column]), numbers[column]) for column in sorted(aliases, key=_name)
     )
     # One comparison for a row of plain numbers, as most are: a sum is as large as each of them, and NULL where one is.
     is_plain = f"{_sum([f'abs({number})' for number in numbers.values()])} < {EXACT}"
@@ -158,7 +158,7 @@ def _value(file: RawFile, column: str, raw: str) -> str:
     return raw if is_number or file.kind == "csv" else f"CAST({raw} AS VARCHAR)"
 
 
-def _told(column: str, raw: str, number: str) -> str:
+def _column_text(column: str, raw: str, number: str) -> str:
     """What a column adds to the text of a row: nothing where it is missing, or counts as a number."""
     text = f"{literal(_name(column))} || chr(31) || {_text(f'CAST({raw} AS VARCHAR)', number)} || chr(30)"
     return f"CASE WHEN {raw} IS NULL OR isnan({number}) OR abs({number}) < {EXACT} THEN NULL ELSE {text} END"

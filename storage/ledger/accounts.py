@@ -27,7 +27,7 @@ from ldptree.protocol.ledger import Charge, Ledger, Names, Rows
 from storage.digests import canonical
 from storage.formats import read_stamped, refuse_later, stamped
 from storage.holders.holder_names import check_name_type
-from storage.ledger.copy_index import Alike
+from storage.ledger.copy_index import CopyIndex
 from storage.store import Store, fsync
 
 VERSION = 2
@@ -74,7 +74,7 @@ class Account:
             ArtifactCorrupt: the ledger is not what was written, or answers to one of these questions went missing.
         """
         self._check_answers(charges)
-        with self._alone():
+        with self._locked():
             while True:
                 ledger, n_files = self._read()
                 _check_names(ledger, charges)
@@ -101,7 +101,7 @@ class Account:
         path = self._answer(question)
         if not path.exists():
             return False
-        for name in _told(path)["files"]:
+        for name in _read_kept(path)["files"]:
             if not (self.store.root / name).exists():
                 raise ArtifactCorrupt(
                     f"{name}: these reports were received, and are now missing. Asking their holders again would spend "
@@ -112,18 +112,18 @@ class Account:
     def keep_asked(self, place: str, digest: str) -> bool:
         """Keep which question is asked in a place that one charge has paid for; False where it was another one."""
         path = self._answer(place).with_suffix(".asked")
-        with self._alone():
+        with self._locked():
             self._keep(path, {"question": place, "digest": digest})
-        return bool(_told(path)["digest"] == digest)
+        return bool(_read_kept(path)["digest"] == digest)
 
-    def _keep(self, path: Path, told: dict[str, Any]) -> None:
+    def _keep(self, path: Path, content: dict[str, Any]) -> None:
         """Write what was asked or answered, once, and how many charges stood by then."""
-        content = stamped(_format(path), told | {"charges": len(list(self._folder.glob("*.charge")))})
-        self.store.write_once(path, lambda aside: aside.write_bytes(content))
+        kept = stamped(_format(path), content | {"charges": len(list(self._folder.glob("*.charge")))})
+        self.store.write_once(path, lambda aside: aside.write_bytes(kept))
 
-    def alike(self) -> Alike:
+    def copy_index(self) -> CopyIndex:
         """Which of the shards asked that hold the same is which."""
-        return Alike(self.store, self._folder / "alike")
+        return CopyIndex(self.store, self._folder / "alike")
 
     def _check_answers(self, charges: Sequence[Charge]) -> None:
         for question in dict.fromkeys(charge.question for charge in charges):
@@ -133,7 +133,7 @@ class Account:
         return self._folder / f"{hashlib.sha256(question.encode()).hexdigest()[:40]}.answered"
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         for folder in (self._ledgers, self._folder):
             if not folder.exists():
                 self.store.make_folder(folder)
@@ -153,7 +153,7 @@ class Account:
             ledger.hold_to(cap)
             entries += found
         kept = [path for kind in ("*.answered", "*.asked") for path in self._folder.glob(kind)]
-        if len(paths) < max((_told(path).get("charges", 0) for path in kept), default=0):
+        if len(paths) < max((_read_kept(path).get("charges", 0) for path in kept), default=0):
             raise _damaged(self._folder / _name(len(paths) + 1), "missing")
         return Ledger(cap=ledger.cap, entries=entries), len(paths)
 
@@ -204,10 +204,10 @@ def _decoded(path: Path) -> tuple[float | None, list[Charge]]:
     if hashlib.sha256(content).hexdigest().encode() != digest:
         raise _damaged(path, "damaged")
     header, _, named = content.partition(b"\n")
-    told = json.loads(header)
-    refuse_later(path, told["version"], VERSION)
+    stated = json.loads(header)
+    refuse_later(path, stated["version"], VERSION)
     hashes, at, entries = np.frombuffer(named, "<u8"), 0, []
-    for entry in told["entries"]:
+    for entry in stated["entries"]:
         who: Any
         if entry["rows"] is not None:
             source, start, stop = entry["rows"]
@@ -222,18 +222,18 @@ def _decoded(path: Path) -> tuple[float | None, list[Charge]]:
         entries.append(
             Charge(question=entry["question"], epsilon=entry["epsilon"], who=who, about=entry["about"])
         )
-    return told["cap"], entries
+    return stated["cap"], entries
 
 
-def _told(path: Path) -> dict[str, Any]:
+def _read_kept(path: Path) -> dict[str, Any]:
     """What was kept of a question. Raises ArtifactCorrupt."""
     try:
-        told = read_stamped(path, _format(path), REMEDY)
+        content = read_stamped(path, _format(path), REMEDY)
     except FileNotFoundError:
         raise _damaged(path, "missing") from None
-    if ("files" if path.suffix == ".answered" else "digest") not in told:
+    if ("files" if path.suffix == ".answered" else "digest") not in content:
         raise _damaged(path, "damaged")
-    return told
+    return content
 
 
 def _format(path: Path) -> str:

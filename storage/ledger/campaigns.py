@@ -22,7 +22,7 @@ from ldptree.errors import BudgetError, ProtocolMismatch
 from schemas.manifest import Manifest, Strict
 from storage.digests import Hasher, canonical
 from storage.formats import Damaged, read_stamped, stamped
-from storage.ledger.copy_index import Alike
+from storage.ledger.copy_index import CopyIndex
 from storage.store import Store
 
 REMEDY = (
@@ -101,9 +101,9 @@ class Campaign:
         found = [received_report(path) for path in kept]
         return list({file_of(report): report for report in found}.values())
 
-    def alike(self) -> Alike:
+    def copy_index(self) -> CopyIndex:
         """Which of its shards that hold the same is which."""
-        return Alike(self.store, self._holders / "alike")
+        return CopyIndex(self.store, self._holders / "alike")
 
     def asked(self) -> dict[str, str]:
         """Name to plain digest of every file whose holders were asked, oldest first."""

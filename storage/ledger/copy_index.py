@@ -1,7 +1,7 @@
-"""Shards that hold the same and are different people's: which is the first of them, the second and so on, kept for good.
+"""Shards with identical content that belong to different people: the index of each among them (0 for the first), kept for good.
 
-What a shard holds does not say whose it is. Were it known by that alone, all of them would share one report, which would tell
-that they hold the same. Who is asked in which shard is decided in `tasks.split`.
+The content of a shard does not say whose it is. Were a shard known by its content alone, all of them would share one report,
+which would reveal that their content is the same. Which holders are asked in which shard is decided in `tasks.split`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ REMEDY = (
 
 
 @dataclass(frozen=True)
-class Alike:
-    """The numbers given to shards, a folder for each content and a file for each number; kept nowhere without a `folder`."""
+class CopyIndex:
+    """The indices given to shards: a folder for each content, a file for each index; kept nowhere without a `folder`."""
 
     store: Store
     folder: Path | None = None
 
     def numbers(self, shards: Sequence[tuple[str, Sequence[str]]], *, keep: bool = False) -> list[int]:
-        """Of each shard, as (digest of what it holds, digests of whose it is), how many others hold the same and came before.
+        """For each shard, given as (digest of its content, digests of its owners), its index among shards with that content.
 
-        Of several digests of whose it is the first is kept; the others are those by which earlier versions knew it.
-        The same however often it is looked up, once it is kept: until then as if it were kept now.
+        The first of the owners' digests is kept; the others are those by which earlier versions knew the shard. An index
+        that is kept never changes; without `keep` the answer is what keeping it now would give.
         """
         known: dict[str, list[str]] = {}
         found = []
@@ -49,7 +49,7 @@ class Alike:
         return found
 
     def _known(self, content: str) -> list[str]:
-        """Whose shards with this content were numbered, in that order."""
+        """The owners of the shards with this content that have an index, in its order."""
         if self.folder is None:
             return []
         found: list[str] = []

@@ -64,13 +64,13 @@ class Mark(Strict):
 
 def check_state(store: Store) -> None:
     """Raises ArtifactCorrupt where what is kept of who was asked is missing, older than another part of it, or damaged."""
-    with _alone(store, fcntl.LOCK_SH):
+    with _locked(store, fcntl.LOCK_SH):
         _check(store)
 
 
 def seal_state(store: Store) -> None:
     """Seal what is kept now, once it is seen that nothing sealed before was lost. Raises ArtifactCorrupt."""
-    with _alone(store, fcntl.LOCK_EX):
+    with _locked(store, fcntl.LOCK_EX):
         sealed = _check(store)
         parts = {part for part in PARTS if part != REPORTS and (store.root / part).is_dir()}
         parts |= {REPORTS} if (store.root / LEDGER / "release").is_dir() else set()
@@ -211,7 +211,7 @@ def _is_current(store: Store, sealed: Seal, parts: set[str], files: Mapping[str,
 
 
 @contextlib.contextmanager
-def _alone(store: Store, how: int) -> Iterator[None]:
+def _locked(store: Store, how: int) -> Iterator[None]:
     """Hold the ledger's lock; to look, only where there is a ledger."""
     path = store.root / LEDGER / ".lock"
     if how == fcntl.LOCK_SH and not path.exists():

@@ -1,6 +1,6 @@
 """Rows that are not what the spec says: told of in one message, or put aside as they came.
 
-Where the rows of a zone go, their faults go. A message has line, value and count of public rows alone; what is said of
+Where the rows of a zone go, their faults go. A message has line, value and count of public rows alone; what is lines of
 private ones is the column and the kind of fault, the rest is in the holders' list of faults.
 """
 
@@ -95,7 +95,7 @@ class BadRows:
                 if zone:
                     examples.setdefault((column, kind), (row, value))
         pairs = list(dict.fromkeys((column, kind) for _, column, kind in found))
-        said = []
+        lines = []
         for column, kind in pairs[:COLUMNS_LISTED]:
             parts = []
             if (column, kind) in examples:
@@ -107,16 +107,16 @@ class BadRows:
                 parts.append(f"{rows} at {where}" + ("" if value is None else f": {value[:60]!r}"))
             if (False, column, kind) in found:
                 parts.append(f"private rows (details in {self.faults})")
-            said.append(f'column "{column}": {kind} in {" and ".join(parts)}')
+            lines.append(f'column "{column}": {kind} in {" and ".join(parts)}')
         if len(pairs) > COLUMNS_LISTED:
-            said.append(f"and so on, {len(pairs)} columns in all")
+            lines.append(f"and so on, {len(pairs)} columns in all")
         column, kind = pairs[0]
         is_label = self.query.numeric and column == self.query.target
         needs_number = is_label and kind in ("not a number", "not an integer")
         remedy = _NO_NUMBER if needs_number else _REMEDIES[kind].format(column=column)
         if column == self.query.holder and kind == "not an integer":
             remedy = _NO_NAME.format(column=column)
-        return f'{self.file.name}, {"; ".join(said)}. {remedy} Or set on_bad_rows = "quarantine".'
+        return f'{self.file.name}, {"; ".join(lines)}. {remedy} Or set on_bad_rows = "quarantine".'
 
     def quarantine(self, connection: Any, folders: Mapping[bool, Path]) -> Kinds:
         """Write them, as raw text with their first fault, under the folder of their zone (public or not)."""

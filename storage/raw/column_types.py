@@ -87,7 +87,7 @@ def column_types(
         verdict = evidence.verdict(is_category=column in spec.categorical) or "text"
         # A numeric feature that is whole in the public rows may well not be in private ones.
         known.setdefault(column, "number" if verdict == "integer" and column in numeric else verdict)
-    return _settled(spec, files[0], used, known, found)
+    return _types_after_findings(spec, files[0], used, known, found)
 
 
 def _doubtful(spec: DatasetSpec, file: RawFile, used: UsedColumns) -> set[str]:
@@ -98,7 +98,7 @@ def _doubtful(spec: DatasetSpec, file: RawFile, used: UsedColumns) -> set[str]:
     return doubtful | ({spec.target} if used.is_numeric_target else set())
 
 
-def _settled(
+def _types_after_findings(
     spec: DatasetSpec,
     file: RawFile,
     used: UsedColumns,

@@ -15,7 +15,7 @@ from flows.asked import check_reported
 from ldptree.errors import ArtifactCorrupt
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
 from storage.ledger.accounts import Account
-from storage.ledger.copy_index import Alike
+from storage.ledger.copy_index import CopyIndex
 from storage.store import Store
 from tasks.answer import answer
 
@@ -189,13 +189,13 @@ def test_a_run_stops_where_not_everybody_who_was_asked_reported():
 
 
 def test_a_number_once_kept_stays_and_looking_keeps_nothing(store, tmp_path):
-    alike = Alike(store, tmp_path / "kept")
+    alike = CopyIndex(store, tmp_path / "kept")
     assert alike.numbers([("x", ["ann"]), ("y", ["bob"]), ("x", ["cy"])]) == [0, 0, 1]
     assert not (tmp_path / "kept").exists()
     assert alike.numbers([("x", ["cy"])], keep=True) == [0]
     assert alike.numbers([("x", ["ann"]), ("x", ["cy"]), ("x", ["dan"])]) == [1, 0, 2]
     assert alike.numbers([("x", ["anna", "ann"])]) == [1]  # by what an earlier version knew her by
-    assert Alike(store).numbers([("x", ["ann"]), ("x", ["ann"]), ("x", ["cy"])]) == [0, 0, 1]
+    assert CopyIndex(store).numbers([("x", ["ann"]), ("x", ["ann"]), ("x", ["cy"])]) == [0, 0, 1]
 
 
 def test_of_many_that_are_numbered_at_once_no_two_have_one_number(store, tmp_path):
@@ -203,7 +203,7 @@ def test_of_many_that_are_numbered_at_once_no_two_have_one_number(store, tmp_pat
 
     def number(whose):
         gate.wait()
-        (found[whose],) = Alike(store, tmp_path / "kept").numbers([("x", [whose])], keep=True)
+        (found[whose],) = CopyIndex(store, tmp_path / "kept").numbers([("x", [whose])], keep=True)
 
     threads = [threading.Thread(target=number, args=(str(i),)) for i in range(6)]
     for thread in threads:
@@ -211,4 +211,6 @@ def test_of_many_that_are_numbered_at_once_no_two_have_one_number(store, tmp_pat
     for thread in threads:
         thread.join()
     assert sorted(found.values()) == list(range(6))
-    assert Alike(store, tmp_path / "kept").numbers([("x", [whose]) for whose in found]) == [*found.values()]
+    assert CopyIndex(store, tmp_path / "kept").numbers([("x", [whose]) for whose in found]) == [
+        *found.values()
+    ]

@@ -175,8 +175,8 @@ def _sentence(texts: Sequence[str], numbers: Sequence[_Number], ways: Sequence[t
     thousands, decimal = ways[0]
     extra = [_BETWEEN[thousands]] if thousands else []
     extra += ["a decimal comma"] if decimal == "," and _has_comma(numbers) else []
-    told = " and ".join(extra)
+    described = " and ".join(extra)
     if len(ways) > 1:
-        told = f"{told or 'a decimal point'}, or is it another mark? The values do not tell"
+        described = f"{described or 'a decimal point'}, or is it another mark? The values do not tell"
     shown = max(texts, key=lambda text: (sum(c in text for c in ",.'_$€£%( "), -texts.index(text)))
-    return f"{what}{' with ' + told if told else ''}, as in {shown!r}"
+    return f"{what}{' with ' + described if described else ''}, as in {shown!r}"
