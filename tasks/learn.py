@@ -11,7 +11,6 @@ import numpy as np
 
 from ldptree.models.curves import along
 from ldptree.models.public_view import ShownModel
-from ldptree.models.refits import refits
 from schemas.manifest import Manifest
 from storage.store import Draft
 from tasks.artifacts import read_encoding, read_shown, read_transcripts, write_model
@@ -19,7 +18,7 @@ from tasks.ask import curator_of
 from tasks.checkpoint import step
 
 
-@step("learn", version="4", home="curator", retries=2)
+@step("learn", version="5", home="curator", retries=2)
 def learn(
     draft: Draft,
     *,
@@ -34,7 +33,7 @@ def learn(
     target: str,
     seed: int,
 ) -> Mapping[str, Any]:
-    """Write the model ("model"), and its curves with their noise ("curves").
+    """Write the model ("model"), and its curves ("curves").
 
     `questions`: their digests, first round first; the rest as `ask`.
     """
@@ -55,7 +54,6 @@ def learn(
         n_private=everybody.n,
         questions=tuple(questions),
     )
-    drawn = refits(curator, everybody, answers, model.inner, seed=seed)
-    (draft.folder("curves") / "curves.json").write_text(along(model, everybody, drawn).to_json())
+    (draft.folder("curves") / "curves.json").write_text(along(model, everybody).to_json())
     write_model(draft, model)
     return {"digest": model.digest}

@@ -90,7 +90,6 @@ def rounds_facts(
         predicts=(float(predicted.min()), float(predicted.max())),
         curves=curves_of(along, model.encoding, names),
         n_averaged=along.n_averaged,
-        n_refits=along.n_refits,
         tree=tree,
         surface=surface,
     )

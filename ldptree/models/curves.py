@@ -1,13 +1,13 @@
-"""What a model of public features says along its features: how strong each is, and curves along the strongest with their noise.
+"""What a model of public features says along its features: how strong each is, and curves along the strongest.
 
 What lives here: over whom it is taken, where a curve is read, and the value (JSON). What does not: the arithmetic of any function
-(`function_effects`), rows that stand for people (`histoftree.people`, `public_features.people`), and refits (`refits`).
+(`function_effects`), rows that stand for people (`histoftree.people`, `public_features.people`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -37,8 +37,6 @@ WORTH_A_CURVE = 0.005
 """A feature with a smaller share of the variance has no curve."""
 MOST_PEOPLE, FEWEST_PEOPLE, MOST_PEOPLE_CELLS = 2_000, 50, 2**27
 """People that strengths and curves are taken over; people times cells."""
-MOST_PEOPLE_OF_NOISE = 400
-"""People that refits are averaged over: their curves' differences vary little from one to another."""
 HEARD = 2.0
 """A count that is so many standard deviations of its noise."""
 
@@ -50,12 +48,10 @@ class Reading:
     Attributes:
         piece: which values.
         value: the answer averaged over people with one of these values in place of their own.
-        sd: standard deviation of `value` over refits; None where there are none.
     """
 
     piece: Piece
     value: float
-    sd: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +81,11 @@ class Along:
         strengths: of each raw column, its share of the variance of the answers.
         curves: along the strongest.
         n_averaged: people over whom both are taken.
-        n_refits: models that the curves' noise is taken of.
     """
 
     strengths: tuple[float, ...]
     curves: tuple[Curve, ...]
     n_averaged: int
-    n_refits: int
 
     def to_json(self) -> str:
         """Plain values, as text."""
@@ -108,13 +102,12 @@ class Along:
             raise DataError("curves: not what learn wrote; is the file whole?") from None
 
 
-def along(model: ShownModel, shown: Shown, refits: Sequence[Inner] = ()) -> Along:
+def along(model: ShownModel, shown: Shown) -> Along:
     """Strengths and curves, over people who show what holders show; what those protect is drawn from the model.
 
     Args:
         model: the released model.
         shown: what everybody can see.
-        refits: models that might have been released in place of its inner one; at least 2, or none for curves without noise.
     """
     groups, rows = columns_of(model.encoding), _people(model, shown)
     strengths = variance_shares(model.inner.predict, rows, groups)
@@ -122,11 +115,9 @@ def along(model: ShownModel, shown: Shown, refits: Sequence[Inner] = ()) -> Alon
     return Along(
         strengths=tuple(strengths.tolist()),
         curves=tuple(
-            _along_one(model, j, groups[j], rows, min(float(strengths[j]), 1.0), refits)
-            for j in strongest[:CURVES]
+            _along_one(model, j, groups[j], rows, min(float(strengths[j]), 1.0)) for j in strongest[:CURVES]
         ),
         n_averaged=len(rows),
-        n_refits=len(refits),
     )
 
 
@@ -147,7 +138,6 @@ def describe_curves(
                     low=one.piece.low,
                     high=one.piece.high,
                     value=one.value,
-                    sd=one.sd,
                 )
                 for one in curve.readings
             ),
@@ -177,23 +167,18 @@ def _along_one(
     columns: tuple[int, ...],
     rows: Floats,
     strength: float,
-    refits: Sequence[Inner],
 ) -> Curve:
     cuts, is_smooth = _cuts(model.inner, columns[0], rows)
     pieces, probes = pieces_of(model.encoding.features[j], cuts)
     values = averages(model.inner.predict, rows, columns, probes)
     guesses = averages(_is_guess(model.inner), rows, columns, probes)
-    few = evenly(rows, MOST_PEOPLE_OF_NOISE)
-    drawn = [averages(refit.predict, few, columns, probes) for refit in refits]
-    sds = np.std(drawn, axis=0, ddof=1).tolist() if drawn else [None] * len(pieces)
     return Curve(
         feature=j,
         strength=strength,
         is_smooth=is_smooth,
         in_noise=float(guesses.max()),
         readings=tuple(
-            Reading(piece=piece, value=value, sd=sd)
-            for piece, value, sd in zip(pieces, values.tolist(), sds, strict=True)
+            Reading(piece=piece, value=value) for piece, value in zip(pieces, values.tolist(), strict=True)
         ),
     )
 

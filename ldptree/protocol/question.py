@@ -184,20 +184,6 @@ class Curator(ABC, Generic[M]):
     def fit(self, shown: Shown, answers: Sequence[Answers]) -> M:
         """What is released after the last round."""
 
-    @abstractmethod
-    def refit(self, shown: Shown, answers: Sequence[Answers], released: M, rng: np.random.Generator) -> M:
-        """What might have been released, had the answers to these questions been drawn anew: one draw, by public coins.
-
-        How refits differ among each other is how noise makes the released function differ, given the questions. Only what
-        `predict` goes by is made anew. Post-processing of what was published: it costs no privacy.
-
-        Args:
-            shown: what everybody can see.
-            answers: of all rounds.
-            released: what `fit` gave for them.
-            rng: the coins.
-        """
-
 
 def converse(
     curator: Curator[M],

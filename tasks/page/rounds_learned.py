@@ -57,7 +57,7 @@ def curves_of(along: Along, encoding: Encoding, names: Names) -> tuple[CurveFact
                         low=one.piece.low,
                         high=one.piece.high,
                         value=one.value,
-                        sd=one.sd,
+                        sd=None,
                     )
                     for one in curve.readings
                 ),

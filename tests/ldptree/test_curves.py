@@ -1,4 +1,4 @@
-"""What curves of a model of public features promise of their noise and their file."""
+"""What curves of a model of public features promise, and their file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import DataError
 from ldptree.families.public_features import PublicFeatureModel
 from ldptree.families.public_features.surface import Surface
-from ldptree.models.curves import along, evenly
+from ldptree.models.curves import along
 from ldptree.models.public_view import ShownModel
 from ldptree.protocol.question import Shown
 
@@ -55,26 +55,20 @@ def model():
     )
 
 
-def test_the_band_is_the_standard_deviation_of_the_refits_own_curves(model, shown):
-    """Lines whose slope along size is 8 - 2, 8 or 8 + 2: at x in [0, 1] the sd is 2 x, and of a level that of the rest."""
-    drawn = [line(1.0, 8.0 + step, 0.0, 3.0) for step in (-2.0, 0.0, 2.0)]
-    found = along(model, shown, drawn)
-    assert found.n_refits == 3
-    size, kind = found.curves
+def test_a_curve_is_the_answer_averaged_over_people(model, shown):
+    """Of the line 1 + 8 size + 3 wild: 2 for each unit of size, of which its range has 4, and 3 from one kind to the other."""
+    size, kind = along(model, shown).curves
+    start = size.readings[0]
     for one in size.readings:
-        assert one.sd == pytest.approx(2 * (one.piece.low + one.piece.high) / 8)
-    people = evenly(shown.values, 400)
-    assert [one.sd for one in kind.readings] == pytest.approx([2 * people[:, 0].mean()] * 2)
-
-
-def test_without_refits_there_is_no_band(model, shown):
-    found = along(model, shown)
-    assert found.n_refits == 0
-    assert {one.sd for curve in found.curves for one in curve.readings} == {None}
+        assert one.value - start.value == pytest.approx(
+            2 * (one.piece.low + one.piece.high - start.piece.low - start.piece.high) / 2
+        )
+    calm, wild = kind.readings
+    assert wild.value - calm.value == pytest.approx(3.0)
 
 
 def test_curves_are_read_back_as_they_were_written(model, shown):
-    found = along(model, shown, [line(1.0, 8.0, 0.0, 3.0), line(2.0, 8.0, 0.0, 3.0)])
+    found = along(model, shown)
     assert type(found).from_json(found.to_json()) == found
 
 

@@ -484,7 +484,6 @@ def _learned(truth: Truth) -> list[Rule]:
     run, along = truth.run, truth.along
     rules = [
         Rule.of(r"over {averaged}(?: of {n})? holders", {"averaged": along.n_averaged, "n": run.n_private}),
-        Rule.of(r"the model was fitted {refits} times more", {"refits": along.n_refits}),
         Rule.of(
             r"at one step {most%} of the averaged answers are those of cells in the noise",
             {"most": max((one.in_noise for one in along.curves), default=0.0)},

@@ -13,17 +13,14 @@ from page_reader import Page
 from page_samples import HOSTILE
 from rounds_chain import RoundsChain, shells, shells_config
 
-from flows import round_calls
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.models.curves import along
 from ldptree.models.public_view import ShownModel
-from ldptree.models.refits import refits
 from ldptree.partition.histogram import Histogram
 from ldptree.partition.product import Product
 from ldptree.partition.tree import Partition
 from storage.store import Store
-from tasks.artifacts import read_shown, read_transcripts
-from tasks.ask import curator_of
+from tasks.artifacts import read_shown
 from tasks.page import numbers as n
 from tasks.page import plots, rounds_finding, rounds_privacy, rounds_words
 from tasks.page.facts import RoundsFacts, Span, facts_from
@@ -209,44 +206,19 @@ def test_a_curve_along_a_private_feature_is_drawn_and_says_what_of_it_was_learne
     )
 
 
-def test_every_curve_has_a_band_and_the_caption_says_what_it_is(facts, tree):
-    for one, tag_of_band in ((facts, "path"), (tree, "rect")):
+def test_a_curve_claims_no_noise_of_its_own(facts, tree):
+    for one in (facts, tree):
         assert one.curves
-        assert one.n_refits == 16
-        assert all(0 < piece.sd < 10 for curve in one.curves for piece in curve.pieces)
+        assert {piece.sd for curve in one.curves for piece in curve.pieces} == {None}
         page = Page(render(one))
-        assert plain(
-            "The band is ± 2 sd of the noise of the answers, given the questions: the model was fitted 16 times more"
-        ) in plain(page.words)
-        drawn = [curve for curve in one.curves if curve.stretches]
-        bands = [tag for tag, _, value in page.attributes if value == "band"]
-        assert bands.count(tag_of_band) >= len(drawn)
-        assert set(bands) == {tag_of_band}
-    assert "by a coin" in rounds_words.curves_caption(facts)
-    assert "which can be more than the band, is not in it" in rounds_words.curves_caption(facts)
-    assert "drawn with replacement" in rounds_words.curves_caption(tree)
-
-
-def test_the_band_is_that_of_the_published_transcript_and_draws_the_same_every_time(ours, facts):
-    """Made again from what is shown and the rounds' answers; another seed of the public coins draws another."""
-    call = round_calls.curator(ours.terms, ours.scaled, ours.shown, ours.transcripts)
-    curator = curator_of(ours.store, **{k: v for k, v in call.items() if k not in ("shown", "transcripts")})
-    model, shown = model_of(ours), read_shown(ours.store, ours.shown["shown"])
-    answers = read_transcripts(ours.store, ours.transcripts)
-
-    def sds(seed):
-        drawn = refits(curator, shown, answers, model.inner, seed=seed)
-        curves = curves_of(along(model, shown, drawn), model.encoding, {})
-        return [piece.sd for curve in curves for piece in curve.pieces]
-
-    told = [piece.sd for curve in facts.curves for piece in curve.pieces]
-    assert sds(ours.config.seed) == pytest.approx(told, rel=1e-9)
-    assert sds(ours.config.seed + 1) != pytest.approx(told, rel=1e-3)
+        assert "The band is" not in page.words
+        assert not any(value == "band" for _, _, value in page.attributes)
 
 
 def test_a_smooth_band_encloses_its_curve(facts):
     """Corners of the outline: the upper edge there and the lower edge back, with the curve's own points between."""
     curve = next(one for one in facts.curves if one.is_smooth)
+    curve = replace(curve, pieces=tuple(replace(piece, sd=0.5) for piece in curve.pieces))
     across, axis = plots.column_axis(curve), plots.value_axis([curve])
     drawn = str(plots.curve_plot(across, axis, curve, "told"))
     corners = [tuple(map(float, one.split(","))) for one in re.search(r' d="M([^"]*)Z"', drawn)[1].split("L")]
@@ -256,16 +228,6 @@ def test_a_smooth_band_encloses_its_curve(facts):
     points = [float(y) for y in re.findall(r'class="step"[^>]* y1="([\d.]+)"', drawn)]
     assert half == len(points) + 1
     assert all(high < y < low for (_, high), y, (_, low) in zip(upper[:-1], points, lower[:-1], strict=True))
-
-
-def test_no_band_is_drawn_where_none_is_known(facts):
-    bare = tuple(
-        replace(curve, pieces=tuple(replace(piece, sd=None) for piece in curve.pieces))
-        for curve in facts.curves
-    )
-    page = Page(render(replace(facts, curves=bare, n_refits=0)))
-    assert "The band is" not in page.words
-    assert not any(value == "band" for _, _, value in page.attributes)
 
 
 def test_why_there_is_no_single_tree_is_said_and_where_the_trees_step(facts):

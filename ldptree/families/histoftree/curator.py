@@ -10,7 +10,7 @@ of adaptive composition: eps of the label and eps of the cell add up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -153,18 +153,6 @@ class HistOfTree(Curator[HistOfTreeModel]):
             epsilon=self.epsilon,
             n_holders=shown.n,
         )
-
-    def refit(
-        self, shown: Shown, answers: Sequence[Answers], released: HistOfTreeModel, rng: np.random.Generator
-    ) -> HistOfTreeModel:
-        """As many holders drawn with replacement, both answers of each together; a partition that no question fixed is
-        made anew.
-        """
-        drawn = rng.integers(0, shown.n, shown.n)
-        partition = self._partition_of(shown, answers, drawn)
-        times = np.bincount(drawn, minlength=shown.n).astype(np.float64)
-        value, count, noise = self._cells(shown, answers, partition, times)
-        return replace(released, partition=partition, value=value, count=count, count_sd=np.sqrt(noise))
 
     def _partition_of(self, shown: Shown, answers: Sequence[Answers], holders: NDArray[np.int64]) -> Product:
         """That of the question about cells; without one, by the labels of these holders."""

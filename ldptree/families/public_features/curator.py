@@ -20,7 +20,7 @@ published answers: the transcript of all rounds is epsilon-semi-feature LDP (His
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -31,12 +31,12 @@ from ldptree.families.public_features import contrast as contrasts
 from ldptree.families.public_features import label_law
 from ldptree.families.public_features.agenda import Agenda, Turn
 from ldptree.families.public_features.choice import Choice, chosen, farther
-from ldptree.families.public_features.coefficient import Learned, coefficient, learned
+from ldptree.families.public_features.coefficient import Learned, learned
 from ldptree.families.public_features.explained import explained
 from ldptree.families.public_features.findings import Finding, findings
 from ldptree.families.public_features.label_law import LabelLaw
 from ldptree.families.public_features.memory import Memory
-from ldptree.families.public_features.model import Effect, PublicFeatureModel
+from ldptree.families.public_features.model import PublicFeatureModel
 from ldptree.families.public_features.plan import (
     FEWEST,
     Plan,
@@ -156,31 +156,6 @@ class PublicFeatures(Curator[PublicFeatureModel]):
                 epsilon=self.epsilon,
             ),
         )
-
-    def refit(
-        self,
-        shown: Shown,
-        answers: Sequence[Answers],
-        released: PublicFeatureModel,
-        rng: np.random.Generator,
-    ) -> PublicFeatureModel:
-        """Every number that was reported is turned over at the released model's answer, or not, by a coin (wild bootstrap, Liu,
-        Annals of Statistics 1988): nobody counts twice, so that trees keep questions and values apart. What round 0 and bins
-        told is in the questions and stays, and so does which effects vary, and how likely each is to be anything.
-        """
-        law = self._law(answers)
-        line = self._plan(shown, law).line
-        rows, reports = of_label(shown, answers)
-        turned = _turned(reports, released.surface(rows), rng)
-        surface, made = self._fitted(rows, line, turned, law, shown.n), list[Effect]()
-        likely = [one.chance for one in self._findings(shown, self._plan(shown, law), law, answers)]
-        about = of_contrasts(shown, answers)
-        for effect, chance, (contrast, rows, reports) in zip(released.effects, likely, about, strict=True):
-            own = effect.coefficient.times(1 / chance)
-            turned = _turned(reports, own(rows), rng)
-            again = coefficient(rows, line if own.features else (), turned, spread=law.sd**2, seed=self.seed)
-            made.append(Effect(contrast, again.times(chance)))
-        return replace(released, surface=surface, effects=tuple(made))
 
     def _agenda(self, shown: Shown, answers: Sequence[Answers]) -> Agenda:
         """All turns that these answers decide on: those that were taken, and the next where there is one."""
@@ -354,8 +329,3 @@ def _number(name: str, epsilon: float) -> NumberMechanism:
 @lru_cache(maxsize=64)
 def _bins(epsilon: float, k: int) -> SubsetSelection:
     return SubsetSelection.for_budget(epsilon, k)
-
-
-def _turned(reports: Floats, expected: Floats, rng: np.random.Generator) -> Floats:
-    """Each report as far from what is expected of it as it was, on a side that a coin chooses."""
-    return np.asarray(expected + rng.choice((-1.0, 1.0), reports.size) * (reports - expected))
