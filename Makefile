@@ -7,7 +7,7 @@ UV_VERSION := 0.13.9
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test slow lint format types check bench lock wheel clean
+.PHONY: help setup run test slow faults lint format types check bench lock wheel clean
 
 help:  ## list every target
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ test: setup  ## the whole test suite, but what `make slow` runs
 
 slow: setup  ## the slow tests: a deployment, the installed wheel, a browser, a full disk, canaries, kills
 	$(BIN)/python -m pytest -m slow --numprocesses auto --dist loadscope --no-loadscope-reorder
+
+faults: setup  ## plant 25 faults in a copy of the program: is each caught by the test that promises the opposite?
+	$(BIN)/python tests/plant_faults.py
 
 lint: setup  ## ruff: lint and format check
 	$(BIN)/ruff check .

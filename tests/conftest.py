@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -46,6 +47,18 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_collection_modifyitems(items):
     """Whole runs first: they take longest."""
     items.sort(key=lambda item: "system" not in item.path.parts)
+
+
+def pytest_collection_finish():
+    """What stands before the first test stays: to look for garbage among a million objects takes long."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+
+
+def pytest_sessionfinish():
+    """Let libraries be unloaded as always: some count what is left of them."""
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
