@@ -1,0 +1,1 @@
+"""Which step follows which; the command line, the budget, the server."""

@@ -1,0 +1,1 @@
+"""The algorithms, usable without the pipeline."""

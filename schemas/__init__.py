@@ -1,0 +1,1 @@
+"""What configurations, data sets and manifests may say."""

@@ -1,0 +1,1 @@
+"""One step a module: a function from artifacts to artifacts."""

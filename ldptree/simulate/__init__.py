@@ -1,0 +1,1 @@
+"""Simulated trips, and totals of holders that a simulation draws."""

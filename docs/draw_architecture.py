@@ -1,0 +1,132 @@
+"""Draws the parts of docs/architecture.md that list what the code registers: rooms, steps and registries.
+
+    python docs/draw_architecture.py            # writes the file anew
+    python docs/draw_architecture.py --check    # exit code 1 where the file is stale
+
+A drawn part stands between `<!-- drawn: NAME -->` and `<!-- end -->`; everything else in the file is written by hand.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "architecture.md"
+LAYERS = ("ldptree", "schemas", "storage", "tasks", "flows")
+ORDER = (
+    *("source", "ingest", "validate", "split", "scale", "show"),
+    *("partition", "ask", "perturb", "answer", "aggregate", "publish", "terminate"),
+    *("prune", "fit", "learn", "evaluate", "evaluate_shown", "report", "report_shown"),
+)
+"""Of the steps that the picture has; others come last."""
+REGISTRIES = {
+    "frequency oracles": ["ldptree.oracles.ORACLES", "ldptree.mechanisms.ORACLES"],
+    "mechanisms": ["ldptree.mechanisms.MECHANISMS"],
+    "mechanisms of a number": ["ldptree.mechanisms.NUMBER_MECHANISMS", "ldptree.mechanisms.NUMERIC"],
+    "partitions": ["ldptree.partition.PARTITIONS"],
+    "families (algorithms)": ["ldptree.families.FAMILIES"],
+    "families (settings)": ["schemas.families.FAMILIES"],
+    "baselines of classes": ["ldptree.baselines.BASELINES"],
+    "baselines of numbers": ["ldptree.baselines.REGRESSION_BASELINES"],
+}
+"""Where each registry is; the first that exists."""
+DRAWN = re.compile(r"(<!-- drawn: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def first_sentence(path: Path) -> str:
+    """Of a module's docstring, in one line; without the name of the step or the room before a colon."""
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    sentence = re.split(r"(?<=[.!?])\s|\n\n", text, maxsplit=1)[0]
+    sentence = re.sub(rf"^({path.stem}|{path.parent.name})(, [^:]*)?: ", "", sentence, flags=re.IGNORECASE)
+    return " ".join((sentence[:1].upper() + sentence[1:]).split())
+
+
+def draw_rooms() -> Iterator[str]:
+    """Every folder with code, in the order in which they may import each other."""
+    yield "| room | what it holds |"
+    yield "|---|---|"
+    for layer in LAYERS:
+        for path in sorted((ROOT / layer).rglob("__init__.py")):
+            room = path.parent.relative_to(ROOT)
+            name = f"**`{room}/`**" if len(room.parts) == 1 else f"`{room}/`"
+            yield f"| {name} | {first_sentence(path)} |"
+
+
+def steps() -> dict[str, tuple[Path, str, str]]:
+    """(file, version, zone of its record) of every `@step("name", version=..., home=...)` in tasks/."""
+    found = {}
+    for path in sorted((ROOT / "tasks").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            for call in getattr(node, "decorator_list", []):
+                if isinstance(call, ast.Call) and ast.unparse(call.func) == "step":
+                    given = {keyword.arg: keyword.value for keyword in call.keywords}
+                    version, home = (ast.literal_eval(given["version"]), given["home"])
+                    zone = home.value if isinstance(home, ast.Constant) else "curator or simulation"
+                    found[ast.literal_eval(call.args[0])] = (path, version, str(zone))
+    return found
+
+
+def draw_steps() -> Iterator[str]:
+    """The steps in the order of the picture."""
+    yield "| step | file | its record is kept with | what it does |"
+    yield "|---|---|---|---|"
+    found = steps()
+    for name in sorted(found, key=lambda one: ORDER.index(one) if one in ORDER else len(ORDER)):
+        path, _, zone = found[name]
+        yield f"| {name} | `{path.relative_to(ROOT)}` | {zone} | {first_sentence(path)} |"
+
+
+def registry(places: list[str]) -> tuple[Path, list[str]] | None:
+    """The file and the names of the first of these registries that exists."""
+    for place in places:
+        module, _, name = place.rpartition(".")
+        try:
+            loaded = importlib.import_module(module)
+        except ModuleNotFoundError:
+            continue
+        if hasattr(loaded, name) and loaded.__file__:
+            return Path(loaded.__file__).relative_to(ROOT), list(getattr(loaded, name))
+    return None
+
+
+def draw_registries() -> Iterator[str]:
+    """What each registry knows, and where one adds to it."""
+    yield "| registry | one line in | names |"
+    yield "|---|---|---|"
+    for title, places in REGISTRIES.items():
+        if (found := registry(places)) is not None:
+            yield f"| {title} | `{found[0]}` | {', '.join(found[1])} |"
+    for title, folder in (("data sets", "schemas/datasets"), ("ready-made runs", "configs")):
+        names = ", ".join(path.stem for path in sorted((ROOT / folder).glob("*.toml")))
+        yield f"| {title} | none: a file in `{folder}/` is enough | {names} |"
+
+
+PARTS: dict[str, Callable[[], Iterator[str]]] = {
+    "rooms": draw_rooms,
+    "steps": draw_steps,
+    "registries": draw_registries,
+}
+
+
+def drawn(text: str) -> str:
+    """The page with its drawn parts as they are now."""
+    return DRAWN.sub(lambda part: part[1] + "\n".join(PARTS[part[2]]()) + "\n" + part[3], text)
+
+
+def main() -> int:
+    """Draw, or check."""
+    sys.path.insert(0, str(ROOT))
+    text = PAGE.read_text()
+    if "--check" in sys.argv[1:]:
+        return int(drawn(text) != text)
+    PAGE.write_text(drawn(text))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

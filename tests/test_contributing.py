@@ -1,0 +1,74 @@
+"""What docs/architecture.md and CONTRIBUTING.md say is so: tables are drawn from the code, files are there, examples run."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from ldptree.baselines import BASELINES
+from ldptree.mechanisms import CHOICES, MECHANISMS
+from ldptree.oracles import ORACLES
+from schemas.dataset import DatasetSpec
+from schemas.tables import PrivacyConfig
+from tasks.checkpoint import REGISTERED
+
+ROOT = Path(__file__).parents[1]
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+EXAMPLES = re.findall(
+    r"\*\*(An? [^*]+)\*\*:.*?\n```(\w+)\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL
+)
+MOST_FILES_OF_A_WALK = 30
+
+
+def test_the_tables_of_the_architecture_are_not_stale(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    draw = importlib.import_module("draw_architecture")
+    text = ARCHITECTURE.read_text()
+    assert draw.drawn(text) == text, "run: python docs/draw_architecture.py"
+
+
+def test_the_files_that_the_architecture_names_are_there():
+    named = set(re.findall(r"`([\w/.-]+/[\w.-]+\.(?:py|md|toml))`", ARCHITECTURE.read_text()))
+    assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
+
+
+def test_one_row_walks_through_few_files():
+    walk = ARCHITECTURE.read_text().partition("## One row's walk")[2].partition("\n## ")[0]
+    assert 10 < len(set(re.findall(r"`([\w/]+\.py)`", walk))) <= MOST_FILES_OF_A_WALK
+
+
+@pytest.mark.parametrize(("title", "language", "code"), EXAMPLES, ids=[title for title, *_ in EXAMPLES])
+def test_an_example_of_what_can_be_added_runs(title, language, code, monkeypatch):
+    if language == "toml":
+        assert DatasetSpec.model_validate(tomllib.loads(code)).name
+        return
+    registries = (ORACLES, MECHANISMS, BASELINES, REGISTERED)
+    before = [dict(registry) for registry in registries]
+    monkeypatch.setitem(sys.modules, "example", importlib.util.module_from_spec(_spec()))
+    try:
+        exec(compile(code, "CONTRIBUTING.md", "exec"), sys.modules["example"].__dict__)
+        assert [dict(registry) for registry in registries] != before
+    finally:
+        for registry, kept in zip(registries, before, strict=True):
+            registry.clear()
+            registry.update(kept)
+
+
+def _spec():
+    return importlib.machinery.ModuleSpec("example", None)
+
+
+def test_there_is_an_example_of_everything_that_is_one_file_and_one_line():
+    assert [title for title, *_ in EXAMPLES] == [
+        "A data set", "A frequency oracle", "A mechanism", "A baseline", "A step",
+    ]  # fmt: skip
+
+
+def test_a_configuration_may_name_every_mechanism_there_is():
+    assert set(get_args(PrivacyConfig.model_fields["mechanism"].annotation)) == set(CHOICES)
