@@ -139,7 +139,7 @@ FAULTS = (
         "a lost lock: clients of one memory write at once",
         "fcntl.flock(held, fcntl.LOCK_EX)",
         "pass",
-        ("test_several_processes_with_one_file_never_overspend_together",),
+        ("test_of_two_that_write_to_one_file_at_once_the_second_waits",),
     ),
     Fault(
         "a retry that redraws: a second draw takes the name of the first",

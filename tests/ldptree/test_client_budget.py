@@ -6,7 +6,9 @@ import multiprocessing
 import os
 import re
 import textwrap
+import time
 from collections.abc import MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -156,6 +158,21 @@ def test_several_processes_with_one_file_never_overspend_together(tmp_path):
         assert process.exitcode == 0
     by_question, n = entries_of(path)
     assert len(by_question) == n == 3
+
+
+def test_of_two_that_write_to_one_file_at_once_the_second_waits(tmp_path, monkeypatch):
+    """Both would read before either has written: without the lock one answer is lost."""
+    path, keep = tmp_path / "answered.json", FileMemory._keep
+
+    def keep_slowly(memory, kept):
+        time.sleep(0.2)
+        keep(memory, kept)
+
+    monkeypatch.setattr(FileMemory, "_keep", keep_slowly)
+    memories = {"a": FileMemory(path), "b": FileMemory(path)}
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda key: memories[key].setdefault(key, "kept"), memories)) == ["kept"] * 2
+    assert set(FileMemory(path)) == {"a", "b"}
 
 
 class Shared(MutableMapping):

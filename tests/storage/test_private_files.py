@@ -14,7 +14,9 @@ from storage.store import Store
 from tasks.checkpoint import kept_in_zone
 
 
-@pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct)
+@pytest.fixture(
+    params=[0o000, *(pytest.param(mask, marks=pytest.mark.slow) for mask in (0o022, 0o077))], ids=oct
+)
 def umask(request):
     before = os.umask(request.param)
     yield request.param

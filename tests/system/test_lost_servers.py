@@ -32,9 +32,9 @@ def config(files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "how"), [(signal.SIGKILL, "has ended"), (signal.SIGSTOP, "does not answer")]
+    ("number", "how", "after"),
+    [(signal.SIGKILL, "has ended", "ingest"), (signal.SIGSTOP, "does not answer", "perturb")],
 )
-@pytest.mark.parametrize("after", ["ingest", "perturb"])
 def test_a_server_that_is_lost_in_a_run_ends_it_with_what_goes_on_from_there(
     api, config, tmp_path, number, how, after
 ):
