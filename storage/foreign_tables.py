@@ -1,4 +1,4 @@
-"""A table of a user's own, read as the exported SELECT (`ldptree.models.sql`) reads it: by the same casts, in DuckDB.
+"""A table of a user's own, read as the exported SELECT (`ldptree.models.export.sql`) reads it: by the same casts, in DuckDB.
 
 What lives here: the raw matrix of columns of any type, and the words for those that cannot be read. What does not: tables that
 a run typed itself (`tables`).
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ldptree.encoding import CategoricalFeature, Encoding, Feature
 from ldptree.errors import DataError
-from ldptree.models.sql import kind_of, levels_of, literal, quote, typed_value
+from ldptree.models.export.sql import kind_of, levels_of, literal, quote, typed_value
 
 _REMEDIES = {
     "DOUBLE": "not every value is a number",

@@ -276,13 +276,13 @@ class CorrectedModel(Model):
 
     def to_sql(self, table: str = "data", level: float = 0.9) -> str:
         """The model as one SELECT (`corrected_sql.to_sql`)."""
-        from ldptree.models.corrected_sql import to_sql
+        from ldptree.models.export.corrected_sql import to_sql
 
         return to_sql(self, table, level)
 
     def to_dot(self, level: float = 0.9) -> str:
         """The tree of corrections as Graphviz text: what is added to the public model, +- its standard deviation, of no level."""
-        from ldptree.models.dot import to_dot
+        from ldptree.models.export.dot import to_dot
 
         trees = "1 tree" if self.base.roots.size == 1 else f"{self.base.roots.size} trees"
         about = f"; its public model of {trees} is not drawn"

@@ -20,8 +20,14 @@ from ldptree.families.histoftree.people import people as people_of_cells
 from ldptree.families.public_features import PublicFeatureModel
 from ldptree.families.public_features.people import people as people_of_ranks
 from ldptree.models.description import CurveLine, CurvePoint, Names, Statement, name_piece
-from ldptree.models.effects import Piece
-from ldptree.models.function_effects import averages, columns_of, pieces_of, stretches_held, variance_shares
+from ldptree.models.effects import (
+    Piece,
+    columns_of,
+    importance,
+    partial_dependence,
+    pieces_of,
+    stretches_held,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,7 +116,7 @@ def along(model: ShownModel, shown: Shown) -> Along:
         shown: what everybody can see.
     """
     groups, rows = columns_of(model.encoding), _people(model, shown)
-    strengths = variance_shares(model.inner.predict, rows, groups)
+    strengths = importance(model.inner.predict, rows, groups)
     strongest = [j for j in np.argsort(-strengths, kind="stable").tolist() if strengths[j] > WORTH_A_CURVE]
     return Along(
         strengths=tuple(strengths.tolist()),
@@ -170,8 +176,8 @@ def _along_one(
 ) -> Curve:
     cuts, is_smooth = _cuts(model.inner, columns[0], rows)
     pieces, probes = pieces_of(model.encoding.features[j], cuts)
-    values = averages(model.inner.predict, rows, columns, probes)
-    guesses = averages(_is_guess(model.inner), rows, columns, probes)
+    values = partial_dependence(model.inner.predict, rows, columns, probes)
+    guesses = partial_dependence(_is_guess(model.inner), rows, columns, probes)
     return Curve(
         feature=j,
         strength=strength,

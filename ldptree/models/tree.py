@@ -436,13 +436,13 @@ class TreeModel(Model, Generic[Label_co]):
 
     def to_sql(self, table: str = "data", level: float = 0.9) -> str:
         """The model as one SELECT (`sql.to_sql`)."""
-        from ldptree.models.sql import to_sql
+        from ldptree.models.export.sql import to_sql
 
         return to_sql(self, table, level)
 
     def to_dot(self, level: float = 0.9) -> str:
         """The tree as Graphviz text (`dot.to_dot`)."""
-        from ldptree.models.dot import to_dot
+        from ldptree.models.export.dot import to_dot
 
         said = self.label.describe_answers(self, level)
         return to_dot(self, [said[node] for node in self.partition.leaves])

@@ -22,7 +22,7 @@ from ldptree.models.description import (
     name_piece,
     share_below,
 )
-from ldptree.models.effects import dependence, strengths
+from ldptree.models.effects import tree_dependence, tree_importance
 from ldptree.protocol.number_range import levels
 
 if TYPE_CHECKING:
@@ -224,14 +224,14 @@ def _curves(model: NumberTree, shares: Floats, sd: Floats, evidence: Evidence) -
     Other columns are taken as the public rows have them, or without any as the private people of the reports.
     """
     leaves = model.partition.leaves
-    found = strengths(model.raw_tree, model.estimate[:, 0][leaves], shares[leaves])
+    found = tree_importance(model.raw_tree, model.estimate[:, 0][leaves], shares[leaves])
     weights = model.public_total[:, 0][leaves] if model.n_public else shares[leaves]
     arrays = {"value": model.estimate[:, 0][leaves], "sd": sd[leaves]}
     if model.n_public:
         arrays["public"] = _public_means(model)[leaves]
     curves = []
     for column in list(found)[:CURVES]:
-        pieces, along = dependence(model.raw_tree, column, weights, arrays)
+        pieces, along = tree_dependence(model.raw_tree, column, weights, arrays)
         points = tuple(
             CurvePoint(
                 name=name_piece(column, piece, evidence.names),

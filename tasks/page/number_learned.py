@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.families.finer import asked_nodes
-from ldptree.models.effects import Piece, dependence, strengths
+from ldptree.models.effects import Piece, tree_dependence, tree_importance
 from ldptree.models.tree import NumberTree
 from ldptree.oracles import Influence
 from ldptree.partition import Partition
@@ -98,7 +98,7 @@ def curves_of(model: NumberTree, names: Names, most: int = CURVES) -> tuple[Curv
     Other columns are taken as the public rows have them, or without any as the private people of the reports.
     """
     leaves, shares = model.partition.leaves, private_shares(model)
-    found = strengths(model.raw_tree, model.estimate[:, 0][leaves], shares[leaves])
+    found = tree_importance(model.raw_tree, model.estimate[:, 0][leaves], shares[leaves])
     weights = model.public_total[:, 0][leaves] if model.n_public else shares[leaves]
     arrays = {
         "value": model.estimate[:, 0][leaves],
@@ -108,7 +108,7 @@ def curves_of(model: NumberTree, names: Names, most: int = CURVES) -> tuple[Curv
         arrays["public"] = _public_means(model)[leaves]
     curves = []
     for column in list(found)[:most]:
-        pieces, along = dependence(model.raw_tree, column, weights, arrays)
+        pieces, along = tree_dependence(model.raw_tree, column, weights, arrays)
         curves.append(
             CurveFacts(
                 column=column.replace("_", " "),

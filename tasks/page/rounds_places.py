@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.public_features.steps import Step
-from ldptree.models.function_effects import columns_of
+from ldptree.models.effects import columns_of
 from ldptree.partition.product import Product
 from tasks.page.places import Names, class_name, number_words
 

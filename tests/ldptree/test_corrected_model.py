@@ -17,7 +17,7 @@ from test_regression_released import random_regression
 from ldptree.errors import DataError
 from ldptree.models import read_model
 from ldptree.models.corrected import LEAST_OF_PUBLIC, CorrectedModel, shares_of, together
-from ldptree.models.corrected_sql import to_sql
+from ldptree.models.export.corrected_sql import to_sql
 from ldptree.public_models.model import answers
 
 

@@ -15,9 +15,9 @@ from foreign_columns import assert_kept_apart
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError
 from ldptree.models.corrected import CorrectedModel, shares_of
-from ldptree.models.corrected_sql import TOLERANCE, to_sql
 from ldptree.models.ensemble import Ensemble
-from ldptree.models.sql import quote
+from ldptree.models.export.corrected_sql import TOLERANCE, to_sql
+from ldptree.models.export.sql import quote
 from ldptree.partition.tree import Partition
 from ldptree.public_models.model import n_bytes
 

@@ -7,7 +7,7 @@ import pytest
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import DataError
-from ldptree.models.effects import EMPTY, Piece, dependence, strengths
+from ldptree.models.effects import EMPTY, Piece, tree_dependence, tree_importance
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 
@@ -37,7 +37,7 @@ def stretches(pieces: list[Piece]) -> np.ndarray:
 
 
 def test_strengths_part_the_variance_of_the_answers_over_the_cells():
-    found = strengths(TREE, VALUES, WEIGHTS)
+    found = tree_importance(TREE, VALUES, WEIGHTS)
     assert sum(found.values()) == pytest.approx(1.0)
     assert list(found) == sorted(found, key=lambda c: -found[c])
     # by hand: the one split on fare and the one on its mark
@@ -48,8 +48,8 @@ def test_strengths_part_the_variance_of_the_answers_over_the_cells():
 
 
 def test_answers_that_do_not_vary_have_no_strength_and_columns_that_do_not_matter_none():
-    assert strengths(TREE, np.full(6, 0.1), WEIGHTS) == {}
-    assert list(strengths(TREE, [1, 1, 5, 9, 5, 5], [1, 1, 1, 0, 1, 1])) == ["miles"]
+    assert tree_importance(TREE, np.full(6, 0.1), WEIGHTS) == {}
+    assert list(tree_importance(TREE, [1, 1, 5, 9, 5, 5], [1, 1, 1, 0, 1, 1])) == ["miles"]
 
 
 def test_a_curve_is_the_average_over_rows_whose_other_columns_are_independent():
@@ -68,7 +68,7 @@ def test_a_curve_is_the_average_over_rows_whose_other_columns_are_independent():
     grid = np.array([(m, f, 0) for m in miles for f in fare], dtype=float)
     weights = np.bincount(tree.apply(grid), minlength=4)
     values = np.array([1.0, 2.0, 5.0, 9.0])
-    pieces, curve = dependence(tree, "miles", weights, {"value": values})
+    pieces, curve = tree_dependence(tree, "miles", weights, {"value": values})
     assert stretches(pieces) == pytest.approx(np.array([(0, 8), (8, 16)]), abs=1e-5)
     for piece, drawn in zip(pieces, curve["value"], strict=True):
         rows = grid.copy()
@@ -87,7 +87,7 @@ def test_a_curve_along_the_only_column_is_the_tree_itself():
         ENCODING,
     )
     values = np.array([3.0, 1.0, 4.0, 1.5])
-    pieces, curve = dependence(tree, "miles", np.ones(4), {"value": values})
+    pieces, curve = tree_dependence(tree, "miles", np.ones(4), {"value": values})
     assert curve["value"] == pytest.approx(values)
     rng = np.random.default_rng(1)
     for x in rng.uniform(0, 16, 200):
@@ -97,7 +97,7 @@ def test_a_curve_along_the_only_column_is_the_tree_itself():
 
 
 def test_pieces_of_a_number_join_up_over_its_public_range_and_a_missing_value_is_one():
-    pieces, curve = dependence(TREE, "fare", WEIGHTS, {"value": VALUES})
+    pieces, curve = tree_dependence(TREE, "fare", WEIGHTS, {"value": VALUES})
     assert stretches(pieces[:2]) == pytest.approx(np.array([(0, 2), (2, 8)]), abs=1e-5)
     assert pieces[0].high == pieces[1].low
     assert pieces[2:] == [Piece(is_missing=True)]
@@ -110,7 +110,7 @@ def test_pieces_of_a_number_join_up_over_its_public_range_and_a_missing_value_is
 
 
 def test_pieces_of_a_category_are_the_levels_asked_for_and_all_others():
-    pieces, curve = dependence(TREE, "firm", WEIGHTS, {"value": VALUES})
+    pieces, curve = tree_dependence(TREE, "firm", WEIGHTS, {"value": VALUES})
     assert pieces == [Piece(level="birch"), Piece(is_other=True), Piece(is_missing=True)]
     near = 0.1 * 1 + 0.3 * 2
     birch, other = (0.25 * 4 + 0.05 * 7) / 0.3, (0.2 * 5 + 0.1 * 9) / 0.3
@@ -125,7 +125,7 @@ def test_the_band_is_never_narrower_than_the_error_of_the_average():
         covariance = root @ root.T
         sd = np.sqrt(np.diag(covariance))
         eye = {f"cell {j}": row for j, row in enumerate(np.eye(6))}
-        _, made = dependence(TREE, "miles", WEIGHTS, {"sd": sd, **eye})
+        _, made = tree_dependence(TREE, "miles", WEIGHTS, {"sd": sd, **eye})
         reach = np.stack([made[name] for name in eye], axis=1)
         assert reach.sum(axis=1) == pytest.approx(1.0)
         true = np.sqrt(np.einsum("pi,ij,pj->p", reach, covariance, reach))
@@ -133,17 +133,17 @@ def test_the_band_is_never_narrower_than_the_error_of_the_average():
 
 
 def test_where_nobody_is_cells_count_alike():
-    _, curve = dependence(TREE, "miles", [1, 1, 0, 0, 0, 0], {"value": VALUES})
+    _, curve = tree_dependence(TREE, "miles", [1, 1, 0, 0, 0, 0], {"value": VALUES})
     # of the four cells above 8 miles two are birch and two are not, and of these one is on either side of 12
     assert curve["value"][1:] == pytest.approx([(2 * 5.0 + 4 + 7) / 4, (2 * 9.0 + 4 + 7) / 4], abs=10 * EMPTY)
 
 
 def test_what_does_not_fit_is_refused():
     with pytest.raises(DataError, match="does not test"):
-        dependence(TREE, "tips", WEIGHTS, {"value": VALUES})
+        tree_dependence(TREE, "tips", WEIGHTS, {"value": VALUES})
     with pytest.raises(DataError, match="6 finite numbers"):
-        strengths(TREE, VALUES[:-1], WEIGHTS)
+        tree_importance(TREE, VALUES[:-1], WEIGHTS)
     with pytest.raises(DataError, match="6 finite numbers"):
-        strengths(TREE, [np.inf, *VALUES[1:]], WEIGHTS)
+        tree_importance(TREE, [np.inf, *VALUES[1:]], WEIGHTS)
     with pytest.raises(DataError, match="negative"):
-        strengths(TREE, VALUES, -WEIGHTS)
+        tree_importance(TREE, VALUES, -WEIGHTS)

@@ -16,8 +16,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ldptree.errors import DataError
-from ldptree.models import walk
-from ldptree.models.ensemble import LEAF, Ensemble, from_sklearn
+from ldptree.models import ensemble
+from ldptree.models.ensemble import BLOCK_BYTES, LEAF, Ensemble, add_up, from_sklearn
 
 MODELS = [
     (DecisionTreeRegressor(max_depth=6), 0),
@@ -78,7 +78,7 @@ def of_sklearn(model, n_classes):
 def test_however_the_trees_are_walked_the_answers_are_the_same_bits(model, n_classes, blocks, monkeypatch):
     found, X = of_sklearn(model, n_classes)
     for name, value in blocks.items():
-        monkeypatch.setattr(walk, name, value)
+        monkeypatch.setattr(ensemble, name, value)
     expected = found._linked(walked_one_by_one(found, X))
     assert np.array_equal(found.predict(X), expected)  # compiled
     assert np.array_equal(np.vstack([found.predict(X[k : k + 5]) for k in range(0, 200, 5)]), expected[:200])
@@ -93,7 +93,7 @@ def test_the_compiled_walk_is_right_as_plain_python_too():
     sums = np.tile(found.offset, (60, 1))
     columns = np.ascontiguousarray(X[:60, used].T)
     _, limit, child = found._steps
-    walk.add_up.__wrapped__(columns, feature, limit, child, found.value, found.roots, sums)
+    add_up.__wrapped__(columns, feature, limit, child, found.value, found.roots, sums)
     assert np.array_equal(sums, walked_one_by_one(found, X[:60]))
 
 
@@ -121,7 +121,7 @@ def test_answers_take_no_more_memory_than_a_block_beside_themselves():
     finally:
         tracemalloc.stop()
     assert answers.shape == (520_000, 2)
-    assert peak - answers.nbytes < 3 * walk.BLOCK_BYTES
+    assert peak - answers.nbytes < 3 * BLOCK_BYTES
 
 
 def test_answers_to_no_rows_and_of_trees_that_ask_nothing():

@@ -7,8 +7,14 @@ import pytest
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import DataError
-from ldptree.models.effects import Piece
-from ldptree.models.function_effects import averages, columns_of, pieces_of, stretches_held, variance_shares
+from ldptree.models.effects import (
+    Piece,
+    columns_of,
+    importance,
+    partial_dependence,
+    pieces_of,
+    stretches_held,
+)
 
 ENCODING = Encoding(
     (
@@ -26,7 +32,7 @@ def rows(n: int = 4_000, seed: int = 0, d: int = 3) -> np.ndarray:
 
 def test_shares_of_independent_features_are_those_of_their_variances_and_add_up_to_one():
     """Estimate of 40 orders of 4,000 rows; bounds of 5 standard deviations, found by repeating it."""
-    found = variance_shares(lambda x: 3 * x[:, 0] - 1 * x[:, 1] + 5, rows(), SINGLE)
+    found = importance(lambda x: 3 * x[:, 0] - 1 * x[:, 1] + 5, rows(), SINGLE)
     assert found.sum() == pytest.approx(1.0)
     assert found == pytest.approx([0.9, 0.1, 0.0], abs=0.02)
     assert found[2] == 0.0
@@ -38,12 +44,12 @@ def test_features_that_go_together_share_the_variance_that_they_have_in_common()
     x[:, 1] = 0.8 * x[:, 0] + 0.6 * x[:, 1]
     rho = np.corrcoef(x[:, 0], x[:, 1])[0, 1]
     ratio = x[:, 1].std() / x[:, 0].std()
-    found = variance_shares(lambda r: 3 * r[:, 0] + r[:, 1] / ratio, x, SINGLE)
+    found = importance(lambda r: 3 * r[:, 0] + r[:, 1] / ratio, x, SINGLE)
     assert found[0] == pytest.approx((9 + 3 * rho) / (10 + 6 * rho), abs=0.02)
 
 
 def test_an_interaction_is_parted_between_its_features():
-    found = variance_shares(lambda x: (x[:, 0] - 0.5) * (x[:, 1] - 0.5), rows(seed=2), SINGLE)
+    found = importance(lambda x: (x[:, 0] - 0.5) * (x[:, 1] - 0.5), rows(seed=2), SINGLE)
     assert found == pytest.approx([0.5, 0.5, 0.0], abs=0.03)
 
 
@@ -56,15 +62,15 @@ def test_columns_of_a_group_vary_together():
         seen.append(r.sum(axis=1))
         return r @ np.array([1.0, 2.0, 4.0])
 
-    assert variance_shares(answers, x, [(0, 1, 2)]) == pytest.approx([1.0])
+    assert importance(answers, x, [(0, 1, 2)]) == pytest.approx([1.0])
     assert (np.concatenate(seen) == 1).all()
 
 
 def test_answers_that_do_not_vary_have_no_shares_and_a_part_against_the_answers_none_below_zero():
-    assert variance_shares(lambda x: np.full(len(x), 0.1), rows(50), SINGLE).tolist() == [0, 0, 0]
+    assert importance(lambda x: np.full(len(x), 0.1), rows(50), SINGLE).tolist() == [0, 0, 0]
     x = rows(seed=4)
     x[:, 1] = x[:, 0] + 0.01 * x[:, 1]
-    found = variance_shares(lambda r: 3 * r[:, 0] - r[:, 1], x, SINGLE)
+    found = importance(lambda r: 3 * r[:, 0] - r[:, 1], x, SINGLE)
     assert found.min() == 0.0
     assert found.sum() == pytest.approx(1.0)
 
@@ -72,8 +78,8 @@ def test_answers_that_do_not_vary_have_no_shares_and_a_part_against_the_answers_
 def test_the_same_seed_gives_the_same_shares_and_rows_are_left_alone():
     x = rows(100)
     before = x.copy()
-    first, second = (variance_shares(lambda r: r[:, 0] * r[:, 1], x, SINGLE) for _ in range(2))
-    averages(lambda r: r[:, 0], x, (0,), [[0.5]])
+    first, second = (importance(lambda r: r[:, 0] * r[:, 1], x, SINGLE) for _ in range(2))
+    partial_dependence(lambda r: r[:, 0], x, (0,), [[0.5]])
     assert np.array_equal(first, second)
     assert np.array_equal(x, before)
 
@@ -81,7 +87,7 @@ def test_the_same_seed_gives_the_same_shares_and_rows_are_left_alone():
 def test_a_curve_is_the_average_answer_with_the_feature_set_for_all():
     x = rows(300, seed=5)
     probes = [[0.0], [0.25], [1.0]]
-    found = averages(lambda r: r[:, 0] * r[:, 1] + r[:, 2], x, (0,), probes)
+    found = partial_dependence(lambda r: r[:, 0] * r[:, 1] + r[:, 2], x, (0,), probes)
     by_hand = [p * x[:, 1].mean() + x[:, 2].mean() for (p,) in probes]
     assert found == pytest.approx(by_hand)
 
@@ -122,6 +128,6 @@ def test_no_end_of_a_curve_is_a_few_peoples():
 
 def test_no_rows_are_refused():
     with pytest.raises(DataError, match="n > 0"):
-        variance_shares(lambda x: x[:, 0], np.empty((0, 3)), SINGLE)
+        importance(lambda x: x[:, 0], np.empty((0, 3)), SINGLE)
     with pytest.raises(DataError, match="n > 0"):
-        averages(lambda x: x[:, 0], np.empty((0, 3)), (0,), [[0.5]])
+        partial_dependence(lambda x: x[:, 0], np.empty((0, 3)), (0,), [[0.5]])

@@ -22,7 +22,7 @@ from foreign_columns import assert_kept_apart
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.fit_classes import fit_model
-from ldptree.models.sql import literal, quote, to_sql, typed_value
+from ldptree.models.export.sql import literal, quote, to_sql, typed_value
 from ldptree.models.tree import ClassTree
 from ldptree.partition.tree import Partition
 from storage import foreign_tables

@@ -18,7 +18,7 @@ from ldptree.errors import ConfigError, DataError
 from ldptree.families.fit_numbers import PublicLabels, fit_regression
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.models import read_model
-from ldptree.models.sql import to_sql
+from ldptree.models.export.sql import to_sql
 from ldptree.partition.tree import Partition
 from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.models.effects import dependence, strengths
+from ldptree.models.effects import tree_dependence, tree_importance
 from page_truth import asked, cells, every_page, scores
 from page_truth.artifacts import Run
 from page_truth.cells import check_line_share
@@ -107,14 +107,14 @@ class Truth:
     def curves(self) -> list[Curve]:
         """Along the two columns that the answers vary most along."""
         model, names = self.model, self.run.config.dataset.names
-        found = strengths(model.raw_tree, self.value, self.share)
+        found = tree_importance(model.raw_tree, self.value, self.share)
         weights = self.count if self.run.n_public else self.share
         arrays = {"value": self.value, "sd": self.sd}
         if self.run.n_public:
             arrays["public"] = self._public_above()
         made = []
         for column in list(found)[:2]:
-            pieces, along = dependence(model.raw_tree, column, weights, arrays)
+            pieces, along = tree_dependence(model.raw_tree, column, weights, arrays)
             told = [
                 Piece(
                     name=_name(piece, column, names),

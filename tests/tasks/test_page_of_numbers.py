@@ -12,7 +12,7 @@ import pytest
 from page_reader import Page
 
 from ldptree.estimators.lpdt import LPDTRegressor
-from ldptree.models.effects import strengths
+from ldptree.models.effects import tree_importance
 from tasks.page import charts, number_finding, number_words, numbers, plots, privacy, render
 from tasks.page.basic_facts import DiscrepancyFacts, Span
 from tasks.page.facts import NumberFacts, facts_from
@@ -289,7 +289,7 @@ def test_no_private_row_or_point_can_be_put_on_the_page(pages):
 def test_the_curves_are_those_of_the_two_strongest_columns_with_what_public_rows_say():
     model = number_samples.learned()[0]
     leaves = model.partition.leaves
-    found = strengths(model.raw_tree, model.estimate[:, 0][leaves], private_shares(model)[leaves])
+    found = tree_importance(model.raw_tree, model.estimate[:, 0][leaves], private_shares(model)[leaves])
     curves = curves_of(model, {})
     assert [curve.column for curve in curves] == [name.replace("_", " ") for name in list(found)[:2]]
     assert [curve.strength for curve in curves] == pytest.approx(list(found.values())[:2])

@@ -21,8 +21,8 @@ from ldptree.families.corrections import Observed, correct
 from ldptree.families.fit_correction import corrected
 from ldptree.metrics.classes import score
 from ldptree.models.corrected import shares_of
-from ldptree.models.corrected_sql import TOLERANCE
-from ldptree.models.corrected_sql import to_sql as corrected_sql
+from ldptree.models.export.corrected_sql import TOLERANCE
+from ldptree.models.export.corrected_sql import to_sql as corrected_sql
 from ldptree.protocol.protocol import Protocol
 from storage import tables
 from storage.store import Store

@@ -23,7 +23,7 @@ from ldptree.models.description import (
     name_level,
     share_below,
 )
-from ldptree.models.function_effects import columns_of
+from ldptree.models.effects import columns_of
 from ldptree.partition.raw import RawTree
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.public_features.steps import Step, steps
 from ldptree.models.curves import MOST_PEOPLE, evenly
 from ldptree.models.description import Description, Evidence, Names, Statement, name_columns, name_level
-from ldptree.models.function_effects import columns_of
+from ldptree.models.effects import columns_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

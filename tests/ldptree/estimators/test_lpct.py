@@ -21,7 +21,7 @@ from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.depth import FEW_PUBLIC_ROWS, FEWEST_PUBLIC_ROWS
 from ldptree.mechanisms import CHOICES
 from ldptree.models import read_model
-from ldptree.models.sql import to_sql
+from ldptree.models.export.sql import to_sql
 
 
 def people(n=3000, n_public=150, seed=0, n_classes=2):

@@ -17,8 +17,18 @@ import numpy as np
 from ldptree.inference.shares import half_width
 from ldptree.models.corrected import LEAST_OF_PUBLIC
 from ldptree.models.ensemble import Ensemble
-from ldptree.models.ensemble_sql import Columns, Stages, answered, named, nth
-from ldptree.models.sql import CELL, OWN_COLUMNS, cell_of, labels_of, literal, names_of, pick, quote, typed
+from ldptree.models.export.ensemble_sql import Columns, Stages, answered, named, nth
+from ldptree.models.export.sql import (
+    CELL,
+    OWN_COLUMNS,
+    cell_of,
+    labels_of,
+    literal,
+    names_of,
+    pick,
+    quote,
+    typed,
+)
 from ldptree.public_models.slope import COLUMN
 
 if TYPE_CHECKING:

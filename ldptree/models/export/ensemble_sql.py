@@ -18,7 +18,7 @@ import numpy as np
 
 from ldptree.encoding import Encoding, Feature, NumericFeature
 from ldptree.models.ensemble import LEAF, Ensemble
-from ldptree.models.sql import level_of, listed, literal, quote
+from ldptree.models.export.sql import level_of, listed, literal, quote
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,0 +1,1 @@
+"""A released model as text that other programs run or draw: SQL and Graphviz."""
