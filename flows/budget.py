@@ -7,10 +7,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
+from typing import Protocol
 
 import numpy as np
 
 from flows.asked import known_apart
+from ldptree.errors import BudgetError
 from ldptree.protocol.ledger import Charge, Ledger, Names, Rows
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
@@ -22,6 +25,10 @@ from tasks.checkpoint import kept_in_zone
 
 UNKNOWN = "not known yet,"
 """For the digest of a protocol that is not published."""
+UNKNOWN_CONVERSATION = "not known yet"
+"""For the key of a conversation whose first question depends on a step to be computed."""
+IN_ROUNDS = "rounds"
+"""What tells the reports of several rounds from those of one question."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +80,7 @@ def may_stand(store: Store, config: RunConfig, held: Record) -> bool:
         return True  # its first question costs a part of epsilon
     asked = {
         _asks(question.name)
-        for form in ("reports", "totals", "rounds")
+        for form in ("reports", "totals", IN_ROUNDS)
         for question in questions_of(store, config, held, UNKNOWN, (1,), form)
     }
     entries = account_of(store, config).read().entries
@@ -241,3 +248,149 @@ def spent_now(ledger: Ledger) -> Spent:
 def account_of(store: Store, config: RunConfig) -> Account:
     """The account that a run is charged to."""
     return Account(store, config.simulation.noise_seed)
+
+
+class Cost(Protocol):
+    """What is asked, and what it costs whom."""
+
+    def charge(self) -> Spent:
+        """Charge every holder whom it asks, or nobody; the same again costs nothing more. Raises BudgetError."""
+
+    def foresee(self) -> Spent:
+        """What `charge` would return. Writes nothing. Raises as it does."""
+
+    def may_stand(self) -> bool:
+        """Whether it is not known yet, and may be one that its holders were charged for: then it would cost nothing."""
+
+
+@dataclass(frozen=True)
+class QuestionCost:
+    """What one question costs. `protocol`: None where it is not published yet. `form`: reports, or totals."""
+
+    store: Store
+    config: RunConfig
+    raw: Manifest
+    held: Record
+    protocol: Manifest | None
+    form: str
+
+    def charge(self) -> Spent:
+        """Charge every holder whom it asks, or nobody; the same again costs nothing more. Raises BudgetError."""
+        assert self.protocol is not None
+        return charge(self.store, self.config, self.raw, self.held, self.protocol, self.form)
+
+    def foresee(self) -> Spent:
+        """What `charge` would return. Writes nothing. Raises as it does."""
+        return foresee(self.store, self.config, self.raw, self.held, self.protocol, self.form)
+
+    def may_stand(self) -> bool:
+        """Whether it is not known yet, and may be one that its holders were charged for."""
+        return self.protocol is None and may_stand(self.store, self.config, self.held)
+
+    def keep_answers(self, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
+        """Keep in the ledger that it was answered, and by which files."""
+        assert self.protocol is not None
+        written = {shard.files[0].name: one["reports"] for shard, one in zip(shards, reports, strict=True)}
+        keep_answers(self.store, self.config, self.held, self.protocol, self.form, written)
+
+
+@dataclass(frozen=True)
+class ConversationCost:
+    """What several rounds cost: the whole epsilon, charged before the first question.
+
+    A conversation is known by what its curator knows before the first question (what is shown, the settings, the seed) and by
+    who is asked: the same run again goes on with it and costs nothing more; any other is charged anew, though some of its
+    questions may be the same and be answered by reports that stand.
+
+    key    digest of what its curator knows before the first question.
+    """
+
+    store: Store
+    config: RunConfig
+    raw: Manifest
+    held: Record
+    key: str
+
+    def charge(self) -> Spent:
+        """Charge every holder the whole epsilon, over all rounds, before the first question; the same conversation costs it once.
+
+        Whoever is asked nothing in the end, and whoever one question only, has been charged no less: the ledger need not know
+        whom the public coins chose.
+
+        Raises:
+            BudgetError: a holder would spend more than the smallest lifetime cap ever stated; nothing is spent.
+            ArtifactCorrupt: answers that were received in any of its rounds are missing.
+        """
+        keep_apart(self.store, self.config, self.held)
+        spent = self._spent(self._account.charge)
+        seal(self.store)
+        return spent
+
+    def foresee(self) -> Spent:
+        """What `charge` would return. Writes nothing. Raises as it does."""
+        return self._spent(self._account.foresee)
+
+    def check_question(self, number: int, digest: str) -> None:
+        """Keep which question is put in a round, before it is. Not of seeded simulations, which protect nobody.
+
+        Raises:
+            BudgetError: this conversation put another one in this round, which its charge paid for: this one was not paid for.
+        """
+        if self.config.is_seeded:
+            return
+        with kept_in_zone(self.store, "ledger", "holders"):
+            if not all(self._account.keep_asked(name, digest) for name in self._names(number)):
+                raise BudgetError(
+                    f"round {number}: its holders were put another question in this round before, by a program that asked "
+                    "differently, and their epsilon paid for that one. Nothing was asked. Finish the run with the version of "
+                    "ldptree that began it, or set another seed: that is a new conversation, charged anew."
+                )
+
+    def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
+        """Keep in the ledger that a round was answered, and by which files. Not of seeded simulations, which draw lost reports
+        again, and the same ones.
+        """
+        if self.config.is_seeded:
+            return
+        files = {
+            shard.files[0].name: path
+            for shard, record in zip(shards, reports, strict=True)
+            for path in self.store.files(record["reports"])
+        }
+        with kept_in_zone(self.store, "ledger", "holders"):
+            for question in questions_of(
+                self.store, self.config, self.held, self._digest, (number,), IN_ROUNDS
+            ):
+                self._account.keep_answer(question.name, [files[shard] for shard in question.shards])
+        seal(self.store)
+
+    def may_stand(self) -> bool:
+        """Whether it is not known yet, and may be one that its holders were charged for."""
+        return self.key == UNKNOWN_CONVERSATION and may_stand(self.store, self.config, self.held)
+
+    @property
+    def _account(self) -> Account:
+        return account_of(self.store, self.config)
+
+    @property
+    def _digest(self) -> str:
+        """Who is asked is part of it: a later round's question rests on the answers of all of them."""
+        return self.store.hasher("holders").of_value([self.key, self.held["train"].digest])
+
+    def _names(self, number: int) -> list[str]:
+        """Of a round's question, for each raw file."""
+        asked = questions_of(self.store, self.config, self.held, self._digest, (number,), IN_ROUNDS)
+        return [question.name for question in asked]
+
+    def _spent(self, spend: Callable[[Sequence[Charge], float | None, Sequence[Charge]], Ledger]) -> Spent:
+        with kept_in_zone(self.store, "ledger", "holders"):
+            for number in count(2):  # the first round's are looked for with the charge
+                answered = [self._account.is_answered(name) for name in self._names(number)]
+                if not all(answered):
+                    break
+            epsilon, told = self.config.privacy.epsilon, f"questions {self.key[:8]}"
+            asked = charges_of(
+                self.store, self.config, self.raw, self.held, self._digest, (1,), epsilon, told, IN_ROUNDS
+            )
+            asked = [replace(charge, about=charge.about.replace("round 1", "all rounds")) for charge in asked]
+            return spent_now(spend(asked, self.config.privacy.lifetime_epsilon, []))

@@ -4,6 +4,7 @@ stopped.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,68 +13,78 @@ from typing import Any
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 from prefect.runtime import flow_run
 
+from flows.pipeline import Pipeline
 from ldptree.protocol.number_range import levels
 from schemas.config import RunConfig
-from schemas.manifest import Manifest, Record
+from schemas.manifest import Record
 from storage.formats import stamped
 from storage.store import Store
 from storage.warehouse import all_runs, build
-from tasks.page.facts import AnyFacts
+from tasks.artifacts import read_scores
+from tasks.page.facts import AnyFacts, RoundsFacts
 from tasks.page.mended_facts import MendedFacts
 from tasks.page.render import render, summary_markdown
+from tasks.page.rounds_words import question
 from tasks.report import failed_facts, peak_rss_mb, read_facts
 from tasks.timeline import Timeline
 from tasks.validate import check_passed, failures
 
 
-def finish(
-    store: Store, config: RunConfig, records: Sequence[Record], timeline: Timeline, protocol: Manifest
-) -> dict[str, Any]:
+def finish(run: Pipeline) -> dict[str, Any]:
     """Write the run's folder and tell Prefect's UI; returns the summary that `ldptree run --json` prints."""
-    by_step = {record.step: record for record in records}
-    page, model = by_step["report"]["page"], by_step["prune"]["model"]
-    facts = read_facts(store, page)
-    run = run_folder(store)
-    for manifest, name in ((page, "report.html"), (model, "model.json"), (protocol, "protocol.json")):
-        store.replace(run / name, store.file(manifest, name).read_bytes())
-    write_json(store, run / "tables.json", _tables(config, facts, by_step))
-    write_records(store, run, records)
-    summary = summary_of(config, facts, timeline, by_step) | {
-        "run": run.name,
-        "report": str(run / "report.html"),
-        "model": str(run / "model.json"),
-    }
-    write_json(store, run / "run.json", summary)
-    build(store, all_runs(store))
-    show_in_prefect(summary_markdown(facts), facts.title, summary)
-    return summary
-
-
-def stop_where_failed(
-    store: Store, config: RunConfig, ingested: Record, checked: Record, timeline: Timeline, command: str
-) -> None:
-    """Raises DataError naming every expectation that failed, after its page is written; a `warn` one does not stop."""
-    failed = failures(store, checked["checks"])
-    if not failed:
-        return
-    facts = failed_facts(store, config, ingested, checked, timeline, command)
-    run = run_folder(store)
-    store.replace(run / "report.html", render(facts).encode())
-    write_records(store, run, (ingested, checked))
-    create_markdown_artifact(summary_markdown(facts), key="run-summary", description=facts.title)
-    check_passed(failed, run / "report.html")
-
-
-def summary_of(
-    config: RunConfig, facts: AnyFacts, timeline: Timeline, by_step: Mapping[str, Record]
-) -> dict[str, Any]:
-    """The run in one JSON object, without its paths."""
-    return {
+    store, config = run.store, run.terms.config
+    by_step = {record.step: record for record in run.records}
+    facts = read_facts(store, run.page["page"])
+    folder = run_folder(store)
+    store.replace(folder / "report.html", store.file(run.page["page"], "report.html").read_bytes())
+    store.replace(folder / "model.json", store.file(run.model["model"], "model.json").read_bytes())
+    if isinstance(facts, RoundsFacts):
+        _write_questions(run, folder)
+        of_family = _of_rounds(run, facts)
+    else:
+        question = run.conversation.last.question()
+        store.replace(folder / "protocol.json", store.file(question, "protocol.json").read_bytes())
+        write_json(store, folder / "tables.json", _tables(config, facts, by_step))
+        of_family = _of_one_tree(config, facts, by_step)
+    write_records(store, folder, run.records)
+    summary = {
         "name": facts.name,
         "estimator": config.model.estimator,
         "epsilon": facts.epsilon,
         "epsilon_exact": facts.epsilon_exact,
         "epsilon_spent": facts.epsilon_spent,
+        **of_family,
+        "steps": steps_of(run.timeline, by_step),
+        "seconds": round(run.timeline.elapsed, 2),
+        "peak_rss_mb": peak_rss_mb(),
+        "run": folder.name,
+        "report": str(folder / "report.html"),
+        "model": str(folder / "model.json"),
+    }
+    write_json(store, folder / "run.json", summary)
+    if not isinstance(facts, RoundsFacts):
+        build(store, all_runs(store))
+    show_in_prefect(summary_markdown(facts), facts.title, summary)
+    return summary
+
+
+def stop_where_failed(run: Pipeline) -> None:
+    """Raises DataError naming every expectation that failed, after its page is written; a `warn` one does not stop."""
+    store, ingested, checked = run.store, run.ingested, run.checked
+    failed = failures(store, checked["checks"])
+    if not failed:
+        return
+    facts = failed_facts(store, run.terms.config, ingested, checked, run.timeline, run.command)
+    folder = run_folder(store)
+    store.replace(folder / "report.html", render(facts).encode())
+    write_records(store, folder, (ingested, checked))
+    create_markdown_artifact(summary_markdown(facts), key="run-summary", description=facts.title)
+    check_passed(failed, folder / "report.html")
+
+
+def _of_one_tree(config: RunConfig, facts: AnyFacts, by_step: Mapping[str, Record]) -> dict[str, Any]:
+    """What a summary says of a run whose reports are added up in the cells of one tree."""
+    return {
         "largest_spend": facts.largest_spend,
         "mechanism": f"{facts.mechanism} {facts.oracle}".strip(),
         "form": facts.form,
@@ -88,10 +99,44 @@ def summary_of(
         **_of_its_estimator(config, facts, by_step),
         "metrics": facts.ours.metrics if facts.ours else {},
         "baselines": {score.key: score.metrics for score in facts.baselines},
-        "steps": steps_of(timeline, by_step),
-        "seconds": round(timeline.elapsed, 2),
-        "peak_rss_mb": peak_rss_mb(),
     }
+
+
+def _of_rounds(run: Pipeline, facts: RoundsFacts) -> dict[str, Any]:
+    """What a summary says of a run in rounds."""
+    store, config = run.store, run.terms.config
+    by_step = {record.step: record for record in run.records}
+    shown, scored = by_step["show"], by_step.get("evaluate_shown")
+    content = read_scores(store, scored["scores"] if scored else None) or {}
+    metrics = {
+        key: {
+            name: value for name, value in score.items() if name in ("mse", "mae", "r2") and value is not None
+        }
+        for key, score in content.get("scores", {}).items()
+    }
+    return {
+        "largest_spend": run.conversation.spent.largest,
+        "mechanism": ", ".join(dict.fromkeys(one.mechanism for one in facts.asked)),
+        "form": "reports",
+        "seeded": config.is_seeded,
+        "n_private": shown.facts["n_private"],
+        "n_public": run.scaled.facts["n_public"],
+        "n_test": content.get("n_test", 0),
+        "n_features": shown.facts["n_features"],
+        "columns_left_out": facts.columns_left_out,
+        "rounds": [
+            {"about": question(one, facts), "epsilon": one.epsilon, "n_asked": one.n_asked}
+            for one in facts.asked
+        ],
+        "metrics": metrics.get("ours", {}),
+        "baselines": {key: value for key, value in metrics.items() if key != "ours"},
+    }
+
+
+def _write_questions(run: Pipeline, folder: Path) -> None:
+    files = [run.store.file(one.question(), "question.json") for one in run.conversation.rounds]
+    questions = [json.loads(file.read_bytes()) for file in files]
+    run.store.replace(folder / "questions.json", json.dumps(questions, indent=1).encode())
 
 
 def _of_its_estimator(config: RunConfig, facts: AnyFacts, by_step: Mapping[str, Record]) -> dict[str, Any]:

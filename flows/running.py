@@ -72,23 +72,14 @@ def _run(
     from prefect.task_runners import ThreadPoolTaskRunner
 
     from flows.terminal import StepList
+    from flows.train_flow import train
 
     server.wait()
     runner: Any = ThreadPoolTaskRunner(max_workers=workers)
-    flow = _flow_of(config).with_options(task_runner=runner)
+    flow = train.with_options(task_runner=runner)
     with ended_politely(), watched(server), StepList(quiet=quiet):
         summary: dict[str, Any] = flow(config=config, work=str(store.root), command=command)
     return summary
-
-
-def _flow_of(config: RunConfig) -> Any:
-    if config.model.in_rounds:
-        from flows.rounds_flow import train_in_rounds
-
-        return train_in_rounds
-    from flows.train_flow import train
-
-    return train
 
 
 def _asked(summary: dict[str, Any]) -> str:

@@ -1,23 +1,25 @@
-"""Every step of the picture called as a plain function, with no Prefect server: for tests that need what a step leaves.
-
-Each property runs the steps it needs, once. Small tables of made-up rides, protocols and shards are made here too.
+"""Whole runs as plain functions, with no Prefect server: for tests that need what a step leaves. Small tables of made-up rides,
+fares and shells, protocols and shards are made here too.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from flows import calls
-from flows.budget import Spent, charge
-from flows.campaign import Terms
+from flows.budget import Spent
+from flows.execute import Plainly
+from flows.pipeline import Conversation, Round
+from flows.round_pipeline import RoundPipeline
+from flows.tree_pipeline import TreePipeline
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.mechanisms import mechanism_for
 from ldptree.partition.tree import Partition
@@ -26,118 +28,95 @@ from schemas.config import RunConfig, parse
 from schemas.manifest import Manifest, Record
 from storage import tables
 from storage.store import Store
-from tasks import source
-from tasks.aggregate import aggregate
 from tasks.artifacts import read_model, read_protocol
-from tasks.checkpoint import Aside
-from tasks.evaluate import evaluate
-from tasks.ingest import ingest
-from tasks.partition import partition
-from tasks.perturb import perturb
-from tasks.prune import prune
-from tasks.report import report
-from tasks.scale import scale
-from tasks.split import split
-from tasks.timeline import Timeline
-from tasks.validate import validate
 
 
-@dataclass
-class Chain:
-    """One run of `config` in `store`, as far as it is asked for."""
+class Chain(TreePipeline):
+    """One run of `config` in `store` that asks one question, as far as it is asked for, without Prefect.
 
-    store: Store
-    config: RunConfig
+    Its parts can be set (`chain.__dict__["reports"] = ...`); that it was answered the ledger is not told.
+    """
+
+    def __init__(self, store: Store, config: RunConfig, **more: Any) -> None:
+        super().__init__(store=store, config=config, **({"execute": Plainly(store)} | more))
 
     @cached_property
-    def named(self) -> Terms:
-        return Terms.of(self.store, self.config)
-
-    @cached_property
-    def settled(self) -> Terms:
-        return calls.settled(self.named, self.raw, source.public_files(self.store, self.named.dataset))
-
-    @cached_property
-    def terms(self) -> Terms:
-        return self.settled.with_label_of(self.ingested)
-
-    @cached_property
-    def raw(self) -> Manifest:
-        data = self.named.dataset
-        if data.simulated and not data.path:
-            return source.simulate.fn(self.store, **calls.source(self.named))["raw"]
-        return self.named.in_order(source.raw_files(self.store, data, self.config.seed))
-
-    @cached_property
-    def ingested(self) -> Record:
-        second = source.public_files(self.store, self.settled.dataset)
-        return ingest.fn(self.store, **calls.ingest(self.settled, self.raw, second))
-
-    @cached_property
-    def checked(self) -> Record:
-        suite = source.suite_file(self.store, self.terms.dataset)
-        return validate.fn(self.store, **calls.validate(self.terms, self.ingested, suite))
-
-    @cached_property
-    def held(self) -> Record:
-        return split.fn(self.store, **calls.split(self.terms, self.raw, self.ingested))
-
-    @cached_property
-    def scaled(self) -> Record:
-        return scale.fn(self.store, **calls.scale(self.terms, self.ingested))
-
-    @cached_property
-    def published(self) -> Record:
-        return partition.fn(self.store, **calls.partition(self.terms, self.held, self.scaled))
-
-    @cached_property
-    def protocol(self) -> Manifest:
-        return self.terms.publish(self.raw, self.ingested, self.held, self.published)
+    def first(self) -> Round:
+        found = self.ask([])
+        assert found is not None
+        return found
 
     @cached_property
     def spent(self) -> Spent:
-        return charge(
-            self.store, **calls.charge(self.terms, self.raw, self.protocol, self.held, self.published)
-        )
+        return self.charge(self.first, None)
 
     @cached_property
     def reports(self) -> list[Record]:
         assert self.spent
-        call = calls.perturb(self.terms, self.protocol, self.held, self.published)
-        shards = calls.shards(self.store, self.terms, self.held)
-        return [perturb.fn(self.store, **shard, **call) for shard in shards]
+        return self.execute.shards("perturb", lambda: (self.of_perturb(self.first), self.shards), 1)
 
     @cached_property
     def totals(self) -> Record:
-        return aggregate.fn(self.store, **calls.aggregate(self.terms, self.protocol, self.reports))
+        return self.add_up(replace(self.first, reports=self.reports))
 
     @cached_property
-    def model(self) -> Record:
-        return prune.fn(
-            self.store, **calls.prune(self.terms, self.protocol, self.totals, self.scaled, self.published)
-        )
+    def conversation(self) -> Conversation:
+        return Conversation([replace(self.first, reports=self.reports, left=self.totals)], self.spent)
 
-    @cached_property
-    def scores(self) -> Record:
-        call = calls.evaluate(self.terms, self.protocol, self.model, self.scaled, self.held, self.published)
-        return evaluate.fn(self.store, **call)
 
-    @cached_property
-    def page(self) -> Record:
-        call = calls.report(
-            self.terms,
-            (self.protocol,),
-            self.spent,
-            ingested=self.ingested,
-            checked=self.checked,
-            held=self.held,
-            scaled=self.scaled,
-            published=self.published,
-            totals=self.totals,
-            model=self.model,
-            scores=self.scores if self.config.evaluate else None,
-        )
-        return report.fn(self.store, **call, timeline=Aside(Timeline()), command=Aside(""))
+class RoundsChain(RoundPipeline):
+    """One run in rounds, as far as it is asked for, without Prefect."""
+
+    def __init__(self, store: Store, config: RunConfig, **more: Any) -> None:
+        super().__init__(store=store, config=config, **({"execute": Plainly(store)} | more))
+        self.rounds: list[Round] = []
+
+    @property
+    def asked(self) -> list[Record]:
+        return [one.asked for one in self.rounds]
+
+    @property
+    def answered(self) -> list[Sequence[Record]]:
+        return [one.reports for one in self.rounds]
+
+    @property
+    def transcripts(self) -> list[Manifest]:
+        return [one.left["transcript"] for one in self.rounds]
+
+    @property
+    def spent(self) -> Spent:
+        return self.conversation.spent
+
+    def next_question(self) -> Record:
+        """What is asked after the rounds so far, or that nothing is."""
+        return self.execute.step("ask", lambda: self.of_ask(self.rounds))
+
+    def publish(self, question: Record, reports: Sequence[Record], number: int) -> Record:
+        return self.add_up(Round(number, question, lambda: question["question"], reports))
+
+    def add_up(self, answered: Round) -> Record:
+        left = super().add_up(answered)
+        self.rounds.append(replace(answered, left=left))
+        return left
+
+    def converse(self) -> RoundsChain:
+        """All rounds."""
+        assert self.conversation
+        return self
+
+
+def inputs_of(chain: Any, name: str) -> dict[str, Any]:
+    """What a step is called with, by the name that the pipeline has for what it leaves."""
+    found: dict[str, Any] = getattr(type(chain), name).func.__wrapped__(chain)
+    return found
+
+
+def without_holders(chain: Chain, work: Path) -> Chain:
+    """The same run in a work folder that may have no holders' zone: what they did is given, all else is asked for again."""
+    again = Chain(Store(work), chain.config)
+    for name in ("terms", "raw", "ingested", "held", "spent", "reports"):
+        again.__dict__[name] = getattr(chain, name)
+    return again
 
 
 def published(chain: Chain) -> Protocol:
@@ -220,6 +199,57 @@ def mended(make: Callable[..., RunConfig], *paths: Path, **changes: Any) -> RunC
     """`rides_config` or `fares_config` with a public model that is mended instead: a smoothed tree, which is quick to fit."""
     model = {"estimator": "correction"} | changes.pop("model", {})
     return make(*paths, model=model, correction={"base": "tree"} | changes.pop("correction", {}), **changes)
+
+
+def shells(path: Path, n: int, seed: int, **columns: Any) -> Path:
+    """A Parquet file of `n` made-up shells, a fifth of them public (zone "open"): `size` and `kind` shape the label `rings`,
+    `weight` too, and `hides` says with true whose weight is their own; `columns` replace or add to its own.
+    """
+    rng = np.random.default_rng(seed)
+    size, weight = rng.random(n).round(3), rng.random(n).round(3)
+    kind = rng.choice(["calm", "wild"], n)
+    rings = 8 + 6 * size + 8 * weight + 2 * (kind == "wild") + rng.normal(0, 0.5, n)
+    table = {
+        "zone": np.where(np.arange(n) % 5 == 0, "open", "closed"),
+        "size": size,
+        "weight": weight,
+        "kind": kind,
+        "hides": rng.random(n) < 0.7,
+        "rings": rings.clip(0, 30).round(3),
+    } | columns
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(table), path)
+    return path
+
+
+def shells_config(*paths: Path, **changes: Any) -> RunConfig:
+    """A configuration for `shells`: weight private, seeded, of public_features; `changes` are tables laid over it."""
+    return parse(shells_plain(*paths, **changes))
+
+
+def shells_plain(*paths: Path, **changes: Any) -> dict[str, Any]:
+    """`shells_config` before it is checked; a table that is None is left out."""
+    content: dict[str, Any] = {
+        "name": "shells",
+        "seed": 7,
+        "dataset": {
+            "name": "shells",
+            "path": [str(path) for path in paths],
+            "target": "rings",
+            "unit": "rings",
+            "nouns": "shells",
+            "noun": "shell",
+            "public": "zone = 'open'",
+            "drop": ["hides"],
+        },
+        "model": {"estimator": "public_features", "label_range": [0, 30]},
+        "features": {"private": ["weight"]},
+        "privacy": {"epsilon": 2.0},
+        "simulation": {"noise_seed": 11},
+    }
+    for key, value in changes.items():
+        content[key] = content.get(key, {}) | dict(value) if isinstance(value, Mapping) else value
+    return {key: value for key, value in content.items() if value is not None}
 
 
 def example_protocol(mechanism: str = "grr", *, epsilon: float = 1.0, **changes: Any) -> Protocol:

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, fares, fares_config, mended, rides, rides_config
-from rounds_chain import RoundsChain, shells, shells_config
+from chain import Chain, RoundsChain, fares, fares_config, mended, rides, rides_config, shells, shells_config
 
 from ldptree.mechanisms import CHOICES, mechanism_for, number_mechanism_for
 from ldptree.oracles import Words

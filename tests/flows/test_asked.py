@@ -7,10 +7,8 @@ import threading
 
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, rides, rides_config
-from rounds_chain import RoundsChain, shells, shells_config
+from chain import Chain, RoundsChain, rides, rides_config, shells, shells_config
 
-from flows import round_calls
 from flows.asked import check_reported
 from ldptree.errors import ArtifactCorrupt
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
@@ -149,14 +147,12 @@ def test_in_rounds_too_equal_rows_have_noise_of_their_own(store, tmp_path, noise
         simulation={"noise_seed": noise_seed},
     )
     chain = RoundsChain(store, config)
-    question = chain.ask()
-    assert chain.charged(
-        round_calls.conversation(chain.store, chain.terms, chain.scaled, chain.shown)
-    ).charge()
-    one, other = round_calls.shards(store, chain.terms, chain.held)
+    question = chain.ask([])
+    assert chain.charge(question, None)
+    one, other = chain.shards
     is_equal = one["shard"].files[0].digest == other["shard"].files[0].digest
     assert is_equal == (noise_seed is not None)  # of a release even the order of rows is a shard's own
-    call = round_calls.answer(chain.terms, chain.scaled, chain.shown, question, 1)
+    call = chain.of_answer(question)
     start = {"start": one["start"]}  # so that the question asks the same rows of both
     said = [
         pq.read_table(path)

@@ -25,7 +25,6 @@ from ldptree.models.tree import ClassTree
 from schemas.config import load
 from storage import tables
 from storage.store import Store
-from tasks.timeline import Timeline
 
 CANARY = "CANARY77"
 CONFIG = {
@@ -46,7 +45,7 @@ CONFIG = {
 def steps_of_the_flow(config, work, **_):
     """The flow's steps in its order, in this process."""
     chain = Chain(Store(work), config)
-    flows.finish.stop_where_failed(chain.store, config, chain.ingested, chain.checked, Timeline(), "")
+    flows.finish.stop_where_failed(chain)
     assert chain.model
 
 

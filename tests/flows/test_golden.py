@@ -8,8 +8,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from chain import Chain, rides
-from rounds_chain import RoundsChain
+from chain import Chain, RoundsChain, rides
 
 from flows.budget import keep_answers
 from flows.plan import plan_of

@@ -10,18 +10,12 @@ import sys
 import pytest
 from chain import Chain, rides, rides_config
 
-from flows import calls
-from flows.budget import charge
+from flows.execute import Plainly
 from flows.plan import plan_of, show_plan
+from flows.tree_pipeline import TreePipeline
 from storage.store import Store
-from tasks.aggregate import aggregate
-from tasks.checkpoint import REGISTERED, Aside
-from tasks.evaluate import evaluate
-from tasks.perturb import perturb
-from tasks.prune import prune
-from tasks.report import report
-from tasks.terminate import terminate
-from tasks.timeline import STEPS, Timeline
+from tasks.checkpoint import REGISTERED
+from tasks.timeline import STEPS
 
 IN_ROUNDS = ("show", "ask", "answer", "publish", "learn", "evaluate_shown", "report_shown")
 ORDER = [name for name in STEPS if name not in ("source", "terminate", *IN_ROUNDS)]
@@ -157,39 +151,9 @@ def test_a_run_without_evaluation_plans_none(done, tmp_path):
 PAPER = {"model": {"prune": "paper"}, "simulation": {"noise_seed": 3}, "privacy": {"epsilon": 4.0}}
 
 
-def decided(chain):
-    """The record of terminate after a first round."""
-    call = calls.terminate(chain.terms, chain.protocol, chain.totals, chain.scaled)
-    return terminate.fn(chain.store, **call)
-
-
-def ask_again(chain, second):
-    """The second round of Algorithm 2, up to its totals."""
-    store, terms, held, published = chain.store, chain.terms, chain.held, chain.published
-    spent = charge(store, **calls.charge(terms, chain.raw, second, held, published))
-    call = calls.perturb(terms, second, held, published, 2)
-    reports = [perturb.fn(store, shard=shard, **call) for shard in held["train"].one_by_one()]
-    return spent, aggregate.fn(store, **calls.aggregate(terms, second, reports, 2))
-
-
-def finish(chain, second, spent, totals):
-    store, terms, scaled, held = chain.store, chain.terms, chain.scaled, chain.held
-    model = prune.fn(store, **calls.prune(terms, second, totals, scaled, chain.published, 2))
-    scores = evaluate.fn(store, **calls.evaluate(terms, second, model, scaled, held, chain.published, 2))
-    call = calls.report(
-        terms,
-        (chain.protocol, second),
-        spent,
-        ingested=chain.ingested,
-        checked=chain.checked,
-        held=held,
-        scaled=scaled,
-        published=chain.published,
-        totals=totals,
-        model=model,
-        scores=scores,
-    )
-    report.fn(store, **call, timeline=Aside(Timeline()), command=Aside(""))
+def second_round(chain):
+    """What Algorithm 2 asks after a first round, or nothing."""
+    return chain.ask(chain.conversation.rounds)
 
 
 def test_a_run_that_was_asked_twice_is_planned_round_by_round(tmp_path, capsys):
@@ -206,13 +170,12 @@ def test_a_run_that_was_asked_twice_is_planned_round_by_round(tmp_path, capsys):
     assert before["epsilon_to_spend"] == 2.0
     show_plan(chain.config, chain.store.root, as_json=False)
     assert "would spend epsilon 2 more if Algorithm 2 asks again" in capsys.readouterr().out
-    second = decided(chain)
-    assert second.facts["is_terminated"]
+    assert second_round(chain).asked.facts["is_terminated"]
     between = [step for step in told()["steps"] if step["name"] == "perturb"]
     assert [step["state"] for step in between] == ["cached", "compute"]
-    assert between[1]["why"].startswith("second round: ")
+    assert between[1]["why"].startswith("round 2: ")
     assert told()["epsilon_to_spend"] == 2.0
-    finish(chain, second["protocol"], *ask_again(chain, second["protocol"]))
+    TreePipeline(store=chain.store, config=chain.config, execute=Plainly(chain.store)).walk()
     after = told()
     assert {step["state"] for step in after["steps"]} == {"cached"}
     assert [step["name"] for step in after["steps"]].count("perturb") == 2
@@ -222,7 +185,7 @@ def test_a_run_that_was_asked_twice_is_planned_round_by_round(tmp_path, capsys):
 def test_a_run_that_might_have_asked_again_and_did_not_is_all_cached(tmp_path):
     never = PAPER | {"privacy": {"epsilon": 50.0}}
     chain = Chain(Store(tmp_path / "work"), rides_config(rides(tmp_path / "rides.csv", 3000, 1), **never))
-    assert not decided(chain).facts["is_terminated"]
+    assert second_round(chain) is None
     assert chain.page
     assert set(states(chain.config, chain.store.root).values()) == {"cached"}
 

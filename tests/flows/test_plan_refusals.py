@@ -8,7 +8,6 @@ import shutil
 import pytest
 from chain import Chain, rides, rides_config
 
-from flows import calls
 from flows.budget import keep_answers
 from flows.plan import show_plan
 from ldptree.errors import LdptreeError
@@ -27,7 +26,7 @@ def finished(tmp_path_factory):
     for name, changes in (("release", CAPPED), ("campaign", NAMED)):
         chain = Chain(Store(folder / name), rides_config(path, **changes))
         assert chain.page
-        shards = [call["shard"].files[0].name for call in calls.shards(chain.store, chain.terms, chain.held)]
+        shards = [call["shard"].files[0].name for call in chain.shards]
         files = {shard: record["reports"] for shard, record in zip(shards, chain.reports, strict=True)}
         keep_answers(chain.store, chain.config, chain.held, chain.protocol, "reports", files)
     return folder

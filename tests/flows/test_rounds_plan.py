@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-from rounds_chain import RoundsChain, shells, shells_config
+from dataclasses import replace
 
-from flows import round_calls
+import pytest
+from chain import RoundsChain, shells, shells_config
+
 from flows.plan import plan_of, show_plan
 from ldptree.errors import BudgetError
 from storage.store import Store
@@ -52,10 +53,9 @@ def test_before_the_first_run_all_of_it_is_foreseen_as_far_as_the_first_round(ch
 
 def test_a_run_between_two_rounds_goes_on_where_it_was_and_spends_no_more(chain, capsys):
     prepared(chain)
-    question = chain.ask()
-    charged = chain.charged(round_calls.conversation(chain.store, chain.terms, chain.scaled, chain.shown))
-    charged.charge()
-    chain.publish(question, chain.answer(question, 1), 1)
+    first = chain.ask([])
+    chain.charge(first, None)
+    chain.add_up(replace(first, reports=chain.answer(first)))
     found = states(chain)
     assert found[5:9] == [("ask", "cached"), ("answer", "cached"), ("publish", "cached"), ("ask", "compute")]
     assert ("learn", "depends") in found

@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from chain import Chain
+from chain import Chain, RoundsChain
 from numpy.typing import NDArray
-from rounds_chain import RoundsChain
 
 from flows.budget import Spent
 from ldptree.protocol.protocol import Protocol

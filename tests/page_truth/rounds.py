@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from chain import RoundsChain
 from numpy.typing import NDArray
-from rounds_chain import RoundsChain
 
 from ldptree.encoding import CategoricalFeature, NumericFeature
 from ldptree.families.histoftree import CellsQuestion, HistOfTreeModel, LabelQuestion

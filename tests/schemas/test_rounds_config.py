@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rounds_chain import shells_config, shells_plain
+from chain import shells_config, shells_plain
 
 from ldptree.errors import ConfigError
 from schemas.config import load, parse

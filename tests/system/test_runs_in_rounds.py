@@ -6,7 +6,7 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from rounds_chain import shells
+from chain import shells
 from whole_runs import reports, start, steps
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]

@@ -11,9 +11,19 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, fares, fares_config, learned, mended, published, rides, rides_config, scores_of
+from chain import (
+    Chain,
+    fares,
+    fares_config,
+    learned,
+    mended,
+    published,
+    rides,
+    rides_config,
+    scores_of,
+    without_holders,
+)
 
-from flows import calls
 from ldptree.baselines import BASELINES, REGRESSION_BASELINES
 from ldptree.client import Client
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
@@ -24,15 +34,11 @@ from ldptree.models.corrected import CorrectedModel, shares_of
 from ldptree.oracles import ORACLES
 from storage import tables
 from storage.store import Store
-from tasks.aggregate import aggregate
 from tasks.artifacts import read_public, read_totals
 from tasks.held_back import read_rows
-from tasks.partition import partition
 from tasks.predict import load_model, predict_file
-from tasks.prune import prune
 from tasks.receive import receive
 from tasks.report import read_facts
-from tasks.scale import scale
 from tasks.score_corrections import FEWEST
 
 PLAIN = {"dataset": {"drop": ["person", "firm"], "missing": "drop"}}
@@ -469,11 +475,8 @@ def test_the_curators_steps_need_nothing_of_the_holders(scored, tmp_path):
     shutil.rmtree(work / "public" / "scale")
     for made in ("scale", "partition", "aggregate", "prune"):
         shutil.rmtree(work / "curator" / made)
-    store, terms = Store(work), scored.terms
-    scaled = scale.fn(store, **calls.scale(terms, scored.ingested))
-    asked = partition.fn(store, **calls.partition(terms, scored.held, scaled))
-    totals = aggregate.fn(store, **calls.aggregate(terms, asked["protocol"], scored.reports))
-    model = prune.fn(store, **calls.prune(terms, asked["protocol"], totals, scaled, asked))
+    again = without_holders(scored, work)
+    scaled, asked, totals, model = again.scaled, again.published, again.totals, again.model
     assert not (work / "holders").exists()
     assert digests(scaled, asked, totals, model) == digests(
         scored.scaled, scored.published, scored.totals, scored.model

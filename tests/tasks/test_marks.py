@@ -8,8 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, example_protocol, publish, published, rides, rides_config, shards_of
-from rounds_chain import RoundsChain, shells, shells_config
+from chain import (
+    Chain,
+    RoundsChain,
+    example_protocol,
+    publish,
+    published,
+    rides,
+    rides_config,
+    shards_of,
+    shells,
+    shells_config,
+)
 
 from ldptree.client import Client, Report
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch

@@ -10,9 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, fares, fares_config, scores_of
+from chain import Chain, fares, fares_config, scores_of, without_holders
 
-from flows import calls
 from ldptree.baselines import REGRESSION_BASELINES
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import LPDTRegressor
@@ -20,13 +19,9 @@ from ldptree.families.fit_numbers import fit_regression
 from ldptree.mechanisms import CHOICES
 from storage import tables
 from storage.store import Store
-from tasks.aggregate import aggregate
 from tasks.artifacts import read_labels, read_model, read_protocol
-from tasks.partition import partition
 from tasks.predict import load_model, predict_file
-from tasks.prune import prune
 from tasks.report import read_facts
-from tasks.scale import scale
 
 PLAIN = {"dataset": {"drop": ["person", "firm"], "missing": "drop"}}
 
@@ -280,11 +275,8 @@ def test_the_curators_steps_need_nothing_of_the_holders(base, tmp_path):
     shutil.rmtree(work / "public" / "scale")
     for made in ("scale", "partition", "aggregate", "prune"):
         shutil.rmtree(work / "curator" / made)
-    store, terms = Store(work), base.terms
-    scaled = scale.fn(store, **calls.scale(terms, base.ingested))
-    published = partition.fn(store, **calls.partition(terms, base.held, scaled))
-    totals = aggregate.fn(store, **calls.aggregate(terms, published["protocol"], base.reports))
-    model = prune.fn(store, **calls.prune(terms, published["protocol"], totals, scaled, published))
+    again = without_holders(base, work)
+    scaled, published, totals, model = again.scaled, again.published, again.totals, again.model
     assert not (work / "holders").exists()
     pairs = ((scaled, base.scaled), (published, base.published), (totals, base.totals), (model, base.model))
     for again, before in pairs:

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from chain import RoundsChain, shells, shells_config
 from page_reader import Page
 from page_samples import HOSTILE
-from rounds_chain import RoundsChain, shells, shells_config
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.models.curves import along

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chain import Chain, fares, fares_config, mended, rides, rides_config
+from chain import Chain, RoundsChain, fares, fares_config, mended, rides, rides_config, shells, shells_config
 from page_truth import classes, corrections, numbers, rounds, stopped
 from page_truth.artifacts import Run
 from page_truth.reading import read
-from rounds_chain import RoundsChain, shells, shells_config
 
 from storage.store import Store
 from tasks.page.render import render

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from chain import Chain
+from chain import Chain, RoundsChain
 from page_truth import classes, corrections, numbers, rounds
 from page_truth.artifacts import Run
-from rounds_chain import RoundsChain
 
 from schemas.config import load
 from storage.store import Store

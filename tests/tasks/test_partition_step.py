@@ -9,18 +9,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from chain import Chain, fares, fares_config, rides, rides_config
+from chain import Chain, fares, fares_config, inputs_of, rides, rides_config, without_holders
 
-from flows import calls
 from ldptree.estimators import CorrectionClassifier, LPCTClassifier, LPDTRegressor
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.mechanisms import CHOICES, mechanism_for
 from storage.store import Store
-from tasks.aggregate import aggregate
 from tasks.artifacts import read_protocol, read_scaled
 from tasks.partition import partition
-from tasks.prune import prune
-from tasks.scale import scale
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +29,7 @@ def base(tmp_path_factory):
 
 
 def grown(base, **changes):
-    call = calls.partition(base.terms, base.held, base.scaled) | changes
+    call = inputs_of(base, "published") | changes
     record = partition.fn(base.store, **call)
     return record, read_protocol(base.store, record["protocol"])
 
@@ -128,9 +124,7 @@ def test_how_few_public_rows_a_cell_may_have_is_written_with_the_protocol_as_a_n
     assert run.published["protocol"].made_by.parameters["min_samples_leaf"] == fewest
     set_to_it = run.config.model.model_copy(update={"min_samples_leaf": fewest})
     other = Chain(run.store, run.config.model_copy(update={"model": set_to_it}))
-    assert calls.partition(other.terms, run.held, run.scaled) == calls.partition(
-        run.terms, run.held, run.scaled
-    )
+    assert inputs_of(other, "published") == inputs_of(run, "published")
 
 
 def test_the_same_public_rows_give_the_same_protocol_in_any_work_folder(base, tmp_path):
@@ -154,11 +148,8 @@ def test_every_step_of_the_curators_needs_nothing_of_the_holders(base, tmp_path)
     shutil.rmtree(work / "public" / "scale")
     for made in ("scale", "partition", "aggregate", "prune"):
         shutil.rmtree(work / "curator" / made)
-    store, terms = Store(work), base.terms
-    scaled = scale.fn(store, **calls.scale(terms, base.ingested))
-    published = partition.fn(store, **calls.partition(terms, base.held, scaled))
-    totals = aggregate.fn(store, **calls.aggregate(terms, published["protocol"], base.reports))
-    model = prune.fn(store, **calls.prune(terms, published["protocol"], totals, scaled, published))
+    again = without_holders(base, work)
+    scaled, published, totals, model = again.scaled, again.published, again.totals, again.model
     assert not (work / "holders").exists()
     pairs = ((scaled, base.scaled), (published, base.published), (totals, base.totals), (model, base.model))
     for again, before in pairs:

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from rounds_chain import RoundsChain, shells, shells_config
+from chain import RoundsChain, shells, shells_config
 
+from flows.pipeline import Conversation
 from flows.provenance import collect_garbage, explain_artifact
 from ldptree.errors import ArtifactCorrupt, BudgetError, ConfigError, DataError, ProtocolMismatch
 from ldptree.protocol.question import Answers
@@ -190,7 +191,7 @@ def test_who_is_asked_and_what_is_shown_do_not_depend_on_private_values(tmp_path
         )
         chain = RoundsChain(Store(path.parent / "work"), config)
         shown = read_shown(chain.store, chain.shown["shown"])
-        question = read_question(chain.store, chain.ask()["question"])
+        question = read_question(chain.store, chain.next_question()["question"])
         facts.append(shown.values.tobytes() + shown.protects.tobytes())
         asked.append(question.asked(shown).tolist())
     assert facts[0] == facts[1]
@@ -239,9 +240,9 @@ def test_a_lifetime_cap_refuses_before_anybody_answers(copied, done):
 
 
 def test_another_question_in_a_round_that_was_paid_for_is_refused(copied):
-    key = copied.ask().key
-    charged = copied.charged(key)
-    charged.check_question(1, copied.ask()["question"].digest)
+    key = copied.next_question().key
+    charged = copied.cost_of(key)
+    charged.check_question(1, copied.next_question()["question"].digest)
     with pytest.raises(BudgetError, match=r"round 2.*another question"):
         charged.check_question(2, "f" * 64)
 
@@ -298,12 +299,12 @@ def test_lost_answers_of_a_release_are_not_drawn_again(copied):
     assert not path.exists()
     path.write_bytes(whole[:-1] + b"!")
     with pytest.raises(ArtifactCorrupt, match="missing or damaged"):
-        replace(copied, asked=[], answered=[], transcripts=[]).converse()
+        replace(copied).converse()
     # Neither are they where nothing but the ledger remembers them.
     path.unlink()
     shutil.rmtree(copied.store.zone("holders") / "answer")
     with pytest.raises(ArtifactCorrupt, match=f"{path.name}: missing"):
-        replace(copied, asked=[], answered=[], transcripts=[]).converse()
+        replace(copied).converse()
 
 
 def test_lost_answers_of_a_later_round_stop_the_run_before_its_first(copied):
@@ -333,13 +334,12 @@ def test_the_curator_does_all_their_steps_again_without_the_holders(copied, done
     for number, (asked, answered, transcript) in enumerate(
         zip(done.asked, done.answered, done.transcripts, strict=True), start=1
     ):
-        question = copied.ask()
+        question = copied.next_question()
         assert question["question"].digest == asked["question"].digest
         found = copied.publish(question, answered, number)["transcript"]
         assert found.digest == transcript.digest
-        copied.asked.append(question)
-        copied.transcripts.append(found)
-    assert not copied.ask().facts["is_left"]
+    assert not copied.next_question().facts["is_left"]
+    copied.__dict__["conversation"] = Conversation(copied.rounds, done.spent)
     assert models_of(copied) == models_of(done)
     assert not copied.store.zone("holders").exists()
 
@@ -438,13 +438,12 @@ def test_an_answer_is_explained_by_its_question(done):
 
 
 def test_labels_are_moved_into_the_range_and_missing_ones_to_its_middle(done):
-    from flows import round_calls
     from tasks.artifacts import read_encoding
     from tasks.show import Label
 
     (path,) = done.store.files(done.held["train"])
     encoding, _ = read_encoding(done.store, done.scaled["encoding"])
-    label = replace(Label(**round_calls.label(done.terms, done.scaled)), low=10.0, high=12.0)
+    label = replace(Label(**done.label()), low=10.0, high=12.0)
     rows = read_rows(path, encoding, done.config.features, label)
     assert rows.labels.min() == 10.0
     assert rows.labels.max() == 12.0

@@ -11,10 +11,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, learned, mended, published, rides, rides_config, scores_of
+from chain import Chain, learned, mended, published, rides, rides_config, scores_of, without_holders
 from scipy.stats import chi2
 
-from flows import calls
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import CorrectionClassifier
 from ldptree.families.corrections import Observed, correct
@@ -30,11 +29,8 @@ from tasks.aggregate import aggregate
 from tasks.artifacts import read_public, read_totals_of_outputs
 from tasks.held_back import read_rows
 from tasks.once import manifest_of
-from tasks.partition import partition
 from tasks.predict import predict_file
-from tasks.prune import prune
 from tasks.report import read_facts
-from tasks.scale import scale
 
 CLASSES = ["app", "card", "cash"]
 DECLARED = {"dataset": {"positive": None, "classes": CLASSES}}
@@ -332,11 +328,8 @@ def test_the_curators_steps_need_nothing_of_the_holders(scored, tmp_path):
         "curator/prune",
     ):
         shutil.rmtree(work / made)
-    store, terms = Store(work), scored.terms
-    scaled = scale.fn(store, **calls.scale(terms, scored.ingested))
-    asked = partition.fn(store, **calls.partition(terms, scored.held, scaled))
-    totals = aggregate.fn(store, **calls.aggregate(terms, asked["protocol"], scored.reports))
-    model = prune.fn(store, **calls.prune(terms, asked["protocol"], totals, scaled, asked))
+    again = without_holders(scored, work)
+    asked, totals, model = again.published, again.totals, again.model
     assert not (work / "holders").exists()
     assert asked["protocol"].digest == scored.published["protocol"].digest
     assert totals["totals"].digest == scored.totals["totals"].digest

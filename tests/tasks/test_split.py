@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chain import Chain, rides, rides_config
+from chain import Chain, inputs_of, rides, rides_config
 
-from flows import calls
 from ldptree.errors import DataError
 from storage import tables
 from storage.store import Store
@@ -21,7 +20,7 @@ def held(store, *paths, changes=None, **config):
     if chain.config.campaign.name:
         chain.terms.publish(chain.raw, chain.ingested, chain.held, chain.published)
         chain = Chain(store, chain.config)
-    call = calls.split(chain.terms, chain.raw, chain.ingested) | {"columns": ["person", "miles"]}
+    call = inputs_of(chain, "held") | {"columns": ["person", "miles"]}
     record = split.fn(store, **call | (changes or {}))
     return chain, record
 

@@ -1,0 +1,128 @@
+"""How the steps of a run come about: plainly, as Prefect tasks, or only looked for. Which steps there are is in `pipeline`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn, Protocol
+
+from flows.budget import Cost, Spent
+from schemas.manifest import Record
+from storage.store import Store
+from tasks.checkpoint import REGISTERED
+from tasks.timeline import STEPS
+
+for _name in STEPS:
+    importlib.import_module(f"tasks.{_name}")  # registers the step
+
+Call = dict[str, Any]
+Inputs = Callable[[], Call]
+Shards = Callable[[], tuple[Call, Sequence[Call]]]
+"""What all shards have in common, and what is each one's own."""
+
+
+class NotComputed(Exception):  # noqa: N818 - no error: what a step above has yet to make
+    """What a step needs is not there yet."""
+
+
+class Pending:
+    """A record that is not there: whatever is asked of it is known later."""
+
+    def __getitem__(self, part: str) -> NoReturn:
+        raise NotComputed
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotComputed
+
+    def __iter__(self) -> NoReturn:
+        raise NotComputed
+
+
+def known(record: Record) -> Record:
+    """A record that is there. Raises NotComputed."""
+    if isinstance(record, Pending):
+        raise NotComputed
+    return record
+
+
+class Execute(Protocol):
+    """One way in which steps come about. Those that only look write nothing, and answer `Pending` for what is not there."""
+
+    only_looks: ClassVar[bool]
+
+    def step(self, name: str, inputs: Inputs, round_number: int = 0) -> Any:
+        """The record of a step. `round_number`: of a step that is of one round."""
+
+    def shards(self, name: str, inputs: Shards, round_number: int) -> Any:
+        """The records of a step that runs once for each shard."""
+
+    def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
+        """What is spent once the holders are charged. `unknown`: what it costs while the question is not known."""
+
+
+@dataclass
+class Plainly:
+    """Steps as functions: for tests, and for whoever has no server."""
+
+    store: Store
+    only_looks: ClassVar[bool] = False
+
+    def step(self, name: str, inputs: Inputs, round_number: int = 0) -> Record:
+        """The record of a step, found or made."""
+        return REGISTERED[name].fn(self.store, **inputs())
+
+    def shards(self, name: str, inputs: Shards, round_number: int) -> list[Record]:
+        """The records of all shards, one after the other."""
+        common, shards = inputs()
+        return [REGISTERED[name].fn(self.store, **common, **own) for own in shards]
+
+    def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Spent:
+        """Charge everybody who is asked. Raises BudgetError."""
+        return cost().charge()
+
+
+class ByPrefect(Plainly):
+    """Steps as Prefect tasks of the current flow, shards mapped."""
+
+    def step(self, name: str, inputs: Inputs, round_number: int = 0) -> Record:
+        """The record of a step, found or made."""
+        return REGISTERED[name](self.store, **inputs())
+
+    def shards(self, name: str, inputs: Shards, round_number: int) -> list[Record]:
+        """The records of all shards, at most as many at once as the flow has workers."""
+        from prefect import unmapped
+
+        from flows.shards import progress_shown
+
+        common, shards = inputs()
+        mapped = {key: [own[key] for own in shards] for key in shards[0]}
+        with progress_shown(len(shards), name):
+            futures = REGISTERED[name].map(
+                self.store, **mapped, **{key: unmapped(value) for key, value in common.items()}
+            )
+            return futures.result()
+
+
+@dataclass
+class Found:
+    """Steps that stand, and nothing else."""
+
+    store: Store
+    only_looks: ClassVar[bool] = True
+
+    def step(self, name: str, inputs: Inputs, round_number: int = 0) -> Any:
+        """The record of a step, if it stands."""
+        try:
+            place = REGISTERED[name].step.place(self.store, inputs())
+        except NotComputed:
+            return Pending()
+        return self.store.find(place) or Pending()
+
+    def shards(self, name: str, inputs: Shards, round_number: int) -> Any:
+        """Nothing: who looks for a protocol looks no further."""
+        return Pending()
+
+    def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
+        """Nothing."""
+        return Pending()
