@@ -46,6 +46,7 @@ def steps_of_the_flow(config, work, **_):
     """The flow's steps in its order, in this process."""
     chain = Chain(Store(work), config)
     flows.finish.stop_where_failed(chain)
+    assert chain.held
     assert chain.model
 
 
