@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import numbers
 import sys
+from typing import Any
 
 from ldptree.errors import ConfigError, DataError
 
@@ -18,6 +20,33 @@ LARGEST, NARROWEST = 1e60, 1e-60
 MOST_GIB = 3
 BYTES_A_CELL, BYTES_AN_ENTRY = 3_000, 700
 """Of a cell, and of each class in it. Measured: 4,096 cells x 1,000 classes take 2.8 GB, 262,144 x 2 take 1 GB."""
+
+
+def is_number(value: Any, *, whole: bool = False) -> bool:
+    """Whether this is a finite number (True and False are none)."""
+    kind: Any = numbers.Integral if whole else numbers.Real
+    try:
+        return type(value) is not bool and isinstance(value, kind) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
+
+
+def check_epsilon(epsilon: Any) -> None:
+    """Raises ConfigError unless this can be what one holder's reports spend."""
+    if not is_number(epsilon) or not 0 < epsilon <= MAX_EPSILON:
+        raise ConfigError(f"epsilon must be a number above 0 and at most {MAX_EPSILON:g}, got {epsilon!r}")
+    if epsilon < MIN_EPSILON:
+        raise ConfigError(
+            f"epsilon must be at least {MIN_EPSILON:g}: below that, reports tell nothing; got {epsilon!r}"
+        )
+
+
+def check_weight(lam: Any) -> None:
+    """Raises ConfigError unless this can be the weight of a public row, in private people."""
+    if not ((is_number(lam) or lam == math.inf) and lam >= 0):
+        raise ConfigError(
+            f'lam must be "learned", "auto", or a number from 0 (private alone) to infinity (public alone), got {lam!r}'
+        )
 
 
 def check_spent(model: str, epsilon: float, **people: int) -> None:

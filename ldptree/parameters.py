@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 import numbers
 from datetime import date, timedelta
 from decimal import Decimal
@@ -12,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.limits import MAX_DEPTH, MAX_EPSILON, MIN_EPSILON, check_ends
+from ldptree.limits import (
+    MAX_DEPTH,
+    MAX_EPSILON,
+    MIN_EPSILON,
+    check_ends,
+    check_epsilon,
+    check_weight,
+    is_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -28,23 +35,9 @@ MISSING_LABELS = (
 )
 
 
-def is_number(value: Any, *, whole: bool = False) -> bool:
-    """Whether this is a finite number (True and False are none)."""
-    kind: Any = numbers.Integral if whole else numbers.Real
-    try:
-        return type(value) is not bool and isinstance(value, kind) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond every float
-        return False
-
-
 def checked_budget(epsilon: Any) -> float:
     """The budget of each private row. Raises ConfigError."""
-    if not is_number(epsilon) or not 0 < epsilon <= MAX_EPSILON:
-        raise ConfigError(f"epsilon must be a number above 0 and at most {MAX_EPSILON:g}, got {epsilon!r}")
-    if epsilon < MIN_EPSILON:
-        raise ConfigError(
-            f"epsilon must be at least {MIN_EPSILON:g}: below that, reports tell nothing; got {epsilon!r}"
-        )
+    check_epsilon(epsilon)
     return float(epsilon)
 
 
@@ -67,10 +60,8 @@ def check_lam(lam: Any) -> None:
     """Raises ConfigError where it is neither "learned", "auto" nor a weight."""
     if isinstance(lam, str):
         one_of("lam", lam, ("learned", "auto"), "or a number from 0 to infinity")
-    elif not ((is_number(lam) or lam == math.inf) and lam >= 0):
-        raise ConfigError(
-            f'lam must be "learned", "auto", or a number from 0 (private alone) to infinity (public alone), got {lam!r}'
-        )
+    else:
+        check_weight(lam)
 
 
 def one_of(parameter: str, value: object, known: Any, more: str = "") -> None:

@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from ldptree.limits import MAX_DEPTH, MAX_PROTOCOL_BYTES, check_ends
+from ldptree.limits import MAX_DEPTH, MAX_PROTOCOL_BYTES, check_ends, check_weight
 from schemas.dataset import DatasetSpec
 from schemas.tables import CampaignConfig, PrivacyConfig, SimulationConfig, Table, not_bool
 
@@ -31,10 +31,8 @@ JOINT_MECHANISMS = ("auto", "grr", "oue", "sue", "ss", "olh")
 
 
 def _lam(value: float | str) -> float | str:
-    if isinstance(value, float) and not value >= 0:
-        raise ValueError(
-            f'lam must be "learned", "auto", or a number from 0 (inf: public labels only), got {value!r}'
-        )
+    if isinstance(value, float):
+        check_weight(value)
     return "inf" if value == math.inf else value  # JSON has no infinite number
 
 

@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from ldptree.limits import MAX_EPSILON, MIN_EPSILON
+from ldptree.limits import check_epsilon
 
 MAX_LIFETIME = 1000.0
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -30,13 +30,8 @@ def not_bool(value: object) -> object:
     return value
 
 
-def _finite_epsilon(value: float) -> float:
-    if 0.0 < value < MIN_EPSILON:
-        raise ValueError(
-            f"epsilon must be at least {MIN_EPSILON:g}: below that, reports tell nothing; got {value!r}"
-        )
-    if not 0.0 < value <= MAX_EPSILON:
-        raise ValueError(f"epsilon must be above 0 and at most {MAX_EPSILON:g}, got {value!r}")
+def _epsilon(value: float) -> float:
+    check_epsilon(value)
     return value
 
 
@@ -48,7 +43,7 @@ def _lifetime(value: float) -> float:
     return value
 
 
-Epsilon = Annotated[float, BeforeValidator(not_bool), AfterValidator(_finite_epsilon)]
+Epsilon = Annotated[float, BeforeValidator(not_bool), AfterValidator(_epsilon)]
 LifetimeEpsilon = Annotated[float, BeforeValidator(not_bool), AfterValidator(_lifetime)]
 
 

@@ -22,7 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
 from ldptree.errors import ConfigError
 from ldptree.input_rows import validated
-from ldptree.parameters import check_seed, checked_epsilon, checked_number, is_number, label_ends
+from ldptree.limits import is_number
+from ldptree.parameters import check_seed, checked_epsilon, checked_number, label_ends
 from ldptree.partition.histogram import MAX_BINS, Histogram
 
 if TYPE_CHECKING:

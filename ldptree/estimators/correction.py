@@ -20,18 +20,10 @@ from ldptree.estimators.range_warnings import warn_of_assumed_label
 from ldptree.families.correction_plan import CHOICES, Plan
 from ldptree.families.corrections import Corrections
 from ldptree.input_rows import check_class_labels, validated
-from ldptree.limits import MAX_PROTOCOL_BYTES
+from ldptree.limits import MAX_PROTOCOL_BYTES, is_number
 from ldptree.models.corrected import CorrectedModel
 from ldptree.noisy import Noisy
-from ldptree.parameters import (
-    check_depth,
-    check_seed,
-    checked_budget,
-    checked_mask,
-    classes_of,
-    is_number,
-    one_of,
-)
+from ldptree.parameters import check_depth, check_seed, checked_budget, checked_mask, classes_of, one_of
 from ldptree.partition import PARTITIONS
 from ldptree.public_models.fit import BASES
 from ldptree.public_models.model import PublicModel

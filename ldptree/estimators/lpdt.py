@@ -34,7 +34,7 @@ from ldptree.inference.depth import (
 from ldptree.inference.pruning import NUMBER_PRUNINGS
 from ldptree.inference.weighting import RULES
 from ldptree.input_rows import validated
-from ldptree.limits import check_memory
+from ldptree.limits import check_memory, is_number
 from ldptree.mechanisms import CHOICES, number_mechanism_for
 from ldptree.mechanisms.number_label import checked_rho
 from ldptree.noisy import Noisy
@@ -46,7 +46,6 @@ from ldptree.parameters import (
     checked_budget,
     checked_label_range,
     checked_mask,
-    is_number,
     one_of,
 )
 from ldptree.partition import PARTITIONS

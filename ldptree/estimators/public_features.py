@@ -20,6 +20,7 @@ from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_
 from ldptree.families.public_features import PublicFeatureModel, PublicFeatures
 from ldptree.families.public_features.model import scaled
 from ldptree.input_rows import check_class_labels, validated
+from ldptree.limits import is_number
 from ldptree.noisy import Noisy
 from ldptree.oracles import Words
 from ldptree.parameters import (
@@ -28,7 +29,6 @@ from ldptree.parameters import (
     checked_epsilon,
     checked_range,
     classes_of,
-    is_number,
     label_ends,
     named_mask,
     one_of,

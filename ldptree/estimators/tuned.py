@@ -31,9 +31,10 @@ from ldptree.estimators.private_tuning import (
 from ldptree.estimators.tuning.choice import CHOICES
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.depth import fewest_public_rows
+from ldptree.limits import is_number
 from ldptree.models.tree import AnyTree
 from ldptree.oracles import Words
-from ldptree.parameters import is_number, one_of
+from ldptree.parameters import one_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -186,7 +186,7 @@ def test_every_fault_of_a_configuration_is_listed_at_once_with_its_key(desk):
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        *(("privacy.epsilon", value, "privacy.epsilon: epsilon must be above 0 and at most 64, got")
+        *(("privacy.epsilon", value, "privacy.epsilon: epsilon must be a number above 0 and at most 64, got")
           for value in ("0", "-1.0", "nan", "inf", "-inf", "1e9")),
         ("privacy.epsilon", "true", "privacy.epsilon: true and false are not numbers"),
         ("privacy.epsilon", '"2"', "privacy.epsilon: input should be a valid number, got '2'"),

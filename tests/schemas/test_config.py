@@ -69,7 +69,7 @@ def test_a_folder_does_not_hide_a_packaged_configuration_of_its_name(tmp_path, m
 @pytest.mark.parametrize("epsilon", [0.0, 0, -1.0, math.nan, math.inf, -math.inf, 1e9, 64.1])
 def test_an_epsilon_that_is_no_budget_is_refused_by_its_key(epsilon):
     said = message(privacy={"epsilon": epsilon})
-    assert "run.toml: 1 problem\n  privacy.epsilon: epsilon must be above 0 and at most 64" in said
+    assert "run.toml: 1 problem\n  privacy.epsilon: epsilon must be a number above 0 and at most 64" in said
     assert repr(float(epsilon)) in said
 
 
@@ -299,7 +299,7 @@ def test_an_assignment_below_a_value_is_refused():
 
 
 def test_an_assigned_mistake_is_named_like_a_written_one():
-    with pytest.raises(ConfigError, match=r"privacy\.epsilon: epsilon must be above 0"):
+    with pytest.raises(ConfigError, match=r"privacy\.epsilon: epsilon must be a number above 0"):
         load("quickstart", ["privacy.epsilon=nan"])
 
 
