@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 UV_VERSION := 0.13.9
 export UV_LINK_MODE ?= copy
+SHARED := --numprocesses auto --dist loadscope --no-loadscope-reorder --durations 10 --durations-min 5
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test slow faults lint format types check bench lock wheel clean
@@ -26,10 +27,10 @@ run: setup  ## run the quickstart: 300,000 simulated trips, from raw CSV to one 
 	$(BIN)/ldptree run configs/quickstart.toml
 
 test: setup  ## the whole test suite, but what `make slow` runs
-	$(BIN)/python -m pytest --numprocesses auto --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest $(SHARED)
 
 slow: setup  ## the slow tests: a deployment, the installed wheel, a browser, a full disk, canaries, kills
-	$(BIN)/python -m pytest -m slow --numprocesses auto --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest -m slow $(SHARED)
 
 faults: setup  ## plant 25 faults in a copy of the program: is each caught by the test that promises the opposite?
 	$(BIN)/python tests/plant_faults.py

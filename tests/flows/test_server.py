@@ -152,9 +152,14 @@ def test_a_named_server_that_hangs_or_is_not_there_is_told_in_time(work, silent,
             Server(work).wait()
 
 
-@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"])
-@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks5://127.0.0.1:9"])
-@pytest.mark.parametrize("except_for", [None, "example.org"])
+@pytest.mark.parametrize(
+    ("name", "proxy", "except_for"),
+    [
+        (name, f"{scheme}://127.0.0.1:9", (None, "example.org")[(i + j) % 2])
+        for i, name in enumerate(("HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"))
+        for j, scheme in enumerate(("http", "socks5"))
+    ],
+)
 def test_a_proxy_is_never_asked_for_a_server_of_this_machine(work, url, name, proxy, except_for):
     import httpx
 
