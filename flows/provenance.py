@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,20 @@ from storage.store import Store
 
 NEVER_COLLECTED = ("campaigns", "faults", "ledger", "released_checks")
 """Folders of a zone that `gc` leaves alone."""
+_ARTIFACT = re.compile(
+    r"[0-9a-f]{16}|[0-9a-f]{32}(?:-[a-z_]+)?|[0-9a-f]{40}(?:\.part)?|\.(?:aside|copy)-[0-9a-f]+"
+)
+"""How the store names what it writes two folders below the work folder; what is called otherwise is not ours to delete."""
+_RUN = re.compile(r".*-\d{8}-\d{6}-\d{6}|run-\d+")
+_OF_A_RUN = ("records.json", "run.json", "report.html")
+_OF_A_WORK_FOLDER = (
+    ".in-use",
+    "holders/secret",
+    "holders/seal",
+    "holders/released_checks",
+    "prefect",
+    "runs",
+)
 WORDS = {
     "source": "raw files",
     "ingest": "typed Parquet, each zone apart",
@@ -127,7 +142,7 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
         recorded = {_unit(m) for record in everything.values() for m in record.parts.values()}
         for zone in ZONES:
             for folder in store.zone(zone).glob("*/*"):
-                if folder.parts[-2] in NEVER_COLLECTED or folder.suffix == ".json":
+                if folder.parts[-2] in NEVER_COLLECTED or not _ARTIFACT.fullmatch(folder.name):
                     continue
                 units = folder.rglob("*") if folder.parts[-2] == "reports" else [folder]
                 doomed += [
@@ -160,9 +175,13 @@ def newest_runs(store: Store, keep: int) -> list[Path]:
 
 def _runs(store: Store) -> list[Path]:
     """The folders of all runs, oldest first."""
-    return sorted(
-        (p for p in (store.root / "runs").glob("*") if p.is_dir()), key=lambda p: (p.stat().st_mtime, p.name)
-    )
+    folders = [p for p in (store.root / "runs").glob("*") if p.is_dir() and _is_run(p)]
+    return sorted(folders, key=lambda p: (p.stat().st_mtime, p.name))
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether a run made this folder, which may have been killed before it wrote anything there."""
+    return _RUN.fullmatch(folder.name) is not None or any((folder / name).exists() for name in _OF_A_RUN)
 
 
 def _delete(paths: Sequence[Path]) -> None:
@@ -224,7 +243,20 @@ def _existing(work: Path) -> Store:
     if (fault := folder_fault(work)) is not None:
         fault = "no such work folder" if fault == NO_SUCH_FOLDER else fault
         raise ConfigError(f"{shown_path(work)}: {fault}. Name it with --work.")
+    if not _is_work_folder(work):
+        raise ConfigError(
+            f"{shown_path(work)}: no work folder, as no run was ever made in it. Name one with --work."
+        )
     return Store(work)
+
+
+def _is_work_folder(path: Path) -> bool:
+    """Whether a run, or what is left of one, was ever here."""
+    return any((path / name).exists() for name in _OF_A_WORK_FOLDER) or any(
+        entry.name == "seal" or _ARTIFACT.fullmatch(entry.stem)
+        for zone in ZONES
+        for entry in (path / zone).glob("*/*")
+    )
 
 
 def _protected(store: Store) -> set[str]:

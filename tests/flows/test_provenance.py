@@ -288,6 +288,39 @@ def test_gc_stops_before_a_damaged_campaign(copy):
     ]
 
 
+def test_gc_deletes_nothing_that_no_run_has_written(copy):
+    store, _, _ = copy
+    mine = [
+        "public/photos/album/a.jpg",
+        "public/photos/b.txt",
+        "public/reports/2026.pdf",
+        "holders/minutes/may/notes.txt",
+        "curator/reports/mine/x.parquet",
+        "simulation/0123/x",
+        "runs/marathon/times.csv",
+    ]
+    for name in mine:
+        (store.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (store.root / name).write_text("mine")
+    assert not collect_garbage(store.root, keep=0, dry_run=False).startswith("0 files")
+    assert [name for name in mine if not (store.root / name).exists()] == []
+
+
+@pytest.mark.parametrize("inside", [[], ["public/photos/album/a.jpg", "etc"]])
+def test_a_folder_in_which_no_run_was_made_is_no_work_folder(tmp_path, inside):
+    for name in inside:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    for ask in (
+        lambda: collect_garbage(tmp_path, keep=0, dry_run=False),
+        lambda: explain_artifact(tmp_path, "beef"),
+    ):
+        with pytest.raises(ConfigError, match="no work folder, as no run was ever made in it"):
+            ask()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_gc_leaves_the_secret_and_what_is_no_artifact(copy):
     store, _, _ = copy
     kept = [
