@@ -79,6 +79,8 @@ class ClassLabel:
     """In its text, which array of the model, and which of its columns, stands under a name."""
     TEXT: ClassVar[tuple[str, ...]] = ("classes",)
     """Its own fields in a text."""
+    WHOLE: ClassVar[frozenset[str]] = frozenset()
+    """Arrays that are whole numbers in a text and not in the model."""
 
     classes: tuple[Level, ...]
 
@@ -146,7 +148,7 @@ class NumberLabel:
         sd: standard deviation of one person's label within a cell, from public rows.
 
     Raises:
-        DataError: the range is none.
+        DataError: the range is none, or a number is not finite.
     """
 
     KIND: ClassVar[str] = "ldptree regression model"
@@ -164,6 +166,7 @@ class NumberLabel:
         "public_sum": ("public_total", 1),
     }
     TEXT: ClassVar[tuple[str, ...]] = ("label_range", "label_sd")
+    WHOLE: ClassVar[frozenset[str]] = frozenset({"public_count"})
     classes: ClassVar[tuple[Level, ...]] = ()
     n_outputs: ClassVar[int] = 1
 
@@ -173,6 +176,8 @@ class NumberLabel:
     def __post_init__(self) -> None:
         if len(self.range) != 2 or not self.range[0] < self.range[1]:
             raise DataError("model: label_range is not a low end and a high end")
+        if not np.isfinite((*self.range, self.sd)).all():
+            raise DataError("model: label_range and label_sd are finite numbers")
 
     def people(self, total: NDArray[Any]) -> NDArray[Any]:
         """[nodes] how many there are, of totals [nodes, T]."""
@@ -463,11 +468,10 @@ class TreeModel(Model, Generic[Label_co]):
         found = {name: serialize.plain_value(getattr(self, name)) for name in _IN_COMMON}
         for name, (array, column) in self.label.COLUMNS.items():
             values = getattr(self, array)
-            found[name] = serialize.plain_value(values if column is None else values[..., column])
-        public_count = (
-            {"public_count": [int(n) for n in found["public_count"]]} if "public_count" in found else {}
-        )
-        return found | public_count | self.label.to_text()
+            values = values if column is None else values[..., column]
+            whole = name in self.label.WHOLE
+            found[name] = serialize.plain_value(values.astype(np.int64) if whole else values)
+        return found | self.label.to_text()
 
     @classmethod
     def of_content(cls, data: Mapping[str, Any]) -> Self:
@@ -481,7 +485,8 @@ class TreeModel(Model, Generic[Label_co]):
         }
         for name, (array, column) in label.COLUMNS.items():
             kind, shape = shapes[array]
-            found = serialize.numbers(data[name], kind, cls.NAME, name)
+            in_text = np.int64 if name in label.WHOLE else kind
+            found = serialize.numbers(data[name], in_text, cls.NAME, name)
             expected = shape if column is None else shape[:-1]
             if found.shape != expected:
                 raise DataError(f"model: {name} has shape {found.shape}, expected {expected}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import replace
 from hashlib import sha256
@@ -11,11 +10,8 @@ from hashlib import sha256
 import numpy as np
 import pytest
 from corrected_examples import KINDS, hard_rows, random_corrected, random_sloped
-from example_models import random_model
-from test_regression_released import random_regression
 
 from ldptree.errors import DataError
-from ldptree.models import read_model
 from ldptree.models.corrected import LEAST_OF_PUBLIC, CorrectedModel, shares_of, together
 from ldptree.models.export.corrected_sql import to_sql
 from ldptree.public_models.model import answers
@@ -128,21 +124,6 @@ def test_columns_that_are_not_needed_change_no_answer():
 # JSON
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_any_reader_of_models_takes_it_from_its_text(kind):
-    model = random_corrected(kind, 6)
-    again = read_model(model.to_json())
-    assert isinstance(again, CorrectedModel)
-    assert again.to_json() == model.to_json()
-    raw = hard_rows(model, 100, 6)
-    np.testing.assert_array_equal(again.answers(raw), model.answers(raw))
-
-
-def test_a_model_of_one_tree_is_still_read_as_one():
-    model = random_model(1)
-    assert read_model(model.to_json()).digest == model.digest
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -171,45 +152,6 @@ def test_a_part_that_does_not_fit_is_refused_though_the_digest_fits(field, value
     data = json.loads(random_corrected("number", 7).to_json())
     with pytest.raises(DataError):
         CorrectedModel.from_json(signed(data | {field: value(data[field])}))
-
-
-@pytest.mark.parametrize("text", ["1e999", "-1e999", "NaN", "Infinity", "[" * 100_000 + "]" * 100_000])
-def test_a_number_that_is_none_is_refused(text):
-    data = random_corrected("number", 7).to_json()
-    broken = re.sub(r'"epsilon":[^,]*', f'"epsilon":{text}', data)
-    with pytest.raises(DataError):
-        CorrectedModel.from_json(broken)
-    other = re.sub(r'"epsilon":[^,]*', f'"epsilon":{text}', random_model(1).to_json())
-    with pytest.raises(DataError):
-        read_model(other)
-
-
-SPENT = [
-    ("epsilon", -3),
-    ("epsilon", 0.0),
-    ("epsilon", math.nan),
-    ("epsilon", 10**400),
-    ("n_private", -3),
-    ("n_private", 10**30),
-    ("n_public", -1),
-]
-"""What no model can rest on."""
-
-
-@pytest.mark.parametrize(("field", "value"), SPENT)
-@pytest.mark.parametrize("make", [random_corrected, lambda: random_model(1), lambda: random_regression(1)])
-def test_what_no_model_can_rest_on_is_refused_though_the_digest_fits(make, field, value):
-    with pytest.raises(DataError, match="NaN is no number" if value != value else f"{field} = "):
-        read_model(signed(json.loads(make().to_json()) | {field: value}))
-    with pytest.raises(DataError, match=f"{field} = "):
-        replace(make(), **{field: value})
-
-
-@pytest.mark.parametrize("make", [random_corrected, lambda: random_model(1), lambda: random_regression(1)])
-def test_a_key_that_stands_twice_is_named(make):
-    text = make().to_json()
-    with pytest.raises(DataError, match='the key "epsilon" stands twice'):
-        read_model(text.replace('"epsilon":', '"epsilon":1,"epsilon":'))
 
 
 # Graphviz

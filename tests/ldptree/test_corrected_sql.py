@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 from corrected_examples import KINDS, corrected, hard_rows, random_corrected, random_sloped, trees_of
 from example_models import every_kind_of_feature, random_tree, table_of
-from foreign_columns import assert_kept_apart
 
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.errors import ConfigError
 from ldptree.models.corrected import CorrectedModel, shares_of
 from ldptree.models.ensemble import Ensemble
 from ldptree.models.export.corrected_sql import TOLERANCE, to_sql
@@ -153,19 +151,6 @@ def test_two_hundred_trees_near_four_mebibytes() -> None:
     assert_equal(model, hard_rows(model, 500, 7))
 
 
-@pytest.mark.parametrize("table", ["typed", "trees", "placed", 'my "table"; --'])
-def test_any_name_of_a_table_will_do(table: str) -> None:
-    model = random_corrected("three classes, shares", 1)
-    assert_equal(model, hard_rows(model, 50, 1), table)
-
-
-@pytest.mark.parametrize("kind", ["with a line", *KINDS])
-def test_columns_named_like_the_querys_own_change_no_answer(kind: str) -> None:
-    model = random_sloped(2) if kind == "with a line" else random_corrected(kind, 2)
-    query = to_sql(model) + " ORDER BY row"
-    assert_kept_apart(query, table_of(model.encoding, hard_rows(model, 100, 2)))
-
-
 def test_a_public_model_of_one_leaf_and_one_cell() -> None:
     leaf = Ensemble([-1], [0.0], [-1], [-1], [[0.25]], [0], [0.5])
     model = replace(random_corrected("number", 1), base=leaf)
@@ -199,8 +184,3 @@ def test_columns_that_nothing_needs_may_be_absent() -> None:
     assert model.columns_needed == ("fare",)
     query = to_sql(model).replace('FROM "data"', 'FROM (SELECT 12.5e0 AS "fare")')
     assert len(duckdb.connect().execute(query).fetchall()) == 1
-
-
-def test_an_impossible_level_is_refused() -> None:
-    with pytest.raises(ConfigError):
-        to_sql(random_corrected(), level=1.0)

@@ -18,7 +18,6 @@ from example_models import (
     table_of,
     totals_of,
 )
-from foreign_columns import assert_kept_apart
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.fit_classes import fit_model
@@ -67,14 +66,6 @@ def test_rows_that_cannot_be_placed_get_the_default_in_sql_too(outside: str) -> 
     model = random_model(11, with_rules=False, outside=outside)
     assert_sql_equals_predict(model, 11)
     assert (model.cells(random_rows(model.encoding, 400, np.random.default_rng(11))) < 0).any()
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_columns_named_like_the_querys_own_change_no_answer(seed: int) -> None:
-    model = random_model(seed, classes=("no", "yes", "perhaps")[: 2 + seed % 2])
-    query = to_sql(model) + " ORDER BY row"
-    table = table_of(model.encoding, random_rows(model.encoding, 200, np.random.default_rng(seed)))
-    assert_kept_apart(query, table)
 
 
 def test_features_named_like_the_querys_own_are_read_as_themselves() -> None:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
-
 import duckdb
 import numpy as np
 import pytest
-from example_models import every_kind_of_feature, random_model, random_rows, random_tree, table_of
-from foreign_columns import assert_kept_apart
+from example_models import every_kind_of_feature, random_rows, random_tree
 from test_model_sql import fill
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
-from ldptree.errors import ConfigError, DataError
 from ldptree.families.fit_numbers import PublicLabels, fit_regression
 from ldptree.mechanisms import number_mechanism_for
-from ldptree.models import read_model
 from ldptree.models.export.sql import to_sql
 from ldptree.partition.tree import Partition
 from ldptree.protocol.number_range import levels
@@ -72,14 +65,6 @@ def test_the_select_answers_every_row_as_the_model_does(seed, outside, with_rule
     assert not any(name.startswith(("probability", "ldptree")) for name in found)
 
 
-def test_columns_named_like_the_querys_own_change_no_answer():
-    model = random_regression(1)
-    query = to_sql(model) + " ORDER BY row"
-    assert_kept_apart(
-        query, table_of(model.encoding, random_rows(model.encoding, 200, np.random.default_rng(1)))
-    )
-
-
 def test_a_cell_without_any_evidence_is_anywhere_in_the_range():
     model = random_regression(1, n_public=1, lam=float("inf"), prune="none")
     with duckdb.connect() as connection:
@@ -91,31 +76,6 @@ def test_a_cell_without_any_evidence_is_anywhere_in_the_range():
     is_nowhere = np.isinf(model.estimate_sd[:, 0])[model.nodes(raw)]
     assert is_nowhere.any()
     assert set(zip(found["lower"][is_nowhere], found["upper"][is_nowhere], strict=True)) == {(-2.0, 55.5)}
-
-
-def test_a_model_is_read_back_as_the_kind_it_is():
-    numbers, classes = random_regression(1), random_model(1)
-    for model in (numbers, classes):
-        again = read_model(model.to_json())
-        assert type(again) is type(model)
-        assert again.digest == model.digest
-
-
-def test_a_column_cannot_pass_a_model_off_as_another_kind():
-    encoding = Encoding((NumericFeature('"kind":"ldptree regression model"', 0.0, 1.0, fill=0.0),))
-    tree = Partition.of([0, -1, -1], [0.5, 0.0, 0.0], [1, -1, -1], [2, -1, -1])
-    model = random_regression(1, encoding=encoding, partition=tree)
-    assert read_model(model.to_json()).digest == model.digest
-    name = '"\\"kind\\":\\"ldptree regression model\\""'
-    text = random_model(1).to_json().replace('"fare"', name)
-    with pytest.raises(DataError, match="digest"):  # changed, but still read as the classifier it is
-        read_model(text)
-
-
-@pytest.mark.parametrize("text", ["", "{}", '{"kind":"ldptree regression model"}', "[1"])
-def test_what_is_no_model_is_refused(text):
-    with pytest.raises(DataError, match="model"):
-        read_model(text)
 
 
 TESTS = {
@@ -139,20 +99,3 @@ def test_a_drawn_tree_says_what_a_row_must_meet_and_what_its_cell_says(column, t
     assert any(
         f"the fare = {model.estimate[:, 0][1]:.5g}" in line for line in lines if line.startswith("  1 ")
     )
-
-
-@pytest.mark.parametrize("model", [random_regression(4), random_model(4, classes=('a "b"', "c\\d", "e\nf"))])
-def test_a_drawn_tree_is_whole_whatever_the_names(model):
-    text = model.to_dot()
-    tree = model.partition
-    assert len(re.findall(r"^  \d+ \[label=", text, re.M)) == tree.n_nodes
-    assert len(re.findall(r"^  \d+ -> \d+ ", text, re.M)) == tree.n_nodes - 1
-    for line in text.splitlines()[3:-1]:
-        assert re.fullmatch(r'  \d+ (-> \d+ )?\[label="([^"\\]|\\.)*"(, style=rounded)?\];', line), line
-    if dot := shutil.which("dot"):
-        subprocess.run([dot, "-Tsvg"], check=True, input=text, text=True, capture_output=True)
-
-
-def test_a_level_that_is_none_is_refused():
-    with pytest.raises(ConfigError):
-        random_regression(1).to_dot(level=1.5)

@@ -1,0 +1,368 @@
+"""What every kind of released model promises: it is its text, refuses every other, and SQL says what it says.
+
+What only one kind promises is in the files beside this one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import re
+import shutil
+import subprocess
+from dataclasses import fields, replace
+from functools import cache
+from hashlib import sha256
+
+import duckdb
+import numpy as np
+import pytest
+from corrected_examples import KINDS, random_corrected, random_sloped
+from example_models import random_model, random_rows, table_of
+from foreign_columns import assert_kept_apart
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_regression_released import random_regression
+
+from ldptree.encoding import Encoding, NumericFeature
+from ldptree.errors import ConfigError, DataError
+from ldptree.estimators import HistOfTreeRegressor
+from ldptree.families.public_features import PublicFeatureModel
+from ldptree.families.public_features.surface import Surface
+from ldptree.models import MODELS, Model, read_model
+from ldptree.models.export.sql import quote
+from ldptree.models.public_view import ShownModel
+from ldptree.models.tree import TreeModel, speakers
+from ldptree.partition import PARTITIONS
+from ldptree.partition.tree import LEAF, Partition
+
+
+def shown_model(estimator: str) -> ShownModel:
+    """A small model of public features, on two columns of [0, 1]."""
+    encoding = Encoding(tuple(NumericFeature(name, 0.0, 1.0, fill=0.5) for name in ("x0", "x1")))
+    inner = PublicFeatureModel(
+        columns=("x0", "x1"),
+        low=(0.0, 0.0),
+        high=(1.0, 1.0),
+        private=(1,),
+        label_low=-9.0,
+        label_high=9.0,
+        is_binary=False,
+        surface=Surface((0,), np.zeros(1), 1.0, np.array([2.0])),
+        effects=(),
+        epsilon=1.0,
+        n_holders=50,
+        says="nothing was asked",
+    )
+    if estimator == "histoftree":
+        X = np.random.default_rng(0).random((300, 2))
+        fitted = HistOfTreeRegressor(8.0, private_features=[1], t=2, p=1, random_state=0).fit(X, X[:, 0])
+        inner = fitted.model_
+    return ShownModel(
+        encoding=encoding,
+        target="rings",
+        private=("x1",),
+        estimator=estimator,
+        inner=inner,
+        epsilon=1.0,
+        n_private=50,
+        questions=("0" * 64,),
+    )
+
+
+MADE = {
+    "two classes": lambda: random_model(3, max_depth=3),
+    "two classes, no public rows": lambda: random_model(3, max_depth=3, lam=math.inf, prune="none"),
+    "three classes": lambda: random_model(3, max_depth=3, classes=(1, 2, 3), lam="auto", prune="variance"),
+    "four classes": lambda: random_model(3, max_depth=3, classes=("a", "b", "c", "d"), lam=0.5),
+    "a number": lambda: random_regression(1),
+    "a number, no public rows": lambda: random_regression(1, n_public=1, lam=math.inf, prune="none"),
+    **{
+        f"corrected {kind}": lambda kind=kind: random_corrected(kind, 6, n_trees=3, depth=3) for kind in KINDS
+    },
+    "corrected with a line": lambda: random_sloped(2),
+    "histoftree": lambda: shown_model("histoftree"),
+    "public_features": lambda: shown_model("public_features"),
+}
+OF_TREES = [name for name in MADE if name not in ("histoftree", "public_features")]
+FEW = ("two classes", "a number", "corrected with a line", "histoftree", "public_features")
+
+
+@cache
+def made(name: str) -> Model:
+    return MADE[name]()
+
+
+def signed(data: dict) -> str:
+    """The text of these fields with a digest that fits them."""
+    content = {name: value for name, value in data.items() if name != "digest"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return json.dumps(content | {"digest": sha256(text.encode()).hexdigest()})
+
+
+def rows_of(model: Model, n: int = 200, seed: int = 0) -> np.ndarray:
+    raw = random_rows(model.encoding, n, np.random.default_rng(seed))
+    for j, feature in enumerate(model.encoding.features):
+        if getattr(feature, "levels", ("",))[0] is False:
+            raw[raw[:, j] < 0, j] = np.nan  # a truth value knows no third level
+    return raw
+
+
+def assert_same_answers(one: Model, other: Model, raw: np.ndarray) -> None:
+    pairs = zip(one.predict_columns(raw), other.predict_columns(raw), strict=True)
+    for (name, values), (again, others) in pairs:
+        assert name == again
+        np.testing.assert_array_equal(values, others)
+
+
+# its text
+
+
+def test_every_kind_that_is_read_is_tried_here() -> None:
+    assert {made(name).kind for name in MADE} == set(MODELS)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_model_is_its_text(name: str) -> None:
+    model = made(name)
+    text = model.to_json()
+    again = read_model(text)
+    assert type(again) is type(model)
+    assert (again.to_json(), again.digest) == (text, model.digest)
+    assert (
+        sha256(signed(json.loads(text)).encode()).hexdigest() != model.digest
+    )  # that of the content, not of all
+    assert json.loads(signed(json.loads(text)))["digest"] == model.digest
+    assert_same_answers(again, model, rows_of(model))
+    assert_same_answers(pickle.loads(pickle.dumps(model)), model, rows_of(model))
+    assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_damaged_or_foreign_text_is_refused_with_its_fault(name: str) -> None:
+    text = made(name).to_json()
+    data = json.loads(text)
+    for fault, wrong in [
+        ("JSON", ""),
+        ("JSON", "[1"),
+        ("JSON", text[:-20]),
+        ("JSON", b"\xff\xfe\x00"),
+        ("JSON", "[" * 100_000),
+        ("NaN", re.sub(r'"epsilon":[^,]*', '"epsilon":NaN', text)),
+        ("kind", "[]"),
+        ("kind", "{}"),
+        ("kind", json.dumps({"version": 1})),
+        ("absent", json.dumps({"version": 1, "kind": data["kind"]})),
+        ("version", json.dumps(data | {"version": 2})),
+        ("surprise", json.dumps(data | {"surprise": 1})),
+        ("digest", json.dumps(data | {"epsilon": 0.5})),
+        ("digest", json.dumps(data | {"digest": "0" * 64})),
+        ('the key "epsilon" stands twice', text.replace('"epsilon":', '"epsilon":1,"epsilon":')),
+    ]:
+        with pytest.raises(DataError, match=fault):
+            read_model(wrong)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_every_field_has_to_be_there_and_of_its_type_though_the_digest_fits(name: str) -> None:
+    data = json.loads(made(name).to_json())
+    for key in set(data) - {"digest", "slope"}:
+        with pytest.raises(DataError):
+            read_model(signed({k: v for k, v in data.items() if k != key}))
+    for key in set(data) - {"digest"}:
+        with pytest.raises(DataError):
+            read_model(signed(data | {key: {"x": 1}}))
+
+
+ODD = st.sampled_from(
+    [
+        None,
+        True,
+        -1,
+        0,
+        2**31,
+        10**400,
+        0.5,
+        -0.5,
+        1e300,
+        "",
+        "inf",
+        "-inf",
+        "nan",
+        "1",
+        [],
+        [[]],
+        [0],
+        {},
+        {"x": 1},
+    ]
+)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(data=st.data())
+@pytest.mark.parametrize("name", FEW)
+def test_what_is_forged_is_refused_or_a_model_of_that_very_text(name: str, data: st.DataObject) -> None:
+    """One value anywhere in a text is another one, and the digest fits: no other error, and no text with two meanings."""
+    plain = json.loads(made(name).to_json())
+    at, key = plain, data.draw(st.sampled_from(sorted(set(plain) - {"digest"})))
+    while isinstance(at[key], dict | list) and at[key] and data.draw(st.booleans()):
+        at = at[key]
+        key = data.draw(st.sampled_from(sorted(at) if isinstance(at, dict) else range(len(at))))
+    at[key] = data.draw(ODD)
+    text = signed(plain)
+    try:
+        found = read_model(text)
+    except DataError:
+        return
+    again = read_model(found.to_json())
+    assert again.digest == found.digest
+
+
+def test_a_column_cannot_pass_a_model_off_as_another_kind() -> None:
+    encoding = Encoding((NumericFeature('"kind":"ldptree regression model"', 0.0, 1.0, fill=0.0),))
+    tree = Partition.of([0, -1, -1], [0.5, 0.0, 0.0], [1, -1, -1], [2, -1, -1])
+    model = random_regression(1, encoding=encoding, partition=tree)
+    assert read_model(model.to_json()).digest == model.digest
+    name = '"\\"kind\\":\\"ldptree regression model\\""'
+    with pytest.raises(DataError, match="digest"):  # changed, but still read as the classifier it is
+        read_model(made("two classes").to_json().replace('"fare"', name))
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1e999", "NaN", "Infinity", "[" * 100_000 + "]" * 100_000])
+@pytest.mark.parametrize("name", FEW)
+def test_a_number_that_is_none_is_refused(name: str, text: str) -> None:
+    with pytest.raises(DataError):
+        read_model(re.sub(r'"epsilon":[^,}]*', f'"epsilon":{text}', made(name).to_json()))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("epsilon", -3),
+        ("epsilon", 0.0),
+        ("epsilon", math.nan),
+        ("epsilon", 10**400),
+        ("n_private", -3),
+        ("n_private", 10**30),
+        ("n_public", -1),
+    ],
+)
+@pytest.mark.parametrize("name", FEW)
+def test_what_no_model_can_rest_on_is_refused_though_the_digest_fits(
+    name: str, field: str, value: float
+) -> None:
+    model = made(name)
+    if field not in {one.name for one in fields(model)}:
+        return
+    with pytest.raises(DataError, match="NaN is no number" if value != value else f"{field} = "):
+        read_model(signed(json.loads(model.to_json()) | {field: value}))
+    with pytest.raises(DataError, match=f"{field} = "):
+        replace(model, **{field: value})
+
+
+@pytest.mark.parametrize("name", ["two classes", "a number"])
+def test_the_arrays_are_read_only(name: str) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        made(name).estimate[0] = 1.0
+
+
+# its answers
+
+
+@pytest.mark.parametrize("name", OF_TREES)
+def test_columns_that_are_not_needed_change_no_answer(name: str) -> None:
+    model = made(name)
+    raw = rows_of(model)
+    assert set(model.columns_needed) <= set(model.encoding.columns)
+    for j, column in enumerate(model.encoding.columns):
+        changed = raw.copy()
+        changed[:, j] = np.random.default_rng(1).permutation(changed[:, j])
+        if column not in model.columns_needed:
+            pairs = zip(model.predict_columns(changed), model.predict_columns(raw), strict=True)
+            for (_, values), (_, before) in pairs:
+                np.testing.assert_array_equal(values, before)
+
+
+@pytest.mark.parametrize("name", ["three classes", "a number"])
+def test_a_truncated_model_answers_as_its_ancestors_do_and_can_be_released(name: str) -> None:
+    model = random_model(3, classes=(1, 2, 3)) if name == "three classes" else made(name)
+    assert isinstance(model, TreeModel)
+    tree = model.partition
+    for depth in range(tree.max_depth + 1):
+        shallow = model.truncate(depth=depth, min_rows=0)
+        at = np.arange(tree.n_nodes)
+        while (tree.depth[at] > depth).any():
+            at = np.where(tree.depth[at] > depth, tree.parent[at], at)
+        np.testing.assert_array_equal(shallow.answers, model.answers[at])
+        np.testing.assert_array_equal(shallow.probability, model.probability[at])
+        np.testing.assert_array_equal(shallow.estimate_sd, model.estimate_sd[at])
+        np.testing.assert_array_equal(shallow.decided_at, model.decided_at[at])
+        assert read_model(shallow.to_json()).digest == shallow.digest
+    assert model.truncate(depth=tree.max_depth, min_rows=0).digest == model.digest
+
+
+@pytest.mark.parametrize(("depth", "min_rows"), [(5, 20), (3, 1), (4, 9), (0, 1)])
+def test_a_truncated_tree_is_the_one_that_max_edge_would_have_grown(depth, min_rows):
+    rng = np.random.default_rng(3)
+    X, y = rng.random((150, 2)).astype(np.float32) ** 2, rng.random(150)
+    settings = {"n_classes": 2, "criterion": "variance"}
+    deep = PARTITIONS["max-edge"](X, y, depth=5, min_samples_leaf=1, **settings)
+    grown = PARTITIONS["max-edge"](X, y, depth=depth, min_samples_leaf=min_rows, **settings)
+    rows = np.zeros(deep.n_nodes, np.int64)
+    cells, nodes = deep.paths()
+    np.add.at(rows, nodes, np.bincount(deep.apply(X), minlength=deep.n_leaves)[cells])
+    speaker = speakers(deep, rows, depth=depth, min_rows=min_rows)
+    of_row = speaker[deep.leaves[deep.apply(X)]]
+    assert len(np.unique(speaker[deep.feature == LEAF])) == grown.n_leaves
+    # the same rows together
+    assert len(set(zip(of_row.tolist(), grown.apply(X).tolist(), strict=True))) == len(
+        np.unique(grown.apply(X))
+    )
+
+
+# SQL and pictures
+
+
+@pytest.mark.parametrize("table", ["typed", "trees", "placed", 'my "table"; --'])
+@pytest.mark.parametrize("name", OF_TREES)
+def test_sql_predicts_what_the_model_predicts_whatever_the_tables_name(name: str, table: str) -> None:
+    model = made(name)
+    raw = rows_of(model, 60, 1)
+    with duckdb.connect() as connection:
+        connection.register("arriving", table_of(model.encoding, raw))
+        connection.execute(f"CREATE TABLE {quote(table)} AS FROM arriving")
+        query = f"SELECT prediction FROM ({model.to_sql(table)}) ORDER BY row"
+        got = [row[0] for row in connection.execute(query).fetchall()]
+    wanted = dict(model.predict_columns(raw))["prediction"]
+    assert [str(v) for v in got] == [str(v) for v in wanted.tolist()]
+
+
+@pytest.mark.parametrize("name", OF_TREES)
+def test_columns_named_like_the_querys_own_change_no_answer(name: str) -> None:
+    model = made(name)
+    assert_kept_apart(model.to_sql() + " ORDER BY row", table_of(model.encoding, rows_of(model, 100, 2)))
+
+
+@pytest.mark.parametrize("name", [*OF_TREES, "odd names"])
+def test_a_drawn_tree_is_whole_whatever_the_names(name: str) -> None:
+    model = random_model(4, classes=('a "b"', "c\\d", "e\nf")) if name == "odd names" else made(name)
+    text, tree = model.to_dot(), model.partition
+    assert len(re.findall(r"^  \d+ \[label=", text, re.M)) == tree.n_nodes
+    assert len(re.findall(r"^  \d+ -> \d+ ", text, re.M)) == tree.n_nodes - 1
+    for line in text.splitlines()[3:-1]:
+        assert re.fullmatch(r'  \d+ (-> \d+ )?\[label="([^"\\]|\\.)*"(, style=rounded)?\];', line), line
+    if dot := shutil.which("dot"):
+        subprocess.run([dot, "-Tsvg"], check=True, input=text, text=True, capture_output=True)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_what_cannot_be_exported_is_refused(name: str) -> None:
+    """A level that is none; and of what is no tree, any."""
+    model = made(name)
+    with pytest.raises(ConfigError, match="level" if name in OF_TREES else "not one tree"):
+        model.to_sql(level=1.0)
+    if not name.startswith("corrected"):  # which draws no interval
+        with pytest.raises(ConfigError):
+            model.to_dot(level=1.5)
