@@ -8,7 +8,7 @@
     classes      Census, Employee and Diabetes, base "forest"; and several classes
 
 Each prints a table, targets beside what was measured, and ends with 1 where a target is missed. Seeds are fixed; nothing is
-tuned on test rows. The public model of a split is fitted once and mended at every epsilon, each time by reports of its own.
+tuned on test rows. The public model of a split is fitted once and corrected at every epsilon, each time by reports of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ from correction_samples import census, diabetes, employee
 from lpct_samples import Sample, Table, chicago, companies, four_classes, wine, wine_classes
 from numpy.typing import NDArray
 
-from ldptree.estimators.mending import Mended, Published, Question, mended, published
+from ldptree.estimators.holders import encoding_of, respond_with
+from ldptree.families.correction import Correction, PublicModelled
+from ldptree.families.correction_plan import Plan
+from ldptree.families.family import PublicRows, converse
+from ldptree.models.corrected import CorrectedModel
+from ldptree.protocol.ledger import Ledger
 
 Floats = NDArray[np.float64]
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -41,18 +46,34 @@ CHICAGO = {0.5: 0.645, 1.0: 0.648, 2.0: 0.650, 4.0: 0.653}
 AT_EPS_2 = {"Flash Cab": 0.655, "Taxicab Insurance Agency, LLC": 0.633}
 WHITE_WINE = {4.0: 0.69}
 BELOW_FOREST = 0.01
-QUESTION = Question(
-    epsilon=1.0,
-    base="forest",
-    partition="cart",
-    depth="auto",
-    mechanism="auto",
-    n_levels="auto",
-    residual_range=None,
-    feature_range=None,
-    max_bytes=2**22,
-    coins=0,
-)
+FAMILY = Correction(epsilon=1.0, heading={"target": "label"})
+
+
+@dataclass(frozen=True, eq=False)
+class Corrected:
+    """A corrected model, and the plan of the question that it was asked by."""
+
+    model: CorrectedModel
+    plan: Plan
+
+
+def public_view(family: Correction, public: tuple[Floats, Any], classes: tuple[Any, ...]) -> PublicModelled:
+    """The public model of these rows and labels, fitted once."""
+    encoding = encoding_of(public[0], None, None)
+    return family.summarize(
+        PublicRows(encoding=encoding, X=encoding.encode(public[0]), y=public[1], label=classes, n_private=0)
+    )
+
+
+def corrected(
+    family: Correction, public: PublicModelled, private: tuple[Floats, Any], seeds: NDArray[np.int64]
+) -> Corrected:
+    """The public model, corrected by one report of each private row."""
+    X, y = private
+    view = replace(public, rows=replace(public.rows, n_private=len(y)))
+    respond = respond_with(X, y.__getitem__, ledger=Ledger(cap=family.epsilon), seeds=seeds)
+    model, (answers,) = converse(family, view, respond)
+    return Corrected(model, answers.published.evidence.plan)
 
 
 class Lines:
@@ -100,14 +121,14 @@ def mse(
     rows: Rows, epsilons: Iterable[float], run: int, base: str = "tree", *, with_slope: bool = True
 ) -> tuple[float, list[float], list[int]]:
     """Mean squared error of the public model alone, then corrected at each epsilon; cells of collection."""
-    question = replace(QUESTION, base=base, with_slope=with_slope)
-    public = published(question, rows.public, ())
+    family = replace(FAMILY, base=base, with_slope=with_slope)
+    public = public_view(family, rows.public, ())
     X, y = rows.test
     found: list[float] = []
     cells: list[int] = []
     alone = math.nan
     for epsilon in epsilons:
-        one = mended(replace(question, epsilon=epsilon), public, rows.private, seeds_of(run, epsilon))
+        one = corrected(replace(family, epsilon=epsilon), public, rows.private, seeds_of(run, epsilon))
         alone = float(np.mean((one.model.public_answers(X)[:, 0] - y) ** 2))
         found.append(float(np.mean((one.model.predict(X) - y) ** 2)))
         cells.append(one.plan.partition.n_leaves)
@@ -220,20 +241,20 @@ def _shift_line(
     return np.asarray(ratio)
 
 
-def accuracy(rows: Rows, public: Published, epsilon: float, run: int) -> tuple[float, Mended]:
+def accuracy(rows: Rows, public: PublicModelled, epsilon: float, run: int) -> tuple[float, Corrected]:
     """Of the corrected model on the test rows."""
-    one = mended(replace(QUESTION, epsilon=epsilon), public, rows.private, seeds_of(run, epsilon))
+    one = corrected(replace(FAMILY, epsilon=epsilon), public, rows.private, seeds_of(run, epsilon))
     return float(np.mean(one.model.predict_proba(rows.test[0]).argmax(axis=1) == rows.test[1])), one
 
 
 def accuracies(samples: Iterable[Sample], epsilons: Sequence[float]) -> tuple[Floats, Floats, Floats]:
     """Per run: the forest alone [runs], corrected [runs, eps], cells [runs, eps]; a forest is fitted once for the same rows."""
     alone, each, cells = [], [], []
-    last: tuple[Any, Published] | None = None
+    last: tuple[Any, PublicModelled] | None = None
     for run, sample in enumerate(samples):
         rows = Rows.of(sample)
         if last is None or not np.array_equal(last[0], rows.public[0]):
-            last = rows.public[0], published(QUESTION, rows.public, tuple(range(sample.n_classes)))
+            last = rows.public[0], public_view(FAMILY, rows.public, tuple(range(sample.n_classes)))
         found = [accuracy(rows, last[1], e, run) for e in epsilons]
         model = found[0][1].model
         without = model.public_answers(rows.test[0])

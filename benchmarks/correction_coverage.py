@@ -12,10 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from correction import QUESTION, Lines
+from correction import FAMILY, Lines, public_view
 from numpy.typing import NDArray
 
-from ldptree.estimators.mending import published
 from ldptree.families.correction_plan import Plan, make_plan
 from ldptree.families.corrections import Observed, correct
 from ldptree.families.fit_correction import protocol_of
@@ -46,7 +45,7 @@ def main() -> None:
     options = arguments.parse_args()
     rng = np.random.default_rng(0)
     X, y, _ = people(rng, N_PUBLIC, 0.0)
-    public = published(replace(QUESTION, base=options.base), (X, y), ())
+    public = public_view(replace(FAMILY, base=options.base), (X, y), ())
     lines = Lines(
         "shift, eps", "cells", "line", "covered by the correction's 2 sd", "by the reports' own 2 sd"
     )
@@ -54,7 +53,7 @@ def main() -> None:
         for epsilon in EPSILONS:
             plan = make_plan(public.side.known, epsilon=epsilon, n_holders=N_PRIVATE)
             ask: dict[str, Any] = {"target": "label", "epsilon": epsilon}
-            protocol = protocol_of(plan, public.encoding, public.base, (), **ask)
+            protocol = protocol_of(plan, public.rows.encoding, public.side.base, (), **ask)
             truth, is_known = true_means(rng, plan, protocol, shift)
             hits = np.zeros(2)
             for run in range(options.runs):

@@ -39,7 +39,7 @@ from ldptree.families.finer import Finer
 from ldptree.families.public_labels import PublicLabels
 from ldptree.partition import Partition
 from ldptree.protocol.protocol import Protocol
-from ldptree.protocol.question import Answers, Question, Shown
+from ldptree.protocol.question import Answers, PublicView, Question
 from ldptree.protocol.raw_sums import RawSums
 from ldptree.protocol.totals import Totals
 from schemas.manifest import Manifest
@@ -199,15 +199,15 @@ def check_whole(store: Store, reports: Sequence[Manifest]) -> None:
 # what is shown; questions and answers
 
 
-def read_shown(store: Store, shown: Manifest) -> Shown:
+def read_shown(store: Store, shown: Manifest) -> PublicView:
     """What everybody can see of the holders."""
     table = tables.read([store.file(shown, "shown.parquet")])
     aligned = json.loads(store.file(shown, "mask.json").read_bytes())["protects"]
     d = table.num_columns // (1 if aligned is not None else 2)
     values = np.stack([table.column(j).to_numpy() for j in range(d)], axis=1)
     if aligned is not None:
-        return Shown(values, np.tile(np.array(aligned, dtype=bool), (len(values), 1)))
-    return Shown(values, np.stack([table.column(d + j).to_numpy() for j in range(d)], axis=1))
+        return PublicView(values, np.tile(np.array(aligned, dtype=bool), (len(values), 1)))
+    return PublicView(values, np.stack([table.column(d + j).to_numpy() for j in range(d)], axis=1))
 
 
 def read_question(store: Store, question: Manifest) -> Question:

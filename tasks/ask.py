@@ -9,7 +9,8 @@ import numpy as np
 
 from ldptree.errors import BudgetError
 from ldptree.families.curators import CURATORS, Task
-from ldptree.protocol.question import Answers, Curator, Question, Shown
+from ldptree.families.family import RoundsFamily
+from ldptree.protocol.question import Answers, PublicView, Question
 from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.store import Draft, Store
@@ -67,7 +68,7 @@ def curator_of(
     epsilon: float,
     label_range: Sequence[float],
     seed: int,
-) -> Curator[Any]:
+) -> RoundsFamily[Any]:
     """The curator with these settings; its features are the encoded columns."""
     features, _ = read_encoding(store, encoding)
     low, high = label_range
@@ -75,7 +76,7 @@ def curator_of(
     return CURATORS[estimator](task, settings)
 
 
-def check_budget(question: Question, shown: Shown, answered: Sequence[Answers], epsilon: float) -> None:
+def check_budget(question: Question, shown: PublicView, answered: Sequence[Answers], epsilon: float) -> None:
     """Raises BudgetError where a holder who is asked would spend more than epsilon over all rounds."""
     spent = np.zeros(shown.n)
     for answers in answered:

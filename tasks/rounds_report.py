@@ -16,7 +16,7 @@ from ldptree.families.histoftree import CellsQuestion, HistOfTreeModel, LabelQue
 from ldptree.families.public_features import FeatureBins, LabelBins, PublicFeatureModel, ResidualQuestion
 from ldptree.models.curves import Along
 from ldptree.models.public_view import ShownModel
-from ldptree.protocol.question import Question, Shown
+from ldptree.protocol.question import PublicView, Question
 from schemas.families import FeaturesConfig
 from tasks.page.basic_facts import Span
 from tasks.page.facts import RoundsFacts
@@ -39,7 +39,7 @@ def rounds_facts(
     *,
     model: ShownModel,
     along: Along,
-    shown: Shown,
+    shown: PublicView,
     questions: Sequence[Question],
     label_range: tuple[float, float],
     features: FeaturesConfig,
@@ -95,7 +95,7 @@ def rounds_facts(
     )
 
 
-def spends_of(questions: Sequence[Question], shown: Shown) -> tuple[Floats, NDArray[np.int64]]:
+def spends_of(questions: Sequence[Question], shown: PublicView) -> tuple[Floats, NDArray[np.int64]]:
     """What each holder spent, float64 [n], by the integers in use; and how many questions they answered, int64 [n]."""
     spends, answers = np.zeros(shown.n), np.zeros(shown.n, dtype=np.int64)
     for question in questions:
@@ -127,7 +127,7 @@ def renamed(said: str, encoding: Encoding) -> str:
 
 
 def features_of(
-    encoding: Encoding, shown: Shown, features: FeaturesConfig, release: str, strengths: Sequence[float]
+    encoding: Encoding, shown: PublicView, features: FeaturesConfig, release: str, strengths: Sequence[float]
 ) -> tuple[FeatureFacts, ...]:
     """Every raw column, how many protect it by the public mask, and how strong it is."""
     found, at = [], 0
@@ -150,7 +150,7 @@ def features_of(
 
 
 def round_of(
-    question: Question, shown: Shown, names: Sequence[str], label_range: tuple[float, float]
+    question: Question, shown: PublicView, names: Sequence[str], label_range: tuple[float, float]
 ) -> RoundFacts:
     """What a published question asks, of how many, and what an answer to it is."""
     common: dict[str, Any] = {"epsilon": question.epsilon, "n_asked": int(question.asked(shown).size)}

@@ -23,8 +23,9 @@ import numpy as np
 
 from ldptree.audit.exact import fit_of
 from ldptree.errors import DataError
+from ldptree.families.family import RoundsFamily
 from ldptree.oracles.coins import log_up
-from ldptree.protocol.question import Answers, Curator, Question, Shown
+from ldptree.protocol.question import Answers, PublicView, Question
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 Private = tuple[Any, float]
 """One holder in one world: the complete scaled row, float64 [d], and the label."""
 World = tuple[Private, ...]
-Make = Callable[[Any, Any], Curator[Any]]
+Make = Callable[[Any, Any], RoundsFamily[Any]]
 """The curator of a world, from rows [n, d] and labels [n]: an honest one is made without looking at either."""
 
 MOST_TRANSCRIPTS = 200_000
@@ -71,7 +72,7 @@ class Finding:
         return self.epsilon <= self.claim + math.log1p(SLACK)
 
 
-def alternatives(shown: Shown, values: Sequence[float], labels: Sequence[float]) -> list[list[Private]]:
+def alternatives(shown: PublicView, values: Sequence[float], labels: Sequence[float]) -> list[list[Private]]:
     """For each holder, everything it may be: its protected features from `values`, its label from `labels`."""
     found = []
     for row, protects in zip(shown.values, shown.protects, strict=True):
@@ -84,7 +85,7 @@ def alternatives(shown: Shown, values: Sequence[float], labels: Sequence[float])
     return found
 
 
-def exact(make: Make, shown: Shown, options: Sequence[Sequence[Private]], *, epsilon: float) -> Finding:
+def exact(make: Make, shown: PublicView, options: Sequence[Sequence[Private]], *, epsilon: float) -> Finding:
     """Go through every transcript of every world (of MOST_WORLDS at most: then those one change away from the first).
 
     Args:
@@ -124,7 +125,7 @@ def exact(make: Make, shown: Shown, options: Sequence[Sequence[Private]], *, eps
 
 def sampled(
     make: Make,
-    shown: Shown,
+    shown: PublicView,
     options: Sequence[Sequence[Private]],
     words: Words,
     *,
@@ -174,12 +175,12 @@ def misfit(
 class _Walk:
     """The worst ratio met so far, and one step of a conversation in all worlds at once."""
 
-    def __init__(self, shown: Shown, options: Sequence[Sequence[Private]], claim: float) -> None:
+    def __init__(self, shown: PublicView, options: Sequence[Sequence[Private]], claim: float) -> None:
         self._shown, self._options = shown, options
         self.worst = Finding(0.0, claim, 0, -1, "no report tells anything")
 
     def asked(
-        self, curators: Sequence[Curator[Any]], answers: Sequence[Answers]
+        self, curators: Sequence[RoundsFamily[Any]], answers: Sequence[Answers]
     ) -> tuple[Question | None, NDArray[np.int64]]:
         """The question after these answers, the first world's, and whom it is put to; notes where worlds disagree."""
         found: list[tuple[Question | None, NDArray[np.int64]]] = []
@@ -261,7 +262,7 @@ class _Walk:
 
 def _curators(
     make: Make, options: Sequence[Sequence[Private]], most: int = MOST_WORLDS
-) -> list[Curator[Any]]:
+) -> list[RoundsFamily[Any]]:
     """One a world; the same curator made twice stands once."""
     if math.prod(len(o) for o in options) <= most:
         worlds: list[World] = list(product(*options))
@@ -271,7 +272,7 @@ def _curators(
             (*first[:i], other, *first[i + 1 :]) for i, held in enumerate(options) for other in held[1:]
         ]
         worlds = [first, *changed]
-    made: dict[int, Curator[Any]] = {}
+    made: dict[int, RoundsFamily[Any]] = {}
     for world in worlds:
         curator = make(np.stack([row for row, _ in world]), np.array([label for _, label in world]))
         made.setdefault(id(curator), curator)

@@ -1,12 +1,10 @@
-"""Correction as scikit-learn estimators: the best model that public rows give, mended by one randomised report of everybody else.
+"""Correction as scikit-learn estimators: a public model, corrected by one randomised report of everybody else.
 
-What lives here: the parameters, their checks, and the order of the parts. What does not: any arithmetic (`public_model`,
-`correction_plan`, `correction`). `fit` plays the holders on this machine (`holders`).
+Here are the parameters and their checks. `fit` plays the holders on this machine (`holders`).
 """
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,23 +13,25 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.estimators.mending import Question, mended, published
+from ldptree.estimators.holders import encoding_of, public_seed, respond_with, target_name
 from ldptree.estimators.range_warnings import warn_of_assumed_label
+from ldptree.families.correction import Correction
 from ldptree.families.correction_plan import CHOICES, Plan
 from ldptree.families.corrections import Corrections
+from ldptree.families.family import PublicRows, converse
 from ldptree.input_rows import check_class_labels, validated
 from ldptree.limits import MAX_PROTOCOL_BYTES, is_number
 from ldptree.models.corrected import CorrectedModel
 from ldptree.noisy import Noisy
 from ldptree.parameters import check_depth, check_seed, checked_budget, checked_mask, classes_of, one_of
 from ldptree.partition import PARTITIONS
-from ldptree.public_models.fit import BASES
+from ldptree.protocol.ledger import Ledger
+from ldptree.public_models.fit import BASES, with_thresholds
 from ldptree.public_models.model import PublicModel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from ldptree.protocol.ledger import Ledger
     from ldptree.protocol.protocol import Protocol
     from ldptree.protocol.totals import Totals
 
@@ -62,7 +62,7 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
     ledger_: Ledger
     says_: str
 
-    def _mend(
+    def _correct(
         self,
         rows: Floats,
         labels: NDArray[Any],
@@ -78,25 +78,39 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
             if self.random_state is None
             else check_random_state(self.random_state).randint(2**31, size=4)
         )
-        question = Question(
+        names = getattr(self, "feature_names_in_", None)
+        encoding = encoding_of(rows[is_public], names, self.feature_range)
+        if self._fitted_base is not None:
+            encoding = with_thresholds(encoding, self._fitted_base)
+        self.ledger_ = Ledger(cap=float(self.epsilon))
+        X, y = rows[~is_public], labels[~is_public]
+        family = Correction(
             epsilon=float(self.epsilon),
+            heading={"target": target_name(encoding.columns)},
             base=self._fitted_base if self._fitted_base is not None else str(self.base),
             partition=str(self.partition),
             depth=self.depth,
             mechanism=str(self.mechanism),
             n_levels=self.label_levels,
             residual_range=residual_range,
-            feature_range=self.feature_range,
             max_bytes=int(self.max_protocol_bytes),
-            coins=int.from_bytes(os.urandom(7), "little") if seeds is None else int(seeds[3]),
+            seed=public_seed(seeds),
             with_slope=getattr(self, "slope", None) is not None,
         )
-        names = getattr(self, "feature_names_in_", None)
-        public = published(question, (rows[is_public], labels[is_public]), classes, names)
-        found = mended(question, public, (rows[~is_public], labels[~is_public]), seeds)
-        self.base_, self.plan_, self.corrections_ = found.base, found.plan, found.model.corrections
-        self.protocols_, self.totals_, self.ledger_ = (found.protocol,), found.totals, found.ledger
-        self.model_: CorrectedModel = found.model
+        view = family.summarize(
+            PublicRows(
+                encoding=encoding,
+                X=encoding.encode(rows[is_public]),
+                y=labels[is_public],
+                label=classes,
+                n_private=len(y),
+            )
+        )
+        respond = respond_with(X, y.__getitem__, ledger=self.ledger_, seeds=seeds)
+        self.model_, (answers,) = converse(family, view, respond)
+        self.base_, self.plan_ = view.side.base, answers.published.evidence.plan
+        self.corrections_ = self.model_.corrections
+        self.protocols_, self.totals_ = (answers.protocol,), answers.totals
         self.says_ = self._describe(classes, has_public=bool(is_public.any()))
 
     def _describe(self, classes: tuple[Any, ...], *, has_public: bool) -> str:
@@ -141,7 +155,7 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
 
 
 class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore[misc]
-    """A public classifier, mended where private people differ from it.
+    """A public classifier, corrected where private people differ from it.
 
     A model is fitted on public rows and published. Every private row computes its own residual, 0/1 of a class less the model's
     share of it, and sends (cell, residual rounded at random) as one epsilon-LDP value. The model is corrected in each cell of a
@@ -197,7 +211,7 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
-        """Fit the public model, ask every private row once, and mend the model.
+        """Fit the public model, ask every private row once, and correct the model.
 
         Args:
             X: numbers [n, d], a numpy array or a pandas or polars frame.
@@ -225,7 +239,7 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore
         if (codes[is_public] < 0).any():
             raise DataError("y: a public row has a label that the base does not know; leave such rows out")
         names = tuple(v.item() if isinstance(v, np.generic) else v for v in self.classes_)
-        self._mend(rows, codes, is_public, names, None)
+        self._correct(rows, codes, is_public, names, None)
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -240,7 +254,7 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore
 
 
 class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[misc]
-    """A public regressor, mended where private people differ from it.
+    """A public regressor, corrected where private people differ from it.
 
     As `CorrectionClassifier`, with the residual label less prediction, clipped to a range that public out-of-fold errors give.
 
@@ -288,7 +302,7 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
-        """Fit the public model, ask every private row once, and mend the model; arguments and errors as the classifier's.
+        """Fit the public model, ask every private row once, and correct the model; arguments and errors as the classifier's.
 
         Args:
             X: numbers [n, d], a numpy array or a pandas or polars frame.
@@ -303,7 +317,7 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
         is_public = checked_mask(public, len(labels), X)
         if half is None and not is_public.any() and self._fitted_base is None:
             warn_of_assumed_label(-1.0, 1.0, "residual_range")
-        self._mend(rows, labels, is_public, (), half)
+        self._correct(rows, labels, is_public, (), half)
         return self
 
     def predict(self, X: ArrayLike) -> Floats:

@@ -19,6 +19,7 @@ from ldptree.encoding import Encoding
 from ldptree.errors import AssumedRangeWarning, ConfigError
 from ldptree.estimators.holders import column_names, encoding_between
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
+from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.histoftree import BIN_SHIFTS, RELEASES, HistOfTree
 from ldptree.input_rows import validated
 from ldptree.limits import MAX_DEPTH, is_number
@@ -40,7 +41,7 @@ from ldptree.parameters import (
 from ldptree.partition.histogram import MAX_BINS
 from ldptree.partition.shown import CRITERIA, SPLITS
 from ldptree.protocol.ledger import Charge, Ledger, Rows
-from ldptree.protocol.question import Answers, Question, Shown, converse
+from ldptree.protocol.question import Answers, PublicView, Question
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,13 +168,13 @@ class HistOfTreeRegressor(NoisyRegressor):
             return question.randomize(points[holders], labels[holders], mask[holders], words)
 
         shown = (
-            Shown.of(points, mask)
+            PublicView.of(points, mask)
             if self.mask_release == "all"
-            else Shown(np.zeros((n, d)), np.ones((n, d), dtype=bool))
+            else PublicView(np.zeros((n, d)), np.ones((n, d), dtype=bool))
         )
         self.shape_ = curator.shape(shown)
         self.answers_: list[Answers]
-        self.model_, self.answers_ = converse(curator, shown, answer)
+        self.model_, self.answers_ = converse(curator, shown, respond_in_rounds(shown, answer))
         return self
 
     def predict(self, X: ArrayLike) -> Floats:

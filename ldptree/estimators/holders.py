@@ -5,6 +5,7 @@ What lives here: what the estimators of one tree share on either side of a repor
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,13 @@ import numpy as np
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_clipped_features
+from ldptree.families.family import Counted, Evidence, Published
 from ldptree.mechanisms import Mechanism, describe
 from ldptree.oracles import Words
 from ldptree.parameters import checked_range
 from ldptree.protocol.ledger import Charge, Ledger, Rows
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.raw_sums import RawSums
-from ldptree.protocol.totals import Totals
 from ldptree.ranges import check_widths
 
 if TYPE_CHECKING:
@@ -85,6 +86,11 @@ def target_name(columns: tuple[str, ...]) -> str:
     return name
 
 
+def public_seed(seeds: NDArray[np.int64] | None) -> int:
+    """Of public coins: of a simulation, or fresh."""
+    return int.from_bytes(os.urandom(7), "little") if seeds is None else int(seeds[3])
+
+
 def words_of(protocol: Protocol, seeds: NDArray[np.int64] | None) -> Words:
     """The operating system's coins, or those of a simulation: never the same for two protocols or rounds."""
     if seeds is None:
@@ -94,40 +100,43 @@ def words_of(protocol: Protocol, seeds: NDArray[np.int64] | None) -> Words:
     return Words.seeded(np.random.SeedSequence(entropy))
 
 
-def answered(
-    protocol: Protocol,
+def respond_with(
     X: Floats,
     labels_of: Callable[[slice], NDArray[Any]],
     *,
     ledger: Ledger,
-    words: Words,
+    seeds: NDArray[np.int64] | None,
     start: int = 0,
-) -> Totals:
-    """As `reported`, of a protocol whose reports are all about the same: their totals."""
-    sums = reported(protocol, X, labels_of, ledger=ledger, words=words, start=start)
-    (totals,) = sums.totals(protocol.rounds[0])
-    return totals
-
-
-def reported(
-    protocol: Protocol,
-    X: Floats,
-    labels_of: Callable[[slice], NDArray[Any]],
-    *,
-    ledger: Ledger,
-    words: Words,
-    start: int = 0,
-) -> RawSums:
-    """Charge the ledger, have every private row [n, d] answer once, and add the answers up.
+) -> Callable[[Published[Evidence]], Counted[Evidence]]:
+    """The holders' side of a conversation: every private row [n, d] answers each question once.
 
     Args:
-        protocol: the question.
         X: private rows.
         labels_of: the labels of a slice of them, as `Protocol.values` wants them.
         ledger: charged before a report is drawn.
-        words: the coins.
+        seeds: of a simulation, or None for the operating system's coins.
         start: the first row's place among the ledger's rows, where only some of them are asked.
     """
+
+    def respond(published: Published[Evidence]) -> Counted[Evidence]:
+        protocol = published.protocol
+        check_report(protocol.mechanism)
+        sums = _report(protocol, X, labels_of, ledger=ledger, words=words_of(protocol, seeds), start=start)
+        return Counted(published, sums.totals(protocol.rounds[0]))
+
+    return respond
+
+
+def _report(
+    protocol: Protocol,
+    X: Floats,
+    labels_of: Callable[[slice], NDArray[Any]],
+    *,
+    ledger: Ledger,
+    words: Words,
+    start: int,
+) -> RawSums:
+    """Charge the ledger, have every private row answer once, and add the answers up."""
     mechanism, (round_number,) = protocol.mechanism, protocol.rounds
     ledger.spend(
         Charge(

@@ -7,9 +7,8 @@ comes out.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,23 +18,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from ldptree.encoding import Encoding, Level
 from ldptree.errors import DataError
-from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
+from ldptree.estimators.holders import encoding_of, public_seed, respond_with, target_name
 from ldptree.estimators.private_tuning import Tuning
 from ldptree.estimators.tuned import Asked, Parts, check_tuning, tuned
-from ldptree.families.fit_classes import asks_again, check_settings, fit_model
+from ldptree.families.family import PublicRows, collect_answers
+from ldptree.families.fit_classes import check_settings
+from ldptree.families.tree import LPCT
 from ldptree.inference.algorithm_2 import PaperOptions
-from ldptree.inference.depth import (
-    automatic_depth,
-    fewest_public_rows,
-    paper_depth,
-    termination_depth,
-)
 from ldptree.inference.pruning import PRUNINGS
-from ldptree.inference.public_trust import class_inflation
 from ldptree.inference.weighting import RULES
 from ldptree.input_rows import check_class_labels, validated
-from ldptree.limits import check_memory
-from ldptree.mechanisms import CHOICES, Mechanism, mechanism_for
+from ldptree.mechanisms import CHOICES, Mechanism
 from ldptree.models.tree import ClassTree
 from ldptree.noisy import Noisy
 from ldptree.parameters import (
@@ -48,11 +41,8 @@ from ldptree.parameters import (
     classes_of,
     one_of,
 )
-from ldptree.partition import PARTITIONS, Partition
-from ldptree.partition.grow import grow
+from ldptree.partition import PARTITIONS
 from ldptree.protocol.ledger import Ledger
-from ldptree.protocol.protocol import Protocol
-from ldptree.protocol.totals import Totals
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -187,7 +177,9 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         else:
             parts = Parts(
                 ask=ask,
-                depth=lambda one, n: one._depth(encoding.n_encoded, n, len(codes), epsilon, one.prune),
+                depth=lambda one, n: one._family(encoding, seeds).depth_for(
+                    self._view(encoding, X_public, codes, n)
+                ),
                 public_losses=lambda m: _is_wrong(m, rows[is_public], codes),
                 private_losses=lambda m, at: _is_wrong(
                     m, X_private[at], _codes(y_private[at], self.classes_)
@@ -216,30 +208,46 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         start: int,
     ) -> Asked:
         """Grow the tree, have each of these private rows answer once (Algorithm 2: perhaps twice), and add the answers up."""
+        family = self._family(encoding, seeds)
+        view = self._view(encoding, X_public, codes, len(y))
+        transcript = collect_answers(
+            family,
+            view,
+            respond_with(
+                X,
+                lambda part: _codes(y[part], self.classes_),
+                ledger=self.ledger_,
+                seeds=seeds,
+                start=start,
+            ),
+        )
+        (totals,) = transcript[-1].totals
+
+        def read(**reading: Any) -> ClassTree:
+            return replace(family, **reading).fit(view, transcript)
+
+        return Asked(transcript[-1].protocol, totals, read)
+
+    def _view(
+        self, encoding: Encoding, X_public: NDArray[np.float32], codes: NDArray[np.int64], n_private: int
+    ) -> PublicRows:
+        labels = tuple(_plain(label) for label in self.classes_)
+        return PublicRows(encoding=encoding, X=X_public, y=codes, label=labels, n_private=n_private)
+
+    def _family(self, encoding: Encoding, seeds: NDArray[np.int64] | None) -> LPCT:
         epsilon, prune = self._check_parameters()
-        n_classes, n_private = self.classes_.size, len(y)
-        depth = self._depth(X_public.shape[1], n_private, len(X_public), epsilon, prune)
-        partition = self._tree(X_public, codes, n_classes, depth, prune, seeds)
-        first = self._ask(encoding, partition, epsilon * _first_share(prune), 1, X, y, seeds, start)
-        counts = partition.class_counts(X_public, codes, n_classes)
-        if not isinstance(prune, PaperOptions):
-            regrow = partial(self._tree, n_classes=n_classes, depth=depth, prune=prune, seeds=seeds)
-            trust = cache(partial(class_inflation, self.partition, X_public, codes, n_classes, regrow))
-
-            def read(*, lam: str | float, **how: Any) -> ClassTree:
-                # a given lam says itself how far they are trusted
-                inflation = trust() if lam == "learned" else 1.0
-                return fit_model(*first, counts, lam=lam, inflation=inflation, **how)
-
-            return Asked(*first, read)
-        if not asks_again(*first, counts, prune):
-            return Asked(*first, partial(fit_model, *first, counts))
-        # Algorithm 2 terminates: the other half of epsilon on a tree of the depth that private rows can carry.
-        depth = termination_depth(encoding.n_encoded, n_private, epsilon)
-        partition = self._tree(X_public, codes, n_classes, depth, prune, seeds)
-        second = self._ask(encoding, partition, epsilon / 2, 2, X, y, seeds, start)
-        counts = partition.class_counts(X_public, codes, n_classes)
-        return Asked(*second, partial(fit_model, *second, counts, is_second_query=True, epsilon=epsilon))
+        return LPCT(
+            epsilon=epsilon,
+            heading={"target": target_name(encoding.columns), "outside": self.outside},
+            mechanism=self.mechanism,
+            partition=self.partition,
+            depth="auto" if self.depth == "auto" else int(self.depth),
+            seed=public_seed(seeds),
+            lam=self.lam,
+            prune=prune,
+            rule=self.rule,
+            has_positive=self.classes_.size == 2,
+        )
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Classes [n] of rows [n, d]."""
@@ -302,82 +310,6 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """As alone; "paper", the only one that cares for the number of classes, is no candidate."""
         _, prune = self._check_parameters()
         check_settings(lam=self.lam, prune=prune, rule=self.rule, n_classes=2)
-
-    def _depth(
-        self, n_encoded: int, n_private: int, n_public: int, epsilon: float, prune: str | PaperOptions
-    ) -> int:
-        if self.depth != "auto":
-            return int(self.depth)
-        if isinstance(prune, PaperOptions):
-            return paper_depth(n_encoded, n_private, n_public, epsilon)
-        return automatic_depth(n_encoded, n_private, epsilon, self.classes_.size, self.mechanism)
-
-    def _tree(
-        self,
-        X: NDArray[np.float32],
-        y: NDArray[np.int64],
-        n_classes: int,
-        depth: int,
-        prune: str | PaperOptions,
-        seeds: NDArray[np.int64] | None,
-    ) -> Partition:
-        options = prune if isinstance(prune, PaperOptions) else None
-        return grow(
-            X,
-            y,
-            kind=self.partition,
-            depth=depth,
-            n_classes=n_classes,
-            mechanism=self.mechanism,
-            min_samples_leaf=fewest_public_rows(
-                "classes", len(X), partition=self.partition, is_paper=options is not None
-            ),
-            options=options,
-            seed=int.from_bytes(os.urandom(7), "little") if seeds is None else int(seeds[3]),
-        )
-
-    def _ask(
-        self,
-        encoding: Encoding,
-        partition: Partition,
-        epsilon: float,
-        round_number: int,
-        X: Floats,
-        y: NDArray[Any],
-        seeds: NDArray[np.int64] | None,
-        start: int,
-    ) -> tuple[Protocol, Totals]:
-        """Publish the question, have every private row answer once, and add the answers up."""
-        n_cells, n_classes = partition.n_leaves, self.classes_.size
-        check_memory(n_cells, n_classes)
-        mechanism = mechanism_for(self.mechanism, epsilon, n_cells, n_classes)
-        check_report(mechanism)
-        labels = tuple(_plain(label) for label in self.classes_)
-        protocol = Protocol(
-            encoding=encoding,
-            partition=partition,
-            target=target_name(encoding.columns),
-            classes=labels,
-            positive=labels[1] if len(labels) == 2 else None,
-            mechanism=mechanism,
-            epsilon=epsilon,
-            outside=self.outside,
-            rounds=(round_number,),
-            simulation=mechanism.is_simulation_device,
-        )
-        totals = answered(
-            protocol,
-            X,
-            lambda rows: _codes(y[rows], self.classes_),
-            ledger=self.ledger_,
-            words=words_of(protocol, seeds),
-            start=start,
-        )
-        return protocol, totals
-
-
-def _first_share(prune: str | PaperOptions) -> float:
-    return prune.share_of_first_query if isinstance(prune, PaperOptions) else 1.0
 
 
 def _is_wrong(model: ClassTree, X: Floats, codes: NDArray[np.int64]) -> Floats:

@@ -6,9 +6,8 @@ tasks call the same parts. `fit` plays the holders on this machine (`holders`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,25 +16,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.estimators.holders import answered, check_report, encoding_of, target_name, words_of
+from ldptree.estimators.holders import encoding_of, public_seed, respond_with, target_name
 from ldptree.estimators.private_tuning import Tuning, squared_errors
 from ldptree.estimators.range_warnings import warn_of_assumed_label
 from ldptree.estimators.tuned import Asked, Parts, answers, check_tuning, is_on_same_tree, tuned
 from ldptree.estimators.tuning.choice import largest_difference
-from ldptree.families.finer import public_labels
-from ldptree.families.fit_numbers import check_settings, fit_regression
-from ldptree.inference.depth import (
-    NumberDepths,
-    fewest_public_rows,
-    number_depths,
-    number_levels,
-    relative_sd,
-)
+from ldptree.families.family import PublicRows, collect_answers
+from ldptree.families.fit_numbers import check_settings
+from ldptree.families.tree import LPDT
 from ldptree.inference.pruning import NUMBER_PRUNINGS
 from ldptree.inference.weighting import RULES
 from ldptree.input_rows import validated
-from ldptree.limits import check_memory, is_number
-from ldptree.mechanisms import CHOICES, number_mechanism_for
+from ldptree.limits import is_number
+from ldptree.mechanisms import CHOICES
 from ldptree.mechanisms.number_label import checked_rho
 from ldptree.noisy import Noisy
 from ldptree.parameters import (
@@ -49,10 +42,7 @@ from ldptree.parameters import (
     one_of,
 )
 from ldptree.partition import PARTITIONS
-from ldptree.partition.grow import grow
 from ldptree.protocol.ledger import Ledger
-from ldptree.protocol.number_range import levels
-from ldptree.protocol.protocol import Protocol
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -193,7 +183,9 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
         else:
             parts = Parts(
                 ask=ask,
-                depth=lambda one, n: one._depths(encoding, y_public, n).asked,
+                depth=lambda one, n: (
+                    one._family(encoding, seeds).depths_for(self._view(encoding, X_public, y_public, n)).asked
+                ),
                 public_losses=lambda m: self._errors(m, rows[is_public], y_public),
                 private_losses=lambda m, at: self._errors(m, X_private[at], y_private[at]),
                 n_public=len(y_public),
@@ -209,23 +201,6 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.model_: NumberTree = model
         return self
 
-    def _depths(self, encoding: Encoding, y_public: Floats, n_private: int) -> NumberDepths:
-        if self.depth != "auto":
-            return NumberDepths(asked=int(self.depth), whole=int(self.depth))
-        return number_depths(
-            encoding.n_encoded,
-            n_private,
-            float(self.epsilon),
-            mechanism=self.mechanism,
-            partition=self.partition,
-            n_public=len(y_public),
-            min_samples_leaf=self._fewest(len(y_public)),
-            label_sd=relative_sd(y_public, self.label_range_),
-        )
-
-    def _fewest(self, n_public: int) -> int:
-        return fewest_public_rows("numbers", n_public, wanted=self.min_samples_leaf)
-
     def _ask(
         self,
         encoding: Encoding,
@@ -237,45 +212,37 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
         start: int,
     ) -> Asked:
         """Publish the question, have each of these private rows answer once, and add the answers up."""
-        epsilon, (low, high) = float(self.epsilon), self.label_range_
-        depths = self._depths(encoding, y_public, len(y))
-        regrow = partial(
-            grow,
-            kind=self.partition,
-            n_classes=2,
+        family, view = self._family(encoding, seeds), self._view(encoding, X_public, y_public, len(y))
+        respond = respond_with(X, lambda part: y[part], ledger=self.ledger_, seeds=seeds, start=start)
+        transcript = collect_answers(family, view, respond)
+        (totals,) = transcript[-1].totals
+
+        def read(**reading: Any) -> NumberTree:
+            return replace(family, **reading).fit(view, transcript)
+
+        return Asked(transcript[-1].protocol, totals, read)
+
+    def _view(
+        self, encoding: Encoding, X_public: NDArray[np.float32], y_public: Floats, n_private: int
+    ) -> PublicRows:
+        return PublicRows(
+            encoding=encoding, X=X_public, y=y_public, label=self.label_range_, n_private=n_private
+        )
+
+    def _family(self, encoding: Encoding, seeds: NDArray[np.int64] | None) -> LPDT:
+        return LPDT(
+            epsilon=float(self.epsilon),
+            heading={"target": target_name(encoding.columns), "outside": self.outside},
             mechanism=self.mechanism,
-            criterion="variance",
-            min_samples_leaf=self._fewest(len(y_public)),
-            seed=int.from_bytes(os.urandom(7), "little") if seeds is None else int(seeds[3]),
+            partition=self.partition,
+            depth="auto" if self.depth == "auto" else int(self.depth),
+            min_samples_leaf=self.min_samples_leaf,
+            seed=public_seed(seeds),
+            lam=self.lam,
+            prune=self.prune,
+            rule=self.rule,
+            rho=self.rho,
         )
-        partition: Partition = regrow(X_public, y_public, depth=depths.asked)
-        n_cells = partition.n_leaves
-        n_levels = number_levels(self.mechanism, epsilon, n_cells, y_public, self.label_range_)
-        check_memory(n_cells, n_levels)
-        mechanism = number_mechanism_for(self.mechanism, epsilon, n_cells, n_levels, rho=self.rho)
-        check_report(mechanism)
-        protocol = Protocol(
-            encoding=encoding,
-            partition=partition,
-            target=target_name(encoding.columns),
-            classes=levels(low, high, mechanism.n_classes),
-            positive=None,
-            mechanism=mechanism,
-            epsilon=epsilon,
-            outside=self.outside,
-            simulation=mechanism.is_simulation_device,
-            numeric=True,
-        )
-        totals = answered(
-            protocol,
-            X,
-            lambda part: y[part],
-            ledger=self.ledger_,
-            words=words_of(protocol, seeds),
-            start=start,
-        )
-        known = public_labels(partition, X_public, y_public, self.label_range_, grow=regrow, depths=depths)
-        return Asked(protocol, totals, partial(fit_regression, protocol, totals, known))
 
     def _errors(self, model: NumberTree, X: Floats, y: Floats) -> Floats:
         return squared_errors(model.predict(X)[:, None], y, *self.label_range_)[:, 0]

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.holders import column_names
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
+from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.public_features import PublicFeatureModel, PublicFeatures
 from ldptree.families.public_features.model import scaled
 from ldptree.input_rows import check_class_labels, validated
@@ -34,7 +35,7 @@ from ldptree.parameters import (
     one_of,
 )
 from ldptree.protocol.ledger import Charge, Ledger, Names
-from ldptree.protocol.question import Answers, Question, Shown, converse
+from ldptree.protocol.question import Answers, PublicView, Question
 from ldptree.ranges import check_widths
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ class _PublicFeatureEstimator(BaseEstimator):  # type: ignore[misc]
 
         self.model_: PublicFeatureModel
         self.rounds_: list[Answers]
-        self.model_, self.rounds_ = converse(curator, Shown.of(points, mask), answer)
+        view = PublicView.of(points, mask)
+        self.model_, self.rounds_ = converse(curator, view, respond_in_rounds(view, answer))
 
     def _predicted(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)

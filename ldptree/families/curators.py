@@ -13,6 +13,7 @@ from typing import Any
 from ldptree import serialize
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
+from ldptree.families.family import RoundsFamily
 from ldptree.families.histoftree import CellsQuestion, HistOfTree, HistOfTreeModel, LabelQuestion
 from ldptree.families.public_features import (
     FeatureBins,
@@ -21,7 +22,7 @@ from ldptree.families.public_features import (
     PublicFeatures,
     ResidualQuestion,
 )
-from ldptree.protocol.question import Curator, Question
+from ldptree.protocol.question import Question
 
 QUESTIONS: dict[str, type[Question]] = {
     question.kind: question
@@ -46,7 +47,7 @@ class Task:
     seed: int
 
 
-def histoftree(task: Task, settings: Mapping[str, Any]) -> Curator[HistOfTreeModel]:
+def histoftree(task: Task, settings: Mapping[str, Any]) -> RoundsFamily[HistOfTreeModel]:
     """HistOfTree with the keyword arguments in `settings`."""
     low, high = task.label_range
     if (settings.get("n_binned") or 0) > len(task.columns):
@@ -58,7 +59,7 @@ def histoftree(task: Task, settings: Mapping[str, Any]) -> Curator[HistOfTreeMod
     return HistOfTree(epsilon=task.epsilon, encoding=encoding, low=low, high=high, seed=task.seed, **settings)
 
 
-def public_features(task: Task, settings: Mapping[str, Any]) -> Curator[PublicFeatureModel]:
+def public_features(task: Task, settings: Mapping[str, Any]) -> RoundsFamily[PublicFeatureModel]:
     """Ours; `settings` as HistOfTree's."""
     d = len(task.columns)
     low, high = task.label_range
@@ -74,7 +75,7 @@ def public_features(task: Task, settings: Mapping[str, Any]) -> Curator[PublicFe
     )
 
 
-CURATORS: dict[str, Callable[[Task, Mapping[str, Any]], Curator[Any]]] = {
+CURATORS: dict[str, Callable[[Task, Mapping[str, Any]], RoundsFamily[Any]]] = {
     "histoftree": histoftree,
     "public_features": public_features,
 }

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldptree.models.public_view import ShownModel
-    from ldptree.protocol.question import Shown
+    from ldptree.protocol.question import PublicView
 
     Floats = NDArray[np.float64]
     Inner = HistOfTreeModel | PublicFeatureModel
@@ -108,7 +108,7 @@ class Along:
             raise DataError("curves: not what learn wrote; is the file whole?") from None
 
 
-def along(model: ShownModel, shown: Shown) -> Along:
+def along(model: ShownModel, shown: PublicView) -> Along:
     """Strengths and curves, over people who show what holders show; what those protect is drawn from the model.
 
     Args:
@@ -197,7 +197,7 @@ def _is_guess(model: Inner) -> Callable[[Floats], Floats]:
     return lambda rows: np.asarray(~heard[model.cells(rows)], dtype=np.float64)
 
 
-def _people(model: ShownModel, shown: Shown) -> Floats:
+def _people(model: ShownModel, shown: PublicView) -> Floats:
     """Rows that stand for the holders, float64 [n, d]: every one where they are few, otherwise evenly chosen."""
     inner = model.inner
     if isinstance(inner, HistOfTreeModel):

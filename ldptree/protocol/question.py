@@ -1,8 +1,5 @@
 """Estimation in rounds, where some features are public: each question may depend on what was published before it.
 
-What lives here: what everybody can see of the holders, a question, its published answers, and the loop of a simulation. What
-does not: any question of its own (`histoftree`, `public_features`) and any file.
-
 Semi-feature local differential privacy (HistOfTree, Ma, Jia and Yang, AISTATS 2025, Definition 3.1): holder i shows the
 features that the mask W_i does not protect; the protected features and the label stay with the holder. Whom a question is
 put to depends on public things alone (what is shown, public coins, published answers), so that the guarantee of a holder
@@ -15,9 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -34,12 +30,8 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
-M = TypeVar("M")
-"""What is released in the end."""
-
-
 @dataclass(frozen=True, eq=False)
-class Shown:
+class PublicView:
     """What everybody can see of n holders.
 
     Attributes:
@@ -63,7 +55,7 @@ class Shown:
             raise DataError("mask: a protected value is shown")
 
     @classmethod
-    def of(cls, rows: Floats, protects: Mask) -> Shown:
+    def of(cls, rows: Floats, protects: Mask) -> PublicView:
         """What holders with these complete rows show: a simulation device, as it is given what they protect."""
         return cls(np.where(protects, 0.0, rows), protects)
 
@@ -77,9 +69,9 @@ class Shown:
         """Number of features."""
         return int(self.values.shape[1])
 
-    def part(self, holders: NDArray[np.integer] | Mask) -> Shown:
+    def part(self, holders: NDArray[np.integer] | Mask) -> PublicView:
         """What these holders show."""
-        return Shown(self.values[holders], self.protects[holders])
+        return PublicView(self.values[holders], self.protects[holders])
 
 
 class Question(ABC):
@@ -104,7 +96,7 @@ class Question(ABC):
         """See the class."""
 
     @abstractmethod
-    def asked(self, shown: Shown) -> NDArray[np.int64]:
+    def asked(self, shown: PublicView) -> NDArray[np.int64]:
         """The holders asked, increasing positions in `shown`; from public things alone."""
 
     @abstractmethod
@@ -164,41 +156,10 @@ class Answers:
 
     Attributes:
         question: what was asked.
-        holders: int64 [m], increasing positions in `Shown` of those who answered.
+        holders: int64 [m], increasing positions in `PublicView` of those who answered.
         reports: [m, ...], what they sent.
     """
 
     question: Question
     holders: NDArray[np.int64]
     reports: NDArray[Any]
-
-
-class Curator(ABC, Generic[M]):
-    """Learns from what is shown and from answers alone; holds settings only, so that a run can stop between rounds."""
-
-    @abstractmethod
-    def ask(self, shown: Shown, answers: Sequence[Answers]) -> Question | None:
-        """The next question after these rounds, None once there is nothing left to ask."""
-
-    @abstractmethod
-    def fit(self, shown: Shown, answers: Sequence[Answers]) -> M:
-        """What is released after the last round."""
-
-
-def converse(
-    curator: Curator[M],
-    shown: Shown,
-    answer: Callable[[Question, NDArray[np.int64]], NDArray[Any]],
-) -> tuple[M, list[Answers]]:
-    """Ask until nothing is left to ask, then fit.
-
-    Args:
-        curator: who asks.
-        shown: what everybody can see.
-        answer: the holders' side: reports of these holders to a question; charges the ledger before it answers.
-    """
-    answers: list[Answers] = []
-    while (question := curator.ask(shown, answers)) is not None:
-        holders = question.asked(shown)
-        answers.append(Answers(question, holders, answer(question, holders)))
-    return curator.fit(shown, answers), answers

@@ -11,7 +11,7 @@ from ldptree.families.public_features import PublicFeatureModel
 from ldptree.families.public_features.surface import Surface
 from ldptree.models.curves import along
 from ldptree.models.public_view import ShownModel
-from ldptree.protocol.question import Shown
+from ldptree.protocol.question import PublicView
 
 ENCODING = Encoding((NumericFeature("size", 0.0, 4.0), CategoricalFeature("kind", ("calm", "wild"))))
 
@@ -38,7 +38,7 @@ def shown():
     rng = np.random.default_rng(0)
     wild = rng.integers(0, 2, 500)
     rows = np.column_stack([rng.random(500), 1 - wild, wild]).astype(float)
-    return Shown.of(rows, np.zeros(rows.shape, dtype=bool))
+    return PublicView.of(rows, np.zeros(rows.shape, dtype=bool))
 
 
 @pytest.fixture(scope="module")

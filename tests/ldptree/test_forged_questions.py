@@ -8,11 +8,12 @@ import pytest
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, ProtocolMismatch
 from ldptree.families.curators import question_from_json
+from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.histoftree import HistOfTree, LabelQuestion
 from ldptree.families.public_features import PublicFeatures
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
-from ldptree.protocol.question import Shown, converse
+from ldptree.protocol.question import PublicView
 
 HUGE = 10**400
 
@@ -31,11 +32,9 @@ def asked():
         ),
     )
     for curator in curators:
-        _, answers = converse(
-            curator,
-            Shown.of(rows, protects),
-            lambda q, at: q.randomize(rows[at], labels[at], protects[at], words),
-        )
+        view = PublicView.of(rows, protects)
+        answer = respond_in_rounds(view, lambda q, at: q.randomize(rows[at], labels[at], protects[at], words))
+        _, answers = converse(curator, view, answer)
         yield from (json.loads(json.dumps(answer.question.to_json())) for answer in answers)
 
 

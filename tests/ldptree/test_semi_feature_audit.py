@@ -9,11 +9,12 @@ import pytest
 
 from ldptree.audit.transcripts import alternatives, exact, misfit, sampled
 from ldptree.errors import DataError
+from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.public_features import PublicFeatures
 from ldptree.families.public_features.questions import ResidualQuestion
 from ldptree.families.public_features.roles import Part
 from ldptree.oracles import Words
-from ldptree.protocol.question import Answers, Shown, converse
+from ldptree.protocol.question import Answers, PublicView
 
 ROWS = np.array([[0.2, 0.3], [0.6, 0.9], [0.1, 0.5], [0.8, 0.2]])
 MASKS = {
@@ -32,7 +33,7 @@ def curator(epsilon, kind=PublicFeatures, **settings):
 
 
 def holders(mask, n, labels=LABELS):
-    shown = Shown.of(ROWS[:n], MASKS[mask][:n])
+    shown = PublicView.of(ROWS[:n], MASKS[mask][:n])
     return shown, alternatives(shown, (0.1, 0.9), labels)
 
 
@@ -54,7 +55,7 @@ def test_no_transcript_with_questions_about_private_features_exceeds_epsilon(mas
     shown, options = holders("aligned", 3, (-1.0, 1.0))
     if mask == "personalised":
         # the first holder shows everything
-        shown = Shown.of(ROWS[:3], np.array([[False, False], [True, False], [True, False]]))
+        shown = PublicView.of(ROWS[:3], np.array([[False, False], [True, False], [True, False]]))
         options = alternatives(shown, (0.1, 0.9), (-1.0, 1.0))
     found = exact(lambda rows, labels: honest, shown, options, epsilon=4.0)
     assert found.is_kept, found
@@ -66,7 +67,7 @@ def test_no_transcript_with_questions_about_private_features_exceeds_epsilon(mas
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_no_drawn_transcript_exceeds_epsilon_either(mask, epsilon):
     """Regression with all four questions, of more holders than can be gone through."""
-    shown = Shown.of(np.random.default_rng(2).random((8, 2)), np.tile(MASKS[mask], (2, 1)))
+    shown = PublicView.of(np.random.default_rng(2).random((8, 2)), np.tile(MASKS[mask], (2, 1)))
     honest = curator(epsilon, ask_private="always", seed=1)
     options = alternatives(shown, (0.1, 0.9), LABELS)
     found = sampled(lambda rows, labels: honest, shown, options, words(), epsilon=epsilon, transcripts=5)
@@ -77,12 +78,13 @@ def test_no_drawn_transcript_exceeds_epsilon_either(mask, epsilon):
 def test_no_drawn_transcript_with_effects_taken_off_exceeds_epsilon():
     """Two private features: the second is asked about less what was learned of the first, which every holder has a value of."""
     rows = np.random.default_rng(2).random((40, 2))
-    shown = Shown.of(rows, np.ones((40, 2), dtype=bool))
+    shown = PublicView.of(rows, np.ones((40, 2), dtype=bool))
     honest = curator(3.0, ask_private="always", seed=1)
     coins, at_label = words(), rows[:, 0] - 0.5
-    _, answers = converse(
-        honest, shown, lambda q, at: q.randomize(rows[at], at_label[at], shown.protects[at], coins)
+    answer = respond_in_rounds(
+        shown, lambda q, at: q.randomize(rows[at], at_label[at], shown.protects[at], coins)
     )
+    _, answers = converse(honest, shown, answer)
     assert max(len(getattr(answer.question, "effects", ())) for answer in answers) >= 1
     options = alternatives(shown, (0.1, 0.9), LABELS)
     found = sampled(lambda rows, labels: honest, shown, options, words(), epsilon=3.0, transcripts=3)
@@ -91,7 +93,7 @@ def test_no_drawn_transcript_with_effects_taken_off_exceeds_epsilon():
 
 def test_every_holder_answers_at_most_one_question_and_shown_features_are_not_touched():
     rows = np.random.default_rng(2).random((400, 2))
-    shown = Shown.of(rows, np.tile(MASKS["personalised"], (100, 1)))
+    shown = PublicView.of(rows, np.tile(MASKS["personalised"], (100, 1)))
     before = shown.values.copy()
     asked, answers, who = curator(4.0, ask_private="always"), [], []
     while (question := asked.ask(shown, answers)) is not None:
@@ -153,7 +155,7 @@ def test_a_holder_who_answers_twice_is_caught():
 def test_every_question_follows_the_law_that_is_audited():
     """Chi-square of 20,000 reports of each question; false alarms: 4 at 1e-5."""
     rows = np.random.default_rng(4).random((12, 2))
-    shown = Shown.of(rows, np.tile(MASKS["aligned"], (3, 1)))
+    shown = PublicView.of(rows, np.tile(MASKS["aligned"], (3, 1)))
     kinds = set()
 
     def answer(question, at):
@@ -162,12 +164,12 @@ def test_every_question_follows_the_law_that_is_audited():
         assert misfit(question, private, shown.protects[0], words(9)) > 1e-5
         return question.randomize(rows[at], rows[at, 0], shown.protects[at], words(1))
 
-    converse(curator(3.0, ask_private="always"), shown, answer)
+    converse(curator(3.0, ask_private="always"), shown, respond_in_rounds(shown, answer))
     assert len(kinds) >= 3
 
 
 def test_a_question_that_draws_otherwise_than_its_law_says_is_caught():
-    question = curator(3.0).ask(Shown.of(ROWS, MASKS["aligned"]), [])
+    question = curator(3.0).ask(PublicView.of(ROWS, MASKS["aligned"]), [])
 
     class Louder(type(question)):
         def randomize(self, rows, labels, protects, words):
@@ -182,13 +184,13 @@ def test_a_question_that_draws_otherwise_than_its_law_says_is_caught():
 def test_too_many_transcripts_are_refused_with_what_to_do():
     honest = curator(4.0)
     rows = np.random.default_rng(0).random((9, 2))
-    shown = Shown.of(rows, np.ones((9, 2), dtype=bool))
+    shown = PublicView.of(rows, np.ones((9, 2), dtype=bool))
     with pytest.raises(DataError, match="fewer holders"):
         exact(lambda rows, labels: honest, shown, alternatives(shown, (0.5,), LABELS), epsilon=4.0)
 
 
 def test_alternatives_are_all_private_values_and_nothing_else():
-    shown = Shown.of(ROWS[:2], MASKS["personalised"][:2])
+    shown = PublicView.of(ROWS[:2], MASKS["personalised"][:2])
     options = alternatives(shown, (0.1, 0.9), LABELS)
     assert [len(o) for o in options] == [6, 6]
     assert all(row[1] == ROWS[0, 1] for row, _ in options[0])
@@ -197,6 +199,6 @@ def test_alternatives_are_all_private_values_and_nothing_else():
 
 def test_chances_are_whole_numbers_of_2_to_the_minus_64th():
     honest = curator(2.0)
-    question = honest.ask(Shown.of(ROWS, MASKS["aligned"]), [])
+    question = honest.ask(PublicView.of(ROWS, MASKS["aligned"]), [])
     law = question.law(ROWS[0], 0.5, MASKS["aligned"][0])
     assert sum(chance for _, chance in law) == Fraction(1)

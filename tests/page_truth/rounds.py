@@ -17,7 +17,7 @@ from ldptree.families.public_features import FeatureBins, LabelBins, PublicFeatu
 from ldptree.families.public_features.steps import steps
 from ldptree.models.curves import Along, evenly, is_heard
 from ldptree.partition.raw import RawTree
-from ldptree.protocol.question import Question, Shown
+from ldptree.protocol.question import PublicView, Question
 from page_truth import cells, every_page, scores
 from page_truth.artifacts import Run
 from page_truth.cells import check_line_share
@@ -38,7 +38,7 @@ class Truth:
         assert isinstance(chain, RoundsChain)
         self.run, self.model = run, run.model
         self.inner: HistOfTreeModel | PublicFeatureModel = run.model.inner
-        self.shown: Shown = read_shown(run.store, chain.shown["shown"])
+        self.shown: PublicView = read_shown(run.store, chain.shown["shown"])
         self.questions: list[Question] = [read_question(run.store, one["question"]) for one in chain.asked]
         self.along = Along.from_json(run.store.file(chain.model["curves"], "curves.json").read_bytes())
         self.features = run.config.features

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.encoding import Encoding
+from ldptree.families.family import RoundsFamily
 from ldptree.families.histoftree.choice import Shape, binned_features, choose
 from ldptree.families.histoftree.model import HistOfTreeModel
 from ldptree.families.histoftree.questions import CellsQuestion, LabelQuestion
@@ -26,7 +27,7 @@ from ldptree.partition import shown as shown_trees
 from ldptree.partition.histogram import Histogram
 from ldptree.partition.product import Product, check_size
 from ldptree.partition.tree import LEAF, Partition
-from ldptree.protocol.question import Answers, Curator, Question, Shown
+from ldptree.protocol.question import Answers, PublicView, Question
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HistOfTree(Curator[HistOfTreeModel]):
+class HistOfTree(RoundsFamily[HistOfTreeModel]):
     """The settings; checked by the estimator.
 
     Attributes:
@@ -71,7 +72,7 @@ class HistOfTree(Curator[HistOfTreeModel]):
     mask_release: str = "all"
     seed: int = 0
 
-    def shape(self, shown: Shown) -> Shape:
+    def shape(self, shown: PublicView) -> Shape:
         """s, t and p. Raises ConfigError where so many cells cannot be kept."""
         protects = self._protects(shown)
         n_binned = self.n_binned
@@ -89,7 +90,7 @@ class HistOfTree(Curator[HistOfTreeModel]):
         check_size(shape.bins, shape.n_binned, shape.depth)
         return shape
 
-    def is_public(self, shown: Shown, shape: Shape) -> bool:
+    def is_public(self, shown: PublicView, shape: Shape) -> bool:
         """Whether everybody's cell follows from what is shown, whatever the tree: then the label gets the whole epsilon."""
         if self.mask_release != "all":
             return bool(shape.bins**shape.n_binned * 2**shape.depth == 1)
@@ -98,7 +99,7 @@ class HistOfTree(Curator[HistOfTreeModel]):
         of_tree = shape.depth > 0 and bool(np.delete(shown.protects, binned, axis=1).any())
         return not (of_histogram or of_tree)
 
-    def ask(self, shown: Shown, answers: Sequence[Answers]) -> Question | None:
+    def ask(self, shown: PublicView, answers: Sequence[Answers]) -> Question | None:
         """The label, then the cell, unless that is public."""
         shape = self.shape(shown)
         is_public = self.is_public(shown, shape)
@@ -116,7 +117,7 @@ class HistOfTree(Curator[HistOfTreeModel]):
         question.check_memory(shown.n)
         return question
 
-    def partition(self, shown: Shown, shape: Shape, labels: Floats) -> Product:
+    def partition(self, shown: PublicView, shape: Shape, labels: Floats) -> Product:
         """Bins on the features most protected, a tree on the others by noisy labels, float64 [n]."""
         binned = binned_features(self._protects(shown), shape.n_binned)
         features = [j for j in range(shown.d) if j not in binned]
@@ -135,7 +136,7 @@ class HistOfTree(Curator[HistOfTreeModel]):
             tree = _random_tree(features, shape.depth, self.seed)
         return Product(Histogram(binned, shape.bins), tree)
 
-    def fit(self, shown: Shown, answers: Sequence[Answers]) -> HistOfTreeModel:
+    def fit(self, shown: PublicView, answers: Sequence[Answers]) -> HistOfTreeModel:
         """The values of the cells (eq. 9)."""
         partition = self._partition_of(shown, answers, np.arange(shown.n))
         value, count, noise = self._cells(shown, answers, partition, np.ones(shown.n))
@@ -154,7 +155,9 @@ class HistOfTree(Curator[HistOfTreeModel]):
             n_holders=shown.n,
         )
 
-    def _partition_of(self, shown: Shown, answers: Sequence[Answers], holders: NDArray[np.int64]) -> Product:
+    def _partition_of(
+        self, shown: PublicView, answers: Sequence[Answers], holders: NDArray[np.int64]
+    ) -> Product:
         """That of the question about cells; without one, by the labels of these holders."""
         if len(answers) > 1:
             question = answers[1].question
@@ -163,7 +166,7 @@ class HistOfTree(Curator[HistOfTreeModel]):
         return self.partition(shown.part(holders), self.shape(shown), _labels(answers[0])[holders])
 
     def _cells(
-        self, shown: Shown, answers: Sequence[Answers], partition: Product, times: Floats
+        self, shown: PublicView, answers: Sequence[Answers], partition: Product, times: Floats
     ) -> tuple[Floats, Floats, Floats]:
         """Value, count and the count's noise (its variance) of each cell, float64 [cells]; holder i counts times[i]."""
         labels = _labels(answers[0])
@@ -184,7 +187,7 @@ class HistOfTree(Curator[HistOfTreeModel]):
         values = middle + np.divide(above, below, out=np.zeros_like(above), where=below != 0)
         return np.clip(values, self.low, self.high)
 
-    def _protects(self, shown: Shown) -> NDArray[np.bool_]:
+    def _protects(self, shown: PublicView) -> NDArray[np.bool_]:
         """The mask as the curator knows it."""
         return shown.protects if self.mask_release == "all" else np.ones((shown.n, shown.d), dtype=np.bool_)
 

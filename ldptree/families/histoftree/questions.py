@@ -19,7 +19,7 @@ from ldptree.mechanisms.masked import MASKED, Masked
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.mechanisms.numbers.number import NumberMechanism
 from ldptree.partition.product import ANY, Candidates, Product
-from ldptree.protocol.question import Question, Shown
+from ldptree.protocol.question import PublicView, Question
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,7 +67,7 @@ class LabelQuestion(Question):
         """In words."""
         return f"round 1: the label by {self.mechanism.name}"
 
-    def asked(self, shown: Shown) -> NDArray[np.int64]:
+    def asked(self, shown: PublicView) -> NDArray[np.int64]:
         """Everybody."""
         return np.arange(shown.n)
 
@@ -169,7 +169,7 @@ class CellsQuestion(Question):
         n_leaves = self.partition.tree.n_leaves
         return len(self.partition.histogram.features) + -(-n_leaves // 8) if self.release == "cells" else 0
 
-    def asked(self, shown: Shown) -> NDArray[np.int64]:
+    def asked(self, shown: PublicView) -> NDArray[np.int64]:
         """Everybody."""
         return np.arange(shown.n)
 
@@ -209,7 +209,7 @@ class CellsQuestion(Question):
                 valid[who] = candidates.leaves.any(axis=1) & self.mechanism.fit(answers, candidates)
         return valid
 
-    def sums(self, shown: Shown, reports: NDArray[Any], weights: Floats) -> tuple[Floats, Floats]:
+    def sums(self, shown: PublicView, reports: NDArray[Any], weights: Floats) -> tuple[Floats, Floats]:
         """sum_i w_i V~_i^j by column of weights [n, c] and cell, float64 [c, cells], and the noise of sum_i V~_i^j, [cells].
 
         The noise is its variance where nobody is in the cell; with release "cells" or "none", `shown` is not looked at.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ldptree.families.public_features.contrast import Contrast
 from ldptree.families.public_features.plan import HOPED, HOPED_SQUARE, Plan, Stake, hoped, worth
 from ldptree.families.public_features.transcript import shares_of
-from ldptree.protocol.question import Answers, Shown
+from ldptree.protocol.question import Answers, PublicView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Choice:
 
 
 def chosen(
-    shown: Shown,
+    shown: PublicView,
     shared: Plan,
     answers: Sequence[Answers],
     *,

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.errors import DataError
+from ldptree.families.family import RoundsFamily
 from ldptree.families.public_features import contrast as contrasts
 from ldptree.families.public_features import label_law
 from ldptree.families.public_features.agenda import Agenda, Turn
@@ -58,7 +59,7 @@ from ldptree.families.public_features.surface_fit import fitted
 from ldptree.families.public_features.transcript import of_contrasts, of_label, visible
 from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
 from ldptree.oracles.subset import SubsetSelection
-from ldptree.protocol.question import Answers, Curator, Question, Shown
+from ldptree.protocol.question import Answers, PublicView, Question
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,7 +76,7 @@ _KNOWN_OF_CLASSES = (0.0, 1 / 3)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublicFeatures(Curator[PublicFeatureModel]):
+class PublicFeatures(RoundsFamily[PublicFeatureModel]):
     """Settings alone, so that a run can stop between rounds.
 
     Attributes:
@@ -105,7 +106,7 @@ class PublicFeatures(Curator[PublicFeatureModel]):
     def __post_init__(self) -> None:
         check_label_range(self.label_low, self.label_high)
 
-    def ask(self, shown: Shown, answers: Sequence[Answers]) -> Question | None:
+    def ask(self, shown: PublicView, answers: Sequence[Answers]) -> Question | None:
         """The next question.
 
         Raises:
@@ -119,7 +120,7 @@ class PublicFeatures(Curator[PublicFeatureModel]):
         turns = self._agenda(shown, answers).turns
         return self._question(turns[len(answers)], shown, answers) if len(answers) < len(turns) else None
 
-    def fit(self, shown: Shown, answers: Sequence[Answers]) -> PublicFeatureModel:
+    def fit(self, shown: PublicView, answers: Sequence[Answers]) -> PublicFeatureModel:
         """The surface of the label's answers, and an effect for each contrast asked about."""
         law = self._law(answers)
         shared = self._plan(shown, law)
@@ -157,7 +158,7 @@ class PublicFeatures(Curator[PublicFeatureModel]):
             ),
         )
 
-    def _agenda(self, shown: Shown, answers: Sequence[Answers]) -> Agenda:
+    def _agenda(self, shown: PublicView, answers: Sequence[Answers]) -> Agenda:
         """All turns that these answers decide on: those that were taken, and the next where there is one."""
         agenda = Agenda(self.seed, [])
         if not self.is_binary:
@@ -187,7 +188,7 @@ class PublicFeatures(Curator[PublicFeatureModel]):
             agenda.add("contrast", size, place)
         return agenda
 
-    def _question(self, turn: Turn, shown: Shown, answers: Sequence[Answers]) -> Question:
+    def _question(self, turn: Turn, shown: PublicView, answers: Sequence[Answers]) -> Question:
         if turn.kind == "label bins":
             oracle = _bins(self.epsilon, label_law.BINS)
             return LabelBins(turn.part, oracle, self.label_low, self.label_high)
@@ -250,7 +251,7 @@ class PublicFeatures(Curator[PublicFeatureModel]):
 
         return self._memory.once(learn, b"half", law.means, law.sds, law.weights)
 
-    def _report(self, shown: Shown, law: LabelLaw, farther: float = 0.0) -> float:
+    def _report(self, shown: PublicView, law: LabelLaw, farther: float = 0.0) -> float:
         """Mean square of a report of a number within this much more than R."""
         mechanism = self._label_mechanism()
         if self.is_binary:
@@ -258,7 +259,7 @@ class PublicFeatures(Curator[PublicFeatureModel]):
         half = self._half(shown.n, law) + farther
         return (label_law.usual_variance(mechanism) + _SIGNAL) * half**2
 
-    def _plan(self, shown: Shown, law: LabelLaw) -> Plan:
+    def _plan(self, shown: PublicView, law: LabelLaw) -> Plan:
         left = shown.n if self.is_binary else shown.n - self._n_first(shown.n)
         return plan(
             shown.protects,
@@ -268,7 +269,7 @@ class PublicFeatures(Curator[PublicFeatureModel]):
             ask_private=self.ask_private,
         )
 
-    def _choice(self, shown: Shown, shared: Plan, law: LabelLaw, answers: Sequence[Answers]) -> Choice:
+    def _choice(self, shown: PublicView, shared: Plan, law: LabelLaw, answers: Sequence[Answers]) -> Choice:
         return chosen(
             shown,
             shared,
@@ -278,7 +279,7 @@ class PublicFeatures(Curator[PublicFeatureModel]):
             must=self.ask_private == "always",
         )
 
-    def _surface(self, shown: Shown, shared: Plan, law: LabelLaw, answers: Sequence[Answers]) -> Surface:
+    def _surface(self, shown: PublicView, shared: Plan, law: LabelLaw, answers: Sequence[Answers]) -> Surface:
         rows, reports = of_label(shown, answers)
         return self._memory.once(
             lambda: self._fitted(rows, shared.line, reports, law, shown.n),
@@ -298,7 +299,7 @@ class PublicFeatures(Curator[PublicFeatureModel]):
         return fitted(rows, line, reports, spread=law.sd**2, seed=self.seed, level=level)
 
     def _findings(
-        self, shown: Shown, shared: Plan, law: LabelLaw, answers: Sequence[Answers]
+        self, shown: PublicView, shared: Plan, law: LabelLaw, answers: Sequence[Answers]
     ) -> tuple[Finding, ...]:
         """What the answers to the contrasts say, each shrunk, and whether it is surely no noise."""
         about = of_contrasts(shown, answers)

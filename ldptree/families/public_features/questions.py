@@ -24,7 +24,7 @@ from ldptree.families.public_features.surface import Surface
 from ldptree.limits import check_ends
 from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
 from ldptree.oracles.subset import SubsetSelection
-from ldptree.protocol.question import Question, Shown
+from ldptree.protocol.question import PublicView, Question
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +53,7 @@ class BinQuestion(Question):
         """Of the oracle's integers."""
         return self.oracle.epsilon
 
-    def asked(self, shown: Shown) -> NDArray[np.int64]:
+    def asked(self, shown: PublicView) -> NDArray[np.int64]:
         """The part's holders."""
         return self.part.among(shown.n)
 
@@ -198,7 +198,7 @@ class ResidualQuestion(Question):
             return f"the label by {self.mechanism.name}"
         return f"the label's residual times the {self.contrast.shape} of column {self.contrast.feature}"
 
-    def asked(self, shown: Shown) -> NDArray[np.int64]:
+    def asked(self, shown: PublicView) -> NDArray[np.int64]:
         """The part's holders."""
         return self.part.among(shown.n)
 

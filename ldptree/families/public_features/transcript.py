@@ -13,7 +13,7 @@ import numpy as np
 from ldptree.families.public_features import shares
 from ldptree.families.public_features.contrast import Contrast
 from ldptree.families.public_features.questions import FeatureBins, ResidualQuestion
-from ldptree.protocol.question import Answers, Shown
+from ldptree.protocol.question import Answers, PublicView
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-def visible(shown: Shown) -> Floats:
+def visible(shown: PublicView) -> Floats:
     """What is shown, float64 [n, d], NaN where it is protected."""
     return np.where(shown.protects, np.nan, shown.values)
 
@@ -32,7 +32,7 @@ def labels_asked(answers: Sequence[Answers]) -> list[ResidualQuestion]:
     return [one for one in asked if isinstance(one, ResidualQuestion) and one.contrast is None]
 
 
-def of_label(shown: Shown, answers: Sequence[Answers]) -> tuple[Floats, Floats]:
+def of_label(shown: PublicView, answers: Sequence[Answers]) -> tuple[Floats, Floats]:
     """Of all who answered the label's question: what they show, float64 [m, d], and what they reported, [m]."""
     about = [answer for answer in answers if labels_asked([answer])]
     holders = np.concatenate([answer.holders for answer in about])
@@ -43,7 +43,7 @@ def of_label(shown: Shown, answers: Sequence[Answers]) -> tuple[Floats, Floats]:
     return visible(shown)[holders], np.concatenate(reports)
 
 
-def of_contrasts(shown: Shown, answers: Sequence[Answers]) -> list[tuple[Contrast, Floats, Floats]]:
+def of_contrasts(shown: PublicView, answers: Sequence[Answers]) -> list[tuple[Contrast, Floats, Floats]]:
     """Each contrast that was asked about, first asked first: what those show who answered, float64 [m, d], and coefficients of it
     that they reported, [m].
     """
@@ -59,7 +59,7 @@ def of_contrasts(shown: Shown, answers: Sequence[Answers]) -> list[tuple[Contras
     return made
 
 
-def shares_of(shown: Shown, feature: int, answers: Sequence[Answers]) -> tuple[float, ...]:
+def shares_of(shown: PublicView, feature: int, answers: Sequence[Answers]) -> tuple[float, ...]:
     """Of a private feature's bins: from those who show it, where they are many, otherwise from reports."""
     for answer in answers:
         question = answer.question

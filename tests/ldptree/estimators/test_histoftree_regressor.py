@@ -14,10 +14,11 @@ from ldptree.baselines.label_dt import LabelTreeRegressor
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import AssumedRangeWarning, ConfigError, DataError
 from ldptree.estimators.histoftree import HistOfTreeRegressor
+from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.histoftree import HistOfTree, HistOfTreeModel
 from ldptree.oracles import Words
 from ldptree.partition import max_edge
-from ldptree.protocol.question import Shown, converse
+from ldptree.protocol.question import PublicView
 
 D = 4
 
@@ -207,7 +208,7 @@ def test_a_hidden_mask_and_what_is_shown_never_reach_the_curator(release):
         X, y, protects=protects
     )
     blind = HistOfTree.fit(
-        fitted._curator(D), Shown(np.zeros(X.shape), np.ones(X.shape, dtype=bool)), fitted.answers_
+        fitted._curator(D), PublicView(np.zeros(X.shape), np.ones(X.shape, dtype=bool)), fitted.answers_
     )
     assert blind.to_json() == fitted.model_.to_json()
     other = HistOfTreeRegressor(6.0, s=1, t=2, p=3, mask_release=release, random_state=2).fit(
@@ -253,12 +254,13 @@ def test_potential_cells_are_never_written_out():
     X, protects = rng.random((n, d)), rng.random((n, d)) < 0.5
     encoding = Encoding(tuple(NumericFeature(f"x{j}", 0.0, 1.0) for j in range(d)))
     asks = HistOfTree(epsilon=8.0, encoding=encoding, low=-1.0, high=1.0, n_binned=3, bins=6, depth=6)
-    shown = Shown.of(X, protects)
+    shown = PublicView.of(X, protects)
     words = Words.seeded(np.random.SeedSequence(0))
     tracemalloc.start()
-    model, _ = converse(
-        asks, shown, lambda q, who: q.randomize(X[who], np.sin(X[who, 0]), protects[who], words)
+    answer = respond_in_rounds(
+        shown, lambda q, who: q.randomize(X[who], np.sin(X[who, 0]), protects[who], words)
     )
+    model, _ = converse(asks, shown, answer)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert model.partition.n_cells == 6**3 * 2**6

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.estimators import LPCTClassifier, LPDTRegressor, lpct, lpdt
+from ldptree.estimators import LPCTClassifier, LPDTRegressor, holders, lpdt
 from ldptree.estimators.tuning.choice import CHOICES
 from ldptree.inference.algorithm_2 import PaperOptions
 
@@ -57,17 +57,17 @@ def test_each_private_row_spends_epsilon_once_on_training_or_on_validation(kind)
 def test_who_trains_never_validates_and_private_values_do_not_move_the_split(monkeypatch):
     """Rows are known by a value of their own; those that report and those whose errors are asked for are told apart."""
     trained, validated = [], []
-    answered, errors = lpdt.answered, LPDTRegressor._errors
+    respond_with, errors = lpdt.respond_with, LPDTRegressor._errors
 
-    def record(protocol, X, *rest, **settings):
+    def record(X, *rest, **settings):
         trained[-1].update(X[:, 0].tolist())
-        return answered(protocol, X, *rest, **settings)
+        return respond_with(X, *rest, **settings)
 
     def measure(self, model, X, y):
         validated[-1].update(X[:, 0].tolist())
         return errors(self, model, X, y)
 
-    monkeypatch.setattr(lpdt, "answered", record)
+    monkeypatch.setattr(lpdt, "respond_with", record)
     monkeypatch.setattr(LPDTRegressor, "_errors", measure)
     X, y, mask = people(800)
     for labels in (y, np.where(mask, y, y[::-1])):
@@ -125,13 +125,13 @@ def test_without_tuning_there_is_none(kind):
 def test_groups_that_are_asked_the_same_have_coins_of_their_own(monkeypatch):
     """Two groups whose questions have one digest (the same tree, by two names of one partition) get other words."""
     seen = []
-    answered = lpct.answered
+    words_of = holders.words_of
 
-    def record(protocol, X, labels_of, *, words, **settings):
-        seen.append(words.block(4).tolist())
-        return answered(protocol, X, labels_of, words=words, **settings)
+    def record(protocol, seeds):
+        seen.append(words_of(protocol, seeds).block(4).tolist())
+        return words_of(protocol, seeds)
 
-    monkeypatch.setattr(lpct, "answered", record)
+    monkeypatch.setattr(holders, "words_of", record)
     X, y, _ = people()
     LPCTClassifier(
         1.0, tune="private", random_state=0, candidates=[{"partition": "cart"}, {"partition": "max-edge"}]

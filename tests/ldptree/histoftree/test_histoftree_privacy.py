@@ -15,7 +15,7 @@ from ldptree.oracles import Words
 from ldptree.partition.histogram import Histogram
 from ldptree.partition.product import Product
 from ldptree.partition.tree import Partition
-from ldptree.protocol.question import Answers, Shown
+from ldptree.protocol.question import Answers, PublicView
 
 EPSILON = 1.2
 D = 3
@@ -50,7 +50,9 @@ class Conversation:
     def __init__(self, asks, protects, hidden):
         self.protects = protects
         rows = np.vstack([ROW, OTHERS])
-        shown = Shown(np.zeros((3, D)), np.ones((3, D), bool)) if hidden else Shown.of(rows, protects)
+        shown = (
+            PublicView(np.zeros((3, D)), np.ones((3, D), bool)) if hidden else PublicView.of(rows, protects)
+        )
         self.first = asks.ask(shown, [])
         outputs = [report for report, _ in self.first.law(ROW, LABEL, protects[0])]
         self.second = {}
@@ -119,7 +121,7 @@ def test_the_paper_s_release_of_cells_gives_the_mask_away():
 def test_each_question_keeps_to_its_own_epsilon(mechanism):
     protects = np.array(MASKS["personalised"])
     asks = curator(mechanism=mechanism, rho=0.25)
-    shown = Shown.of(np.vstack([ROW, OTHERS]), protects)
+    shown = PublicView.of(np.vstack([ROW, OTHERS]), protects)
     first = asks.ask(shown, [])
     reports = first.randomize(shown.values, np.zeros(3), protects, Words.seeded(np.random.SeedSequence(0)))
     second = asks.ask(shown, [Answers(first, np.arange(3), reports)])
@@ -161,7 +163,7 @@ def test_the_model_is_made_of_the_transcript_and_of_what_is_shown():
     rng = np.random.default_rng(0)
     X, protects = rng.random((300, D)), rng.random((300, D)) < 0.4
     asks = curator(depth=3)
-    shown = Shown.of(X, protects)
+    shown = PublicView.of(X, protects)
     words = Words.seeded(np.random.SeedSequence(1))
     answers = []
     while (question := asks.ask(shown, answers)) is not None:
@@ -171,7 +173,7 @@ def test_the_model_is_made_of_the_transcript_and_of_what_is_shown():
     model = asks.fit(shown, answers)
     again = [Answers(type(a.question).from_json(a.question.to_json()), a.holders, a.reports) for a in answers]
     other = np.where(protects, rng.random(X.shape), X)
-    assert asks.fit(Shown.of(other, protects), again).to_json() == model.to_json()
+    assert asks.fit(PublicView.of(other, protects), again).to_json() == model.to_json()
 
 
 @pytest.mark.parametrize("mechanism", MASKED)

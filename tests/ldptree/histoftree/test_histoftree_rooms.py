@@ -121,11 +121,11 @@ def test_a_report_that_contradicts_what_its_holder_shows_is_refused():
     cells = fitted.answers_[1]
     n_cells = cells.question.partition.n_cells
     cells.reports[:] = ((cells.reports[:, :1].astype(int) + n_cells // 2 + 1) % n_cells) * [1, 0, 0, 0]
-    from ldptree.protocol.question import Shown
+    from ldptree.protocol.question import PublicView
 
     protects = np.tile([True, False], (60, 1))
     with pytest.raises(DataError, match="cannot be in"):
-        fitted._curator(2).fit(Shown.of(X, protects), fitted.answers_)
+        fitted._curator(2).fit(PublicView.of(X, protects), fitted.answers_)
 
 
 def test_reports_over_memory_are_refused_with_the_size_that_fits():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
+from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.public_features import QUESTIONS, PublicFeatures, shares
 from ldptree.families.public_features.chances import chances
 from ldptree.families.public_features.contrast import SHAPES, Contrast
@@ -16,7 +17,7 @@ from ldptree.families.public_features.roles import Part
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
 from ldptree.oracles.subset import SubsetSelection
-from ldptree.protocol.question import Shown, converse
+from ldptree.protocol.question import PublicView
 
 N = 600
 
@@ -34,10 +35,9 @@ def conversation(n=N, private=(True, False, False), **settings):
         label_low=-4.0, label_high=6.0, ask_private="always", **settings,
     )  # fmt: skip
     coins = words(1)
-    shown = Shown.of(rows, protects)
-    return shown, *converse(
-        curator, shown, lambda q, at: q.randomize(rows[at], labels[at], protects[at], coins)
-    )
+    shown = PublicView.of(rows, protects)
+    answer = respond_in_rounds(shown, lambda q, at: q.randomize(rows[at], labels[at], protects[at], coins))
+    return shown, *converse(curator, shown, answer)
 
 
 def test_every_question_comes_back_from_its_text_and_asks_the_same():

@@ -1,0 +1,145 @@
+"""The interface of a family, one way to learn: ask until nothing is left to ask, then fit.
+
+Estimators, tests and the pipeline hold the same conversation with every family.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ldptree.protocol.question import Answers, PublicView, Question
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ldptree.encoding import Encoding
+    from ldptree.protocol.protocol import Protocol
+    from ldptree.protocol.totals import Totals
+
+View = TypeVar("View")
+"""What everybody can see before anything is asked."""
+Asked = TypeVar("Asked")
+"""A question."""
+Answered = TypeVar("Answered")
+"""A question with its answers: an entry of the transcript."""
+Released = TypeVar("Released")
+"""What is released."""
+Evidence = TypeVar("Evidence")
+"""What public rows say of a published question."""
+
+
+class Family(ABC, Generic[View, Asked, Answered, Released]):
+    """One way to learn. It holds settings only, so that a run can stop between two questions and go on later."""
+
+    @abstractmethod
+    def ask(self, view: View, transcript: Sequence[Answered]) -> Asked | None:
+        """The next question after these answers, or None where nothing is left to ask. It depends on public things alone."""
+
+    @abstractmethod
+    def fit(self, view: View, transcript: Sequence[Answered]) -> Released:
+        """The model after the last answers."""
+
+
+def collect_answers(
+    family: Family[View, Asked, Answered, Released], view: View, respond: Callable[[Asked], Answered]
+) -> list[Answered]:
+    """Ask until nothing is left to ask; the transcript. Arguments as of `converse`."""
+    transcript: list[Answered] = []
+    while (question := family.ask(view, transcript)) is not None:
+        transcript.append(respond(question))
+    return transcript
+
+
+def converse(
+    family: Family[View, Asked, Answered, Released], view: View, respond: Callable[[Asked], Answered]
+) -> tuple[Released, list[Answered]]:
+    """Ask until nothing is left to ask, then fit.
+
+    Args:
+        family: who asks.
+        view: what everybody can see.
+        respond: the holders' side, which charges the ledger before it answers.
+
+    Returns:
+        The model, and the transcript it was fitted on.
+    """
+    transcript = collect_answers(family, view, respond)
+    return family.fit(view, transcript), transcript
+
+
+RoundsFamily = Family[PublicView, Question, Answers, Released]
+"""A family whose questions go to a part of the holders each, by what everybody can see of them."""
+
+
+def respond_in_rounds(
+    view: PublicView, answer: Callable[[Question, NDArray[np.int64]], NDArray[Any]]
+) -> Callable[[Question], Answers]:
+    """The holders' side of a conversation in rounds.
+
+    Args:
+        view: what everybody can see.
+        answer: the reports of these holders to a question; it charges the ledger before it answers.
+    """
+
+    def respond(question: Question) -> Answers:
+        holders = question.asked(view)
+        return Answers(question, holders, answer(question, holders))
+
+    return respond
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PublicRows:
+    """What a family that asks about one tree can see.
+
+    Attributes:
+        encoding: how rows are read.
+        X: float32 [n, d], encoded public rows.
+        y: their labels, [n]: class indices, or numbers.
+        label: the declared classes, or the two ends of a number's range.
+        n_private: how many holders will be asked.
+    """
+
+    encoding: Encoding
+    X: NDArray[np.float32]
+    y: NDArray[Any]
+    label: tuple[Any, ...]
+    n_private: int
+
+
+@dataclass(frozen=True, eq=False)
+class Published(Generic[Evidence]):
+    """A question about one tree, and what public rows say of it.
+
+    Attributes:
+        protocol: the question.
+        evidence: what public rows say of it, computed when it is first read.
+    """
+
+    protocol: Protocol
+    _summarize: Callable[[], Evidence]
+    _found: list[Evidence] = field(default_factory=list)
+
+    @property
+    def evidence(self) -> Evidence:
+        """See the class."""
+        if not self._found:
+            self._found.append(self._summarize())
+        return self._found[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Counted(Generic[Evidence]):
+    """A question about one tree, and the unbiased totals of its answers, one for each output."""
+
+    published: Published[Evidence]
+    totals: tuple[Totals, ...]
+
+    @property
+    def protocol(self) -> Protocol:
+        """The question."""
+        return self.published.protocol

@@ -1,0 +1,286 @@
+"""LPCT and LPDT: a tree grown on public rows, and one report of every holder's cell and label.
+
+LPCT (Ma and Yang, JMLR 2024) learns classes; its Algorithm 2 may ask a second time. LPDT (Ma, Zhang, Cai and Yang, NeurIPS 2023)
+learns numbers. How totals become a model is in `fit_classes` and `fit_numbers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from ldptree.families.family import Counted, Family, PublicRows, Published
+from ldptree.families.finer import public_labels
+from ldptree.families.fit_classes import asks_again, fit_model
+from ldptree.families.fit_numbers import fit_regression
+from ldptree.families.public_labels import PublicLabels
+from ldptree.inference.algorithm_2 import PaperOptions
+from ldptree.inference.depth import (
+    NumberDepths,
+    automatic_depth,
+    fewest_public_rows,
+    number_depths,
+    number_levels,
+    paper_depth,
+    relative_sd,
+    termination_depth,
+)
+from ldptree.inference.public_trust import class_inflation
+from ldptree.limits import check_memory
+from ldptree.mechanisms import mechanism_for, number_mechanism_for
+from ldptree.partition.grow import grow
+from ldptree.protocol.number_range import levels
+from ldptree.protocol.protocol import Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ldptree.models.tree import ClassTree, NumberTree
+    from ldptree.partition import Partition
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeSettings:
+    """How a tree is grown, asked about and read.
+
+    Attributes:
+        epsilon: of each holder, over all questions.
+        heading: what the protocol says besides, as keyword arguments of `Protocol`: its target at least.
+        mechanism: one of `ldptree.mechanisms.CHOICES`.
+        partition: one of `ldptree.partition.PARTITIONS`.
+        depth: "auto", or the deepest a cell may lie.
+        min_samples_leaf: fewest public rows in a cell, or "auto" (`ldptree.inference.depth.fewest_public_rows`).
+        seed: of public coins, where the partition tosses any.
+        frozen: a question that was published before; it is asked as it is.
+        lam, prune, rule: how totals become a model.
+    """
+
+    epsilon: float
+    heading: Mapping[str, Any]
+    mechanism: str = "auto"
+    partition: str = "cart"
+    depth: int | Literal["auto"] = "auto"
+    min_samples_leaf: int | Literal["auto"] = "auto"
+    seed: int = 0
+    frozen: Protocol | None = None
+    lam: str | float = "learned"
+    prune: str | PaperOptions = "smooth"
+    rule: str = "margin"
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The settings that no question depends on."""
+        return {"lam": self.lam, "prune": self.prune, "rule": self.rule}
+
+
+@dataclass(frozen=True, eq=False)
+class ClassEvidence:
+    """What public rows say of a question about classes.
+
+    Attributes:
+        counts: int64 [L, C], public rows of each cell and class.
+        inflation: how much less sure public cells are than their rows say (`public_trust.class_inflation`).
+    """
+
+    counts: NDArray[np.int64]
+    _inflate: Callable[[], float]
+
+    @cached_property
+    def inflation(self) -> float:
+        """See the class. It takes several trees to find out, so it is computed where it is needed."""
+        return self._inflate()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LPCT(TreeSettings, Family[PublicRows, Published[ClassEvidence], Counted[ClassEvidence], "ClassTree"]):
+    """Classes.
+
+    Attributes:
+        has_positive: the second of two classes is the one that is looked for.
+    """
+
+    has_positive: bool = False
+
+    @property
+    def algorithm_2(self) -> PaperOptions | None:
+        """The settings of LPCT's Algorithm 2, where it is to prune."""
+        return self.prune if isinstance(self.prune, PaperOptions) else None
+
+    def ask(
+        self, view: PublicRows, transcript: Sequence[Counted[ClassEvidence]]
+    ) -> Published[ClassEvidence] | None:
+        """The question about the tree; after its answers a second one, where Algorithm 2 terminates."""
+        if not transcript:
+            depth = self.depth_for(view) if self.frozen is None else self.frozen.partition.max_depth
+            share = self.algorithm_2.share_of_first_query if self.algorithm_2 else 1.0
+            protocol = self.frozen or self._protocol(view, depth, self.epsilon * share, (1,))
+            return self._published(view, protocol, depth)
+        first = transcript[0]
+        if len(transcript) > 1 or self.algorithm_2 is None:
+            return None
+        (totals,) = first.totals
+        if not asks_again(first.protocol, totals, first.published.evidence.counts, self.algorithm_2):
+            return None
+        depth = termination_depth(view.encoding.n_encoded, totals.n_private, self.epsilon)
+        rest = self.epsilon - first.protocol.epsilon
+        return self._published(view, self._protocol(view, depth, rest, (2,)), depth)
+
+    def fit(self, view: PublicRows, transcript: Sequence[Counted[ClassEvidence]]) -> ClassTree:
+        """See `fit_model`. The second question's answers stand alone."""
+        last = transcript[-1]
+        (totals,) = last.totals
+        evidence = last.published.evidence
+        is_inflated = self.lam == "learned" and self.algorithm_2 is None
+        return fit_model(
+            last.protocol,
+            totals,
+            evidence.counts,
+            **self.reading,
+            epsilon=sum(each.protocol.epsilon for each in transcript),
+            is_second_query=len(transcript) > 1,
+            inflation=evidence.inflation if is_inflated else 1.0,
+        )
+
+    def depth_for(self, view: PublicRows) -> int:
+        """How deep a cell may lie where `view.n_private` holders are asked."""
+        if self.depth != "auto":
+            return self.depth
+        d, n = view.encoding.n_encoded, view.n_private
+        if self.algorithm_2:
+            return paper_depth(d, n, len(view.y), self.epsilon)
+        return automatic_depth(d, n, self.epsilon, len(view.label), self.mechanism)
+
+    def _protocol(self, view: PublicRows, depth: int, epsilon: float, rounds: tuple[int, ...]) -> Protocol:
+        tree = self._grow(view.X, view.y, depth=depth, n_classes=len(view.label))
+        check_memory(tree.n_leaves, len(view.label))
+        mechanism = mechanism_for(self.mechanism, epsilon, tree.n_leaves, len(view.label))
+        return Protocol(
+            encoding=view.encoding,
+            partition=tree,
+            classes=view.label,
+            positive=view.label[1] if self.has_positive else None,
+            mechanism=mechanism,
+            epsilon=epsilon,
+            rounds=rounds,
+            **{"simulation": mechanism.is_simulation_device, **self.heading},
+        )
+
+    def _published(self, view: PublicRows, protocol: Protocol, depth: int) -> Published[ClassEvidence]:
+        n_classes = len(view.label)
+        regrow = partial(self._grow, depth=depth, n_classes=n_classes)
+        inflate = partial(class_inflation, self.partition, view.X, view.y, n_classes, regrow)
+        return Published(
+            protocol,
+            lambda: ClassEvidence(protocol.partition.class_counts(view.X, view.y, n_classes), inflate),
+        )
+
+    def _grow(self, X: NDArray[np.float32], y: NDArray[Any], *, depth: int, n_classes: int) -> Partition:
+        least = fewest_public_rows(
+            "classes",
+            len(X),
+            wanted=self.min_samples_leaf,
+            partition=self.partition,
+            is_paper=self.algorithm_2 is not None,
+        )
+        return grow(
+            X,
+            y,
+            kind=self.partition,
+            depth=depth,
+            n_classes=n_classes,
+            mechanism=self.mechanism,
+            min_samples_leaf=least,
+            options=self.algorithm_2,
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LPDT(TreeSettings, Family[PublicRows, Published[PublicLabels], Counted[PublicLabels], "NumberTree"]):
+    """Numbers.
+
+    Attributes:
+        rho: the cell's share of epsilon, where the number is sent apart from it.
+    """
+
+    rho: float = 0.5
+
+    def ask(
+        self, view: PublicRows, transcript: Sequence[Counted[PublicLabels]]
+    ) -> Published[PublicLabels] | None:
+        """The question about the tree."""
+        if transcript:
+            return None
+        depths = self.depths_for(view)
+        protocol = self.frozen or self._protocol(view, depths.asked)
+        regrow = partial(self._grow, len(view.y))
+        ends = (float(view.label[0]), float(view.label[1]))
+        return Published(
+            protocol,
+            lambda: public_labels(protocol.partition, view.X, view.y, ends, grow=regrow, depths=depths),
+        )
+
+    def fit(self, view: PublicRows, transcript: Sequence[Counted[PublicLabels]]) -> NumberTree:
+        """See `fit_regression`."""
+        (only,) = transcript
+        (totals,) = only.totals
+        return fit_regression(only.protocol, totals, only.published.evidence, **self.reading)
+
+    def depths_for(self, view: PublicRows) -> NumberDepths:
+        """How deep the tree is that is asked about, and how deep public rows part its cells further."""
+        found = self._depths(view)
+        if self.frozen is None:
+            return found
+        asked = self.frozen.partition.max_depth
+        is_parted = self.depth == "auto" and self.partition == "cart"
+        return NumberDepths(asked=asked, whole=max(asked, found.whole) if is_parted else asked)
+
+    def _depths(self, view: PublicRows) -> NumberDepths:
+        if self.depth != "auto":
+            return NumberDepths(asked=self.depth, whole=self.depth)
+        return number_depths(
+            view.encoding.n_encoded,
+            view.n_private,
+            self.epsilon,
+            mechanism=self.mechanism,
+            partition=self.partition,
+            n_public=len(view.y),
+            min_samples_leaf=self._fewest(len(view.y)),
+            label_sd=relative_sd(view.y, (float(view.label[0]), float(view.label[1]))),
+        )
+
+    def _protocol(self, view: PublicRows, depth: int) -> Protocol:
+        ends = (float(view.label[0]), float(view.label[1]))
+        tree = self._grow(len(view.y), view.X, view.y, depth=depth)
+        n_levels = number_levels(self.mechanism, self.epsilon, tree.n_leaves, view.y, ends)
+        check_memory(tree.n_leaves, n_levels)
+        mechanism = number_mechanism_for(self.mechanism, self.epsilon, tree.n_leaves, n_levels, rho=self.rho)
+        return Protocol(
+            encoding=view.encoding,
+            partition=tree,
+            classes=levels(*ends, mechanism.n_classes),
+            positive=None,
+            mechanism=mechanism,
+            epsilon=self.epsilon,
+            numeric=True,
+            **{"simulation": mechanism.is_simulation_device, **self.heading},
+        )
+
+    def _grow(self, n_public: int, X: NDArray[np.float32], y: NDArray[Any], *, depth: int) -> Partition:
+        return grow(
+            X,
+            y,
+            kind=self.partition,
+            depth=depth,
+            n_classes=2,
+            mechanism=self.mechanism,
+            criterion="variance",
+            min_samples_leaf=self._fewest(n_public),
+            seed=self.seed,
+        )
+
+    def _fewest(self, n_public: int) -> int:
+        return fewest_public_rows("numbers", n_public, wanted=self.min_samples_leaf)
