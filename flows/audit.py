@@ -168,11 +168,11 @@ def show(audits: Sequence[Audit], *, holders: int) -> None:
     for one in audits:
         style = "bold red" if one.is_beaten else None
         found = one.bounds[0]
-        told = f"{found.event}, {found.inputs[0]} from {found.inputs[1]}"
+        event = f"{found.event}, {found.inputs[0]} from {found.inputs[1]}"
         claims.add_row(
             one.name, f"{one.claim:.4g}", *_exact(one), f"{one.empirical:.3f}", bar(one, top), style=style
         )
-        forces.add_row(one.name, told, *_shifts(one), style=style)
+        forces.add_row(one.name, event, *_shifts(one), style=style)
     console.print(claims)
     console.print()
     console.print(forces)
@@ -222,14 +222,14 @@ def _exact(one: Audit) -> tuple[str, str]:
 
 def _gone_through(audits: Sequence[Audit]) -> str:
     """What the column of that name means, of these."""
-    told = "with so many of the cells that could be, and the reports of every value were held against it."
+    how = "with so many of the cells that could be, and the reports of every value were held against it."
     is_exact = [one.exact is not None for one in audits]
     if all(is_exact):
-        return f"Every output was gone through {told}"
+        return f"Every output was gone through {how}"
     none = "no output was gone through: the bound from its reports is all that is known beside the claim."
     if not any(is_exact):
         return none.capitalize()
-    return f"Where cells are stated, every output was gone through {told} Elsewhere {none}"
+    return f"Where cells are stated, every output was gone through {how} Elsewhere {none}"
 
 
 def _shifts(one: Audit) -> tuple[str, str]:

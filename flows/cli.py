@@ -142,8 +142,8 @@ def aggregate(
     found = described(received)
     if out is not None:
         write(received, out)
-    for said in filter(None, (received.passed_over_in_words(), received.refused_in_words())):
-        typer.echo(said, err=True)
+    for message in filter(None, (received.passed_over_in_words(), received.refused_in_words())):
+        typer.echo(message, err=True)
     if as_json:
         print_json(found)
         return
@@ -257,8 +257,8 @@ def gc(
     from flows.provenance import collect_garbage
 
     typer.echo(collect_garbage(work, keep=keep, dry_run=dry_run))
-    if told := collect_flow_runs(work, keep=keep, dry_run=dry_run):
-        typer.echo(told)
+    if message := collect_flow_runs(work, keep=keep, dry_run=dry_run):
+        typer.echo(message)
 
 
 @app.command()
@@ -375,9 +375,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
             where = traceback.extract_tb(fault.__traceback__)[-1]
             typer.echo(f"at {where.filename}:{where.lineno} in {where.name}", err=True)
-        told = machine_fault(fault) or _unexpected(fault)
-        typer.echo(f"ldptree: {told}", err=True)
-        code = told.exit_code
+        known = machine_fault(fault) or _unexpected(fault)
+        typer.echo(f"ldptree: {known}", err=True)
+        code = known.exit_code
         _let_go(fault)
     if arguments is None:
         leave(code if isinstance(code, int) else 1)

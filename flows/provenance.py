@@ -107,7 +107,7 @@ def explain_artifact(work: Path, name: str) -> str:
         if condition == "present"
         else f"  but it is {condition}: the next run makes it anew"
     )
-    _tell(manifest, known, lines, depth=1, told=set())
+    _tell(manifest, known, lines, depth=1, seen=set())
     if condition != "present":
         lines.insert(0, f"{condition}:")
     return "\n".join(lines)
@@ -348,7 +348,7 @@ def _tell(
     lines: list[str],
     *,
     depth: int,
-    told: set[str],
+    seen: set[str],
 ) -> None:
     made = manifest.made_by
     pad = "  " * depth
@@ -360,6 +360,6 @@ def _tell(
         origin = known.get(digest)
         where = origin[2].path if origin else "outside of this store"
         lines.append(f"{pad}  from {name}: {where or 'raw files'} ({digest[:12]})")
-        if origin and digest not in told:
-            told.add(digest)
-            _tell(origin[2], known, lines, depth=depth + 2, told=told)
+        if origin and digest not in seen:
+            seen.add(digest)
+            _tell(origin[2], known, lines, depth=depth + 2, seen=seen)

@@ -42,8 +42,8 @@ def validated(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
     _check_table(X)
     is_numeric = settings.get("y_numeric", False)
     labels = [_checked_labels(estimator, one, is_numeric=is_numeric) for one in y]
-    if (said := _badly_written(estimator, X, labels if is_numeric else [])) is not None:
-        raise DataError(said)
+    if (message := _badly_written(estimator, X, labels if is_numeric else [])) is not None:
+        raise DataError(message)
     try:
         found = validate_data(estimator, X, *labels, **settings)
         if not is_numeric:
@@ -52,9 +52,9 @@ def validated(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
         assert_all_finite(numbers, input_name="y")  # None and texts are numbers, or none, only now
         return found[0], numbers
     except Exception as fault:
-        said, is_type = str(fault), isinstance(fault, TypeError)
+        message, is_type = str(fault), isinstance(fault, TypeError)
     # Outside of the handler, so that not even the context of what is raised leads to the fault.
-    raise (DataTypeError if is_type else DataError)(_told(estimator, X, labels, said))
+    raise (DataTypeError if is_type else DataError)(_reworded(estimator, X, labels, message))
 
 
 def check_class_labels(labels: Any) -> None:
@@ -70,22 +70,22 @@ def check_class_labels(labels: Any) -> None:
         )
 
 
-def _told(estimator: Any, X: Any, y: Any, said: str) -> str:
+def _reworded(estimator: Any, X: Any, y: Any, message: str) -> str:
     """What is wrong, without a value of it."""
     name = type(estimator).__name__
-    if said.startswith("Input X contains NaN"):
+    if message.startswith("Input X contains NaN"):
         return (
             f"Input X contains NaN{_missing(X)}: {name} takes no missing values. Put in values that no "
             "private row decides, such as the medians of the public rows: "
             'SimpleImputer(strategy="median").fit(X[public]).transform(X)'
         )
-    if said.startswith("Input y contains NaN"):
+    if message.startswith("Input y contains NaN"):
         return MISSING_LABELS
-    if _WITHOUT_VALUES.match(said):
-        return said
-    if said.startswith("Complex data not supported"):
+    if _WITHOUT_VALUES.match(message):
+        return message
+    if message.startswith("Complex data not supported"):
         return "Complex data not supported: X or y holds complex numbers; give their parts as columns of their own"
-    if said.startswith("Expected 2D array"):
+    if message.startswith("Expected 2D array"):
         return (
             "Expected 2D array [n, d] for X, got one of another shape. Reshape your data: X.reshape(-1, 1) if there is one "
             "feature, X.reshape(1, -1) if there is one row"

@@ -293,12 +293,12 @@ def named_mask(protects: ArrayLike, names: Any) -> NDArray[Any]:
     mask, columns = _as_mask("protects", protects), getattr(protects, "columns", None)
     if columns is None or names is None:
         return mask
-    told, features = [str(name) for name in columns], [str(name) for name in names]
-    if sorted(told) != sorted(features):
+    given, features = [str(name) for name in columns], [str(name) for name in names]
+    if sorted(given) != sorted(features):
         raise DataError(
-            f"protects: its columns are {', '.join(told)}, the features are {', '.join(features)}; one column for each feature"
+            f"protects: its columns are {', '.join(given)}, the features are {', '.join(features)}; one column for each feature"
         )
-    return mask[:, [told.index(name) for name in features]]
+    return mask[:, [given.index(name) for name in features]]
 
 
 def checked_protects(

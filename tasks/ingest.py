@@ -142,7 +142,7 @@ class _Plan:
     public: PublicRows
     query: TypedQuery
     rule_columns: tuple[str, ...]
-    told: ColumnTypes
+    found_types: ColumnTypes
 
     @staticmethod
     def of(
@@ -184,7 +184,7 @@ class _Plan:
                 f"{files[0].name}: {shown(unusable)}: lists, structs and bytes cannot be used. Add to dataset.drop."
             )
         public = PublicRows(rule=rule, n_mixed=n_mixed, seed=seed)
-        told = column_types(
+        found_types = column_types(
             spec,
             files,
             public,
@@ -197,8 +197,8 @@ class _Plan:
                 is_numeric_target=numeric and not has_own_type,
             ),
         )
-        if told.left_out:
-            spec = spec.model_copy(update={"drop": (*spec.drop, *told.left_out)})
+        if found_types.left_out:
+            spec = spec.model_copy(update={"drop": (*spec.drop, *found_types.left_out)})
             _check_protected(
                 spec,
                 columns,
@@ -208,9 +208,11 @@ class _Plan:
                 protected=protected,
                 every_feature=every_feature,
             )
-            _check_features_left(spec, files[0], rule_columns, told)
-            kept = [column for column in kept if column not in told.left_out]
-        types = {c: kind for c, kind in told.types.items() if c in needed or c not in told.left_out}
+            _check_features_left(spec, files[0], rule_columns, found_types)
+            kept = [column for column in kept if column not in found_types.left_out]
+        types = {
+            c: kind for c, kind in found_types.types.items() if c in needed or c not in found_types.left_out
+        }
         derive = {name: text for name, text in spec.derive.items() if name not in spec.drop}
         typed = {column: types[column] for column in kept} | {
             name: spec.types.get(name) or typed_rows.derived_type(text, types, f"dataset.derive.{name}")
@@ -233,7 +235,14 @@ class _Plan:
             where=spec.where,
             numeric=numeric,
         )
-        return _Plan(spec=spec, files=files, public=public, query=query, rule_columns=rule_columns, told=told)
+        return _Plan(
+            spec=spec,
+            files=files,
+            public=public,
+            query=query,
+            rule_columns=rule_columns,
+            found_types=found_types,
+        )
 
     def bad_rows(self, index: int, faults: FaultList) -> BadRows:
         """The bad rows of file `index`."""
@@ -267,13 +276,13 @@ def _check_protected(
         declared=protected,
         every_feature=every_feature,
     )
-    hidden.check_not_told("dataset.public", rule_columns, "who is public")
-    hidden.check_not_told("dataset.where", chosen_by, "who takes part")
+    hidden.check_not_revealed("dataset.public", rule_columns, "who is public")
+    hidden.check_not_revealed("dataset.where", chosen_by, "who takes part")
     for name, used in made_of.items():
         if name != spec.target and name not in spec.drop:
             check_no_leak(name, used, rule_columns, spec.target)
             if name not in hidden.names:
-                hidden.check_not_told(
+                hidden.check_not_revealed(
                     f"dataset.derive.{name}",
                     used,
                     f'"{name}", which everybody sees,',
@@ -282,11 +291,11 @@ def _check_protected(
 
 
 def _check_features_left(
-    spec: DatasetSpec, file: RawFile, rule_columns: Sequence[str], told: ColumnTypes
+    spec: DatasetSpec, file: RawFile, rule_columns: Sequence[str], found_types: ColumnTypes
 ) -> None:
     """Raises DataError where no column is left to learn from."""
     if not spec.features([*file.columns, *spec.derive], rule_columns):
-        why = "; ".join(f"{column}: {reason}" for column, reason in told.left_out.items())
+        why = "; ".join(f"{column}: {reason}" for column, reason in found_types.left_out.items())
         raise DataError(
             f"{file.name}: no features are left. What public rows show of the columns: {why}. "
             'Declare one that you want all the same, as in dataset.types = {age = "integer"}, or derive new ones.'
@@ -329,12 +338,12 @@ def _check_columns(spec: DatasetSpec, file: RawFile) -> None:
         if name not in known
     ]
     if missing:
-        told = (
+        remedy = (
             f"Columns: {shown(file.columns)}."
             if _is_header(spec, file)
             else "No column that was named is there: has the file a header? If it has none, name them in dataset.columns."
         )
-        raise DataError(f"{file.name}: {'; '.join(missing)}. {told}")
+        raise DataError(f"{file.name}: {'; '.join(missing)}. {remedy}")
     taken = {column.lower() for column in file.columns}
     again = [name for name in spec.derive if name.lower() in taken]
     if again:
@@ -396,11 +405,11 @@ def _write(
         bad_private=tally.bad[False],
         left_out_public=tally.left_out[True],
         left_out_private=tally.left_out[False],
-        columns_left_out=plan.told.left_out,
+        columns_left_out=plan.found_types.left_out,
         types={
-            column: plan.told.types[column]
-            for column in plan.told.types
-            if column in plan.told.left_out or column not in plan.spec.drop
+            column: plan.found_types.types[column]
+            for column in plan.found_types.types
+            if column in plan.found_types.left_out or column not in plan.spec.drop
         },
     )
 

@@ -58,8 +58,8 @@ def written_once(
         target.unlink(missing_ok=True)
     if not target.exists():
         reports = table()
-        told = {**(reports.schema.metadata or {}), **metadata}
-        reports = reports.replace_schema_metadata(told)
+        described = {**(reports.schema.metadata or {}), **metadata}
+        reports = reports.replace_schema_metadata(described)
         publish_once(
             store,
             target,

@@ -57,9 +57,9 @@ def predict_file(model: Path, data: Path, out: Path) -> int:
     rows = 0
     with written_whole(out, "--out") as aside, tables.writer(aside, empty.schema) as sink:
         for group in range(source.num_row_groups):
-            said = _answered(loaded, _read(source, group, loaded.encoding, data))
-            sink.write_table(said)
-            rows += said.num_rows
+            predicted = _answered(loaded, _read(source, group, loaded.encoding, data))
+            sink.write_table(predicted)
+            rows += predicted.num_rows
     return rows
 
 

@@ -40,7 +40,7 @@ class ProtectedColumns:
         sources = {used for name in names for used in made_of.get(name, ()) if used not in shown}
         return ProtectedColumns(frozenset(names | sources), every_feature)
 
-    def check_not_told(self, where: str, used: Sequence[str], what: str, remedy: str = "") -> None:
+    def check_not_revealed(self, where: str, used: Sequence[str], what: str, remedy: str = "") -> None:
         """Raises ConfigError where something that everybody sees would tell of a value that holders protect."""
         for column in used:
             if column in self.names:

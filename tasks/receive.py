@@ -100,8 +100,8 @@ class Received:
     def totals(self) -> tuple[Totals, ...]:
         """Unbiased totals, one an output that reports may be about. Raises DataError where no report was accepted."""
         if not self.accepted:
-            said = "; ".join(filter(None, [self.in_words(), self.refused_in_words()]))
-            raise DataError(f"no report was accepted ({said}).")
+            counts = "; ".join(filter(None, [self.in_words(), self.refused_in_words()]))
+            raise DataError(f"no report was accepted ({counts}).")
         return self.sums.totals(self.protocol.rounds[0])
 
     def in_words(self) -> str:
@@ -134,8 +134,8 @@ class Received:
         mechanism = self.protocol.mechanism
         fitting = [i for i, payload in enumerate(block.payloads) if len(payload) == mechanism.report_bytes]
         self.rejected[WRONG_LENGTH] += len(block.payloads) - len(fitting)
-        said = block.outputs or [None] * len(block.payloads)
-        about = [i for i in fitting if self._is_about(said[i])]
+        outputs = block.outputs or [None] * len(block.payloads)
+        about = [i for i in fitting if self._is_about(outputs[i])]
         if len(about) < len(fitting):
             self.rejected[OTHER_OUTPUT] += len(fitting) - len(about)
         fitting = about
@@ -147,11 +147,11 @@ class Received:
         self.rejected[IMPOSSIBLE] += int((~is_taken).sum())
         if block.ids:
             is_taken[is_taken] = [
-                self._is_new(block.ids[i], block.payloads[i], said[i])
+                self._is_new(block.ids[i], block.payloads[i], outputs[i])
                 for i in np.array(fitting)[is_taken].tolist()
             ]
         if is_taken.any():
-            outputs = [said[i] for i in np.array(fitting)[is_taken].tolist()]
+            outputs = [outputs[i] for i in np.array(fitting)[is_taken].tolist()]
             self.sums.add(
                 reports[is_taken], np.array(outputs, dtype=np.int64) if self.protocol.n_outputs > 1 else None
             )
@@ -198,8 +198,8 @@ def receive(protocol: Path, reports: Path) -> Received:
         ) from None
     received.passed_over = [str(path.relative_to(reports)) for path in others]
     if not files:
-        told = f"; {passed_over}" if (passed_over := received.passed_over_in_words()) else ""
-        raise ConfigError(f"--reports {reports}: holds no file of reports (*.jsonl, *.parquet){told}.")
+        aside = f"; {passed_over}" if (passed_over := received.passed_over_in_words()) else ""
+        raise ConfigError(f"--reports {reports}: holds no file of reports (*.jsonl, *.parquet){aside}.")
     for path in files:
         received.add(blocks_of(path, received.report_size), str(path.relative_to(reports)))
     return received

@@ -22,7 +22,7 @@ from schemas.dataset import LEVELS_MAX, DatasetSpec
 from schemas.manifest import Manifest
 from storage import tables
 from storage.raw.recognition.columns import recognise
-from storage.raw.recognition.findings import LEVELS_TOLD, ColumnSample
+from storage.raw.recognition.findings import LEVELS_LISTED, ColumnSample
 from storage.store import Draft
 from tasks.artifacts import read_protocol, write_encoding, write_scaled
 from tasks.checkpoint import step
@@ -193,7 +193,7 @@ def _check_levels(name: str, levels: Sequence[Any], spec: DatasetSpec) -> None:
         )
     if name in spec.categorical or name in spec.types or not isinstance(levels[0], str):
         return
-    if len(levels) > LEVELS_TOLD:
+    if len(levels) > LEVELS_LISTED:
         raise DataError(
             f'column "{name}": {len(levels)} different texts in public rows, and each would be a feature of its own. '
             f"Drop it, derive something coarser, or add it to dataset.categorical, where up to {LEVELS_MAX:,} are taken."

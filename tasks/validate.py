@@ -147,11 +147,11 @@ def validate(
     folder = draft.folder("checks", "curator")
     (folder / "checks.json").write_text(json.dumps(checks, indent=1, ensure_ascii=False), encoding="utf-8")
     (folder / "suite.json").write_text(expected.to_json(), encoding="utf-8")
-    told = [
+    counted = [
         {"expectation": e.words, "violations": n} for e, n in zip(expected.expectations, counts, strict=True)
     ]
     (draft.folder("counts") / "violations.json").write_text(
-        json.dumps(told, indent=1, ensure_ascii=False), encoding="utf-8"
+        json.dumps(counted, indent=1, ensure_ascii=False), encoding="utf-8"
     )
     return {"met": sum(check["ok"] for check in checks), "expected": len(checks)}
 
@@ -197,9 +197,9 @@ def check_passed(failed: Sequence[Mapping[str, Any]], page: Path | None = None) 
     if not failed:
         return
     names = "\n  ".join(f"{check['zone']} rows: {check['name']}" for check in failed)
-    told = "" if page is None else f"report  {page}\n"
+    where = "" if page is None else f"report  {page}\n"
     raise DataError(
-        f"validation failed, nothing was learned:\n  {names}\n{told}Correct the data, or the expectation (see dataset.expect)."
+        f"validation failed, nothing was learned:\n  {names}\n{where}Correct the data, or the expectation (see dataset.expect)."
     )
 
 

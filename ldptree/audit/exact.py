@@ -237,7 +237,7 @@ def fit_of(seen: NDArray[np.int64], chances: NDArray[np.float64]) -> float:
 
 
 def _hashes_against_law(
-    oracle: Olh, value: int, reports: NDArray[np.uint32], told: Sequence[Fraction]
+    oracle: Olh, value: int, reports: NDArray[np.uint32], law: Sequence[Fraction]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Counts and chances of (own bucket or not, bucket, lowest bits of the hash): the hash knows nothing of the value."""
     a, b, c, bucket = reports.astype(np.int64).T
@@ -246,7 +246,7 @@ def _hashes_against_law(
     symbols = 8 * (oracle.buckets * is_own + bucket) + 4 * (a & 1) + 2 * (b & 1) + (c & 1)
     edges = -(-np.arange(oracle.buckets + 1) * PRIME // oracle.buckets)
     share = np.diff(edges) / PRIME
-    lied, kept = float(min(told)), float(max(told))
+    lied, kept = float(min(law)), float(max(law))
     chances = np.repeat(np.concatenate([(1 - share) * lied, share * kept]), 8) / 8
     return np.bincount(symbols, minlength=chances.size), chances
 

@@ -135,16 +135,16 @@ class KaryResponseRegressor(NoisyRegressor):
         """One report a holder as the curator reads it, float64 [n, d + 1]."""
         k = int(self.bins)
         words = Words.system() if self.random_state is None else Words.seeded(seed)
-        told = scaled(X, self.feature_range)
-        bins = np.minimum((told * k).astype(np.int64), k - 1)
+        reported = scaled(X, self.feature_range)
+        bins = np.minimum((reported * k).astype(np.int64), k - 1)
         epsilons = self.epsilon_each(protects)
         for epsilon in np.unique(epsilons[protects.any(axis=1)]):
             oracle = Grr.for_budget(float(epsilon), k)
             holder, feature = np.nonzero(protects & (epsilons == epsilon)[:, None])
             answers = oracle.randomize(bins[holder, feature], words)
-            told[holder, feature] = (answers + 0.5) / k
+            reported[holder, feature] = (answers + 0.5) / k
         noise = words.generator().laplace(size=len(y)) * self.label_scales(protects)
-        return np.column_stack([told, np.clip(y, *label_ends(self.label_range)) + noise])
+        return np.column_stack([reported, np.clip(y, *label_ends(self.label_range)) + noise])
 
     def _check_parameters(self) -> None:
         checked_epsilon(self.epsilon)

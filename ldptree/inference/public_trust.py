@@ -154,6 +154,6 @@ def _held_out_errors(folds: Sequence[Fold], target: Target) -> Floats:
         )
         public = fixed(evidence, math.inf)
         theta, _ = smoothed(evidence, np.tile(public.theta, (by.size, 1)), by * public.variance)
-        said = theta[:, fold.tree.leaves[fold.cells]]
-        errors.append((centre + scale * said - target.values[~fold.rest]) ** 2)
+        predicted = theta[:, fold.tree.leaves[fold.cells]]
+        errors.append((centre + scale * predicted - target.values[~fold.rest]) ** 2)
     return np.concatenate(errors, axis=1)

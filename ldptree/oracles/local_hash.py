@@ -186,8 +186,8 @@ class Olh(Oracle):
         outputs = np.empty((self.buckets, 4), dtype=self.dtype)
         outputs[:, :3] = hashed
         outputs[:, 3] = np.arange(self.buckets)
-        told = self._response.law(int(self._buckets(outputs[:1, :3], np.array([value]))[0]))
-        return dict(zip((o.tobytes() for o in self.pack(outputs)), told.values(), strict=True))
+        chances = self._response.law(int(self._buckets(outputs[:1, :3], np.array([value]))[0]))
+        return dict(zip((o.tobytes() for o in self.pack(outputs)), chances.values(), strict=True))
 
     def _count(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         counts = np.zeros(self.k, dtype=np.int64)

@@ -41,7 +41,7 @@ LEEWAY = 10**9
 """What rounding explains over a cap is let through up to this fraction of it."""
 MOST = 1e3
 """No single amount is larger: thousands of the largest still add up within 64 bits."""
-QUESTIONS_TOLD = 8
+QUESTIONS_LISTED = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,12 +250,12 @@ class Ledger:
         """`on`: everything that a holder would spend `after` on; `asked`: which questions of these are new."""
         earlier = [entry for entry in on if entry.question not in asked]
         before = sum(units_of(entry.epsilon, "epsilon") for entry in earlier)
-        told = [f"{shown(e.epsilon)} on {e.about or e.question}" for e in earlier[-QUESTIONS_TOLD:]]
-        if len(earlier) > QUESTIONS_TOLD:
-            told.insert(0, f"{len(earlier) - QUESTIONS_TOLD} earlier questions")
+        listed = [f"{shown(e.epsilon)} on {e.about or e.question}" for e in earlier[-QUESTIONS_LISTED:]]
+        if len(earlier) > QUESTIONS_LISTED:
+            listed.insert(0, f"{len(earlier) - QUESTIONS_LISTED} earlier questions")
         already = (
-            f"{shown(before / UNITS)} is spent already ({'; '.join(told)})"
-            if told
+            f"{shown(before / UNITS)} is spent already ({'; '.join(listed)})"
+            if listed
             else "nothing is spent yet"
         )
         left = max(cap - before, 0) / UNITS

@@ -103,8 +103,8 @@ class PublishedBase:
         wanted = indicators(np.asarray(labels), len(self.labels))
         is_whole = encoding.encodable(raw)
         found = np.full(wanted.shape, np.nan)
-        said = answers(self.ensemble, encoding.encode(raw[is_whole]), len(self.labels))
-        found[is_whole] = wanted[is_whole] - said
+        predicted = answers(self.ensemble, encoding.encode(raw[is_whole]), len(self.labels))
+        found[is_whole] = wanted[is_whole] - predicted
         return found
 
     def to_json(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from storage.raw.recognition.findings import HEAD, LEVELS_TOLD, SPREAD, ColumnSample
+from storage.raw.recognition.findings import HEAD, LEVELS_LISTED, SPREAD, ColumnSample
 from storage.raw.typed_rows import Evidence, count_evidence
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ class PublicValues:
         for column, found in count_evidence(texts).items():
             self.evidence[column] += found
             known = self._distinct[column]
-            if found.number < found.present and len(known) <= LEVELS_TOLD:
-                known |= set(texts[column].drop_nulls().unique().head(LEVELS_TOLD + 1).to_list())
+            if found.number < found.present and len(known) <= LEVELS_LISTED:
+                known |= set(texts[column].drop_nulls().unique().head(LEVELS_LISTED + 1).to_list())
         if self._seen < self._n_head:
             self._head.append(texts.head(self._n_head - self._seen))
         self._spread.append(texts.gather_every(self._stride, -self._seen % self._stride))

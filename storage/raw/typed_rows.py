@@ -168,7 +168,7 @@ class TypedQuery:
             found.append((f"abs({number}) >= {EXACT}", FLOAT_NAME))
         elif family == "text" and kind == "integer":
             found.append((f"abs({number}) >= {EXACT} AND regexp_matches({raw}, '[.eE]')", FLOAT_NAME))
-        return [(f"coalesce({wrong}, FALSE)", column, told, text) for wrong, told in found]
+        return [(f"coalesce({wrong}, FALSE)", column, kind, text) for wrong, kind in found]
 
     def _miscast(self, file: RawFile, index: int, column: str) -> str:
         """Whether the raw value is not of the column's type; '' where every value is."""

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from storage.raw.recognition.columns import recognise
-from storage.raw.recognition.findings import FEW, LEVELS_TOLD, ColumnSample
+from storage.raw.recognition.findings import FEW, LEVELS_LISTED, ColumnSample
 
 
 def is_plain(text):
@@ -188,7 +188,7 @@ def test_digits_that_begin_with_noughts_are_a_code():
             [" ".join(RANDOM.choices(["the", "ride", "was", "good", "bad", "late"], k=9)) for _ in range(50)],
             "free text",
         ),
-        ([f"level {i % 101}" for i in range(1_000)], f"more than {LEVELS_TOLD} different texts"),
+        ([f"level {i % 101}" for i in range(1_000)], f"more than {LEVELS_LISTED} different texts"),
         ([f"123e4567-e89b-12d3-a456-42661417400{i}" for i in range(5)], "UUIDs"),
         (["ann@example.org", "bob@example.org"], "e-mail addresses"),
         ([f"The passenger of ride {i} left his umbrella on the seat" for i in range(6)], "free text"),
@@ -204,7 +204,7 @@ def test_texts_that_nobody_can_use_are_told(values, told):
     "values",
     [
         ["Paris", "London"] * 30,
-        [f"area {i % LEVELS_TOLD}" for i in range(1_000)],
+        [f"area {i % LEVELS_LISTED}" for i in range(1_000)],
         [f"firm {i}" for i in range(FEW - 1)],
         ["10-20", "20-30"] * 20,
         ["$", "$$", "$$$"] * 20,

@@ -12,7 +12,7 @@ import pytest
 from ldptree.errors import ConfigError, DataError
 from schemas.config import load
 from schemas.dataset import DatasetSpec
-from storage.raw.recognition.findings import LEVELS_TOLD
+from storage.raw.recognition.findings import LEVELS_LISTED
 from tasks.ingest import ingest_files
 from tasks.source import locate
 
@@ -178,9 +178,9 @@ def test_what_nobody_can_use_is_left_out_with_the_reason(ingest):
 
 def test_a_category_that_nobody_declared_has_a_limit(ingest):
     size = 3 * 300
-    few, many = ([f"c{i // 3 % k}" for i in range(size)] for k in (LEVELS_TOLD, LEVELS_TOLD + 1))
+    few, many = ([f"c{i // 3 % k}" for i in range(size)] for k in (LEVELS_LISTED, LEVELS_LISTED + 1))
     found, _, _ = ingest({"few": few, "many": many})
-    assert found.columns_left_out == {"many": f"more than {LEVELS_TOLD} different texts in public rows"}
+    assert found.columns_left_out == {"many": f"more than {LEVELS_LISTED} different texts in public rows"}
     assert not ingest({"few": few, "many": many}, categorical=["many"])[0].columns_left_out
 
 

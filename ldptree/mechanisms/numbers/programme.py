@@ -207,15 +207,15 @@ def _rounded(corner: Corner, chances: list[list[Fraction]], half: int) -> Table 
         row = [round(level[place] * WORD) for place in kept]
         sums = WORD - sum(row)
         means = j * corner.steps * MEAN - sum(s * c for s, c in zip(positions, row, strict=True))
-        mended = _mended(row, positions, sums, means)
-        if mended is None or min(mended) <= 0:
+        adjusted = _adjusted(row, positions, sums, means)
+        if adjusted is None or min(adjusted) <= 0:
             return None
-        upper.append(tuple(mended))
+        upper.append(tuple(adjusted))
     lower = [tuple(reversed(row)) for row in upper[:0:-1]]
     return Table(corner.steps, tuple(positions), (*lower, *upper))
 
 
-def _mended(row: list[int], positions: list[int], sums: int, means: int) -> list[int] | None:
+def _adjusted(row: list[int], positions: list[int], sums: int, means: int) -> list[int] | None:
     """Add `sums` to a row's sum and `means` to its mean by the likeliest three outputs that can; None if none can."""
     likely = sorted(range(len(row)), key=lambda i: (-row[i], i))
     for some in combinations(likely[:8], min(3, len(row))):
@@ -225,10 +225,10 @@ def _mended(row: list[int], positions: list[int], sums: int, means: int) -> list
         left = means - positions[a] * sums
         for more in range(abs(gap_b)):
             if (left - more * gap_c) % gap_b == 0:
-                mended = list(row)
-                mended[c] += more
+                adjusted = list(row)
+                adjusted[c] += more
                 rest = (left - more * gap_c) // gap_b
-                mended[b] += rest
-                mended[a] += sums - more - rest
-                return mended
+                adjusted[b] += rest
+                adjusted[a] += sums - more - rest
+                return adjusted
     return None

@@ -17,7 +17,7 @@ SPREAD = 2_000
 """Public values kept from all over the rows, at least half as many: forms are told from these."""
 FEW = 20
 """Below this many public values it says nothing that no two are alike."""
-LEVELS_TOLD = 100
+LEVELS_LISTED = 100
 """A column of text with more different public values than this is not encoded, unless the user declares it a category."""
 FITS = 0.9
 """The share of a column's public values that a form must fit; the others then become missing."""
@@ -33,7 +33,7 @@ class ColumnSample:
     spread: Sequence[str]
     """Some from all over the rows, in their order."""
     n_distinct: int
-    """How many different ones there are; counted no further than `LEVELS_TOLD` + 1."""
+    """How many different ones there are; counted no further than `LEVELS_LISTED` + 1."""
     is_number: bool = False
     """Whether all are plain numbers."""
     is_mostly_number: bool = False

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.raw.recognition.findings import FEW, LEVELS_TOLD, ColumnSample, Finding
+from storage.raw.recognition.findings import FEW, LEVELS_LISTED, ColumnSample, Finding
 
 NEARLY = 0.9
 """Of whole numbers, the share that must be different."""
@@ -105,7 +105,7 @@ def recognise_texts(sample: ColumnSample) -> Finding | None:
     for what, form in _FORMS.items():
         if n_different > 1 and n_different > len(texts) / 2 and all(form.fullmatch(text) for text in texts):
             return Finding(column=sample.column, sentence=what)
-    is_many = sample.n_distinct > LEVELS_TOLD
+    is_many = sample.n_distinct > LEVELS_LISTED
     if len(texts) >= FEW and n_different > len(texts) / 2:
         what = "free text" if words >= WORDS else "identifiers or names"
         return Finding(
@@ -116,7 +116,7 @@ def recognise_texts(sample: ColumnSample) -> Finding | None:
         return Finding(column=sample.column, sentence="free text: no two public values alike")
     if is_many:
         return Finding(
-            column=sample.column, sentence=f"more than {LEVELS_TOLD} different texts in public rows"
+            column=sample.column, sentence=f"more than {LEVELS_LISTED} different texts in public rows"
         )
     return None
 
