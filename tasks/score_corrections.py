@@ -20,7 +20,7 @@ from ldptree.families.corrections import Observed, correct, observed
 from ldptree.metrics.classes import score
 from ldptree.metrics.intervals import accuracy_interval, paired_lead
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
-from ldptree.models.corrected import CorrectedModel, shares_of, together
+from ldptree.models.corrected import CorrectedModel, add_clipped, shares_of
 from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownResiduals
@@ -64,7 +64,7 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
         else Rows(held_back.raw[held_back.is_known], held_back.labels[held_back.is_known])
     )
     told = _told_numbers if not question.classes else _told_classes
-    said = question.learned.said(rows.raw)
+    said = question.learned.predict_parts(rows.raw)
     public, ours, cells, apart = said.public, said.corrected, said.cells, said.apart
     progress.advance(0.1)
     holders = known_residuals(question.shards, question.protocol)
@@ -110,7 +110,7 @@ def _mended(
     """The public model's answers, corrected by what these observations of its outputs say, [n, M]."""
     found = correct(question.public.plan, seen)
     added = np.where((cells >= 0)[:, None], found.added(cells, apart), found.mean)
-    return together(public, added) if question.classes else public + added
+    return add_clipped(public, added) if question.classes else public + added
 
 
 def _rivals(question: Mended, rows: Rows) -> dict[str, Floats]:

@@ -24,7 +24,7 @@ from ldptree.mechanisms import Mechanism, number_mechanism_for
 from ldptree.oracles import ORACLES
 from ldptree.protocol.number_range import expected_shares, levels
 from ldptree.public_models.public_slope import KnownSlope, PlannedSlope
-from ldptree.public_models.slope import cut, uncut
+from ldptree.public_models.slope import cut, without_slope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -116,7 +116,7 @@ class Plan:
 
     @cached_property
     def _parents(self) -> NDArray[np.int32]:
-        tree = self.partition if self.slope is None else uncut(self.partition, self.slope.column)
+        tree = self.partition if self.slope is None else without_slope(self.partition, self.slope.column)
         return tree.parent
 
     def on_nodes(self, mean: Floats, variance: Floats) -> tuple[Levels, Floats, Floats]:
@@ -287,7 +287,7 @@ def plan_on(known: Known, tree: Partition, mechanism: Mechanism, n_holders: int)
     noise = _noise(known, mechanism, max(n_holders, 1))
     if known.slope is None:
         return _plan(known, tree, *noise)
-    return _cut_plan(known, uncut(tree, known.X.shape[1]), *noise)
+    return _cut_plan(known, without_slope(tree, known.X.shape[1]), *noise)
 
 
 def _plan(known: Known, tree: Partition, variance: float, mean_square: float, mechanism: Mechanism) -> Plan:

@@ -25,7 +25,7 @@ from ldptree.models.ensemble import Ensemble
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 from ldptree.public_models.model import answers, n_outputs
-from ldptree.public_models.slope import COLUMN, Slope, uncut
+from ldptree.public_models.slope import COLUMN, Slope, without_slope
 
 if TYPE_CHECKING:
     from ldptree.models.description import Description, Evidence
@@ -53,7 +53,7 @@ _ARRAYS = ("share", "correction", "sd", "observed", "noise_sd", "discrepancy")
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
+class Prediction:
     """Both parts of the answer to n rows, each float64 [n, M], in the label's unit.
 
     Attributes:
@@ -75,7 +75,7 @@ class Said:
     @property
     def corrected(self) -> Floats:
         """float64 [n, M]."""
-        return together(self.public, self.correction) if self.is_share else self.public + self.correction
+        return add_clipped(self.public, self.correction) if self.is_share else self.public + self.correction
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Ends of what is believed of the outputs, given the public part, not cut to a share's range. Raises ConfigError."""
@@ -165,7 +165,7 @@ class CorrectedModel(Model):
         if self.slope.trees.feature.max() >= d:
             raise DataError(f"corrected model: the slope tests a column that the encoding's {d} do not have")
         self.slope.longer(self.encoding)
-        uncut(self.partition, d)
+        without_slope(self.partition, d)
         numbers = np.array([found.amount, found.sd, found.tau, *found.centre])
         if found.centre.shape != (self.partition.n_leaves,) or not np.isfinite(numbers).all():
             raise DataError("corrected model: what is said of the slope is not finite numbers, one a cell")
@@ -201,7 +201,7 @@ class CorrectedModel(Model):
         found = self.raw_tree.apply(rows if apart is None else np.column_stack([rows, apart]))
         return np.where(is_whole, found, np.int32(-1))
 
-    def said(self, raw: Floats) -> Said:
+    def predict_parts(self, raw: Floats) -> Prediction:
         """Both parts of the answer to raw rows [n, columns].
 
         A row that cannot be encoded gets `default` from both models, and the largest doubt of any cell.
@@ -220,15 +220,15 @@ class CorrectedModel(Model):
         of_whole = None if apart is None else apart[is_whole]
         correction[is_whole] = self.corrections.added(cells[is_whole], of_whole)
         sd[is_whole] = self.corrections.doubt(cells[is_whole], of_whole)
-        return Said(public, correction, sd, cells, apart, is_share=bool(self.classes))
+        return Prediction(public, correction, sd, cells, apart, is_share=bool(self.classes))
 
     def public_answers(self, raw: Floats) -> Floats:
         """float64 [n, M] what the public model alone says of raw rows."""
-        return self.said(raw).public
+        return self.predict_parts(raw).public
 
     def answers(self, raw: Floats) -> Floats:
         """float64 [n, M] the public model's answers, corrected."""
-        return self.said(raw).corrected
+        return self.predict_parts(raw).corrected
 
     def predict(self, raw: Floats) -> Floats:
         """float64 [n] the number expected of each raw row. Raises DataError where the label is a class."""
@@ -251,14 +251,14 @@ class CorrectedModel(Model):
         Raises:
             ConfigError: `level` is not between 0 and 1.
         """
-        low, high = self.said(raw).interval(level)
+        low, high = self.predict_parts(raw).interval(level)
         return (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)) if self.classes else (low, high)
 
     def predict_columns(self, raw: Floats) -> list[tuple[str, NDArray[Any]]]:
         """What a table of predictions says of raw rows: as any model of its kind of label, and, as "public ...", of its public
         part alone.
         """
-        said = self.said(raw)
+        said = self.predict_parts(raw)
         if not self.classes:
             low, high = said.interval(LEVEL)
             columns = {
@@ -362,7 +362,7 @@ def _read_slope(data: object) -> tuple[Slope, FoundSlope]:
     return Slope.from_json({name: value for name, value in data.items() if name not in names}), found
 
 
-def together(public: Floats, added: Floats) -> Floats:
+def add_clipped(public: Floats, added: Floats) -> Floats:
     """Public shares and what is added to them, float64 [n, M], in [0, 1].
 
     A correction is that of a whole cell, and a row may be unlike its cell. Of what the public model leaves to a class, or to all

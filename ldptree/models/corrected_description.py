@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.families.correction_means import own_weights, sd_of_means
-from ldptree.models.corrected import shares_of, together
+from ldptree.models.corrected import add_clipped, shares_of
 from ldptree.models.description import (
     Basis,
     Cell,
@@ -68,11 +68,11 @@ def corrected_answers(model: CorrectedModel, public: Public, rows: NDArray[np.fl
     correction = model.corrections.correction
     if not model.classes:
         return np.asarray(public.answer + correction)
-    found = _shares(together(public.answer, correction))
+    found = _shares(add_clipped(public.answer, correction))
     if model.base.feature.size == 1 or not len(rows):
         return found
     cells, count = model.partition.apply(rows), public.plan.public_count
-    said = _shares(together(answers(model.base, rows, len(model.classes)), correction[cells]))
+    said = _shares(add_clipped(answers(model.base, rows, len(model.classes)), correction[cells]))
     sums = np.stack([np.bincount(cells, weights=column, minlength=len(count)) for column in said.T], axis=1)
     is_met = count > 0
     found[is_met] = sums[is_met] / count[is_met][:, None]

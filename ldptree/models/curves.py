@@ -1,7 +1,7 @@
 """What a model of public features says along its features: how strong each is, and curves along the strongest.
 
 What lives here: over whom it is taken, where a curve is read, and the value (JSON). What does not: the arithmetic of any function
-(`function_effects`), rows that stand for people (`histoftree.people`, `public_features.people`).
+(`effects`), rows that stand for people (`histoftree.people`, `public_features.people`).
 """
 
 from __future__ import annotations

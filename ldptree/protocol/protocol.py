@@ -27,7 +27,7 @@ from ldptree.partition.tree import Partition
 from ldptree.protocol import protocol_json
 from ldptree.protocol.number_range import levels, rounded
 from ldptree.protocol.published_base import DRAWN, PublishedBase
-from ldptree.public_models.slope import Slope, uncut
+from ldptree.public_models.slope import Slope, without_slope
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,7 +151,7 @@ class Protocol:
         d = self.encoding.n_encoded
         try:
             slope.longer(self.encoding)
-            uncut(self.partition, d)
+            without_slope(self.partition, d)
         except DataError as error:
             return [str(error)]
         tested = slope.trees.feature.max()

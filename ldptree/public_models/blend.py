@@ -39,7 +39,7 @@ PENALTIES = tuple(float(v) for v in np.logspace(-4, 2, 13))
 
 
 @dataclass(frozen=True, eq=False)
-class Stairs:
+class StepTransform:
     """Columns whose values are replaced by one value a step.
 
     Attributes:
@@ -51,7 +51,7 @@ class Stairs:
     values: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, X: Rows) -> Stairs:
+    def of(cls, X: Rows) -> StepTransform:
         """Of encoded public rows [n, d], n >= 1; a column with one value has one step."""
         found = [_steps(column.astype(np.float64)) for column in X.T]
         return cls(tuple(f[0] for f in found), tuple(f[1] for f in found))
@@ -83,7 +83,7 @@ class Linear:
         offset: the answer where all values are 0.
     """
 
-    stairs: Stairs
+    stairs: StepTransform
     slope: Floats
     offset: float
 
@@ -92,7 +92,7 @@ class Linear:
         """On encoded public rows [n, d] with labels [n], n >= 2."""
         from sklearn.linear_model import RidgeCV
 
-        stairs = Stairs.of(X)
+        stairs = StepTransform.of(X)
         Z = stairs(X)
         middle, spread = Z.mean(axis=0), Z.std(axis=0)
         unit = np.where(spread > 0, spread, np.inf)
@@ -139,7 +139,7 @@ def _tree(column: int, limits: Floats, values: Floats) -> Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Weighed:
+class BlendWeight:
     """How much of the linear part is taken.
 
     Attributes:
@@ -151,7 +151,7 @@ class Weighed:
     errors: Floats
 
 
-def weigh(X: Rows, y: Floats, grow: Grow) -> Weighed:
+def weigh(X: Rows, y: Floats, grow: Grow) -> BlendWeight:
     """w by least squares on rows of other folds; the same rows, the same w.
 
     Args:
@@ -170,7 +170,7 @@ def weigh(X: Rows, y: Floats, grow: Grow) -> Weighed:
     apart = bent - plain
     size = float(apart @ apart)
     weight = float(np.clip(apart @ (y - plain) / size, 0.0, 1.0)) if size > 0 else 0.0
-    return Weighed(weight, y - plain - weight * apart)
+    return BlendWeight(weight, y - plain - weight * apart)
 
 
 def blended(X: Rows, y: Floats, weight: float, n_trees: int, grow: Grow) -> Ensemble:

@@ -108,7 +108,7 @@ def cut(tree: Partition, column: int, threshold: float) -> Partition:
     )
 
 
-def uncut(tree: Partition, column: int) -> Partition:
+def without_slope(tree: Partition, column: int) -> Partition:
     """The tree that `cut` was given: node ids stay, and each cell is what was above two of them.
 
     Raises:

@@ -252,7 +252,7 @@ def test_a_corrected_model_is_exported_with_both_parts(typed, tmp_path):
         connection.register("arriving", frame.to_arrow())
         connection.execute('CREATE TABLE "my trips" AS FROM arriving')
         found = pl.DataFrame(connection.execute(query).fetchnumpy())
-    ours = fitted.model_.said(found.select("miles").to_numpy())
+    ours = fitted.model_.predict_parts(found.select("miles").to_numpy())
     np.testing.assert_array_equal(found["prediction"], ours.corrected[:, 0])
     np.testing.assert_array_equal(found["public_prediction"], ours.public[:, 0])
     assert found["correction"].mean() > 0.5

@@ -12,7 +12,7 @@ import pytest
 from corrected_examples import KINDS, hard_rows, random_corrected, random_sloped
 
 from ldptree.errors import DataError
-from ldptree.models.corrected import LEAST_OF_PUBLIC, CorrectedModel, shares_of, together
+from ldptree.models.corrected import LEAST_OF_PUBLIC, CorrectedModel, add_clipped, shares_of
 from ldptree.models.export.corrected_sql import to_sql
 from ldptree.public_models.model import answers
 
@@ -31,14 +31,14 @@ def signed(data: dict) -> str:
 def test_a_row_gets_what_the_trees_say_and_the_correction_of_its_cell(kind):
     model = random_corrected(kind, 2)
     raw = hard_rows(model, 400, 2)
-    said, cells = model.said(raw), model.cells(raw)
+    said, cells = model.predict_parts(raw), model.cells(raw)
     is_whole = cells >= 0
     assert 0 < is_whole.sum() < len(raw)
     encoded = model.encoding.encode(raw[is_whole])
     np.testing.assert_array_equal(said.public[is_whole], answers(model.base, encoded, len(model.classes)))
     np.testing.assert_array_equal(said.correction[is_whole], model.corrections.correction[cells[is_whole]])
     np.testing.assert_array_equal(said.sd[is_whole], model.corrections.sd[cells[is_whole]])
-    both = together(said.public, said.correction) if model.classes else said.public + said.correction
+    both = add_clipped(said.public, said.correction) if model.classes else said.public + said.correction
     np.testing.assert_array_equal(model.answers(raw), both)
     np.testing.assert_array_equal(model.public_answers(raw), said.public)
 
@@ -47,7 +47,7 @@ def test_a_row_that_cannot_be_encoded_gets_the_default_and_the_largest_doubt():
     model = random_corrected("three classes, shares", 3)
     raw = hard_rows(model, 5, 3)
     raw[:, model.encoding.columns.index("miles")] = np.nan
-    said = model.said(raw)
+    said = model.predict_parts(raw)
     np.testing.assert_array_equal(said.public, np.tile(model.default, (5, 1)))
     np.testing.assert_array_equal(said.corrected, said.public)
     np.testing.assert_array_equal(said.sd, np.tile(model.corrections.sd.max(axis=0), (5, 1)))
@@ -56,7 +56,7 @@ def test_a_row_that_cannot_be_encoded_gets_the_default_and_the_largest_doubt():
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_rows_get_no_answers(kind):
     model = random_corrected(kind, 2)
-    said = model.said(np.empty((0, len(model.encoding.columns))))
+    said = model.predict_parts(np.empty((0, len(model.encoding.columns))))
     assert said.corrected.shape == said.public.shape == (0, len(model.default))
 
 
@@ -74,7 +74,7 @@ def test_a_correction_leaves_a_part_of_every_public_share():
     """So that no log loss rises without end; where there is room both are added up, and of two classes the likelier stays."""
     rng = np.random.default_rng(5)
     public, added = rng.random((4000, 1)), rng.normal(0, 0.5, (4000, 1))
-    found = together(public, added)
+    found = add_clipped(public, added)
     assert (found >= LEAST_OF_PUBLIC * public).all()
     assert (1 - found >= LEAST_OF_PUBLIC * (1 - public) - 1e-15).all()
     has_room = (public + added > LEAST_OF_PUBLIC * public) & (
@@ -89,7 +89,7 @@ def test_a_correction_leaves_a_part_of_every_public_share():
 def test_a_share_that_the_public_model_gives_is_never_corrected_to_0(kind):
     model = random_corrected(kind, 4)
     raw = hard_rows(model, 300, 4)
-    said = model.said(raw)
+    said = model.predict_parts(raw)
     is_given = (model.cells(raw) >= 0)[:, None] & (said.public > 0)
     assert is_given.mean() > 0.5
     assert (said.public + said.correction)[is_given].min() < 0 < said.corrected[is_given].min()

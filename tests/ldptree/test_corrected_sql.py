@@ -33,7 +33,7 @@ def scored(model: CorrectedModel, raw: np.ndarray, table: str = "data", level: f
 
 def expected(model: CorrectedModel, raw: np.ndarray, level: float = 0.9) -> dict:
     """The same columns, as the model says them."""
-    said, (low, high) = model.said(raw), model.interval(raw, level)
+    said, (low, high) = model.predict_parts(raw), model.interval(raw, level)
     if not model.classes:
         columns = [said.corrected, low, high, said.public, said.correction, said.sd]
         names = ("prediction", "lower", "upper", "public_prediction", "correction", "correction_sd")

@@ -6,7 +6,7 @@ import pytest
 from ldptree.errors import ConfigError
 from ldptree.estimators import CorrectionRegressor
 from ldptree.models.ensemble import Ensemble
-from ldptree.public_models.blend import FEWEST_ROWS, STEPS, Linear, Stairs, blended, weigh
+from ldptree.public_models.blend import FEWEST_ROWS, STEPS, Linear, StepTransform, blended, weigh
 from ldptree.public_models.fit import fit_public
 from ldptree.public_models.model import n_bytes
 
@@ -41,7 +41,7 @@ def test_the_linear_part_is_the_same_function_as_trees():
 
 def test_a_column_has_as_many_steps_as_values_and_not_too_many():
     X = rows(5000)[0]
-    stairs = Stairs.of(X)
+    stairs = StepTransform.of(X)
     steps = [values.size for values in stairs.values]
     assert steps[0] <= 2 * STEPS
     assert steps[2:] == [1, 2]

@@ -22,7 +22,7 @@ from ldptree.models.ensemble import Ensemble
 from ldptree.partition.tree import Partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.public_models.public_slope import TAUS
-from ldptree.public_models.slope import cut, uncut
+from ldptree.public_models.slope import cut, without_slope
 
 
 def found_of(plan, slope, shift=0.0, seed=1):
@@ -34,15 +34,15 @@ def test_cells_are_cut_once_more_and_back():
     tree = cut(cut(Partition.single(), 0, 0.5), 1, 0.25)
     again = cut(tree, 2, 0.75)
     assert again.n_leaves == 2 * tree.n_leaves
-    assert uncut(again, 2).digest == tree.digest
+    assert without_slope(again, 2).digest == tree.digest
     rng = np.random.default_rng(0)
     X = rng.random((200, 3)).astype(np.float32)
     assert (again.apply(X) == 2 * tree.apply(X) + (X[:, 2] > 0.75)).all()
     for column in (0, 1, 3):
         with pytest.raises(DataError, match=f"does not test column {column} once for each cell"):
-            uncut(again, column)
+            without_slope(again, column)
     with pytest.raises(DataError, match="does not test column 0"):
-        uncut(Partition.single(), 0)
+        without_slope(Partition.single(), 0)
 
 
 @pytest.mark.parametrize(("slope", "shift"), [(0.8, 0.0), (-0.6, 0.0), (0.7, 0.5)])
@@ -79,7 +79,7 @@ def test_two_runs_of_the_smoother_are_the_posterior_by_plain_matrices():
     noise[3] = np.inf
     heard = np.isfinite(noise)
     own, centre = plan.own_variance[:, 0], plan.slope.centre
-    whole = uncut(plan.partition, plan.slope.column)
+    whole = without_slope(plan.partition, plan.slope.column)
     cells, nodes = whole.paths()
     above = np.zeros((n, whole.n_nodes))
     above[2 * cells, nodes] = above[2 * cells + 1, nodes] = 1
@@ -210,11 +210,11 @@ def test_the_answer_is_the_trees_and_the_correction_and_how_far_the_line_is_from
     off = g - found.slope.centre[cells]
     by_hand = f0 + (found.correction[cells, 0] + found.slope.amount * off)
     assert model.predict(X).tolist() == by_hand.tolist()
-    said = model.said(X)
+    said = model.predict_parts(X)
     assert said.public[:, 0].tolist() == f0.tolist()
     assert said.sd[:, 0] == pytest.approx(found.sd[cells, 0] + found.slope.sd * np.abs(off))
     X[3, 1] = np.nan
-    (row,) = (model.said(X[3:4]),)
+    (row,) = (model.predict_parts(X[3:4]),)
     assert row.corrected[0] == model.default
     assert row.correction[0, 0] == 0
 
@@ -234,7 +234,7 @@ def test_an_answer_walks_each_public_model_once_and_says_the_cell_and_how_far_th
         return predict(self, encoded)
 
     monkeypatch.setattr(Ensemble, "predict", counted)
-    said = model.said(X)
+    said = model.predict_parts(X)
     assert sorted(map(id, walked)) == sorted([id(model.base), id(model.slope.trees)])
     assert said.cells.tolist() == cells.tolist()
     assert said.apart[np.arange(500) != 3].tolist() == g.tolist()
@@ -269,10 +269,10 @@ def test_a_model_with_a_slope_is_whole_in_json_or_refused(mended):
         ({"half": -1.0}, "half = -1.0"),
         ({"sd": -0.1}, "below 0"),
         ({"tau": -0.1}, "below 0"),
-        ({"amount": "x"}, "no number"),
-        ({"amount": None}, "no number"),
+        ({"amount": "x"}, "amount"),
+        ({"amount": None}, "amount"),
         ({"centre": [0.1]}, "one a cell"),
-        ({"centre": "x"}, "no number"),
+        ({"centre": "x"}, "centre"),
         ({"more": 1}, "exactly the fields"),
         ({"trees": {}}, "exactly the fields"),
     ):

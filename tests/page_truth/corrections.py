@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.families.correction_means import own_weights, sd_of_means
-from ldptree.models.corrected import shares_of, together
+from ldptree.models.corrected import add_clipped, shares_of
 from ldptree.public_models.model import answers
 from page_truth import asked, cells, every_page, numbers, scores
 from page_truth.artifacts import Run
@@ -142,7 +142,7 @@ class Truth:
         added = self.found.correction[cell]
         if not self.is_class:
             return np.asarray(before + added)
-        found = shares_of(together(before, added))
+        found = shares_of(add_clipped(before, added))
         return found[:, 1:] if len(self.outputs) == 1 else found
 
     def _means(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

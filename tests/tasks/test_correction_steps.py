@@ -121,7 +121,7 @@ def test_every_base_is_published_and_stands_in_the_model_as_it_was_published(run
     assert model.protocol_digests == (asked.digest,)
     assert chain.published.facts["base_trees"] == {"tree": 1, "forest": 200, "boosting": 100}[base]
     rows = read_rows(chain.store.files(chain.held["train"])[:1], asked)
-    found = model.said(rows.raw)
+    found = model.predict_parts(rows.raw)
     np.testing.assert_array_equal(found.public, model.public_answers(rows.raw))
     np.testing.assert_allclose(
         found.corrected - found.public, model.corrections.correction[model.cells(rows.raw)], atol=1e-12

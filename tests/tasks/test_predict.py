@@ -190,7 +190,7 @@ def test_both_parts_of_a_corrected_model_are_written(mended, tmp_path):
     model, out = load_model(mended / "model.json"), tmp_path / "out.parquet"
     n = predict_file(mended / "model.json", mended / "rows.parquet", out)
     raw = tables.raw_matrix(pq.read_table(mended / "rows.parquet"), model.encoding)
-    table, said = pq.read_table(out), model.said(raw)
+    table, said = pq.read_table(out), model.predict_parts(raw)
     assert n == len(raw) == table.num_rows
     found = {name: np.array(table.column(name).to_pylist()) for name in table.column_names}
     if not model.classes:

@@ -77,7 +77,7 @@ def test_the_score_without_noise_is_that_of_the_true_means_and_the_slope_they_gi
             )
         ],
     )
-    at, g = model.cells(test.raw), model.said(test.raw).apart
+    at, g = model.cells(test.raw), model.predict_parts(test.raw).apart
     added = exact.correction[at, 0] + exact.slope.amount * (g - exact.slope.centre[at])
     said = model.public_answers(test.raw)[:, 0] + added
     scores = scores_of(line)["scores"]

@@ -157,7 +157,7 @@ def _sloped_parts(model: CorrectedModel, slope: FoundSlope, public: str, half: f
 
 
 def _together(model: CorrectedModel, output: int) -> str:
-    """`Said.corrected`."""
+    """`Prediction.corrected`."""
     public, added = quote(nth("public", output)), quote(nth("correction", output))
     if not model.classes:
         return f"{public} + {added}"
