@@ -21,7 +21,7 @@ from storage.ledger.accounts import Account
 from storage.ledger.seal import seal_state
 from storage.store import Store
 from tasks.artifacts import read_protocol
-from tasks.checkpoint import kept_in_zone
+from tasks.step import faults_stay_in_zone
 
 UNKNOWN = "not known yet,"
 """For the digest of a protocol that is not published."""
@@ -57,13 +57,13 @@ def charge(
 
 def seal(store: Store) -> None:
     """Seal what is kept of who was asked: after a charge and before anybody answers, and again when they have answered."""
-    with kept_in_zone(store, "ledger", "holders"):
+    with faults_stay_in_zone(store, "ledger", "holders"):
         seal_state(store)
 
 
 def keep_apart(store: Store, config: RunConfig, held: Record) -> None:
     """Keep which of a run's shards that hold the same is which, before they are charged: questions are known by it."""
-    with kept_in_zone(store, "ledger", "holders"):
+    with faults_stay_in_zone(store, "ledger", "holders"):
         known_apart(store, config, held, keep=True)
 
 
@@ -104,7 +104,7 @@ def _spent(
     protocol: Manifest | None,
     form: str,
 ) -> Spent:
-    with kept_in_zone(store, "ledger", "holders"):
+    with faults_stay_in_zone(store, "ledger", "holders"):
         asked = charges(store, config, raw, held, protocol, form)
         return spent_now(spend(asked, config.privacy.lifetime_epsilon, _rest(config, asked)))
 
@@ -180,7 +180,7 @@ def keep_answers(
     Of seeded simulations only what their campaign received: they draw lost reports again, and the same ones.
     """
     if config.simulation.noise_seed is None:
-        with kept_in_zone(store, "ledger", "holders"):
+        with faults_stay_in_zone(store, "ledger", "holders"):
             published = read_protocol(store, protocol)
             for question in questions_of(
                 store, config, held, published.digest_unmarked, published.rounds, form
@@ -338,7 +338,7 @@ class ConversationCost:
         """
         if self.config.is_seeded:
             return
-        with kept_in_zone(self.store, "ledger", "holders"):
+        with faults_stay_in_zone(self.store, "ledger", "holders"):
             if not all(self._account.keep_asked(name, digest) for name in self._names(number)):
                 raise BudgetError(
                     f"round {number}: its holders were put another question in this round before, by a program that asked "
@@ -357,7 +357,7 @@ class ConversationCost:
             for shard, record in zip(shards, reports, strict=True)
             for path in self.store.files(record["reports"])
         }
-        with kept_in_zone(self.store, "ledger", "holders"):
+        with faults_stay_in_zone(self.store, "ledger", "holders"):
             for question in questions_of(
                 self.store, self.config, self.held, self._digest, (number,), IN_ROUNDS
             ):
@@ -383,7 +383,7 @@ class ConversationCost:
         return [question.name for question in asked]
 
     def _spent(self, spend: Callable[[Sequence[Charge], float | None, Sequence[Charge]], Ledger]) -> Spent:
-        with kept_in_zone(self.store, "ledger", "holders"):
+        with faults_stay_in_zone(self.store, "ledger", "holders"):
             for number in count(2):  # the first round's are looked for with the charge
                 answered = [self._account.is_answered(name) for name in self._names(number)]
                 if not all(answered):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Protocol
@@ -10,11 +9,7 @@ from typing import Any, ClassVar, NoReturn, Protocol
 from flows.budget import Cost, Spent
 from schemas.manifest import Record
 from storage.store import Store
-from tasks.checkpoint import REGISTERED
-from tasks.timeline import STEPS
-
-for _name in STEPS:
-    importlib.import_module(f"tasks.{_name}")  # registers the step
+from tasks.step import StepTask
 
 Call = dict[str, Any]
 Inputs = Callable[[], Call]
@@ -51,10 +46,10 @@ class Execute(Protocol):
 
     only_looks: ClassVar[bool]
 
-    def step(self, name: str, inputs: Inputs, round_number: int = 0) -> Any:
+    def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Any:
         """The record of a step. `round_number`: of a step that is of one round."""
 
-    def shards(self, name: str, inputs: Shards, round_number: int) -> Any:
+    def shards(self, task: StepTask, inputs: Shards, round_number: int) -> Any:
         """The records of a step that runs once for each shard."""
 
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
@@ -68,14 +63,14 @@ class Plainly:
     store: Store
     only_looks: ClassVar[bool] = False
 
-    def step(self, name: str, inputs: Inputs, round_number: int = 0) -> Record:
+    def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Record:
         """The record of a step, found or made."""
-        return REGISTERED[name].fn(self.store, **inputs())
+        return task.fn(self.store, **inputs())
 
-    def shards(self, name: str, inputs: Shards, round_number: int) -> list[Record]:
+    def shards(self, task: StepTask, inputs: Shards, round_number: int) -> list[Record]:
         """The records of all shards, one after the other."""
         common, shards = inputs()
-        return [REGISTERED[name].fn(self.store, **common, **own) for own in shards]
+        return [task.fn(self.store, **common, **own) for own in shards]
 
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Spent:
         """Charge everybody who is asked. Raises BudgetError."""
@@ -85,11 +80,11 @@ class Plainly:
 class ByPrefect(Plainly):
     """Steps as Prefect tasks of the current flow, shards mapped."""
 
-    def step(self, name: str, inputs: Inputs, round_number: int = 0) -> Record:
+    def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Record:
         """The record of a step, found or made."""
-        return REGISTERED[name](self.store, **inputs())
+        return task(self.store, **inputs())
 
-    def shards(self, name: str, inputs: Shards, round_number: int) -> list[Record]:
+    def shards(self, task: StepTask, inputs: Shards, round_number: int) -> list[Record]:
         """The records of all shards, at most as many at once as the flow has workers."""
         from prefect import unmapped
 
@@ -97,8 +92,8 @@ class ByPrefect(Plainly):
 
         common, shards = inputs()
         mapped = {key: [own[key] for own in shards] for key in shards[0]}
-        with progress_shown(len(shards), name):
-            futures = REGISTERED[name].map(
+        with progress_shown(len(shards), task.step.name):
+            futures = task.map(
                 self.store, **mapped, **{key: unmapped(value) for key, value in common.items()}
             )
             return futures.result()
@@ -111,15 +106,15 @@ class Found:
     store: Store
     only_looks: ClassVar[bool] = True
 
-    def step(self, name: str, inputs: Inputs, round_number: int = 0) -> Any:
+    def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Any:
         """The record of a step, if it stands."""
         try:
-            place = REGISTERED[name].step.place(self.store, inputs())
+            place = task.step.place(self.store, inputs())
         except NotComputed:
             return Pending()
         return self.store.find(place) or Pending()
 
-    def shards(self, name: str, inputs: Shards, round_number: int) -> Any:
+    def shards(self, task: StepTask, inputs: Shards, round_number: int) -> Any:
         """Nothing: who looks for a protocol looks no further."""
         return Pending()
 

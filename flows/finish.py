@@ -25,8 +25,8 @@ from tasks.page.facts import AnyFacts, RoundsFacts
 from tasks.page.mended_facts import MendedFacts
 from tasks.page.render import render, summary_markdown
 from tasks.page.rounds_words import question
+from tasks.progress import Timeline
 from tasks.report import failed_facts, peak_rss_mb, read_facts
-from tasks.timeline import Timeline
 from tasks.validate import check_passed, failures
 
 

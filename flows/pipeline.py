@@ -22,19 +22,23 @@ from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.store import Store
 from tasks import source
-from tasks.checkpoint import Aside
-from tasks.timeline import Timeline
+from tasks.ingest import ingest
+from tasks.progress import Timeline
+from tasks.scale import scale
+from tasks.split import split
+from tasks.step import NotInKey, StepTask
+from tasks.validate import validate
 
 NOTHING = Spent(largest=0.0, questions=0, cap=None)
 
 
-def step_of(name: str) -> Callable[[Callable[[Any], Call]], cached_property[Record]]:
+def step_of(task: StepTask) -> Callable[[Callable[[Any], Call]], cached_property[Record]]:
     """A step of the picture, from the method that says what it is called with: found or made once, when it is asked for."""
 
     def decorate(inputs: Callable[[Any], Call]) -> cached_property[Record]:
         @wraps(inputs)
         def run(pipeline: Pipeline) -> Record:
-            return pipeline.made(pipeline.execute.step(name, lambda: inputs(pipeline)))
+            return pipeline.made(pipeline.execute.step(task, lambda: inputs(pipeline)))
 
         return cached_property(run)
 
@@ -157,7 +161,7 @@ class Pipeline(ABC):
             data = data.model_copy(update={"label": None})
         config = terms.config.model_copy(update={"dataset": data})
         first = replace(terms, config=config, dataset=data, protocol=None, is_label_frozen=False)
-        return pipeline_of(self.store, config, Found(self.store), given=first, files=raw)
+        return type(self)(store=self.store, config=config, execute=Found(self.store), given=first, files=raw)
 
     @cached_property
     def terms(self) -> Terms:
@@ -175,13 +179,13 @@ class Pipeline(ABC):
 
     # The steps that every run begins with.
 
-    @step_of("source")
+    @step_of(source.simulate)
     def source(self) -> Call:
         """Simulated raw files."""
         data = self.named.dataset
         return {"rows": source.rows_to_make(data), "seed": self.config.seed}
 
-    @step_of("ingest")
+    @step_of(ingest)
     def ingested(self) -> Call:
         """Raw files, and the second file of a public rule that names one."""
         terms = self.settled
@@ -194,7 +198,7 @@ class Pipeline(ABC):
             **_protected(terms),
         }
 
-    @step_of("validate")
+    @step_of(validate)
     def checked(self) -> Call:
         """Both zones, and an edited suite where one is named."""
         terms = self.terms
@@ -207,7 +211,7 @@ class Pipeline(ABC):
             "release": _release_of_checks(terms),
         }
 
-    @step_of("split")
+    @step_of(split)
     def held(self) -> Call:
         """Private rows, public coins, and who a campaign asked before. Raises ProtocolMismatch (`Terms.check_names`)."""
         terms = self.terms
@@ -225,7 +229,7 @@ class Pipeline(ABC):
             "asked_before": terms.asked_before(self.raw),
         }
 
-    @step_of("scale")
+    @step_of(scale)
     def scaled(self) -> Call:
         """Public rows."""
         terms = self.terms
@@ -267,7 +271,7 @@ class Pipeline(ABC):
     def own_shards(self) -> list[Call]:
         """Each shard, in the order of their names."""
         apart = known_apart(self.store, self.terms.config, self.held)
-        return [{"shard": shard, "alike": Aside(number)} for shard, number in apart]
+        return [{"shard": shard, "alike": NotInKey(number)} for shard, number in apart]
 
     @abstractmethod
     def before_questions(self) -> None:
@@ -318,18 +322,9 @@ class Pipeline(ABC):
             "held": self.held.facts,
             "fitted": self.scaled.facts,
             "spent": self.conversation.spending,
-            "timeline": Aside(self.timeline),
-            "command": Aside(self.command),
+            "timeline": NotInKey(self.timeline),
+            "command": NotInKey(self.command),
         }
-
-
-def pipeline_of(store: Store, config: RunConfig, execute: Execute, **more: Any) -> Pipeline:
-    """The pipeline of a configuration's family. `more`: fields of `Pipeline`."""
-    from flows.round_pipeline import RoundPipeline
-    from flows.tree_pipeline import TreePipeline
-
-    kind = RoundPipeline if config.model.in_rounds else TreePipeline
-    return kind(store=store, config=config, execute=execute, **more)
 
 
 def _protected(terms: Terms) -> Call:

@@ -17,7 +17,7 @@ from rich.table import Table
 from flows.budget import Cost, account_of
 from flows.campaign import Terms
 from flows.execute import Call, Inputs, NotComputed, Pending, Shards
-from flows.pipeline import pipeline_of
+from flows.pipelines import pipeline_of
 from flows.streams import print_json
 from flows.terminal import shards_in_words
 from ldptree.errors import BudgetError, DataError, LdptreeError
@@ -25,8 +25,8 @@ from schemas.config import RunConfig
 from schemas.manifest import ZONES, Record
 from storage.store import Store, check_work_folder
 from tasks import source
-from tasks.checkpoint import REGISTERED, Step
 from tasks.once import check_not_lost
+from tasks.step import Step, StepTask
 from tasks.validate import check_passed, failures, foresee_release
 
 NO_ROOM = "; the ledger would refuse a question that was not asked before"
@@ -49,8 +49,9 @@ class Look:
     no_room: tuple[BudgetError, bool] | None = None
     only_looks: ClassVar[bool] = True
 
-    def step(self, name: str, inputs: Inputs, round_number: int = 0) -> Any:
+    def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Any:
         """The record of a step if it stands, else a stand-in that makes what needs it depend on it."""
+        name = task.step.name
         if self.store is None:
             return self._missing(name, "nothing is in the work folder yet", round_number)
         try:
@@ -59,33 +60,33 @@ class Look:
             return self._missing(name, "", round_number)
         if name == "validate":
             foresee_release(self.store, **arguments)
-        step = REGISTERED[name].step
-        record = self.store.find(step.place(self.store, arguments))
+        record = self.store.find(task.step.place(self.store, arguments))
         if record is None:
-            return self._missing(name, self._why(step, arguments), round_number)
+            return self._missing(name, self._why(task.step, arguments), round_number)
         self._say(name, "cached", self._end_of_rounds(record), round_number)
         if name == "validate":
             self._look_at_checks(self.store, record)
         return record
 
-    def shards(self, name: str, inputs: Shards, round_number: int) -> Any:
+    def shards(self, task: StepTask, inputs: Shards, round_number: int) -> Any:
         """The records of a step of all shards if all stand. Where the ledger would refuse it the run would stop here."""
         try:
-            found = self._shards(name, inputs, round_number)
+            found = self._shards(task, inputs, round_number)
         finally:
             fault, self.no_room = self.no_room, None
         if fault is not None:
             self._refuse_or_warn(self.lines[-1], *fault)
         return found
 
-    def _shards(self, name: str, inputs: Shards, round_number: int) -> Any:
+    def _shards(self, task: StepTask, inputs: Shards, round_number: int) -> Any:
+        name = task.step.name
         if self.store is None:
             return self._missing(name, "", round_number)
         try:
             arguments, shards = inputs()
         except NotComputed:
             return self._missing(name, "", round_number)
-        step, store = REGISTERED[name].step, self.store
+        step, store = task.step, self.store
         places = [step.place(store, arguments | shard) for shard in shards]
         if arguments["noise_seed"] is None:
             for place in places:

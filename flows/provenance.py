@@ -41,27 +41,6 @@ _OF_A_WORK_FOLDER = (
     "prefect",
     "runs",
 )
-WORDS = {
-    "source": "raw files",
-    "ingest": "typed Parquet, each zone apart",
-    "validate": "the outcome of every expectation",
-    "split": "shards of the holders who report, and the test rows held back",
-    "scale": "the public range, the levels and the encoding",
-    "show": "what each holder shows, where some features are public",
-    "ask": "a published question, or that none is left",
-    "answer": "answers to a question, one of each holder who was asked",
-    "publish": "the transcript of a round: a question and all answers",
-    "learn": "the model, from what is shown and all rounds",
-    "partition": "the published protocol: a tree grown on public rows, and what a holder sends",
-    "perturb": "reports, one a holder",
-    "aggregate": "unbiased totals of the reports",
-    "terminate": "whether a second round was asked, and its protocol",
-    "prune": "the model",
-    "evaluate": "scores on held-back private rows",
-    "evaluate_shown": "scores on held-back private rows",
-    "report": "the run's page",
-    "report_shown": "the run's page",
-}
 
 
 @contextlib.contextmanager
@@ -342,6 +321,14 @@ def _in_run(store: Store, path: Path) -> str | None:
     return next((str(step["artifact"]) for step in steps if step["name"] in made_by), None)
 
 
+def _what_is_left(step: str) -> str:
+    """In words, what a step of this or an earlier version leaves."""
+    from flows import pipelines  # noqa: F401 - with every step of every pipeline
+    from tasks.step import REGISTERED
+
+    return REGISTERED[step].step.says if step in REGISTERED else step
+
+
 def _tell(
     manifest: Manifest,
     known: dict[str, tuple[Record, str, Manifest]],
@@ -352,7 +339,7 @@ def _tell(
 ) -> None:
     made = manifest.made_by
     pad = "  " * depth
-    lines.append(f"{pad}made by {made.step} (version {made.version}): {WORDS.get(made.step, made.step)}")
+    lines.append(f"{pad}made by {made.step} (version {made.version}): {_what_is_left(made.step)}")
     for key, value in made.parameters.items():
         text = json.dumps(value, ensure_ascii=False)
         lines.append(f"{pad}  with {key} = {text if len(text) <= 100 else text[:97] + '...'}")

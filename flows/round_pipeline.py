@@ -11,15 +11,20 @@ from flows.budget import UNKNOWN_CONVERSATION, ConversationCost, Cost, Spent
 from flows.execute import Call, known
 from flows.pipeline import Pipeline, Round, step_of
 from schemas.manifest import Manifest, Record
-from tasks.checkpoint import REGISTERED
-from tasks.show import in_order
+from tasks.answer import answer
+from tasks.ask import ask
+from tasks.evaluate_shown import evaluate_shown
+from tasks.learn import learn
+from tasks.publish import publish
+from tasks.report_shown import report_shown
+from tasks.show import in_order, show
 
 
 @dataclass(eq=False, kw_only=True)
 class RoundPipeline(Pipeline):
     """A run that asks until its curator has nothing left to ask."""
 
-    @step_of("show")
+    @step_of(show)
     def shown(self) -> Call:
         """The holders' shards, and what they protect."""
         config = self.terms.config
@@ -69,7 +74,7 @@ class RoundPipeline(Pipeline):
     def ask(self, rounds: Sequence[Round]) -> Round | None:
         """The question on what was published so far."""
         number = len(rounds) + 1
-        asked = self.made(self.execute.step("ask", lambda: self.of_ask(rounds), number))
+        asked = self.made(self.execute.step(ask, lambda: self.of_ask(rounds), number))
         if isinstance(asked, Record) and not asked.facts["is_left"]:
             return None
         return Round(number, asked, lambda: asked["question"])
@@ -81,7 +86,7 @@ class RoundPipeline(Pipeline):
 
     def cost(self) -> ConversationCost:
         """The whole conversation, known by all that its curator knows before the first question."""
-        key = REGISTERED["ask"].step.place(self.store, self.of_curator([])).key
+        key = ask.step.place(self.store, self.of_curator([])).key
         return self.cost_of(key)
 
     def cost_of(self, key: str) -> ConversationCost:
@@ -104,7 +109,7 @@ class RoundPipeline(Pipeline):
         looks = self.execute.only_looks
         if not looks:
             self.cost().check_question(number, asked.question().digest)
-        reports = self.execute.shards("answer", lambda: (self.of_answer(asked), self.shards), number)
+        reports = self.execute.shards(answer, lambda: (self.of_answer(asked), self.shards), number)
         if not looks:
             self.cost().keep_answers(number, [one["shard"] for one in self.shards], reports)
             self.records.extend(reports)
@@ -125,7 +130,7 @@ class RoundPipeline(Pipeline):
 
     def add_up(self, answered: Round) -> Record:
         """The transcript of the round."""
-        return self.made(self.execute.step("publish", lambda: self._of_publish(answered), answered.number))
+        return self.made(self.execute.step(publish, lambda: self._of_publish(answered), answered.number))
 
     def _of_publish(self, answered: Round) -> Call:
         """Every answer of a round."""
@@ -136,7 +141,7 @@ class RoundPipeline(Pipeline):
             "round_number": answered.number,
         }
 
-    @step_of("learn")
+    @step_of(learn)
     def model(self) -> Call:
         """All rounds."""
         rounds = self.conversation.whole
@@ -145,7 +150,7 @@ class RoundPipeline(Pipeline):
             "target": self.terms.dataset.target,
         }
 
-    @step_of("evaluate_shown")
+    @step_of(evaluate_shown)
     def scores(self) -> Call:
         """The model, and the private rows that only a simulation has."""
         config = self.terms.config
@@ -160,7 +165,7 @@ class RoundPipeline(Pipeline):
             "seed": config.seed,
         }
 
-    @step_of("report_shown")
+    @step_of(report_shown)
     def page(self) -> Call:
         """Everything the page tells of."""
         talk = self.conversation

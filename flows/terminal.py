@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from flows.ending import done_at_the_end
-from tasks.progress import Event, listen
-from tasks.timeline import STEPS, Timeline
+from tasks.progress import Event, Timeline, listen
+from tasks.step import REGISTERED
 
 
 def shards_in_words(n: int) -> str:
@@ -32,6 +32,7 @@ class StepList:
     def __init__(self, *, quiet: bool = False) -> None:
         """A list fed by the progress of steps in this process."""
         self._timeline = Timeline()
+        self._names = sorted(REGISTERED, key=lambda name: REGISTERED[name].step.order)
         self._console = Console(stderr=True, quiet=quiet, highlight=False)
         self._fractions: dict[str, float] = {}
         self._lock = threading.Lock()
@@ -71,7 +72,7 @@ class StepList:
 
     def _render(self) -> RenderableType:
         table = Table.grid(padding=(0, 2))
-        for name in STEPS:
+        for name in self._names:
             entry = self._timeline.step(name)
             if entry is None:
                 table.add_row(Text("·", "dim"), Text(name, "dim"), "", "")

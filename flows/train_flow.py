@@ -10,12 +10,12 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from flows.execute import ByPrefect
 from flows.finish import finish, stop_where_failed
 from flows.naming import run_name, tag_run
-from flows.pipeline import pipeline_of
+from flows.pipelines import pipeline_of
 from flows.provenance import in_use
 from schemas.config import RunConfig
 from storage.store import Store
-from tasks.checkpoint import kept_in_zone
-from tasks.timeline import Timeline
+from tasks.progress import Timeline
+from tasks.step import faults_stay_in_zone
 
 RUNNER: Any = ThreadPoolTaskRunner(max_workers=2)
 """Threads: numpy, numba, polars and duckdb release the GIL."""
@@ -35,7 +35,7 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
     """
     tag_run(config)
     store, timeline = Store(work), Timeline()
-    with kept_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():
+    with faults_stay_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():
         run = pipeline_of(store, config, ByPrefect(store), timeline=timeline, command=command)
         stop_where_failed(run)
         run.walk()

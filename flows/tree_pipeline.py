@@ -15,6 +15,13 @@ from flows.execute import Call, known
 from flows.pipeline import Pipeline, Round, step_of
 from ldptree.inference.depth import fewest_public_rows
 from schemas.manifest import Manifest, Record
+from tasks.aggregate import aggregate
+from tasks.evaluate import evaluate
+from tasks.partition import partition
+from tasks.perturb import perturb
+from tasks.prune import prune
+from tasks.report import report
+from tasks.terminate import terminate
 
 LEARNED: Final[dict[str, Literal["classes", "numbers", "errors"]]] = {
     "lpct": "classes",
@@ -28,7 +35,7 @@ LEARNED: Final[dict[str, Literal["classes", "numbers", "errors"]]] = {
 class TreePipeline(Pipeline):
     """A run whose reports are added up in the cells of a tree."""
 
-    @step_of("partition")
+    @step_of(partition)
     def published(self) -> Call:
         """Scaled public rows, how many holders will be asked, and what they are promised."""
         terms = self.terms
@@ -95,7 +102,7 @@ class TreePipeline(Pipeline):
         if len(rounds) > 1 or not self.config.model.may_ask_again:
             return None
         first = rounds[0]
-        decided = self.made(self.execute.step("terminate", lambda: self.of_terminate(first)))
+        decided = self.made(self.execute.step(terminate, lambda: self.of_terminate(first)))
         if isinstance(decided, Record) and not decided.facts["is_terminated"]:
             return None
         return Round(2, decided, lambda: decided["protocol"])
@@ -132,7 +139,7 @@ class TreePipeline(Pipeline):
     def answer(self, asked: Round) -> Sequence[Record]:
         """Each holder's one report."""
         number = asked.number
-        reports = self.execute.shards("perturb", lambda: (self.of_perturb(asked), self.shards), number)
+        reports = self.execute.shards(perturb, lambda: (self.of_perturb(asked), self.shards), number)
         if self.execute.only_looks:
             return reports  # type: ignore[no-any-return]
         shards: list[Manifest] = [one["shard"] for one in self.shards]
@@ -154,7 +161,7 @@ class TreePipeline(Pipeline):
 
     def add_up(self, answered: Round) -> Record:
         """Totals of every report there is."""
-        return self.made(self.execute.step("aggregate", lambda: self.of_aggregate(answered), answered.number))
+        return self.made(self.execute.step(aggregate, lambda: self.of_aggregate(answered), answered.number))
 
     def of_aggregate(self, answered: Round) -> Call:
         """Every report there is, in a campaign those of earlier runs too."""
@@ -182,7 +189,7 @@ class TreePipeline(Pipeline):
             return {"labels": self.published["labels"]}
         return {"scaled": self.scaled["scaled"], "trust": self.published["trust"]}
 
-    @step_of("prune")
+    @step_of(prune)
     def model(self) -> Call:
         """Totals and public rows, or of numbers what those say."""
         config, last = self.terms.config, self.conversation.last
@@ -195,7 +202,7 @@ class TreePipeline(Pipeline):
             **self._fitting(),
         }
 
-    @step_of("evaluate")
+    @step_of(evaluate)
     def scores(self) -> Call:
         """The model, and the private rows that only a simulation has."""
         config = self.terms.config
@@ -212,7 +219,7 @@ class TreePipeline(Pipeline):
             "noise_seed": config.simulation.noise_seed,
         }
 
-    @step_of("report")
+    @step_of(report)
     def page(self) -> Call:
         """Everything the page tells of."""
         talk = self.conversation

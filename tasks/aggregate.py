@@ -26,7 +26,7 @@ from storage.sql import literal
 from storage.store import Draft, Store
 from tasks import progress
 from tasks.artifacts import check_whole, read_protocol
-from tasks.checkpoint import step
+from tasks.step import step
 
 ROLL_UP = """
     SELECT {output}node, class, sum(raw) AS raw, sum(unbiased) AS unbiased
@@ -104,7 +104,7 @@ def _add_support(path: Path, sums: RawSums) -> None:
         sums.n_reports[output] += n
 
 
-@step("aggregate", version="2", home="curator", retries=2)
+@step("aggregate", version="2", home="curator", retries=2, order=12, says="unbiased totals of the reports")
 def aggregate(
     draft: Draft, *, protocol: Manifest, reports: Sequence[Manifest], round_number: int
 ) -> Mapping[str, Any]:

@@ -18,12 +18,18 @@ from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.store import Draft
 from tasks.artifacts import digest_unmarked, read_encoding, read_question, read_shown, table_of_reports
-from tasks.checkpoint import FIRST, Aside, step
 from tasks.once import mark_of, written_once
 from tasks.show import Label, read_rows
+from tasks.step import FIRST, NotInKey, step
 
 
-@step("answer", version="1", home="holders")
+@step(
+    "answer",
+    version="1",
+    home="holders",
+    order=7,
+    says="answers to a question, one of each holder who was asked",
+)
 def answer(
     draft: Draft,
     *,
@@ -36,7 +42,7 @@ def answer(
     features: FeaturesConfig,
     label: Mapping[str, Any],
     noise_seed: int | None,
-    alike: Aside = FIRST,
+    alike: NotInKey = FIRST,
 ) -> Mapping[str, Any]:
     """Write one shard's reports (part "reports", in the curator's zone), of those in it whom the question asks.
 

@@ -15,13 +15,15 @@ from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.store import Draft, Store
 from tasks.artifacts import read_encoding, read_shown, read_transcripts, write_question
-from tasks.checkpoint import step
+from tasks.step import step
 
 LEEWAY = 1e-9
 """What the rounding of parts of an epsilon explains."""
 
 
-@step("ask", version="3", home="curator", retries=2)
+@step(
+    "ask", version="3", home="curator", retries=2, order=6, says="a published question, or that none is left"
+)
 def ask(
     draft: Draft,
     *,

@@ -21,7 +21,7 @@ from schemas.manifest import Record
 from storage.machine_faults import is_passing
 from storage.store import Store
 from tasks import progress
-from tasks.checkpoint import Step, StepTask
+from tasks.step import Step, StepTask
 
 
 @dataclass

@@ -41,15 +41,15 @@ from tasks.artifacts import (
     read_trust,
     write_scores,
 )
-from tasks.checkpoint import step
 from tasks.held_back import Rows, at_most, duplicates, read_rows, some_private
 from tasks.perturb import values_of
 from tasks.prune import settings
 from tasks.score_corrections import Mended
 from tasks.score_numbers import Question, scored
+from tasks.step import step
 
 
-@step("evaluate", version="5", home="simulation")
+@step("evaluate", version="5", home="simulation", order=15, says="scores on held-back private rows")
 def evaluate(
     draft: Draft,
     *,

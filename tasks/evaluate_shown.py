@@ -23,13 +23,13 @@ from storage.digests import Hasher
 from storage.store import Draft
 from tasks import progress
 from tasks.artifacts import read_encoding, read_model, read_scaled, write_scores
-from tasks.checkpoint import step
 from tasks.held_back import Rows, at_most, duplicates
+from tasks.step import step
 
 Floats = NDArray[np.float64]
 
 
-@step("evaluate_shown", version="1", home="simulation")
+@step("evaluate_shown", version="1", home="simulation", order=16, says="scores on held-back private rows")
 def evaluate_shown(
     draft: Draft,
     *,

@@ -36,9 +36,9 @@ from storage.raw.row_groups import RowGroupWriter
 from storage.raw.typed_rows import ASKED, BAD, TypedQuery
 from storage.sql import check_predicate, near, shown
 from storage.store import Draft
-from tasks.checkpoint import step
 from tasks.label_kind import LabelKind, label_kind
 from tasks.protected_columns import ProtectedColumns, check_no_leak
+from tasks.step import step
 
 LABELS_LISTED = 100
 """Distinct labels of public rows that are kept to be told of."""
@@ -544,7 +544,7 @@ def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], 
         )
 
 
-@step("ingest", version="2", home="holders")
+@step("ingest", version="2", home="holders", order=1, says="typed Parquet, each zone apart")
 def ingest(
     draft: Draft,
     *,

@@ -15,10 +15,17 @@ from schemas.manifest import Manifest
 from storage.store import Draft
 from tasks.artifacts import read_encoding, read_shown, read_transcripts, write_model
 from tasks.ask import curator_of
-from tasks.checkpoint import step
+from tasks.step import step
 
 
-@step("learn", version="5", home="curator", retries=2)
+@step(
+    "learn",
+    version="5",
+    home="curator",
+    retries=2,
+    order=9,
+    says="the model, from what is shown and all rounds",
+)
 def learn(
     draft: Draft,
     *,

@@ -39,11 +39,18 @@ from tasks.artifacts import (
     write_public,
     write_trust,
 )
-from tasks.checkpoint import step
 from tasks.corrections import residual_question
+from tasks.step import step
 
 
-@step("partition", version="3", home="curator", retries=2)
+@step(
+    "partition",
+    version="3",
+    home="curator",
+    retries=2,
+    order=10,
+    says="the published protocol: a tree grown on public rows, and what a holder sends",
+)
 def partition(
     draft: Draft,
     *,

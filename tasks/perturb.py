@@ -24,8 +24,8 @@ from storage.digests import Hasher
 from storage.ledger.campaigns import Campaign
 from storage.store import Draft
 from tasks.artifacts import read_protocol
-from tasks.checkpoint import FIRST, Aside, step
 from tasks.once import mark_of, written_once
+from tasks.step import FIRST, NotInKey, step
 
 Form = Literal["reports", "totals"]
 
@@ -60,7 +60,7 @@ def labels_of(column: Any, protocol: Protocol) -> NDArray[Any]:
     return tables.label_codes(column, classes) if classes else tables.label_numbers(column)
 
 
-@step("perturb", version="1", home="holders")
+@step("perturb", version="1", home="holders", order=11, says="reports, one a holder")
 def perturb(
     draft: Draft,
     *,
@@ -70,7 +70,7 @@ def perturb(
     form: Form,
     noise_seed: int | None,
     campaign: str | None,
-    alike: Aside = FIRST,
+    alike: NotInKey = FIRST,
 ) -> Mapping[str, Any]:
     """Write one shard's reports (part "reports", in the curator's zone): a report a holder, or the shard's exact totals.
 

@@ -1,6 +1,7 @@
-"""Progress of steps, from whichever thread computes to whoever shows it (the terminal's step list, Prefect's progress artifacts).
+"""Progress of steps, from the thread that computes to what shows it: the terminal's list, Prefect's progress artifacts, and the
+times that a page and a summary tell.
 
-A step says how far it is with `advance`; it does not know who listens. Nothing here holds data.
+A step says how far it is with `advance`; it does not know who listens. Nothing here holds data, or is part of a key.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 Event = Literal["start", "advance", "end", "failed", "found", "expect"]
@@ -66,3 +69,80 @@ def _tell(step: str, event: Event, fraction: float) -> None:
         listeners = list(_listeners)
     for listener in listeners:
         listener(step, event, fraction)
+
+
+@dataclass
+class StepTime:
+    """One step of a run: seconds are wall time from its first start to its last end, offsets from the run's start."""
+
+    name: str
+    state: str = "cached"
+    start: float = 0.0
+    seconds: float = 0.0
+    shards: int | None = None
+    shards_done: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all of it ended."""
+        return self.shards_done >= (self.shards or 1)
+
+
+class Timeline:
+    """Listens to the steps that compute in this process; `note` adds those that were found."""
+
+    def __init__(self) -> None:
+        """Begin now."""
+        self.began = time.monotonic()
+        self._steps: dict[str, StepTime] = {}
+        self._lock = threading.Lock()
+
+    def hear(self, step: str, event: Event, fraction: float) -> None:
+        """Take an event."""
+        now = time.monotonic() - self.began
+        with self._lock:
+            if not step:
+                return
+            entry = self._steps.setdefault(step, StepTime(step, start=now))
+            if event == "expect":
+                entry.shards = int(fraction)
+            if event == "start" and entry.state == "cached":
+                entry.state, entry.start = "computed", now
+            if event in ("end", "failed", "found"):
+                entry.seconds = now - entry.start
+                entry.shards_done += 1
+            if event == "failed":
+                entry.state = "failed"
+
+    def expect(self, step: str, shards: int) -> None:
+        """State over how many shards a step is mapped; listeners elsewhere are told too."""
+        expect(step, shards)
+
+    def step(self, name: str) -> StepTime | None:
+        """One step, or None before it began."""
+        with self._lock:
+            return self._steps.get(name)
+
+    def running(self, name: str) -> float:
+        """Seconds since a step began."""
+        with self._lock:
+            return time.monotonic() - self.began - self._steps[name].start
+
+    def steps(self) -> list[StepTime]:
+        """The steps so far, in the order in which they began."""
+        with self._lock:
+            return list(self._steps.values())
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self.began
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Listen while the block runs."""
+        stop = listen(self.hear)
+        try:
+            yield
+        finally:
+            stop()

@@ -25,10 +25,10 @@ from tasks.artifacts import (
     read_trust,
     write_model,
 )
-from tasks.checkpoint import step
+from tasks.step import step
 
 
-@step("prune", version="5", home="curator", retries=2)
+@step("prune", version="5", home="curator", retries=2, order=14, says="the model")
 def prune(
     draft: Draft,
     *,

@@ -16,10 +16,17 @@ from ldptree.families.curators import question_from_json
 from schemas.manifest import Manifest
 from storage.store import Draft
 from tasks.artifacts import read_shown, reports_of_table, write_transcript
-from tasks.checkpoint import step
+from tasks.step import step
 
 
-@step("publish", version="1", home="curator", retries=2)
+@step(
+    "publish",
+    version="1",
+    home="curator",
+    retries=2,
+    order=8,
+    says="the transcript of a round: a question and all answers",
+)
 def publish(
     draft: Draft, *, question: Manifest, shown: Manifest, reports: Sequence[Manifest], round_number: int
 ) -> Mapping[str, Any]:

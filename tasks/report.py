@@ -39,7 +39,6 @@ from tasks.artifacts import (
     read_scores,
     read_totals_of_outputs,
 )
-from tasks.checkpoint import Aside, step
 from tasks.class_report import class_scores, spread_of
 from tasks.mended_report import mended_facts
 from tasks.number_report import number_facts, number_scores
@@ -55,7 +54,8 @@ from tasks.page.facts import (
 )
 from tasks.page.learned import cells_of, class_name, discrepancy_of, tree_of
 from tasks.page.render import render
-from tasks.timeline import Timeline
+from tasks.progress import Timeline
+from tasks.step import NotInKey, step
 
 LIBRARIES = (
     "ldptree",
@@ -76,7 +76,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "curator" if arguments["scores"] is None else "simulation"
 
 
-@step("report", version="4", home=_zone, retries=2)
+@step("report", version="4", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -92,8 +92,8 @@ def report(
     fitted: Mapping[str, Any],
     form: str,
     spent: Mapping[str, Any],
-    timeline: Aside,
-    command: Aside,
+    timeline: NotInKey,
+    command: NotInKey,
     public: Manifest | None = None,
 ) -> Mapping[str, Any]:
     """Write `report.html` and `facts.json` ("page"). `asked`: the protocol of each round; `public`: what public rows say of a

@@ -14,18 +14,18 @@ from schemas.config import RunConfig
 from schemas.manifest import Manifest
 from storage.store import Draft
 from tasks.artifacts import read_model, read_question, read_scores, read_shown
-from tasks.checkpoint import Aside, step
 from tasks.number_report import number_scores
 from tasks.page.render import render
 from tasks.report import caps_of, identity, read_checks, rows_of, steps_of, warnings_of
 from tasks.rounds_report import rounds_facts
+from tasks.step import NotInKey, step
 
 
 def _zone(arguments: Mapping[str, Any]) -> Any:
     return "curator" if arguments["scores"] is None else "simulation"
 
 
-@step("report_shown", version="3", home=_zone, retries=2)
+@step("report_shown", version="3", home=_zone, retries=2, order=18, says="the run's page")
 def report_shown(
     draft: Draft,
     *,
@@ -41,8 +41,8 @@ def report_shown(
     fitted: Mapping[str, Any],
     rounds: Sequence[Mapping[str, Any]],
     spent: Mapping[str, Any],
-    timeline: Aside,
-    command: Aside,
+    timeline: NotInKey,
+    command: NotInKey,
 ) -> Mapping[str, Any]:
     """Write `report.html` and `facts.json` ("page"). `rounds`: of each question its facts, among them its digest."""
     store = draft.store

@@ -25,7 +25,7 @@ from storage.raw.recognition.columns import recognise
 from storage.raw.recognition.findings import LEVELS_LISTED, ColumnSample
 from storage.store import Draft
 from tasks.artifacts import read_protocol, write_encoding, write_scaled
-from tasks.checkpoint import step
+from tasks.step import step
 
 CLASSES_MAX = 100
 """A label with more public values than this is no class, unless its classes are declared."""
@@ -88,7 +88,14 @@ def encoding_of(public: pa.Table, features: Sequence[str], spec: DatasetSpec) ->
     return Encoding(tuple(made))
 
 
-@step("scale", version="1", home="curator", retries=2)
+@step(
+    "scale",
+    version="1",
+    home="curator",
+    retries=2,
+    order=4,
+    says="the public range, the levels and the encoding",
+)
 def scale(
     draft: Draft,
     *,

@@ -29,7 +29,7 @@ from storage import tables
 from storage.digests import Hasher
 from storage.store import Draft, Store
 from tasks.artifacts import read_encoding
-from tasks.checkpoint import step
+from tasks.step import step
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -44,7 +44,13 @@ class Rows:
     protects: Mask
 
 
-@step("show", version="2", home="holders")
+@step(
+    "show",
+    version="2",
+    home="holders",
+    order=5,
+    says="what each holder shows, where some features are public",
+)
 def show(
     draft: Draft,
     *,

@@ -20,7 +20,7 @@ from storage.raw.raw_files import check_start
 from storage.sql import check_expression
 from storage.store import Draft, Store
 from tasks import progress
-from tasks.checkpoint import step
+from tasks.step import step
 
 
 def check_named(spec: DatasetSpec) -> None:
@@ -97,7 +97,7 @@ def files(store: Store, paths: Sequence[str]) -> Manifest:
     )
 
 
-@step("source", version="1", home="holders")
+@step("source", version="1", home="holders", order=0, says="raw files")
 def simulate(draft: Draft, *, rows: int, seed: int) -> None:
     """Raw CSV of simulated trips, in the 13 columns of the Chicago challenge."""
     write_trips(draft.folder("raw") / "simulated-trips.csv", rows=rows, seed=seed)

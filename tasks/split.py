@@ -28,7 +28,7 @@ from storage.ledger.campaigns import Campaign
 from storage.stable_hash import mixed
 from storage.store import Draft
 from tasks import progress
-from tasks.checkpoint import step
+from tasks.step import step
 
 SHARD_ROWS = 65_536
 Hashes = NDArray[np.uint64]
@@ -71,7 +71,13 @@ class FileAsked(TypedDict):
     people: str
 
 
-@step("split", version="4", home="holders")
+@step(
+    "split",
+    version="4",
+    home="holders",
+    order=3,
+    says="shards of the holders who report, and the test rows held back",
+)
 def split(
     draft: Draft,
     *,

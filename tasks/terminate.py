@@ -17,11 +17,18 @@ from schemas.families import PaperConfig
 from schemas.manifest import Manifest
 from storage.store import Draft
 from tasks.artifacts import read_protocol, read_public_counts, read_scaled, read_totals, write_protocol
-from tasks.checkpoint import step
 from tasks.partition import described
+from tasks.step import step
 
 
-@step("terminate", version="1", home="curator", retries=2)
+@step(
+    "terminate",
+    version="1",
+    home="curator",
+    retries=2,
+    order=13,
+    says="whether a second round was asked, and its protocol",
+)
 def terminate(
     draft: Draft,
     *,

@@ -28,8 +28,8 @@ from storage import tables
 from storage.ledger.released_checks import check_release, release_checks
 from storage.sql import literal, quote
 from storage.store import Draft, Store
-from tasks.checkpoint import step
 from tasks.source import read_suite
+from tasks.step import step
 
 Check = dict[str, Any]
 SHOWN_VALUES = 3
@@ -115,7 +115,7 @@ def _violated(expectation: Expectation) -> str:
     return f"{column} IS NOT NULL AND NOT coalesce({met}, FALSE)"
 
 
-@step("validate", version="2", home="holders")
+@step("validate", version="2", home="holders", order=2, says="the outcome of every expectation")
 def validate(
     draft: Draft,
     *,

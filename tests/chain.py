@@ -29,6 +29,8 @@ from schemas.manifest import Manifest, Record
 from storage import tables
 from storage.store import Store
 from tasks.artifacts import read_model, read_protocol
+from tasks.ask import ask
+from tasks.perturb import perturb
 
 
 class Chain(TreePipeline):
@@ -53,7 +55,7 @@ class Chain(TreePipeline):
     @cached_property
     def reports(self) -> list[Record]:
         assert self.spent
-        return self.execute.shards("perturb", lambda: (self.of_perturb(self.first), self.shards), 1)
+        return self.execute.shards(perturb, lambda: (self.of_perturb(self.first), self.shards), 1)
 
     @cached_property
     def totals(self) -> Record:
@@ -89,7 +91,7 @@ class RoundsChain(RoundPipeline):
 
     def next_question(self) -> Record:
         """What is asked after the rounds so far, or that nothing is."""
-        return self.execute.step("ask", lambda: self.of_ask(self.rounds))
+        return self.execute.step(ask, lambda: self.of_ask(self.rounds))
 
     def publish(self, question: Record, reports: Sequence[Record], number: int) -> Record:
         return self.add_up(Round(number, question, lambda: question["question"], reports))

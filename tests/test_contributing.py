@@ -16,7 +16,7 @@ from ldptree.mechanisms import CHOICES, MECHANISMS
 from ldptree.oracles import ORACLES
 from schemas.dataset import DatasetSpec
 from schemas.tables import PrivacyConfig
-from tasks.checkpoint import REGISTERED
+from tasks.step import REGISTERED
 
 ROOT = Path(__file__).parents[1]
 ARCHITECTURE = ROOT / "docs" / "architecture.md"

@@ -11,7 +11,7 @@ from chain import Chain, rides, rides_config
 from ldptree.errors import LdptreeError
 from storage.ledger.accounts import Account
 from storage.store import Store
-from tasks.checkpoint import kept_in_zone
+from tasks.step import faults_stay_in_zone
 
 
 @pytest.fixture(
@@ -40,7 +40,7 @@ def test_a_run_leaves_nothing_of_the_holders_open_to_others(umask, tmp_path):
     chain = Chain(store, rides_config(file, dataset=dataset, campaign={"name": "rides"}))
     assert chain.checked
     assert chain.page
-    with pytest.raises(LdptreeError), kept_in_zone(store, "split", "holders"):
+    with pytest.raises(LdptreeError), faults_stay_in_zone(store, "split", "holders"):
         raise RuntimeError
     assert open_to_others(store.zone("holders")) == {}
     readable = list((store.root / "curator").rglob("*.json"))

@@ -8,8 +8,8 @@ from chain import Chain, rides, rides_config
 from storage.store import Store
 from tasks.artifacts import read_protocol
 from tasks.page import privacy, run_words, words
+from tasks.progress import Timeline
 from tasks.report import failed_facts, read_facts
-from tasks.timeline import Timeline
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from page_truth.reading import read
 
 from storage.store import Store
 from tasks.page.render import render
+from tasks.progress import Timeline
 from tasks.report import failed_facts
-from tasks.timeline import Timeline
 
 N = 900
 RNG = np.random.default_rng(3)

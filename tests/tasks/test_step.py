@@ -12,7 +12,7 @@ from ldptree.errors import ConfigError, LdptreeError
 from schemas.manifest import FileEntry, MadeBy, Manifest
 from storage.store import Store
 from tasks import progress
-from tasks.checkpoint import REGISTERED, Aside, Step, step
+from tasks.step import REGISTERED, NotInKey, Step, step
 
 STEPS = ("ingest", "split", "scale", "partition", "perturb", "aggregate", "prune", "evaluate")
 
@@ -101,8 +101,8 @@ def manifest(digest):
 def test_times_and_the_order_of_files_are_no_part_of_a_key(store):
     described = Step("s", "1", "curator")
     one, two = manifest("aa"), manifest("bb")
-    key = described.place(store, {"files": [one, two], "n": 1, "clock": Aside(1.0)}).key
-    assert described.place(store, {"files": [two, one], "n": 1, "clock": Aside(2.0)}).key == key
+    key = described.place(store, {"files": [one, two], "n": 1, "clock": NotInKey(1.0)}).key
+    assert described.place(store, {"files": [two, one], "n": 1, "clock": NotInKey(2.0)}).key == key
     assert described.place(store, {"files": [one], "n": 1}).key != key
     assert described.place(store, {"files": [one, two], "n": 2}).key != key
 

@@ -10,8 +10,8 @@ import functools
 import secrets
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,23 +31,32 @@ Facts = Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
-class Aside:
+class NotInKey:
     """An argument that travels with the call and is no part of its key (times, for the page; what a digest says already)."""
 
     value: Any
 
 
-FIRST = Aside(0)
+FIRST = NotInKey(0)
 """Of a shard: no other one that holds the same came before it."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step's name, the version of what it computes, and the zone its record is kept in (or how its arguments decide that)."""
+    """One step of the picture.
+
+    name     by which its artifacts are known.
+    version  of what it computes.
+    home     the zone its record is kept in, or how its arguments decide that.
+    order    its place in the picture.
+    says     what it leaves, as `ldptree explain` words it.
+    """
 
     name: str
     version: str
     home: Zone | Callable[[Mapping[str, Any]], Zone]
+    order: int = 0
+    says: str = ""
 
     def zone(self, arguments: Mapping[str, Any]) -> Zone:
         """The zone of the record of a call."""
@@ -58,7 +67,7 @@ class Step:
         inputs: dict[str, str] = {}
         parameters: dict[str, Any] = {}
         for name, value in arguments.items():
-            if isinstance(value, Aside):
+            if isinstance(value, NotInKey):
                 continue
             if isinstance(value, Manifest):
                 inputs[name] = value.digest
@@ -77,12 +86,18 @@ REGISTERED: dict[str, StepTask] = {}
 
 
 def step(
-    name: str, *, version: str, home: Zone | Callable[[Mapping[str, Any]], Zone], retries: int = 0
+    name: str,
+    *,
+    version: str,
+    home: Zone | Callable[[Mapping[str, Any]], Zone],
+    retries: int = 0,
+    order: int = 0,
+    says: str = "",
 ) -> Callable[[Callable[..., Facts]], StepTask]:
     """Make a step of `work(draft, **inputs_and_parameters) -> facts`. `retries`: on passing faults; 0 for holders' steps."""
 
     def decorate(work: Callable[..., Facts]) -> StepTask:
-        REGISTERED[name] = StepTask(Step(name, version, home), work, retries)
+        REGISTERED[name] = StepTask(Step(name, version, home, order, says or name), work, retries)
         return REGISTERED[name]
 
     return decorate
@@ -111,7 +126,7 @@ class StepTask:
         began = time.monotonic()
         with (
             progress.watch(self.step.name),
-            kept_in_zone(store, self.step.name, place.home),
+            faults_stay_in_zone(store, self.step.name, place.home),
             store.draft(place) as draft,
         ):
             facts = self.work(draft, **arguments)
@@ -137,49 +152,51 @@ class StepTask:
         return futures
 
 
-class kept_in_zone:  # noqa: N801 - reads as a clause of the with statement
+@contextmanager
+def faults_stay_in_zone(store: Store, what: str, home: Zone) -> Iterator[None]:
     """Turn what nobody expected of `what` (a step, or the run) into one safe message, or say what the machine refused.
 
     The whole story of a holders' fault stays in their zone.
     """
-
-    def __init__(self, store: Store, what: str, home: Zone) -> None:
-        self.store = store
-        self.what = what
-        self.home = home
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: object) -> None:
+    try:
+        yield
+    except BaseException as fault:
         _forget_locals(fault)
-        if not isinstance(fault, Exception) or isinstance(fault, LdptreeError):
-            return
-        is_private = self.home in ("holders", "simulation")
-        if not is_private and is_passing(fault):
-            return  # Prefect may try the step again
-        clean = machine_fault(fault, self.store.root)
-        if clean is not None:
-            clean = type(clean)(f"{self.what}: {clean}")
-        elif is_private:
-            clean = self._noted(fault)
-        if clean is not None:
-            # The fault itself may quote a private value: nothing of it goes along, not even as a context.
-            fault.__traceback__ = None
-            try:
-                raise clean
-            finally:
-                clean.__context__ = None
+        clean = _clean(fault, store, what, home)
+        if clean is None:
+            raise
+        # The fault itself may quote a private value: nothing of it goes along, not even as a context.
+        fault.__traceback__ = None
+    else:
+        return
+    try:
+        raise clean
+    finally:
+        clean.__context__ = None
 
-    def _noted(self, fault: Exception) -> LdptreeError:
-        """What is said of a fault that nobody expected; the whole story of it stays in the zone."""
-        message = f"{self.what}: stopped by an unexpected {type(fault).__name__}"
-        folder = self.store.zone(self.home) / "faults"
-        with suppress(OSError):
-            path = folder / f"{self.what}-{secrets.token_hex(4)}.txt"
-            self.store.replace(path, "".join(traceback.format_exception(fault)).encode())
-            message += f" (details in {path.relative_to(self.store.root)})"
-        return LdptreeError(f"{message}.")
+
+def _clean(fault: BaseException, store: Store, what: str, home: Zone) -> LdptreeError | None:
+    """What is said in place of a fault; None where it can be told as it is."""
+    if not isinstance(fault, Exception) or isinstance(fault, LdptreeError):
+        return None
+    is_private = home in ("holders", "simulation")
+    if not is_private and is_passing(fault):
+        return None  # Prefect may try the step again
+    clean = machine_fault(fault, store.root)
+    if clean is not None:
+        return type(clean)(f"{what}: {clean}")
+    return _note(fault, store, what, home) if is_private else None
+
+
+def _note(fault: Exception, store: Store, what: str, home: Zone) -> LdptreeError:
+    """What is said of a fault that nobody expected; the whole story of it stays in the zone."""
+    message = f"{what}: stopped by an unexpected {type(fault).__name__}"
+    folder = store.zone(home) / "faults"
+    with suppress(OSError):
+        path = folder / f"{what}-{secrets.token_hex(4)}.txt"
+        store.replace(path, "".join(traceback.format_exception(fault)).encode())
+        message += f" (details in {path.relative_to(store.root)})"
+    return LdptreeError(f"{message}.")
 
 
 def _forget_locals(fault: BaseException | None) -> None:
