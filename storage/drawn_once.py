@@ -1,8 +1,8 @@
-"""Files of reports, each drawn at most once: after a crash at any moment no second draw of the same holders is on disk.
+"""Files of reports, each drawn at most once: after a crash at any moment, no second draw of the same holders is on disk.
 
-A draft is a file without a name (O_TMPFILE): it gets its final name whole, or is gone with its process. Where a file system has
-no such files, the draft stands in the holders' zone under a name known before it is drawn, and a whole one is published by the
-next run, never drawn again. What is drawn is decided in `tasks.once`.
+A draft is a file without a name (O_TMPFILE): it gets its final name when it is whole, or disappears with its process. Where a
+file system has no such files, the draft lies in the holders' zone under a name that is known before it is drawn; the next run
+publishes a whole draft and never draws it again. What is drawn is decided in `tasks.once`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the machine refuses (a full disk, a file that may not be opened, too little memory), as one of our errors in one sentence.
+"""Faults of the machine (a full disk, a file that may not be opened, too little memory), each as one of our errors in a sentence.
 
-Only the system's own words and paths are said, never those of the fault itself, which may quote a row.
+A message has the system's own words and paths, never those of the fault itself, which may quote a row.
 """
 
 from __future__ import annotations

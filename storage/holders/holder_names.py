@@ -1,8 +1,8 @@
-"""What a name in the holders' column is: a whole number or a text, one canonical form for each person.
+"""Names in the holders' column: a whole number or a text, in one canonical form for each person.
 
 Whole numbers written as floats are whole numbers (7000.0 is 7000), and leading zeros of whole numbers do not count. Texts are
-trimmed and in Unicode's composed form (NFC), and kept otherwise: 007 and 7 are two texts. Which of the two a column holds is
-declared, or the file's own, or told from public rows; never from private ones.
+trimmed and in Unicode's composed form (NFC), and otherwise kept: 007 and 7 are two texts. The type of a column is declared, or
+the file's own, or found from public rows; never from private ones.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which of several equal rows one is: names of rows where each row is a holder, the same in every run that asks them.
+"""Names of equal rows where each row is a holder: which copy a row is, the same in every run that asks it.
 
-Equal rows of one file are different people: the first, the second and so on. So are equal rows of two files that a run names, as
-chance makes them where rows say little; unless two files have more rows in common than that: a file and its copy in another
-format, or with rows added. What such files share are the same people.
+Equal rows of one file are different people: the first, the second and so on. Equal rows of two files of one run are also
+different people, if there are as few as chance makes where rows say little. If two files share more rows than that, one is a
+copy of the other (in another format, or with rows added), and the shared rows are the same people.
 """
 
 from __future__ import annotations

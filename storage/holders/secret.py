@@ -1,5 +1,6 @@
-"""The holders' secret: made on first use, and never where something says that there was one. Under another secret nobody would
-be known again.
+"""The holders' secret: made on first use, and never where something says that there was one.
+
+Under another secret nobody would be recognised.
 """
 
 from __future__ import annotations

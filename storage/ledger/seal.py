@@ -1,12 +1,11 @@
-"""The seal of a work folder: what is kept of who was asked, so that a part of it that was lost, or restored from an older backup,
-contradicts the other parts.
+"""The seal of a work folder: it notices a part that was lost, or restored from an older backup.
 
-The seal is `holders/ledger/seal`: a check value of the holders' secret, and the name and size of every file that the ledger,
-the campaigns and the releases' reports keep, none of which is ever deleted or shrinks. Each new seal has the next number. A mark
-with that number and the seal's keyed digest lies in every other part. The seal is written first and says so until all marks are
-written; a mark behind it is then one that a killed process did not come to.
+The seal is `holders/ledger/seal`. It holds a check value of the holders' secret, and the name and size of every file that the
+ledger, the campaigns and the releases' reports keep; none of these is ever deleted or shrinks. Each new seal has the next
+number. Every other part has a mark with that number and the seal's keyed digest. The seal is written first and says so until
+all marks are written; a mark behind it is then one that a killed process did not reach.
 
-Where all parts come from one backup nothing contradicts anything: only `holders/seal`, which is of no part, can then tell.
+If all parts come from one backup, nothing contradicts anything; only `holders/seal`, which belongs to no part, can then tell.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rows that are not what the spec says: told of in one message, or put aside as they came.
+"""Rows that do not match the spec: listed in one message, or put into quarantine as they came.
 
-Where the rows of a zone go, their faults go. A message has line, value and count of public rows alone; what is lines of
-private ones is the column and the kind of fault, the rest is in the holders' list of faults.
+The faults of a zone's rows stay in that zone. A message gives line, value and count for public rows only; for private rows it
+gives the column and the kind of fault, and the rest is in the holders' list of faults.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which rows are public: the rule evaluated, by what a row says (a predicate) or by its number alone.
+"""Public rows: evaluates the rule, by the content of a row (a predicate) or by its number alone.
 
 What a rule can be is in `schemas.rules`.
 """
