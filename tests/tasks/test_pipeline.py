@@ -1,0 +1,60 @@
+"""What every run promises whatever its family: five configurations walked plainly, then looked at and walked again."""
+
+from __future__ import annotations
+
+import pytest
+from chain import fares, fares_config, mended, rides, rides_config, shells, shells_config
+
+from flows.execute import Found, Pending, Plainly
+from flows.pipelines import pipeline_of
+from storage.store import Store
+
+PAPER = {"prune": "paper"}
+RUNS = {
+    "lpct": lambda room: rides_config(rides(room / "a.csv", 600, 1)),
+    "lpct, Algorithm 2": lambda room: rides_config(rides(room / "a.csv", 600, 1), model=PAPER),
+    "lpdt": lambda room: fares_config(fares(room / "a.csv", 600, 1)),
+    "correction": lambda room: mended(rides_config, rides(room / "a.csv", 600, 1)),
+    "public_features": lambda room: shells_config(shells(room / "a.parquet", 600, 1)),
+}
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def walked(request, tmp_path_factory):
+    """A finished run. Only to be read."""
+    room = tmp_path_factory.mktemp("walked")
+    store = Store(room / "work")
+    run = pipeline_of(store, RUNS[request.param](room), Plainly(store))
+    run.walk()
+    return run
+
+
+def digests(run):
+    return [(record.step, part, one.digest) for record in run.records for part, one in record.parts.items()]
+
+
+def test_a_run_walked_again_finds_every_step_and_spends_nothing_more(walked):
+    before = sorted(walked.store.root.rglob("*"))
+    again = pipeline_of(walked.store, walked.config, Plainly(walked.store))
+    again.walk()
+    assert digests(again) == digests(walked)
+    assert again.conversation.spent == walked.conversation.spent
+    assert sorted(walked.store.root.rglob("*")) == before
+
+
+def test_whoever_only_looks_finds_what_the_run_left_and_nothing_before_it(walked, tmp_path):
+    found = pipeline_of(walked.store, walked.config, Found(walked.store))
+    assert found.scaled == walked.scaled
+    empty = Store(tmp_path / "work")
+    nothing = pipeline_of(empty, walked.config, Found(empty))
+    nothing.walk()
+    assert nothing.records == []
+    assert isinstance(nothing.model, Pending)
+
+
+def test_every_holder_answers_each_question_they_are_asked_once(walked):
+    asked = walked.held.facts["n_private"]
+    for one in walked.conversation.rounds:
+        reported = sum(record.facts["n_reports"] for record in one.reports)
+        assert reported == one.asked.facts.get("n_asked", asked)
+        assert one.left.facts.get("n_private", one.left.facts.get("n_answers")) == reported
