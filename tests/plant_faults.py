@@ -1,7 +1,7 @@
 """Plants faults, one at a time, in a copy of this checkout, and shows that the tests which promise the opposite catch each.
 
     python tests/plant_faults.py            # all of them; the last line counts those that were caught
-    python tests/plant_faults.py --list     # what is planted, and which tests should see it
+    python tests/plant_faults.py --list     # what is planted where, and which tests should see it; in a second
     python tests/plant_faults.py 3 lock     # those with this number, or with this word in their name
 
 A fault is a text of the program that is replaced by another. The text must stand exactly once in the program, in whatever
@@ -289,17 +289,28 @@ def wanted(words: Sequence[str]) -> list[tuple[int, Fault]]:
     ]
 
 
+def list_faults(faults: Sequence[tuple[int, Fault]]) -> int:
+    """Say what is planted where, and what could not be: 2 where there is such a one, else 0."""
+    n_gone = 0
+    for number, fault in faults:
+        try:
+            where, tests = file_of(fault, CHECKOUT).relative_to(CHECKOUT), tests_of(fault, CHECKOUT)
+            print(f"{number:2}  {fault.name}\n    in {where}, seen by {', '.join(tests)}")
+        except GoneError as gone:
+            n_gone += 1
+            print(f"{number:2}  GONE    {fault.name}: {gone}")
+    return 2 if n_gone else 0
+
+
 def main() -> int:
     """Plant, and say what was caught."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("faults", nargs="*", help="numbers, or words of their names; none: all")
-    parser.add_argument("--list", action="store_true", help="say what is planted, and plant nothing")
+    parser.add_argument("--list", action="store_true", help="say what is planted where, and plant nothing")
     chosen = parser.parse_args()
     faults = wanted(chosen.faults)
     if chosen.list:
-        for number, fault in faults:
-            print(f"{number:2}  {fault.name}\n    {', '.join(fault.tests)}")
-        return 0
+        return list_faults(faults)
     n_caught, n_gone = 0, 0
     with tempfile.TemporaryDirectory(prefix="ldptree-faults-") as name:
         folder = Path(name)
