@@ -139,7 +139,7 @@ def chosen_by(name: str, epsilon: float, one: Trial, coins: tuple[int, int]) -> 
     asked = asking.asked(len(losses))
     words = Words.seeded(np.random.SeedSequence([*coins, round(1000 * epsilon)]))
     estimates = asking.estimate(asking.randomize(losses, asked, words), asked)
-    held = excess(estimates, one.public if asking.is_about_losses else one.public[:0])
+    held = excess(estimates, one.public)
     return {"": choose(*held), ", least estimate": int(np.argmin(estimates.value))}
 
 

@@ -232,9 +232,7 @@ def tune(
         words=words_for(question),
     )
     estimates = question.estimate(reports, asked)
-    worse, worse_sd = excess(
-        estimates, public_losses[:, distinct] if question.is_about_losses else public_losses[:0, distinct]
-    )
+    worse, worse_sd = excess(estimates, public_losses[:, distinct])
     return Tuning(
         **record,
         chosen=int(distinct[choose(worse, worse_sd)]),

@@ -66,8 +66,6 @@ class ValidationQuestion(ABC):
     name: ClassVar[str]
     measure: ClassVar[str]
     """What `Estimates.value` is, in words."""
-    is_about_losses: ClassVar[bool] = True
-    """Whether differences of it are in units of the loss."""
 
     ranges: tuple[float, ...]
 

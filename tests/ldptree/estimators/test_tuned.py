@@ -146,7 +146,7 @@ def test_groups_that_are_asked_the_same_have_coins_of_their_own(monkeypatch):
     [
         ({"tune": "public"}, "tune must be one of 'private', or None, got 'public'"),
         ({"tune": None, "candidates": [{}, {}]}, 'set tune = "private"'),
-        ({"tune_mechanism": "best"}, "did you mean 'best-of'"),
+        ({"tune_mechanism": "diference"}, "did you mean 'difference'"),
         ({"validation_share": 0}, "validation_share must be a number above 0 and below 1, got 0"),
         ({"validation_share": True}, "validation_share must be"),
         ({"validation_share": 1.5}, "validation_share must be"),

@@ -126,8 +126,6 @@ def test_estimates_are_unbiased_and_their_deviations_true(name):
     truth = losses.mean(axis=0)
     if name == "difference":
         truth = truth - truth[0]
-    if name == "best-of":
-        truth = 1 - np.bincount(losses.argmin(axis=1), minlength=3) / 400
     runs = []
     for run in range(150):
         # the order is drawn by public coins
