@@ -21,9 +21,9 @@ from chain import rides
 from test_command_line import CANARY, server_of
 from whole_runs import rides_toml, start, until
 
-pytestmark = [pytest.mark.server, pytest.mark.slow]
-
 TIMES = int(os.environ.get("LDPTREE_ENDINGS", "3"))
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(300 + 10 * TIMES)]
+
 AT_ONCE = 3
 STEP = re.compile(r"\w+ +\d+\.\d s  \w+(, \d+ shards?)?")
 INTERRUPTED = "ldptree: interrupted. Finished steps stand; the same command goes on from there."

@@ -181,6 +181,7 @@ def size(folder):
 CACHED_RUNS = int(os.environ.get("LDPTREE_CACHED_RUNS", "2"))
 
 
+@pytest.mark.timeout(300 + 60 * CACHED_RUNS)
 def test_cached_runs_leave_nothing_once_garbage_is_collected(api, tmp_path):
     """`LDPTREE_CACHED_RUNS=30` makes so many."""
     work = api.begin(tmp_path / "work")
