@@ -34,7 +34,7 @@ from ldptree.families.correction_plan import Plan, make_plan
 from ldptree.families.corrections import Observed, correct
 from ldptree.families.fit_correction import PublicSide, protocol_of
 from ldptree.inference.depth import automatic_depth
-from ldptree.mechanisms import describe, mechanism_for, report_values
+from ldptree.mechanisms import mechanism_for, report_values
 from ldptree.models.ensemble import Ensemble
 from ldptree.oracles import Words
 from ldptree.partition.grow import grow
@@ -204,8 +204,8 @@ def score_rows(rows: int) -> bool:
         s["correction: all"] = sum(v for k, v in s.items() if k.startswith("correction"))
         print(
             f"\n{asked:,} rows x {encoding.n_encoded} columns ({features}); tree of {tree.n_cells} cells, "
-            f"{describe(tree.mechanism)}; forest of {ensemble.roots.size} trees, {ensemble.n_nodes:,} nodes, "
-            f"{n_bytes(ensemble) / 2**20:.2f} MiB; correction in {mended.n_cells} cells, {describe(mended.mechanism)}"
+            f"{tree.mechanism.full_name}; forest of {ensemble.roots.size} trees, {ensemble.n_nodes:,} nodes, "
+            f"{n_bytes(ensemble) / 2**20:.2f} MiB; correction in {mended.n_cells} cells, {mended.mechanism.full_name}"
         )
         line = table("one core", "seconds", "microseconds a row", "over one tree")
         for name in sorted(s, key=lambda name: ("tfc".index(name[0]), name.endswith("all"))):

@@ -16,8 +16,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ldptree.errors import ArtifactCorrupt, DataError, ProtocolMismatch
-from ldptree.mechanisms import Joint
-from ldptree.mechanisms.signed_subset import SignedSubset
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.raw_sums import RawSums
 from schemas.manifest import Manifest
@@ -142,8 +140,7 @@ def write_totals(
     (M, size), (L, C) = sums.raw.shape, totals[0].counts.shape
     is_drawn = M > 1
     cells, nodes = protocol.partition.paths()
-    # Of joint reports and of signed subsets each value has a sum of its own.
-    has_own_sums = isinstance(protocol.mechanism, Joint | SignedSubset)
+    has_own_sums = protocol.mechanism.sums_values
     output = np.arange(M, dtype=np.int32)
     connection.register(
         "totals",

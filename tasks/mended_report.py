@@ -68,7 +68,7 @@ def mended_facts(
         usual=usual_of(model, public, public.answer),
         usual_corrected=usual_of(model, public, corrected),
         slope=slope_of(model),
-        push=push_of(published.mechanism.influence(n_reports), public.plan),
+        push=push_of(published.mechanism.poisoning_bound(n_reports), public.plan),
         cells=cells_of(model, public, corrected, None if content is None else content["cells"], names),
         tree=tree_of(model, public.plan, names),
     )

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ldptree.mechanisms import Mechanism
-from ldptree.mechanisms.number_laplace import NumberLaplace
-from ldptree.mechanisms.number_response import NumberResponse
 from ldptree.models.tree import NumberTree
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
@@ -32,7 +30,7 @@ def number_facts(
 ) -> NumberFacts:
     """Facts of the run from those that every run has, its model, and the scores (`number_scores`; empty without)."""
     low, high = protocol.label_range
-    push = push_of(protocol.mechanism.influence(totals.n_private), model, protocol.n_classes)
+    push = push_of(protocol.mechanism.poisoning_bound(totals.n_private), model, protocol.n_classes)
     return NumberFacts(
         **common,
         **scored,
@@ -76,10 +74,5 @@ def number_scores(content: Mapping[str, Any], caps: Mapping[str, str], spread: S
 
 def label_noise_sd(mechanism: Mechanism, width: float) -> float | None:
     """Standard deviation of the noise of a label that is sent as a number, where its range is `width` wide."""
-    match mechanism:
-        case NumberResponse(label_variance=variance):
-            return math.sqrt(variance) * width
-        case NumberLaplace(scales=(_, of_label)):
-            return math.sqrt(2) * of_label * width
-        case _:
-            return None
+    of_range = mechanism.describe().label_noise_sd
+    return None if of_range is None else of_range * width

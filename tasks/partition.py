@@ -22,7 +22,7 @@ from ldptree.inference.depth import (
 )
 from ldptree.inference.public_trust import class_inflation
 from ldptree.limits import check_memory
-from ldptree.mechanisms import describe, mechanism_for, number_mechanism_for
+from ldptree.mechanisms import mechanism_for, number_mechanism_for
 from ldptree.partition import Partition
 from ldptree.partition.grow import grow
 from ldptree.protocol.number_range import levels
@@ -268,7 +268,7 @@ def described(protocol: Protocol) -> dict[str, Any]:
         "digest": protocol.digest,
         "cells": protocol.partition.n_leaves,
         "depth": protocol.partition.max_depth,
-        "mechanism": describe(protocol.mechanism),
+        "mechanism": protocol.mechanism.full_name,
         "k": protocol.k,
         "report_bytes": protocol.mechanism.report_bytes,
         "epsilon": protocol.epsilon,

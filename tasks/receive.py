@@ -17,7 +17,6 @@ import duckdb
 import numpy as np
 
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
-from ldptree.mechanisms import describe
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.published_base import DRAWN, PublishedBase
 from ldptree.protocol.raw_sums import RawSums
@@ -225,7 +224,7 @@ def described(received: Received) -> dict[str, Any]:
         | {
             "protocol": protocol.digest,
             "round": protocol.rounds[0],
-            "mechanism": describe(protocol.mechanism),
+            "mechanism": protocol.mechanism.full_name,
             "epsilon": protocol.epsilon,
             **({"simulation": True} if protocol.simulation else {}),
             "accepted": received.accepted,

@@ -17,12 +17,7 @@ from importlib.metadata import version
 from typing import Any
 
 from ldptree.errors import DataError
-from ldptree.mechanisms import Joint, Mechanism
-from ldptree.mechanisms.additive import Additive
-from ldptree.mechanisms.number_laplace import NumberLaplace
-from ldptree.mechanisms.number_response import NumberResponse
-from ldptree.mechanisms.randomized_response import RandomizedResponse
-from ldptree.mechanisms.signed_subset import SignedSubset
+from ldptree.mechanisms import Mechanism
 from ldptree.models.corrected import CorrectedModel
 from ldptree.models.tree import AnyTree
 from ldptree.protocol.protocol import Protocol
@@ -257,7 +252,7 @@ def peak_rss_mb() -> float:
 
 def _privacy(protocols: Sequence[Protocol], n_private: int, form: str) -> dict[str, Any]:
     protocol = protocols[-1]
-    force = protocol.mechanism.influence(n_private)
+    force = protocol.mechanism.poisoning_bound(n_private)
     return {
         **_coins(protocol.mechanism),
         "k": protocol.k,
@@ -273,23 +268,16 @@ def _privacy(protocols: Sequence[Protocol], n_private: int, form: str) -> dict[s
 
 
 def _coins(mechanism: Mechanism) -> dict[str, Any]:
-    """What is said of the randomness of one report."""
-    match mechanism:
-        case Joint(oracle=oracle):
-            return {"mechanism": "joint", "oracle": oracle.name, "p": oracle.p, "q": oracle.q}
-        case RandomizedResponse(bits=bits, label=label):
-            return {"mechanism": mechanism.name, "p": bits.p, "q": bits.q, "label_p": label.p}
-        case SignedSubset():
-            chances = {"p": mechanism.p, "q": mechanism.q, "label_p": mechanism.label_p}
-            return {"mechanism": mechanism.name} | chances
-        case NumberResponse(bits=bits):
-            return {"mechanism": mechanism.name, "p": bits.p, "q": bits.q}
-        case NumberLaplace(scales=(of_cell, _)):
-            return {"mechanism": mechanism.name, "noise_sd": math.sqrt(2) * of_cell}
-        case Additive():
-            return {"mechanism": mechanism.name, "noise_sd": math.sqrt(mechanism.noise_variance)}
-        case _:
-            return {"mechanism": mechanism.name}
+    """Of the randomness of one report what the page prints; the rest is absent."""
+    one = mechanism.describe()
+    facts = {
+        "oracle": one.oracle,
+        "p": one.p,
+        "q": one.q,
+        "label_p": one.label_p,
+        "noise_sd": one.noise_sd,
+    }
+    return {"mechanism": one.name} | {name: fact for name, fact in facts.items() if fact is not None}
 
 
 def caps_of(evaluation: EvaluateConfig, n_public: int, n_private: int) -> dict[str, str]:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from ldptree.audit.exact import Audited, Exact, inner_of, inputs_of
 from ldptree.audit.views import Half, Sample, View, views
 from ldptree.errors import ConfigError
-from ldptree.oracles import Influence, Words
+from ldptree.oracles import PoisoningBound, Words
 
 CONFIDENCE = 0.99
 LEAST_REPORTS = 1000
@@ -81,7 +81,7 @@ class Audit:
     exact: Exact | None
     bounds: tuple[Bound, ...]
     reach: float
-    influence: Influence | None
+    influence: PoisoningBound | None
 
     @property
     def empirical(self) -> float:
@@ -158,7 +158,7 @@ def audit(
                 (exact or {}).get(name),
                 tuple(sorted(best.values(), key=lambda bound: -bound.epsilon)),
                 _log_ratio(n, 0, n, alpha).item(),
-                subject.influence(n_holders) if hasattr(subject, "influence") else None,
+                subject.poisoning_bound(n_holders) if hasattr(subject, "poisoning_bound") else None,
             )
         )
     return tuple(audits)

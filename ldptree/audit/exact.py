@@ -40,7 +40,7 @@ _EXPECTED = 50
 
 
 class Audited(Protocol):
-    """What can be audited. A `law` and `law_size` (`Oracle`) add the exact part, `influence` the dishonest holders, and
+    """What can be audited. A `law` and `law_size` (`Oracle`) add the exact part, `poisoning_bound` the dishonest holders, and
     `n_values` says how many inputs there are where they are not k.
     """
 

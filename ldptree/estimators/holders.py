@@ -15,7 +15,7 @@ from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_clipped_features
 from ldptree.families.family import Counted, Evidence, Published
-from ldptree.mechanisms import Mechanism, describe
+from ldptree.mechanisms import Mechanism
 from ldptree.oracles import Words
 from ldptree.parameters import checked_range
 from ldptree.protocol.ledger import Charge, Ledger, Rows
@@ -73,7 +73,7 @@ def check_report(mechanism: Mechanism) -> None:
     """Raises ConfigError where one report would take over a GiB."""
     if mechanism.report_bytes > MAX_REPORT_BYTES:
         raise ConfigError(
-            f"one {describe(mechanism)} report of {mechanism.n_cells:,} cells x {mechanism.n_classes} classes takes "
+            f"one {mechanism.full_name} report of {mechanism.n_cells:,} cells x {mechanism.n_classes} classes takes "
             f"{mechanism.report_bytes / 2**30:.1f} GiB, at most 1 is kept; choose a smaller depth"
         )
 
@@ -143,7 +143,7 @@ def _report(
             question=f"{protocol.digest} {round_number}",
             epsilon=protocol.epsilon,
             who=Rows(source="private rows", start=start, stop=start + len(X)),
-            about=f"round {round_number}: {describe(mechanism)} on {protocol.n_cells:,} cells",
+            about=f"round {round_number}: {mechanism.full_name} on {protocol.n_cells:,} cells",
         )
     )
     sums = RawSums.none(protocol)

@@ -22,7 +22,6 @@ from ldptree.inference.model_uncertainty import doubt
 from ldptree.inference.pruning import PRUNINGS
 from ldptree.inference.shares import expected_share
 from ldptree.inference.weighting import Evidence, Weighted, check_weighting, gather_class, weigh
-from ldptree.mechanisms import describe
 from ldptree.models.tree import ClassLabel, ClassTree, TreeModel
 
 if TYPE_CHECKING:
@@ -292,7 +291,7 @@ def _released(
         lam="paper" if isinstance(prune, PaperOptions) else lam if isinstance(lam, str) else float(lam),
         lam_used=weighted[0].lam,
         epsilon=float(protocol.epsilon if epsilon is None else epsilon),
-        mechanism=describe(protocol.mechanism),
+        mechanism=protocol.mechanism.full_name,
         n_private=private.n_reports,
         n_public=int(public.sum()),
         protocol_digest=protocol.digest,

@@ -20,7 +20,6 @@ from ldptree.families.correction_plan import MAX_CELLS, Known, Plan, ResidualRan
 from ldptree.families.corrections import correct, observed
 from ldptree.inference.depth import fewest_public_rows
 from ldptree.limits import MAX_PROTOCOL_BYTES, check_labels
-from ldptree.mechanisms import describe
 from ldptree.models.corrected import CorrectedModel
 from ldptree.partition.grow import grow
 from ldptree.protocol.protocol import Protocol
@@ -291,7 +290,7 @@ def corrected(
         default=public.usual + corrections.mean,
         target=protocol.target,
         epsilon=epsilon,
-        mechanism=describe(protocol.mechanism),
+        mechanism=protocol.mechanism.full_name,
         n_private=sum(t.n_private for t in totals),
         n_public=public.n_public,
         protocol_digests=(protocol.digest,),

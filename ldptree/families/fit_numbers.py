@@ -22,7 +22,6 @@ from ldptree.families.public_labels import PublicLabels
 from ldptree.inference.model_uncertainty import doubt
 from ldptree.inference.pruning import NUMBER_PRUNINGS
 from ldptree.inference.weighting import Evidence, check_weighting, gather, weigh
-from ldptree.mechanisms import describe
 from ldptree.models.tree import NumberLabel, NumberTree, TreeModel
 
 if TYPE_CHECKING:
@@ -191,7 +190,7 @@ def _fit(
         lam=lam if isinstance(lam, str) else float(lam),
         lam_used=weighted.lam,
         epsilon=float(protocol.epsilon if epsilon is None else epsilon),
-        mechanism=describe(protocol.mechanism),
+        mechanism=protocol.mechanism.full_name,
         n_private=private.n_reports,
         n_public=int(public.count.sum()),
         protocol_digest=protocol.digest,

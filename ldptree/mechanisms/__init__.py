@@ -70,18 +70,12 @@ def named(name: str) -> type[Mechanism] | None:
     return next((m for m in (*MECHANISMS.values(), *NUMBER_MECHANISMS.values()) if m.name == name), None)
 
 
-def describe(mechanism: Mechanism) -> str:
-    """A mechanism in one or two words, such as "joint oue"."""
-    return f"{mechanism.name} {mechanism.oracle.name}" if isinstance(mechanism, Joint) else mechanism.name
-
-
 __all__ = [
     "CHOICES",
     "MECHANISMS",
     "NUMBER_MECHANISMS",
     "Joint",
     "Mechanism",
-    "describe",
     "mechanism_for",
     "named",
     "number_mechanism_for",

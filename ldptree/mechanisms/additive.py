@@ -12,14 +12,16 @@ classes has variance 5 v / 4.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldptree.mechanisms.mechanism import Mechanism
+from ldptree.oracles.description import Form, MechanismDescription
 from ldptree.oracles.words import Words
 
 # numbers whose noise is drawn together: they stay in the cache
@@ -29,6 +31,8 @@ _BLOCK = 2**17
 @dataclass(frozen=True)
 class Additive(Mechanism):
     """Numbers [n, L C]: cells, then cells where the label is c, each with noise of its own."""
+
+    form: ClassVar[Form] = "numbers"
 
     @property
     @abstractmethod
@@ -48,6 +52,10 @@ class Additive(Mechanism):
     def report_bytes(self) -> int:
         """Those of L C numbers."""
         return self.dtype.itemsize * self.raw_size
+
+    def describe(self) -> MechanismDescription:
+        """Facts of the mechanism and of one report."""
+        return self._description(self.raw_size, noise_sd=math.sqrt(self.noise_variance))
 
     def indicators(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """What is true of each holder before any noise, int64 [n, L C]."""

@@ -25,8 +25,9 @@ from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.additive import Additive
 from ldptree.oracles import integer_laplace
 from ldptree.oracles.coins import checked_epsilon, rounded_up
+from ldptree.oracles.description import PoisoningBound
 from ldptree.oracles.integer_laplace import SMALLEST_RATE, UNIT
-from ldptree.oracles.oracle import Influence, checked_thresholds
+from ldptree.oracles.oracle import checked_thresholds
 from ldptree.oracles.words import Words
 
 
@@ -136,10 +137,10 @@ class DiscreteLaplace(Additive):
         is_whole = raw.shape == (self.raw_size,) and np.issubdtype(raw.dtype, np.integer)
         return bool(is_whole and raw.min() >= -n * self.bound and raw.max() <= n * (self.bound + 1))
 
-    def influence(self, n: int) -> Influence:
+    def poisoning_bound(self, n: int) -> PoisoningBound:
         """Every number of a report can lie at its bound, and the count of class 0 in a cell is made of C of them.
 
         The number of holders in no cell is made of L: it moves by L (2 B + 1), and decides nothing but how many count.
         """
         one = float(self.n_classes * (2 * self.bound + 1))
-        return Influence(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k - 1)
+        return PoisoningBound(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k - 1)

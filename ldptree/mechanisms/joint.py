@@ -10,7 +10,7 @@ has 2 e^eps / (e^eps - 1)^2, 1.8 instead of 40 at epsilon 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.mechanism import Mechanism
-from ldptree.oracles import ORACLES, Influence, Oracle, Words
+from ldptree.oracles import ORACLES, MechanismDescription, Oracle, PoisoningBound, Words
 
 # in the order of preference where two are equally good
 _CHOICE = ("grr", "oue")
@@ -36,6 +36,7 @@ class Joint(Mechanism):
     """
 
     name: ClassVar[str] = "joint"
+    sums_values: ClassVar[bool] = True
 
     oracle: Oracle
 
@@ -46,6 +47,11 @@ class Joint(Mechanism):
                 f"the oracle has {self.oracle.k} values, "
                 f"{self.n_cells} cells x {self.n_classes} classes need {self.k}"
             )
+
+    @property
+    def full_name(self) -> str:
+        """With the oracle's name."""
+        return f"{self.name} {self.oracle.name}"
 
     @classmethod
     def for_budget(cls, epsilon: float, n_cells: int, n_classes: int, oracle: str = "auto") -> Self:
@@ -143,9 +149,13 @@ class Joint(Mechanism):
             n=round(float(counts.sum())),
         )
 
-    def influence(self, n: int) -> Influence:
+    def describe(self) -> MechanismDescription:
+        """The oracle's, under this name."""
+        return replace(self.oracle.describe(), name=self.name, oracle=self.oracle.name)
+
+    def poisoning_bound(self, n: int) -> PoisoningBound:
         """The oracle's."""
-        return self.oracle.influence(n)
+        return self.oracle.poisoning_bound(n)
 
 
 def choose_oracle(epsilon: float, k: int) -> Oracle:

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.additive import Additive
 from ldptree.oracles.coins import checked_epsilon
-from ldptree.oracles.oracle import Influence, checked_thresholds
+from ldptree.oracles.description import PoisoningBound
+from ldptree.oracles.oracle import checked_thresholds
 from ldptree.oracles.words import Words
 
 # epsilon is kept in billionths: a protocol has integers only
@@ -122,6 +123,6 @@ class Laplace(Additive):
         """Any finite numbers can."""
         return bool(raw.shape == (self.raw_size,) and np.isfinite(raw).all())
 
-    def influence(self, n: int) -> Influence:
+    def poisoning_bound(self, n: int) -> PoisoningBound:
         """Without bound: a number may be anything."""
-        return Influence(one=math.inf, one_percent=math.inf, totals_at_once=self.k)
+        return PoisoningBound(one=math.inf, one_percent=math.inf, totals_at_once=self.k)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.oracles.oracle import Influence
+from ldptree.oracles.description import Form, MechanismDescription, PoisoningBound
 from ldptree.oracles.words import Words
 
 MAX_VALUES = 2**31
@@ -38,6 +38,10 @@ class Mechanism(ABC):
     """Whether its reports leak through floating point, so that no real client may send one."""
     for_classes: ClassVar[int | None] = None
     """The only number of classes that it is for; None: any."""
+    form: ClassVar[Form]
+    """What a report is made of."""
+    sums_values: ClassVar[bool] = False
+    """Whether `aggregate` gives a sum of each value, in the order of values."""
     dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint8)
     """Of a number of a report, as it is sent; by itself a report is bytes."""
 
@@ -53,6 +57,11 @@ class Mechanism(ABC):
             raise ConfigError(
                 f"{self.name}: {self.n_cells:,} cells x {self.n_levels} labels are over 2^31 values"
             )
+
+    @property
+    def full_name(self) -> str:
+        """The mechanism in one or two words, such as "joint oue"."""
+        return self.name
 
     @property
     def k(self) -> int:
@@ -207,7 +216,37 @@ class Mechanism(ABC):
         """
 
     @abstractmethod
-    def influence(self, n: int) -> Influence:
+    def describe(self) -> MechanismDescription:
+        """Facts of the mechanism and of one report."""
+
+    def _description(
+        self,
+        size: int,
+        *,
+        p: float | None = None,
+        q: float | None = None,
+        label_p: float | None = None,
+        noise_sd: float | None = None,
+        label_noise_sd: float | None = None,
+    ) -> MechanismDescription:
+        """`describe`, where these are what only the mechanism knows."""
+        return MechanismDescription(
+            name=self.name,
+            form=self.form,
+            size=size,
+            n_values=self.n_values,
+            report_bytes=self.report_bytes,
+            epsilon=self.epsilon,
+            p=p,
+            q=q,
+            label_p=label_p,
+            noise_sd=noise_sd,
+            label_noise_sd=label_noise_sd,
+            is_simulation_device=self.is_simulation_device,
+        )
+
+    @abstractmethod
+    def poisoning_bound(self, n: int) -> PoisoningBound:
         """What one dishonest holder, and one per cent of n, can move."""
 
     def margin_variance_per_holder(self) -> float:

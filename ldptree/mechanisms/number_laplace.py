@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.number_label import STEPS, NumberLabel, checked_rho
-from ldptree.oracles import Influence, Words
+from ldptree.oracles import Words
 from ldptree.oracles.coins import checked_epsilon
+from ldptree.oracles.description import Form, MechanismDescription, PoisoningBound
 from ldptree.oracles.oracle import checked_thresholds
 
 # a protocol has integers only
@@ -42,6 +43,7 @@ class NumberLaplace(NumberLabel):
     """
 
     name: ClassVar[str] = "number_laplace"
+    form: ClassVar[Form] = "numbers"
     is_simulation_device: ClassVar[bool] = True
     dtype: ClassVar[np.dtype[Any]] = np.dtype("<f8")
 
@@ -185,6 +187,11 @@ class NumberLaplace(NumberLabel):
         variance: NDArray[np.float64] = float(counts.sum()) * one * np.asarray(n_cells, dtype=np.float64)
         return variance
 
-    def influence(self, n: int) -> Influence:
+    def describe(self) -> MechanismDescription:
+        """Facts of the mechanism and of one report."""
+        noise_sd, label_noise_sd = (math.sqrt(2) * scale for scale in self.scales)
+        return self._description(self.raw_size, noise_sd=noise_sd, label_noise_sd=label_noise_sd)
+
+    def poisoning_bound(self, n: int) -> PoisoningBound:
         """Without bound: a number may be anything."""
-        return Influence(one=math.inf, one_percent=math.inf, totals_at_once=self.k)
+        return PoisoningBound(one=math.inf, one_percent=math.inf, totals_at_once=self.k)

@@ -25,8 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.number_label import STEPS, NumberLabel, checked_rho
-from ldptree.oracles import Influence, Words, integer_laplace
+from ldptree.oracles import Words, integer_laplace
 from ldptree.oracles.coins import WORD, checked_epsilon, rounded_up
+from ldptree.oracles.description import Form, MechanismDescription, PoisoningBound
 from ldptree.oracles.integer_laplace import SMALLEST_RATE, UNIT
 from ldptree.oracles.oracle import checked_thresholds
 from ldptree.oracles.unary import Sue
@@ -48,6 +49,7 @@ class NumberResponse(NumberLabel):
     """
 
     name: ClassVar[str] = "number_response"
+    form: ClassVar[Form] = "bits and number"
 
     bits: Sue
     rate: int
@@ -231,12 +233,17 @@ class NumberResponse(NumberLabel):
         """Of U^_j, whatever the bit."""
         return self.bits.q * (1 - self.bits.q) / self.bits.gap**2
 
-    def influence(self, n: int) -> Influence:
+    def describe(self) -> MechanismDescription:
+        """Facts of the mechanism and of one report."""
+        label_noise_sd = math.sqrt(self.label_variance)
+        return self._description(self.bits.k, p=self.bits.p, q=self.bits.q, label_noise_sd=label_noise_sd)
+
+    def poisoning_bound(self, n: int) -> PoisoningBound:
         """A label at its bound with every bit set, against the opposite: the same bits and the other bound, or no bit."""
         beyond = self.bound / self.steps
         bit, no_bit = (1 - self.bits.q) / self.bits.gap, self.bits.q / self.bits.gap
         one = (1 + beyond) * bit + max(beyond * bit, (1 + beyond) * no_bit)
-        return Influence(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k - 1)
+        return PoisoningBound(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k - 1)
 
 
 def _labels(reports: NDArray[np.uint8]) -> NDArray[np.int32]:

@@ -24,8 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.mechanism import Mechanism
-from ldptree.oracles import Influence, Words
+from ldptree.oracles import Words
 from ldptree.oracles.coins import WORD, checked_epsilon, rounded_up
+from ldptree.oracles.description import Form, MechanismDescription, PoisoningBound
 from ldptree.oracles.grr import Grr
 from ldptree.oracles.oracle import checked_thresholds
 from ldptree.oracles.unary import Sue
@@ -46,6 +47,7 @@ class RandomizedResponse(Mechanism):
     """
 
     name: ClassVar[str] = "randomized_response"
+    form: ClassVar[Form] = "bits and label"
 
     bits: Sue
     label: Grr
@@ -208,9 +210,13 @@ class RandomizedResponse(Mechanism):
         total = (sent**2).sum(axis=1)
         return self.label.q * total[:, None] + self.label.gap * sent**2, total / self.n_classes
 
-    def influence(self, n: int) -> Influence:
+    def describe(self) -> MechanismDescription:
+        """Facts of the mechanism and of one report."""
+        return self._description(self.bits.k, p=self.bits.p, q=self.bits.q, label_p=self.label.p)
+
+    def poisoning_bound(self, n: int) -> PoisoningBound:
         """From the largest to the smallest U^_j Y^_c; all bits can be set at once."""
         q, q_label = self.bits.q, self.label.q
         low = max((1 - q) * q_label, q * (1 - q_label))
         one = ((1 - q) * (1 - q_label) + low) / (self.bits.gap * self.label.gap)
-        return Influence(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k)
+        return PoisoningBound(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k)

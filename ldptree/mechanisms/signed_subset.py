@@ -36,8 +36,9 @@ from ldptree.compiled import compiled
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.mechanism import Mechanism
 from ldptree.mechanisms.signed_variance import Law, Sums, variance_of
-from ldptree.oracles import Influence, Words
+from ldptree.oracles import Words
 from ldptree.oracles.coins import WORD, checked_epsilon, exp
+from ldptree.oracles.description import Form, MechanismDescription, PoisoningBound
 from ldptree.oracles.oracle import checked_thresholds
 from ldptree.oracles.subset import SubsetSelection, log_comb
 
@@ -60,6 +61,8 @@ class SignedSubset(Mechanism):
 
     name: ClassVar[str] = "signed_subset"
     for_classes: ClassVar[int | None] = 2
+    form: ClassVar[Form] = "signed set"
+    sums_values: ClassVar[bool] = True
 
     elements: SubsetSelection
 
@@ -275,7 +278,11 @@ class SignedSubset(Mechanism):
     def _law(self) -> Law:
         return Law.of(self.elements)
 
-    def influence(self, n: int) -> Influence:
+    def describe(self) -> MechanismDescription:
+        """Facts of the mechanism and of one report."""
+        return self._description(self.elements.size, p=self.p, q=self.q, label_p=self.label_p)
+
+    def poisoning_bound(self, n: int) -> PoisoningBound:
         """A cell in the set with one class, against a cell that is not: w are in it, and another report has w others.
 
         The number of holders outside moves by more, 1 / (P + A - q), and decides nothing but how many count.
@@ -283,7 +290,7 @@ class SignedSubset(Mechanism):
         one = (1 / self._law.gap + 1 / self._law.lean) / 2
         size, m = self.elements.size, self.n_places
         at_once = min(2 * size, 2 * (m - size), self.n_cells)
-        return Influence(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=at_once)
+        return PoisoningBound(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=at_once)
 
 
 def best_size(epsilon: float, m: int) -> int:

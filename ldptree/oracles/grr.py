@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import ConfigError
 from ldptree.oracles.coins import WORD, checked_epsilon, exp, log_up, threshold_above
-from ldptree.oracles.oracle import Influence, Oracle, checked_thresholds
+from ldptree.oracles.description import Form, PoisoningBound
+from ldptree.oracles.oracle import Oracle, checked_thresholds
 from ldptree.oracles.words import Words
 
 # holders whose coins are drawn together: the arrays stay in the cache
@@ -40,6 +41,7 @@ class Grr(Oracle):
 
     name: ClassVar[str] = "grr"
     dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint32)
+    form: ClassVar[Form] = "value"
 
     lie: int
 
@@ -167,6 +169,6 @@ class Grr(Oracle):
         variance: NDArray[np.float64] = from_lies + from_values
         return variance
 
-    def influence(self, n: int) -> Influence:
+    def poisoning_bound(self, n: int) -> PoisoningBound:
         """One report supports one value: it can raise one total and lower another."""
-        return self._influence(n, totals_at_once=2)
+        return self._bound_of_one(n, totals_at_once=2)

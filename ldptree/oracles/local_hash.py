@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from ldptree.compiled import compiled
 from ldptree.errors import ConfigError
 from ldptree.oracles.coins import WORD, checked_epsilon, exp
+from ldptree.oracles.description import Form, PoisoningBound
 from ldptree.oracles.grr import Grr
-from ldptree.oracles.oracle import Influence, Oracle, checked_thresholds
+from ldptree.oracles.oracle import Oracle, checked_thresholds
 from ldptree.oracles.words import Words
 
 PRIME = 2**31 - 1
@@ -52,6 +53,7 @@ class Olh(Oracle):
 
     name: ClassVar[str] = "olh"
     dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint32)
+    form: ClassVar[Form] = "hash"
 
     buckets: int
     lie: int
@@ -172,6 +174,11 @@ class Olh(Oracle):
         return supported
 
     @property
+    def form_size(self) -> int:
+        """Buckets of a hash."""
+        return self.buckets
+
+    @property
     def law_size(self) -> int:
         """The buckets, for one hash."""
         return self.buckets
@@ -194,9 +201,9 @@ class Olh(Oracle):
         _count_supports(np.ascontiguousarray(reports), self._edges, counts)
         return counts
 
-    def influence(self, n: int) -> Influence:
+    def poisoning_bound(self, n: int) -> PoisoningBound:
         """A dishonest holder may choose a hash that maps every value to its bucket (a = b = 0), and shift every total."""
-        return self._influence(n, totals_at_once=self.k)
+        return self._bound_of_one(n, totals_at_once=self.k)
 
 
 @compiled

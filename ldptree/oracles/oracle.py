@@ -18,25 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import ConfigError, DataError
+from ldptree.oracles.description import Form, MechanismDescription, PoisoningBound
 from ldptree.oracles.words import Words
 
 # reports that `sample_totals` holds at once
 _DRAWN_BYTES = 2**23
-
-
-@dataclass(frozen=True)
-class Influence:
-    """What dishonest holders can do to the unbiased totals, in holders.
-
-    Attributes:
-        one: the largest shift that one dishonest report causes to one total.
-        one_percent: the same for one per cent of n holders (rounded up) who agree.
-        totals_at_once: how many totals one report can shift that far at the same time.
-    """
-
-    one: float
-    one_percent: float
-    totals_at_once: int
 
 
 @dataclass(frozen=True)
@@ -50,6 +36,8 @@ class Oracle(ABC):
     name: ClassVar[str]
     dtype: ClassVar[np.dtype[Any]]
     """Of the numbers that a report is made of."""
+    form: ClassVar[Form]
+    """What a report is made of."""
 
     k: int
 
@@ -244,8 +232,26 @@ class Oracle(ABC):
         variance: NDArray[np.float64] = from_others + from_own
         return variance
 
+    @property
+    def form_size(self) -> int:
+        """How many of what `form` says."""
+        return self.k
+
+    def describe(self) -> MechanismDescription:
+        """Facts of the oracle and of one report."""
+        return MechanismDescription(
+            name=self.name,
+            form=self.form,
+            size=self.form_size,
+            n_values=self.k,
+            report_bytes=self.report_bytes,
+            epsilon=self.epsilon,
+            p=self.p,
+            q=self.q,
+        )
+
     @abstractmethod
-    def influence(self, n: int) -> Influence:
+    def poisoning_bound(self, n: int) -> PoisoningBound:
         """What one dishonest holder, and one per cent of n, can move."""
 
     def unbias(self, raw: NDArray[np.int64], n: int) -> NDArray[np.float64]:
@@ -281,9 +287,9 @@ class Oracle(ABC):
             self.variance_of_sums(weights=1, squares=1, weighted=1 / self.k, weighted_squares=1 / self.k, n=1)
         )
 
-    def _influence(self, n: int, totals_at_once: int) -> Influence:
+    def _bound_of_one(self, n: int, totals_at_once: int) -> PoisoningBound:
         one = 1 / self.gap
-        return Influence(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=totals_at_once)
+        return PoisoningBound(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=totals_at_once)
 
     def _shaped(self, reports: NDArray[Any]) -> NDArray[Any]:
         reports = np.asarray(reports)

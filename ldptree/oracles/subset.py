@@ -26,7 +26,8 @@ from numpy.typing import ArrayLike, NDArray
 from ldptree.compiled import compiled
 from ldptree.errors import ConfigError
 from ldptree.oracles.coins import WORD, checked_epsilon, exp, log_up, threshold_above
-from ldptree.oracles.oracle import Influence, checked_thresholds
+from ldptree.oracles.description import Form, PoisoningBound
+from ldptree.oracles.oracle import checked_thresholds
 from ldptree.oracles.packed import PackedBits
 from ldptree.oracles.words import Words
 
@@ -43,6 +44,7 @@ class SubsetSelection(PackedBits):
     """
 
     name: ClassVar[str] = "ss"
+    form: ClassVar[Form] = "set"
 
     size: int
     own: int
@@ -137,6 +139,11 @@ class SubsetSelection(PackedBits):
         return f"a set of {self.size} of {self.k} values, no bit past them"
 
     @property
+    def form_size(self) -> int:
+        """Values in a set."""
+        return self.size
+
+    @property
     def law_size(self) -> int:
         """The sets of w of k values."""
         return math.comb(self.k, self.size)
@@ -183,9 +190,9 @@ class SubsetSelection(PackedBits):
         variance: NDArray[np.float64] = (square - mean) / self.gap**2
         return variance
 
-    def influence(self, n: int) -> Influence:
+    def poisoning_bound(self, n: int) -> PoisoningBound:
         """One report supports w values: it can raise as many totals, and lower as many others."""
-        return self._influence(n, totals_at_once=min(2 * self.size, self.k))
+        return self._bound_of_one(n, totals_at_once=min(2 * self.size, self.k))
 
 
 def log_comb(n: int, k: int) -> float:

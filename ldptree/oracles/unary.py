@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from ldptree.compiled import compiled
 from ldptree.errors import ConfigError
 from ldptree.oracles.coins import WORD, checked_epsilon, exp, log_up, threshold_above
-from ldptree.oracles.oracle import Influence, checked_thresholds
+from ldptree.oracles.description import Form, PoisoningBound
+from ldptree.oracles.oracle import checked_thresholds
 from ldptree.oracles.packed import PackedBits
 from ldptree.oracles.words import Words
 
@@ -47,6 +48,8 @@ class Unary(PackedBits):
     Raises:
         ConfigError: not 1 <= other < own < 2^64.
     """
+
+    form: ClassVar[Form] = "bits"
 
     own: int
     other: int
@@ -153,9 +156,9 @@ class Unary(PackedBits):
         )
         return totals
 
-    def influence(self, n: int) -> Influence:
+    def poisoning_bound(self, n: int) -> PoisoningBound:
         """A dishonest report may set every bit, and so shift every total at once."""
-        return self._influence(n, totals_at_once=self.k)
+        return self._bound_of_one(n, totals_at_once=self.k)
 
 
 @dataclass(frozen=True)

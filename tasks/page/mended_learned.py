@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ldptree.families.correction_means import own_weights, sd_of_means
 from ldptree.models.corrected import CorrectedModel, add_clipped, shares_of
-from ldptree.oracles import Influence
+from ldptree.oracles import PoisoningBound
 from ldptree.public_models.model import answers
 from tasks.page.basic_facts import Evidence
 from tasks.page.mended_facts import (
@@ -176,7 +176,7 @@ def slope_of(model: CorrectedModel) -> SlopeFacts | None:
     return None if found is None else SlopeFacts(amount=found.amount, sd=found.sd, is_found=found.tau > 0)
 
 
-def push_of(force: Influence, plan: Plan) -> float | None:
+def push_of(force: PoisoningBound, plan: Plan) -> float | None:
     """The most that one dishonest holder can move the sum of errors in one cell; None where there is no bound."""
     push = pushed(force, np.array(plan.levels)) / plan.range.slope
     return push if math.isfinite(push) else None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ldptree.families.finer import asked_nodes
 from ldptree.models.effects import Piece, tree_dependence, tree_importance
 from ldptree.models.tree import NumberTree
-from ldptree.oracles import Influence
+from ldptree.oracles import PoisoningBound
 from ldptree.partition import Partition
 from ldptree.protocol.number_range import levels
 from ldptree.protocol.totals import Totals
@@ -127,7 +127,7 @@ def curves_of(model: NumberTree, names: Names, most: int = CURVES) -> tuple[Curv
     return tuple(curves)
 
 
-def push_of(force: Influence, model: NumberTree, n_levels: int) -> float:
+def push_of(force: PoisoningBound, model: NumberTree, n_levels: int) -> float:
     """The most that one dishonest holder can move the sum of one cell's labels about their public mean, in the label's unit.
 
     An upper bound: as many of the cell's totals as one report can shift at once, each as far as any, those furthest from
@@ -136,7 +136,7 @@ def push_of(force: Influence, model: NumberTree, n_levels: int) -> float:
     return pushed(force, np.array(levels(*model.label.range, n_levels)) - centre_of(model))
 
 
-def pushed(force: Influence, about: Floats) -> float:
+def pushed(force: PoisoningBound, about: Floats) -> float:
     """The most that one dishonest holder can move the sum over one cell of numbers reported as one of the levels `about`."""
     reach = np.sort(np.abs(about))[::-1]
     return float(force.one * reach[: min(force.totals_at_once, reach.size)].sum())

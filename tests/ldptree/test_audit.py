@@ -38,7 +38,7 @@ def test_no_mechanism_that_holders_use_is_beaten(epsilon):
         assert not one.is_beaten, one
         assert one.exact.epsilon == pytest.approx(epsilon, rel=1e-6)
         assert one.exact.epsilon <= one.exact.claim <= epsilon
-        assert one.influence == subjects[one.name].influence(10_000)
+        assert one.influence == subjects[one.name].poisoning_bound(10_000)
 
 
 @pytest.mark.parametrize("name", ORACLES)

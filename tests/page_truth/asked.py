@@ -94,7 +94,7 @@ def rules(run: Run, *, form: str, what: str = r".*?") -> list[Rule]:
     of_oracle = odds.get("kept", math.nan) + (k - 1) * odds.get("other", math.nan)
     name = mechanism.oracle.name if isinstance(mechanism, Joint) else mechanism.name
     spare = k == L * n_levels + 1
-    force = mechanism.influence(n)
+    force = mechanism.poisoning_bound(n)
 
     def dishonest(said: Mapping[str, str]) -> dict[str, Any]:
         # a total is of a cell and a label: so many totals can lie in so many cells, and in no more than there are

@@ -237,7 +237,7 @@ def _sent(truth: Truth) -> list[Rule]:
     unit = re.escape(run.config.dataset.unit) if not truth.is_class else "points"
     u = rf"(?: {unit})?"
     n, n_outputs = run.n_private, len(truth.outputs)
-    force = run.protocol.mechanism.influence(max(n // n_outputs, 1))
+    force = run.protocol.mechanism.poisoning_bound(max(n // n_outputs, 1))
     reach = np.sort(np.abs(np.array(plan.levels)))[::-1]
     push = (
         truth.scale

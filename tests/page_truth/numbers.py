@@ -182,7 +182,7 @@ def _sent(truth: Truth) -> list[Rule]:
     run, unit = truth.run, re.escape(truth.unit)
     low, high = truth.model.label.range
     mechanism, n = run.protocol.mechanism, run.n_private
-    force = mechanism.influence(n)
+    force = mechanism.poisoning_bound(n)
     about = np.sort(np.abs(np.linspace(low, high, run.protocol.mechanism.n_classes) - truth.centre))[::-1]
     push = float(force.one * about[: min(force.totals_at_once, len(about))].sum())
     size = max(n / max(run.protocol.n_cells, 1), 1)

@@ -211,7 +211,7 @@ def facts_of(
 ) -> MendedFacts:
     """The facts of the page as report gathers them, with the rest of the run from the sample of classes."""
     like = page_samples.sample()
-    force = protocol.mechanism.influence(model.n_private)
+    force = protocol.mechanism.poisoning_bound(model.n_private)
     rows = {row.zone: row for row in like.rows}
     n_test = 0 if content is None else content["n_test"]
     common: dict[str, Any] = {

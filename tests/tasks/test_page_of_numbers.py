@@ -404,7 +404,7 @@ def test_what_one_dishonest_holder_can_do_is_said_in_the_labels_unit(facts):
     oracle = protocol.mechanism.oracle
     furthest = np.abs(levels).sum() / (oracle.p - oracle.q)
     assert one.push == pytest.approx(furthest)
-    force = protocol.mechanism.influence(totals.n_private)
+    force = protocol.mechanism.poisoning_bound(totals.n_private)
     assert push_of(force, model, 4) == pytest.approx(one.push)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import DataError
+from ldptree.oracles.description import MechanismDescription
 from ldptree.oracles.words import Words
 
 Floats = NDArray[np.float64]
@@ -108,6 +109,19 @@ class NumberMechanism(ABC):
     @abstractmethod
     def variance(self, numbers: ArrayLike) -> Floats:
         """Exact variance of a decoded report about its holder's number, float64 like `numbers` (in [-1, 1])."""
+
+    def describe(self) -> MechanismDescription:
+        """Facts of the mechanism and of one report."""
+        is_real = self.is_simulation_device
+        return MechanismDescription(
+            name=self.name,
+            form="numbers" if is_real else "value",
+            size=1 if is_real else self.outputs.size,
+            n_values=None,
+            report_bytes=self.dtype.itemsize,
+            epsilon=self.epsilon,
+            is_simulation_device=is_real,
+        )
 
     @property
     def outputs(self) -> NDArray[Any]:

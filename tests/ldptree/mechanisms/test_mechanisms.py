@@ -199,8 +199,8 @@ def test_the_integers_give_back_the_same_mechanism(name):
 def test_one_dishonest_report_moves_a_total_by_what_is_stated(name):
     """The largest and the smallest contribution of any valid report to any total, searched for, differ by no more."""
     mechanism = mechanism_for(name, 2.0, 3, 2)
-    one = mechanism.influence(1000).one
-    assert mechanism.influence(1000).one_percent == pytest.approx(10 * one) or math.isinf(one)
+    one = mechanism.poisoning_bound(1000).one
+    assert mechanism.poisoning_bound(1000).one_percent == pytest.approx(10 * one) or math.isinf(one)
     reports = mechanism.randomize(np.arange(20_000) % mechanism.k, words(4))
     each = np.array([mechanism.unbias(mechanism.aggregate(r[None]), 1)[:-1] for r in reports[:4000]])
     assert (np.ptp(each, axis=0) <= one * (1 + 1e-12)).all()

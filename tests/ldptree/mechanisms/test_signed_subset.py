@@ -223,7 +223,7 @@ def test_sums_that_sets_cannot_have_are_known():
 def test_no_two_reports_differ_by_more_than_what_a_dishonest_holder_is_said_to_move(size):
     """All pairs of sets: the largest shift of a class's total, and how many totals are shifted so far at once."""
     mechanism = of_size(3, 1.0, size)
-    force = mechanism.influence(1000)
+    force = mechanism.poisoning_bound(1000)
     told = np.array(
         [mechanism.unbias(mechanism.aggregate(np.frombuffer(r, np.uint8)[None]), 1) for r in mechanism.law(0)]
     )[:, :-1]

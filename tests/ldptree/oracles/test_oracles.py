@@ -248,7 +248,7 @@ def test_sampled_totals_have_the_law_of_aggregated_reports(name, k, n_draws):
 @pytest.mark.parametrize("name", NAMES)
 def test_one_dishonest_report_shifts_no_total_further_than_stated(name):
     oracle = ORACLES[name].for_budget(1.0, 6)
-    influence = oracle.influence(1000)
+    influence = oracle.poisoning_bound(1000)
     honest = oracle.randomize(np.zeros(1000, dtype=np.int64), words(4))
     worst = honest[:1].copy()
     worst[:] = {"oue": 63, "sue": 63, "olh": 0}.get(name, 3)
@@ -259,7 +259,7 @@ def test_one_dishonest_report_shifts_no_total_further_than_stated(name):
     assert shift.max() == pytest.approx(influence.one)
     assert (shift > 0).sum() <= influence.totals_at_once
     assert influence.one_percent == pytest.approx(10 * influence.one)
-    assert oracle.influence(1001).one_percent == pytest.approx(11 * influence.one)
+    assert oracle.poisoning_bound(1001).one_percent == pytest.approx(11 * influence.one)
 
 
 @pytest.mark.parametrize("name", NAMES)
