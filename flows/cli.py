@@ -177,6 +177,8 @@ def export(
 
     loaded = load_model(model)
     match to:
+        case "sql" if not table.strip():
+            raise ConfigError('--table "": no table has this name. Name the one that the SQL is to score.')
         case "sql":
             print_file(loaded.to_sql(table))
         case "json":

@@ -257,6 +257,7 @@ def test_a_corrected_model_is_exported_with_both_parts(typed, tmp_path):
     np.testing.assert_array_equal(found["public_prediction"], ours.public[:, 0])
     assert found["correction"].mean() > 0.5
     assert typed("export", model, "--to", "xml")[0] == 2
+    assert typed("export", model, "--to", "sql", "--table", " ")[0] == 2
 
 
 @pytest.mark.parametrize(

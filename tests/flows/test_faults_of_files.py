@@ -280,6 +280,9 @@ def test_ascii_output_loses_no_content(tmp_path, monkeypatch):
 
 # A work folder that this user may use in part only.
 
+OLD = f"curator/prune/{'0' * 32}"
+"""An artifact that no run records."""
+
 
 def without_special_rights(*words):
     """Run the command as a user whom file modes bind, as they bind everybody but root."""
@@ -295,7 +298,7 @@ def without_special_rights(*words):
 def closed(tmp_path):
     """Close a file or a folder of a work folder that a run has used; it is opened again for the test's end."""
     work, shut = tmp_path / "used", []
-    for folder in ("holders", "curator/prune/old", "public", "runs/one"):
+    for folder in ("holders", OLD, "public", "runs/run-1"):
         (work / folder).mkdir(parents=True)
     for file in ("holders/secret", ".in-use"):
         (work / file).write_bytes(b"s" * 32)
@@ -349,5 +352,5 @@ def test_garbage_that_cannot_be_deleted_is_not_said_to_be_gone(closed):
     done = without_special_rights("gc", "--work", work, "--keep", "0")
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot be deleted (Permission denied)" in done.stderr
-    assert not (work / "runs" / "one").exists()
-    assert (work / "curator/prune/old").exists()
+    assert not (work / "runs" / "run-1").exists()
+    assert (work / OLD).exists()
