@@ -4,32 +4,16 @@ is known here. What public rows say of a label that is a number is summed up her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from ldptree.families.finer import public_labels
-from ldptree.families.public_labels import PublicLabels
+from ldptree.families.family import PublicRows
+from ldptree.families.tree import LPCT, LPDT
 from ldptree.inference.algorithm_2 import PaperOptions
-from ldptree.inference.depth import (
-    NumberDepths,
-    automatic_depth,
-    number_depths,
-    number_levels,
-    paper_depth,
-    relative_sd,
-)
-from ldptree.inference.public_trust import class_inflation
-from ldptree.limits import check_memory
-from ldptree.mechanisms import mechanism_for, number_mechanism_for
-from ldptree.partition import Partition
-from ldptree.partition.grow import grow
-from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
 from schemas.families import CorrectionConfig, PaperConfig
 from schemas.manifest import Manifest
-from storage.store import Draft, Store
+from storage.store import Draft
 from tasks.artifacts import (
     read_encoding,
     read_protocol,
@@ -39,7 +23,6 @@ from tasks.artifacts import (
     write_public,
     write_trust,
 )
-from tasks.corrections import residual_question
 from tasks.step import step
 
 
@@ -76,7 +59,7 @@ def partition(
     simulation: bool = False,
 ) -> Mapping[str, Any]:
     """Write the protocol ("protocol"); and how far public cells are to be trusted ("trust"), what public rows say of a label that
-    is a number ("labels"), or of a public model that is to be mended ("public").
+    is a number ("labels"), or of a public model that is to be corrected ("public").
 
     `frozen`: a campaign's published one, taken as it is. `paper`: LPCT's Algorithm 2 is to prune, so depth and epsilon are
     those of its first query. `seed`: of public coins, where the partition tosses any. `rho`: the label is a number, and this
@@ -84,178 +67,56 @@ def partition(
     whether they may also say on which side of a straight line a row is. `simulation`: the holders' coins come from a seed, and
     the protocol says so, unless it is a campaign's that is frozen already.
     """
-    said: dict[str, Any] = {"outside": outside, "holder": holder, "target": target, "campaign": campaign}
+    store, is_marked = draft.store, simulation and frozen is None
+    heading = {"outside": outside, "holder": holder, "target": target, "campaign": campaign}
+    asking: dict[str, Any] = {
+        "epsilon": epsilon,
+        "heading": heading | ({"simulation": True} if is_marked else {}),
+        "mechanism": mechanism,
+        "partition": kind,
+        "depth": depth,
+        "min_samples_leaf": min_samples_leaf,
+        "seed": seed,
+        "frozen": None if frozen is None else read_protocol(store, frozen),
+    }
+    features, label = read_encoding(store, encoding)
+    X, y = read_scaled(store, scaled)
+    rows = PublicRows(encoding=features, X=X, y=y, label=label, n_private=n_private)
     if correction is not None:
-        protocol, known = residual_question(
-            draft.store,
-            encoding,
-            scaled,
-            frozen,
-            settings=correction,
-            n_private=n_private,
-            depth=depth,
-            epsilon=epsilon,
-            mechanism=mechanism,
-            how={
-                "partition": kind,
-                "min_samples_leaf": min_samples_leaf,
-                "seed": seed,
-                "with_slope": slope == "auto",
-            },
-            said=said,
-        )
-        protocol = _marked(protocol, simulation and frozen is None)
-        write_protocol(draft, protocol)
-        write_public(draft, known)
-        return described(protocol)
-    how = {"kind": kind, "min_samples_leaf": min_samples_leaf, "seed": seed}
-    if rho is not None:
-        protocol, labels = _of_numbers(
-            draft.store,
-            encoding,
-            scaled,
-            frozen,
-            n_private=n_private,
-            depth=depth,
-            epsilon=epsilon,
-            mechanism=mechanism,
-            rho=rho,
-            how=how,
-            said=said,
-        )
-        protocol = _marked(protocol, simulation and frozen is None)
-        write_protocol(draft, protocol)
-        write_labels(draft, labels)
-        return described(protocol)
-    protocol, trust = _of_classes(
-        draft.store,
-        encoding,
-        scaled,
-        frozen,
-        n_private=n_private,
-        depth=depth,
-        epsilon=epsilon,
-        mechanism=mechanism,
-        has_positive=has_positive,
-        options=PaperOptions(**paper.model_dump()) if paper else None,
-        how=how,
-        said=said,
-    )
-    protocol = _marked(protocol, simulation and frozen is None)
+        protocol = _publish_correction(draft, rows, correction, with_slope=slope == "auto", **asking)
+    elif rho is not None:
+        numbers = LPDT(rho=rho, **asking).ask(rows, [])
+        assert numbers is not None
+        write_labels(draft, numbers.evidence)
+        protocol = numbers.protocol
+    else:
+        options = PaperOptions(**paper.model_dump()) if paper else "smooth"
+        classes = LPCT(prune=options, has_positive=has_positive, **asking).ask(rows, [])
+        assert classes is not None
+        write_trust(draft, classes.evidence.inflation)
+        protocol = classes.protocol
     write_protocol(draft, protocol)
-    write_trust(draft, trust)
     return described(protocol)
 
 
-def _marked(protocol: Protocol, is_seeded: bool) -> Protocol:
-    """The protocol, which says that it is of a simulation where the holders' coins come from a seed."""
-    return replace(protocol, simulation=True) if is_seeded else protocol
+def _publish_correction(
+    draft: Draft, rows: PublicRows, settings: CorrectionConfig, **asking: Any
+) -> Protocol:
+    """The question about a public model's errors; what public rows say of it is written ("public")."""
+    from ldptree.families.correction import Correction  # with scikit-learn, which takes a second
 
-
-def _of_classes(
-    store: Store,
-    encoding: Manifest,
-    scaled: Manifest,
-    frozen: Manifest | None,
-    *,
-    n_private: int,
-    depth: int | Literal["auto"],
-    epsilon: float,
-    mechanism: str,
-    has_positive: bool,
-    options: PaperOptions | None,
-    how: Mapping[str, Any],
-    said: Mapping[str, Any],
-) -> tuple[Protocol, float]:
-    """The protocol, and how much less sure public cells are than their rows say; Algorithm 2 takes them at their word."""
-    features, classes = read_encoding(store, encoding)
-    X, y = read_scaled(store, scaled)
-    d = features.n_encoded
-    asked = None if frozen is None else read_protocol(store, frozen)
-    if asked is not None:
-        depth = asked.partition.max_depth
-    elif depth == "auto" and options:
-        depth = paper_depth(d, n_private, len(y), epsilon)
-    elif depth == "auto":
-        depth = automatic_depth(d, n_private, epsilon, len(classes), mechanism)
-    regrow: Callable[..., Partition] = partial(
-        grow, depth=depth, n_classes=len(classes), mechanism=mechanism, options=options, **how
+    half = settings.residual_range
+    family = Correction(
+        base=settings.base,
+        n_levels=settings.label_levels,
+        residual_range=None if half == "auto" else half,
+        max_bytes=settings.max_protocol_bytes,
+        **asking,
     )
-    if asked is None:
-        tree = regrow(X, y)
-        check_memory(tree.n_leaves, len(classes))
-        budget = epsilon * (options.share_of_first_query if options else 1.0)
-        asked = Protocol(
-            encoding=features,
-            partition=tree,
-            classes=classes,
-            positive=classes[1] if has_positive else None,
-            mechanism=mechanism_for(mechanism, budget, tree.n_leaves, len(classes)),
-            epsilon=budget,
-            **said,
-            simulation=mechanism == "laplace",
-        )
-    return asked, 1.0 if options else class_inflation(how["kind"], X, y, len(classes), regrow)
-
-
-def _of_numbers(
-    store: Store,
-    encoding: Manifest,
-    scaled: Manifest,
-    frozen: Manifest | None,
-    *,
-    n_private: int,
-    depth: int | Literal["auto"],
-    epsilon: float,
-    mechanism: str,
-    rho: float,
-    how: Mapping[str, Any],
-    said: Mapping[str, Any],
-) -> tuple[Protocol, PublicLabels]:
-    """The parts in the order of `LPDTRegressor`: depth, tree, levels, mechanism, protocol; and the public labels."""
-    features, ends = read_encoding(store, encoding)
-    X, y = read_scaled(store, scaled)
-    label_range = (float(ends[0]), float(ends[1]))
-    asked = None if frozen is None else read_protocol(store, frozen)
-    if depth == "auto":
-        depths = number_depths(
-            features.n_encoded,
-            n_private,
-            epsilon,
-            mechanism=mechanism,
-            partition=how["kind"],
-            n_public=len(y),
-            min_samples_leaf=how["min_samples_leaf"],
-            label_sd=relative_sd(y, label_range),
-        )
-    else:
-        depths = NumberDepths(asked=depth, whole=depth)
-    if asked is not None:
-        frozen_depth = asked.partition.max_depth
-        is_parted = depth == "auto" and how["kind"] == "cart"
-        depths = NumberDepths(
-            asked=frozen_depth, whole=max(frozen_depth, depths.whole) if is_parted else frozen_depth
-        )
-    regrow: Callable[..., Partition] = partial(
-        grow, n_classes=2, mechanism=mechanism, criterion="variance", **how
-    )
-    if asked is None:
-        tree = regrow(X, y, depth=depths.asked)
-        n_levels = number_levels(mechanism, epsilon, tree.n_leaves, y, label_range)
-        check_memory(tree.n_leaves, n_levels)
-        found = number_mechanism_for(mechanism, epsilon, tree.n_leaves, n_levels, rho=rho)
-        asked = Protocol(
-            encoding=features,
-            partition=tree,
-            classes=levels(*label_range, found.n_classes),
-            positive=None,
-            mechanism=found,
-            epsilon=epsilon,
-            simulation=found.is_simulation_device,
-            numeric=True,
-            **said,
-        )
-    return asked, public_labels(asked.partition, X, y, label_range, grow=regrow, depths=depths)
+    published = family.ask(family.summarize(rows), [])
+    assert published is not None
+    write_public(draft, published.evidence.to_json())
+    return published.protocol
 
 
 def described(protocol: Protocol) -> dict[str, Any]:

@@ -5,20 +5,20 @@ curator's; only runs with `prune = "paper"` have this step. The algorithm is in 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from ldptree.families.fit_classes import asks_again
+from ldptree.families.family import Counted, PublicRows
+from ldptree.families.tree import LPCT
 from ldptree.inference.algorithm_2 import PaperOptions
-from ldptree.inference.depth import termination_depth
-from ldptree.mechanisms import mechanism_for
-from ldptree.partition.grow import grow
 from schemas.families import PaperConfig
 from schemas.manifest import Manifest
 from storage.store import Draft
-from tasks.artifacts import read_protocol, read_public_counts, read_scaled, read_totals, write_protocol
+from tasks.artifacts import read_protocol, read_scaled, read_totals, write_protocol
 from tasks.partition import described
 from tasks.step import step
+
+HEADING = ("target", "outside", "holder", "campaign", "simulation")
+"""What the second protocol says as the first one does."""
 
 
 @step(
@@ -44,33 +44,27 @@ def terminate(
 ) -> Mapping[str, Any]:
     """Write the second round's protocol ("protocol") where there is one; the fact "is_terminated" says so."""
     store = draft.store
-    first, options = read_protocol(store, protocol), PaperOptions(**paper.model_dump())
-    received = read_totals(store, totals, first)
-    public = read_public_counts(store, scaled, first)
-    is_terminated = asks_again(first, received, public, options)
-    if not is_terminated:
-        write_protocol(draft, None)
-        return {"is_terminated": False}
-    X, y = read_scaled(store, scaled)
-    n_classes = first.n_classes
-    tree = grow(
-        X,
-        y,
-        kind=kind,
-        depth=termination_depth(first.encoding.n_encoded, received.n_private, epsilon),
-        n_classes=n_classes,
+    first = read_protocol(store, protocol)
+    family = LPCT(
+        epsilon=epsilon,
+        heading={name: getattr(first, name) for name in HEADING},
         mechanism=mechanism,
+        partition=kind,
         min_samples_leaf=min_samples_leaf,
-        options=options,
         seed=seed,
+        frozen=first,
+        prune=PaperOptions(**paper.model_dump()),
+        has_positive=first.positive is not None,
     )
-    rest = epsilon - first.epsilon
-    second = replace(
-        first,
-        partition=tree,
-        mechanism=mechanism_for(mechanism, rest, tree.n_leaves, n_classes),
-        epsilon=rest,
-        rounds=(2,),
+    totals_of_first = read_totals(store, totals, first)
+    X, y = read_scaled(store, scaled)
+    rows = PublicRows(
+        encoding=first.encoding, X=X, y=y, label=first.classes, n_private=totals_of_first.n_private
     )
-    write_protocol(draft, second)
-    return {"is_terminated": True} | described(second)
+    asked = family.ask(rows, [])
+    assert asked is not None
+    second = family.ask(rows, [Counted(asked, (totals_of_first,))])
+    write_protocol(draft, None if second is None else second.protocol)
+    if second is None:
+        return {"is_terminated": False}
+    return {"is_terminated": True} | described(second.protocol)

@@ -16,7 +16,6 @@ LEFT = (
     "ldptree/families/",
     "ldptree/models/",
     "tasks/page/",
-    "tasks/corrections.py",
     "tasks/evaluate",
     "tasks/mended_report.py",
     "tasks/partition.py",

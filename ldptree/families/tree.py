@@ -133,7 +133,6 @@ class LPCT(TreeSettings, Family[PublicRows, Published[ClassEvidence], Counted[Cl
         last = transcript[-1]
         (totals,) = last.totals
         evidence = last.published.evidence
-        is_inflated = self.lam == "learned" and self.algorithm_2 is None
         return fit_model(
             last.protocol,
             totals,
@@ -141,7 +140,7 @@ class LPCT(TreeSettings, Family[PublicRows, Published[ClassEvidence], Counted[Cl
             **self.reading,
             epsilon=sum(each.protocol.epsilon for each in transcript),
             is_second_query=len(transcript) > 1,
-            inflation=evidence.inflation if is_inflated else 1.0,
+            inflation=evidence.inflation if self.lam == "learned" else 1.0,
         )
 
     def depth_for(self, view: PublicRows) -> int:
@@ -169,13 +168,15 @@ class LPCT(TreeSettings, Family[PublicRows, Published[ClassEvidence], Counted[Cl
         )
 
     def _published(self, view: PublicRows, protocol: Protocol, depth: int) -> Published[ClassEvidence]:
+        counts = partial(protocol.partition.class_counts, view.X, view.y, len(view.label))
+        return Published(protocol, lambda: ClassEvidence(counts(), partial(self._inflate, view, depth)))
+
+    def _inflate(self, view: PublicRows, depth: int) -> float:
+        if self.algorithm_2:
+            return 1.0  # it takes public cells at their word
         n_classes = len(view.label)
         regrow = partial(self._grow, depth=depth, n_classes=n_classes)
-        inflate = partial(class_inflation, self.partition, view.X, view.y, n_classes, regrow)
-        return Published(
-            protocol,
-            lambda: ClassEvidence(protocol.partition.class_counts(view.X, view.y, n_classes), inflate),
-        )
+        return class_inflation(self.partition, view.X, view.y, n_classes, regrow)
 
     def _grow(self, X: NDArray[np.float32], y: NDArray[Any], *, depth: int, n_classes: int) -> Partition:
         least = fewest_public_rows(
