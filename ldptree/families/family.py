@@ -35,6 +35,11 @@ Evidence = TypeVar("Evidence")
 class Family(ABC, Generic[View, Asked, Answered, Released]):
     """One way to learn. It holds settings only, so that a run can stop between two questions and go on later."""
 
+    def summarize(self, public: Any) -> View:
+        """What everybody can see, computed once before the first question: for most families the public rows as they are."""
+        view: View = public
+        return view
+
     @abstractmethod
     def ask(self, view: View, transcript: Sequence[Answered]) -> Asked | None:
         """The next question after these answers, or None where nothing is left to ask. It depends on public things alone."""

@@ -1,0 +1,133 @@
+"""Every family, behind one interface: a conversation ends, may be taken up again anywhere, and rests on what was published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ldptree.encoding import Encoding, NumericFeature
+from ldptree.estimators.holders import respond_with
+from ldptree.families.correction import Correction
+from ldptree.families.curators import CURATORS, Task
+from ldptree.families.family import PublicRows, collect_answers, converse, respond_in_rounds
+from ldptree.families.tree import LPCT, LPDT
+from ldptree.inference.algorithm_2 import PaperOptions
+from ldptree.oracles import Words
+from ldptree.protocol.ledger import Ledger
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.question import PublicView
+
+ENCODING = Encoding(tuple(NumericFeature(name, 0.0, 1.0) for name in ("a", "b", "c")))
+ASKS = {"epsilon": 2.0, "heading": {"target": "y"}, "seed": 5}
+TREES = {
+    "lpct": (LPCT(**ASKS), "class"),
+    "lpct, Algorithm 2": (LPCT(**ASKS, prune=PaperOptions(), partition="max-edge", depth=3), "class"),
+    "lpdt": (LPDT(**ASKS), "number"),
+    "correction of a class": (Correction(**ASKS, base="tree"), "class"),
+    "correction of a number": (Correction(**ASKS, base="tree"), "number"),
+}
+SEEDS = np.array([1, 2, 3, 4])
+
+
+def people(label, n=900, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 3))
+    y = X[:, 0] + rng.normal(0, 0.1, n)
+    return X, (y > 0.5).astype(np.int64) if label == "class" else y
+
+
+def tree_conversation(name):
+    """The family, what it can see, and the holders' side."""
+    family, label = TREES[name]
+    X, y = people(label, 300, seed=1)
+    rows = PublicRows(
+        encoding=ENCODING,
+        X=ENCODING.encode(X),
+        y=y,
+        label=(0, 1) if label == "class" else (-0.5, 1.5),
+        n_private=900,
+    )
+    private, labels = people(label)
+
+    def respond():
+        return respond_with(private, labels.__getitem__, ledger=Ledger(cap=2.0), seeds=SEEDS)
+
+    return family, family.summarize(rows), respond
+
+
+def rounds_conversation(name):
+    """The same of a family whose questions go to a part of the holders each."""
+    X, y = people("number")
+    protects = np.tile([False, False, True], (len(X), 1))
+    family = CURATORS[name](Task(columns=("a", "b", "c"), epsilon=2.0, label_range=(-0.5, 1.5), seed=3), {})
+    view = PublicView.of(X, protects)
+
+    def respond():
+        words = Words.seeded(np.random.SeedSequence(7))
+        return respond_in_rounds(
+            view, lambda question, at: question.randomize(X[at], y[at], protects[at], words)
+        )
+
+    return family, view, respond
+
+
+CONVERSATIONS = dict.fromkeys(TREES, tree_conversation) | dict.fromkeys(CURATORS, rounds_conversation)
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_a_conversation_ends_and_no_question_is_asked_twice(name):
+    family, view, respond = CONVERSATIONS[name](name)
+    transcript = collect_answers(family, view, respond())
+    assert 1 <= len(transcript) <= 6
+    assert family.ask(view, transcript) is None
+    digests = [digest_of(answered) for answered in transcript]
+    assert len(set(digests)) == len(digests)
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_a_conversation_that_stopped_anywhere_goes_on_with_the_same_question(name):
+    """A family keeps no state: what it asks next follows from what was published."""
+    family, view, respond = CONVERSATIONS[name](name)
+    transcript = collect_answers(family, view, respond())
+    for done, answered in enumerate(transcript):
+        again, seen, _ = CONVERSATIONS[name](name)
+        assert question_digest(again.ask(seen, transcript[:done])) == digest_of(answered)
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_the_same_answers_give_the_same_model(name):
+    family, view, respond = CONVERSATIONS[name](name)
+    model, transcript = converse(family, view, respond())
+    again, seen, _ = CONVERSATIONS[name](name)
+    assert again.fit(seen, transcript).digest == model.digest
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_question_that_was_published_before_is_asked_as_it_is(name):
+    """A campaign's later run asks the first one's question, whatever today's public rows would give."""
+    family, view, _ = tree_conversation(name)
+    published = family.ask(view, [])
+    text = published.protocol.to_json()
+    later = replace(family, frozen=Protocol.from_json(text), depth=1, mechanism="grr")
+    rows = view if isinstance(view, PublicRows) else view.rows
+    asked = later.ask(later.summarize(replace(rows, X=rows.X[:200], y=rows.y[:200])), [])
+    assert asked.protocol.to_json() == text
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_holders_are_charged_before_they_answer_and_never_more_than_epsilon(name):
+    family, view, _ = tree_conversation(name)
+    ledger = Ledger(cap=family.epsilon)
+    X, y = people(TREES[name][1])
+    collect_answers(family, view, respond_with(X, y.__getitem__, ledger=ledger, seeds=SEEDS))
+    assert sum(charge.epsilon for charge in ledger.entries) <= family.epsilon * (1 + 1e-12)
+
+
+def question_digest(asked):
+    return asked.protocol.digest if hasattr(asked, "protocol") else asked.digest
+
+
+def digest_of(answered):
+    return question_digest(answered if hasattr(answered, "protocol") else answered.question)
