@@ -509,9 +509,16 @@ def _with_estimator(raw: Any) -> Any:
     return {"estimator": "lpct"} | raw if isinstance(raw, dict) else raw
 
 
+def _or_without_estimator(schema: dict[str, Any]) -> None:
+    """A [model] table without `estimator` fits the schema of several families, of which oneOf would allow one."""
+    schema["anyOf"] = schema.pop("oneOf")
+    del schema["discriminator"]
+
+
 _Family = LPCTConfig | LPDTConfig | HistOfTreeModelConfig | PublicFeaturesConfig | CorrectionModelConfig
 AnyModelConfig = Annotated[
-    Annotated[_Family, Field(discriminator="estimator")], BeforeValidator(_with_estimator)
+    Annotated[_Family, Field(discriminator="estimator", json_schema_extra=_or_without_estimator)],
+    BeforeValidator(_with_estimator),
 ]
 FAMILIES: dict[str, type[ModelConfig]] = {family.name_of_family(): family for family in get_args(_Family)}
 """By `model.estimator`."""

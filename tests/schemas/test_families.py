@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import jsonschema
 import pytest
 from chain import rides_config
 
 from ldptree.errors import ConfigError
-from schemas.config import load, parse
+from schemas.config import RunConfig, load, parse
 from schemas.families import FAMILIES, OWNERS
 
 
@@ -54,3 +55,17 @@ def test_an_estimator_that_nobody_knows_is_told_which_there_are(estimator):
 def test_a_table_that_is_none_is_told_so():
     with pytest.raises(ConfigError, match=r"model: input should be a table of keys, got 3"):
         parse(plain("lpct") | {"model": 3})
+
+
+SCHEMA = RunConfig.model_json_schema()
+
+
+@pytest.mark.parametrize(
+    "model", [{}, {"depth": 3}, {"estimator": "lpdt", "rho": 0.3}, {"estimator": "correction"}]
+)
+def test_the_schema_of_a_deployment_takes_a_model_with_or_without_its_estimator(model):
+    """Prefect checks the parameters of a run that is triggered from outside by this schema."""
+    config = plain("lpct")
+    jsonschema.validate(config | {"model": model}, SCHEMA)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(config | {"model": model | {"depht": 3}}, SCHEMA)
