@@ -132,7 +132,7 @@ class Truth:
                 if level is not None:
                     name = names.get(column, {}).get(str(level), str(level))
                 pieces.append(
-                    Piece(value=one.value, sd=one.sd, name=name, low=one.piece.low, high=one.piece.high)
+                    Piece(value=one.value, sd=None, name=name, low=one.piece.low, high=one.piece.high)
                 )
             made.append(
                 Curve(
