@@ -37,7 +37,7 @@ from ldptree.inference.depth import automatic_depth
 from ldptree.mechanisms import mechanism_for, report_values
 from ldptree.models.ensemble import Ensemble
 from ldptree.oracles import Words
-from ldptree.partition.grow import grow
+from ldptree.partition import grow_partition
 from ldptree.protocol.number_range import rounded
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
@@ -151,7 +151,7 @@ def one_tree(
 ) -> Protocol:
     """LPCT's question as a run asks it: depth and mechanism automatic."""
     depth = automatic_depth(encoding.n_encoded, n, epsilon, 2, "auto")
-    tree = grow(X, y, kind="cart", depth=depth, n_classes=2, mechanism="auto")
+    tree = grow_partition(X, y, kind="cart", depth=depth, n_classes=2)
     mechanism = mechanism_for("auto", epsilon, tree.n_leaves, 2)
     return Protocol(
         encoding=encoding, partition=tree, target="paid by card", classes=(0, 1), positive=1, mechanism=mechanism,

@@ -22,11 +22,10 @@ from ldptree.estimators.holders import encoding_of
 from ldptree.families.finer import public_labels
 from ldptree.families.fit_numbers import PublicLabels, fit_regression
 from ldptree.inference.depth import NumberDepths, fewest_public_rows, number_depths, number_levels
-from ldptree.mechanisms import number_mechanism_for
+from ldptree.mechanisms import adds_noise_to_every_cell, number_mechanism_for
 from ldptree.models.tree import NumberTree
 from ldptree.oracles import Words
-from ldptree.partition import Partition
-from ldptree.partition.grow import grow
+from ldptree.partition import Partition, grow_partition
 from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
@@ -136,11 +135,11 @@ def planted(
     depths = depth if isinstance(depth, NumberDepths) else NumberDepths(asked=depth, whole=depth)
     encoding = encoding_of(rows.public_X, None, rows.feature_range)
     regrow = partial(
-        grow,
+        grow_partition,
         kind=partition,
         n_classes=2,
-        mechanism=mechanism,
         criterion="variance",
+        stop_empty=adds_noise_to_every_cell(mechanism),
         min_samples_leaf=fewest_public_rows("numbers", len(rows.public_y), wanted=min_samples_leaf),
     )
     tree = regrow(encoding.encode(rows.public_X), rows.public_y, depth=depths.asked)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
-from ldptree.parameters import checked_label_range
+from ldptree.validation import checked_label_range
 from schemas.dataset import LEVELS_MAX, DatasetSpec
 from schemas.manifest import Manifest
 from storage import tables

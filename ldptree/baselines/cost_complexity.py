@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldptree.label_unit import fit_in_unit
+from ldptree.partition.label_unit import fit_in_unit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

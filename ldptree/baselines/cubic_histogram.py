@@ -21,10 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
 from ldptree.errors import ConfigError
-from ldptree.input_rows import validated
 from ldptree.limits import is_number
-from ldptree.parameters import check_seed, checked_epsilon, checked_number, label_ends
-from ldptree.partition.histogram import MAX_BINS, Histogram
+from ldptree.partition.product import MAX_BINS, Histogram
+from ldptree.validation import check_seed, checked_epsilon, checked_number, label_ends, validated
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -16,8 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
-from ldptree.input_rows import validated
-from ldptree.parameters import check_seed, checked_epsilon, checked_number, label_ends
+from ldptree.validation import check_seed, checked_epsilon, checked_number, label_ends, validated
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -11,10 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ldptree.input_rows import validated
-from ldptree.label_unit import fit_in_unit
 from ldptree.limits import MAX_DEPTH
-from ldptree.parameters import check_seed, checked_count
+from ldptree.partition.label_unit import fit_in_unit
+from ldptree.validation import check_seed, checked_count, validated
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -8,8 +8,7 @@ import numpy as np
 
 from ldptree.baselines.dt import PlainTreeRegressor
 from ldptree.errors import DataError
-from ldptree.input_rows import validated
-from ldptree.parameters import checked_mask
+from ldptree.validation import checked_mask, validated
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

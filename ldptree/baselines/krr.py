@@ -19,12 +19,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
-from ldptree.input_rows import validated
-from ldptree.label_unit import fit_in_unit
 from ldptree.limits import MAX_DEPTH
 from ldptree.oracles import Words
 from ldptree.oracles.grr import Grr
-from ldptree.parameters import (
+from ldptree.partition.label_unit import fit_in_unit
+from ldptree.validation import (
     check_aligned,
     check_seed,
     checked_count,
@@ -32,6 +31,7 @@ from ldptree.parameters import (
     checked_protects,
     label_ends,
     one_of,
+    validated,
 )
 
 if TYPE_CHECKING:

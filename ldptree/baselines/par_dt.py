@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.label_dt import LabelTreeRegressor
 from ldptree.baselines.regression_checks import scaled
-from ldptree.input_rows import validated
-from ldptree.parameters import check_aligned, checked_protects
+from ldptree.validation import check_aligned, checked_protects, validated
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

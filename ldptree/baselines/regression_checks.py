@@ -1,7 +1,7 @@
 """What a user of a rival regressor can get wrong, and how its rows, labels and coins are prepared.
 
 What lives here: the class they share, and checks shared by the rivals of the regression papers. What does not: any
-rival (one file each), and the checks they share with the estimators (`ldptree.parameters`).
+rival (one file each), and the checks they share with the estimators (`ldptree.validation`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from ldptree.noisy import Noisy
-from ldptree.parameters import checked_range
+from ldptree.validation import Noisy, checked_range
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

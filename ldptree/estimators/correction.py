@@ -19,15 +19,23 @@ from ldptree.families.correction import Correction
 from ldptree.families.correction_plan import CHOICES, Plan
 from ldptree.families.corrections import Corrections
 from ldptree.families.family import PublicRows, converse
-from ldptree.input_rows import check_class_labels, validated
 from ldptree.limits import MAX_PROTOCOL_BYTES, is_number
 from ldptree.models.corrected import CorrectedModel
-from ldptree.noisy import Noisy
-from ldptree.parameters import check_depth, check_seed, checked_budget, checked_mask, classes_of, one_of
 from ldptree.partition import PARTITIONS
 from ldptree.protocol.ledger import Ledger
 from ldptree.public_models.fit import BASES, with_thresholds
 from ldptree.public_models.model import PublicModel
+from ldptree.validation import (
+    Noisy,
+    check_class_labels,
+    check_depth,
+    check_seed,
+    checked_budget,
+    checked_mask,
+    classes_of,
+    one_of,
+    validated,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

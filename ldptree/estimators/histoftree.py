@@ -21,12 +21,15 @@ from ldptree.estimators.holders import column_names, encoding_between
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.histoftree import BIN_SHIFTS, RELEASES, HistOfTree
-from ldptree.input_rows import validated
 from ldptree.limits import MAX_DEPTH, is_number
 from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
-from ldptree.parameters import (
+from ldptree.partition.masked import CRITERIA, SPLITS
+from ldptree.partition.product import MAX_BINS
+from ldptree.protocol.ledger import Charge, Ledger, Rows
+from ldptree.protocol.question import Answers, PublicView, Question
+from ldptree.validation import (
     check_aligned,
     check_seed,
     check_simulated,
@@ -37,11 +40,8 @@ from ldptree.parameters import (
     checked_range,
     label_ends,
     one_of,
+    validated,
 )
-from ldptree.partition.histogram import MAX_BINS
-from ldptree.partition.shown import CRITERIA, SPLITS
-from ldptree.protocol.ledger import Charge, Ledger, Rows
-from ldptree.protocol.question import Answers, PublicView, Question
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldptree.encoding import Encoding, NumericFeature
+from ldptree.encoding import Encoding, NumericFeature, check_widths
 from ldptree.errors import ConfigError
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_clipped_features
 from ldptree.families.family import Counted, Evidence, Published
 from ldptree.mechanisms import Mechanism
 from ldptree.oracles import Words
-from ldptree.parameters import checked_range
 from ldptree.protocol.ledger import Charge, Ledger, Rows
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.raw_sums import RawSums
-from ldptree.ranges import check_widths
+from ldptree.validation import checked_range
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -27,11 +27,13 @@ from ldptree.families.tree import LPCT
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.pruning import PRUNINGS
 from ldptree.inference.weighting import RULES
-from ldptree.input_rows import check_class_labels, validated
 from ldptree.mechanisms import CHOICES, Mechanism
 from ldptree.models.tree import ClassTree
-from ldptree.noisy import Noisy
-from ldptree.parameters import (
+from ldptree.partition import PARTITIONS
+from ldptree.protocol.ledger import Ledger
+from ldptree.validation import (
+    Noisy,
+    check_class_labels,
     check_depth,
     check_lam,
     check_seed,
@@ -40,9 +42,8 @@ from ldptree.parameters import (
     checked_mask,
     classes_of,
     one_of,
+    validated,
 )
-from ldptree.partition import PARTITIONS
-from ldptree.protocol.ledger import Ledger
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

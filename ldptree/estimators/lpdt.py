@@ -26,12 +26,13 @@ from ldptree.families.fit_numbers import check_settings
 from ldptree.families.tree import LPDT
 from ldptree.inference.pruning import NUMBER_PRUNINGS
 from ldptree.inference.weighting import RULES
-from ldptree.input_rows import validated
 from ldptree.limits import is_number
 from ldptree.mechanisms import CHOICES
 from ldptree.mechanisms.number_label import checked_rho
-from ldptree.noisy import Noisy
-from ldptree.parameters import (
+from ldptree.partition import PARTITIONS
+from ldptree.protocol.ledger import Ledger
+from ldptree.validation import (
+    Noisy,
     check_depth,
     check_lam,
     check_seed,
@@ -40,9 +41,8 @@ from ldptree.parameters import (
     checked_label_range,
     checked_mask,
     one_of,
+    validated,
 )
-from ldptree.partition import PARTITIONS
-from ldptree.protocol.ledger import Ledger
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

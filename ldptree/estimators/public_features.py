@@ -14,18 +14,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ldptree.encoding import check_widths
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.holders import column_names
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.public_features import PublicFeatureModel, PublicFeatures
 from ldptree.families.public_features.model import scaled
-from ldptree.input_rows import check_class_labels, validated
 from ldptree.limits import is_number
-from ldptree.noisy import Noisy
 from ldptree.oracles import Words
-from ldptree.parameters import (
+from ldptree.protocol.ledger import Charge, Ledger, Names
+from ldptree.protocol.question import Answers, PublicView, Question
+from ldptree.validation import (
+    Noisy,
     check_aligned,
+    check_class_labels,
     check_seed,
     checked_epsilon,
     checked_range,
@@ -33,10 +36,8 @@ from ldptree.parameters import (
     label_ends,
     named_mask,
     one_of,
+    validated,
 )
-from ldptree.protocol.ledger import Charge, Ledger, Names
-from ldptree.protocol.question import Answers, PublicView, Question
-from ldptree.ranges import check_widths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,11 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ldptree.encoding import check_widths, scale
 from ldptree.estimators.holders import column_names
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_clipped_features
-from ldptree.input_rows import validated
-from ldptree.parameters import checked_mask, checked_range
-from ldptree.ranges import check_widths, scale
+from ldptree.validation import checked_mask, checked_range, validated
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

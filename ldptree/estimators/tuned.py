@@ -34,7 +34,7 @@ from ldptree.inference.depth import fewest_public_rows
 from ldptree.limits import is_number
 from ldptree.models.tree import AnyTree
 from ldptree.oracles import Words
-from ldptree.parameters import one_of
+from ldptree.validation import one_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

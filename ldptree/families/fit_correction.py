@@ -20,8 +20,9 @@ from ldptree.families.correction_plan import MAX_CELLS, Known, Plan, ResidualRan
 from ldptree.families.corrections import correct, observed
 from ldptree.inference.depth import fewest_public_rows
 from ldptree.limits import MAX_PROTOCOL_BYTES, check_labels
+from ldptree.mechanisms import adds_noise_to_every_cell
 from ldptree.models.corrected import CorrectedModel
-from ldptree.partition.grow import grow
+from ldptree.partition import grow_partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.published_base import DRAWN, PublishedBase
 from ldptree.public_models import public_slope
@@ -118,7 +119,7 @@ class PublicSide:
         seen = X if len(y) else encoding.encode(np.zeros((1, len(encoding.columns))))
         how = {
             "kind": partition,
-            "mechanism": mechanism,
+            "stop_empty": adds_noise_to_every_cell(mechanism),
             "min_samples_leaf": fewest_public_rows("errors", len(y), wanted=min_samples_leaf),
             "seed": seed,
         }
@@ -340,7 +341,7 @@ def _known(base: PublicModel, X: Rows, y: NDArray[Any], given: float | None, how
         scale = 2.0 * (sd or residual_range.half)
     is_own = how["kind"] == "cart" and base.top is not None
     regrow = partial(
-        grow,
+        grow_partition,
         X,
         indicators(y, n_classes)[:, 0] if n_classes == 2 else y,
         n_classes=max(n_classes, 2),

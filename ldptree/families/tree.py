@@ -29,8 +29,8 @@ from ldptree.inference.depth import (
 )
 from ldptree.inference.public_trust import class_inflation
 from ldptree.limits import check_memory
-from ldptree.mechanisms import mechanism_for, number_mechanism_for
-from ldptree.partition.grow import grow
+from ldptree.mechanisms import adds_noise_to_every_cell, mechanism_for, number_mechanism_for
+from ldptree.partition import grow_partition
 from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
 
@@ -186,15 +186,16 @@ class LPCT(TreeSettings, Family[PublicRows, Published[ClassEvidence], Counted[Cl
             partition=self.partition,
             is_paper=self.algorithm_2 is not None,
         )
-        return grow(
+        return grow_partition(
             X,
             y,
             kind=self.partition,
             depth=depth,
             n_classes=n_classes,
-            mechanism=self.mechanism,
             min_samples_leaf=least,
-            options=self.algorithm_2,
+            stop_empty=self.algorithm_2.stop_empty
+            if self.algorithm_2
+            else adds_noise_to_every_cell(self.mechanism),
             seed=self.seed,
         )
 
@@ -271,15 +272,15 @@ class LPDT(TreeSettings, Family[PublicRows, Published[PublicLabels], Counted[Pub
         )
 
     def _grow(self, n_public: int, X: NDArray[np.float32], y: NDArray[Any], *, depth: int) -> Partition:
-        return grow(
+        return grow_partition(
             X,
             y,
             kind=self.partition,
             depth=depth,
             n_classes=2,
-            mechanism=self.mechanism,
             criterion="variance",
             min_samples_leaf=self._fewest(n_public),
+            stop_empty=adds_noise_to_every_cell(self.mechanism),
             seed=self.seed,
         )
 

@@ -41,7 +41,7 @@ def fewest_public_rows(
     partition: str = "cart",
     is_paper: bool = False,
 ) -> int:
-    """How few public rows a cell may have (`min_samples_leaf` of `ldptree.partition.grow.grow`).
+    """How few public rows a cell may have (`min_samples_leaf` of `ldptree.partition.grow_partition`).
 
     Where nothing else is wanted `FEWEST_PUBLIC_ROWS`; but 1 for classes below `FEW_PUBLIC_ROWS` public rows, on edges, and where
     LPCT's Algorithm 2 prunes.

@@ -5,6 +5,7 @@ classes; or it has a mechanism of its own (`number_label`), where the two ends o
 """
 
 from ldptree.errors import ConfigError
+from ldptree.mechanisms.additive import Additive
 from ldptree.mechanisms.discrete_laplace import DiscreteLaplace
 from ldptree.mechanisms.joint import Joint
 from ldptree.mechanisms.laplace import Laplace
@@ -65,6 +66,11 @@ def number_mechanism_for(
     return mechanism_for(choice, epsilon, n_cells, n_levels if choice == "auto" or choice in ORACLES else 2)
 
 
+def adds_noise_to_every_cell(choice: str) -> bool:
+    """Whether a report of this choice is a noisy number for every cell, so that cells without respondents are all noise."""
+    return choice in MECHANISMS and issubclass(MECHANISMS[choice], Additive)
+
+
 def named(name: str) -> type[Mechanism] | None:
     """The mechanism that calls itself so in a protocol."""
     return next((m for m in (*MECHANISMS.values(), *NUMBER_MECHANISMS.values()) if m.name == name), None)
@@ -76,6 +82,7 @@ __all__ = [
     "NUMBER_MECHANISMS",
     "Joint",
     "Mechanism",
+    "adds_noise_to_every_cell",
     "mechanism_for",
     "named",
     "number_mechanism_for",

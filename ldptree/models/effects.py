@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.encoding import Encoding, Feature, Level, NumericFeature
+from ldptree.encoding import Encoding, Feature, Level, NumericFeature, scale
 from ldptree.errors import DataError
-from ldptree.ranges import scale
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -17,7 +17,7 @@ from ldptree.partition.tree import LEAF, Partition
 _TIES = 0
 
 
-def grow(
+def grow_cart(
     X: NDArray[np.float32],
     y: ArrayLike,
     *,

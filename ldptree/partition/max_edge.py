@@ -18,7 +18,7 @@ MAX_CELLS = 2**20
 """Deeper trees take gigabytes to grow, and no report has that many values."""
 
 
-def grow(
+def grow_max_edge(
     X: NDArray[np.float32],
     y: ArrayLike,
     *,

@@ -7,11 +7,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ldptree.partition import max_edge
+from ldptree.partition.max_edge import grow_max_edge
 from ldptree.partition.tree import Partition
 
 
-def grow(
+def grow_random_edge(
     X: NDArray[np.float32],
     y: ArrayLike,
     *,
@@ -37,7 +37,7 @@ def grow(
         ConfigError: depth is negative, or the cells would not fit into memory.
         DataError: X has no columns, or a missing value.
     """
-    return max_edge.grow(
+    return grow_max_edge(
         X,
         y,
         depth=depth,

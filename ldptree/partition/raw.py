@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.compiled import compiled
-from ldptree.encoding import Encoding, Feature, NumericFeature
+from ldptree.encoding import Encoding, Feature, NumericFeature, largest_raw, scale
 from ldptree.errors import DataError
 from ldptree.partition.tree import LEAF, Partition
-from ldptree.ranges import largest_raw, scale
 
 # where a missing value goes
 LEFT, RIGHT, STOP = 1, 0, -1

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldptree.encoding import Encoding, Feature, NumericFeature
+from ldptree.encoding import Encoding, Feature, NumericFeature, scale
 from ldptree.errors import ConfigError, DataError
-from ldptree.label_unit import centre_of, fit_in_unit, unit_of
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.models.ensemble import Ensemble, from_sklearn
+from ldptree.partition.label_unit import centre_of, fit_in_unit, unit_of
 from ldptree.public_models import blend as public_blend
 from ldptree.public_models import smoothed_tree as public_tree
 from ldptree.public_models.model import PublicModel, constant, indicators, n_bytes, n_outputs
-from ldptree.ranges import scale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

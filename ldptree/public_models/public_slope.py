@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from ldptree.encoding import scale
 from ldptree.inference.discrepancy import NATS_PER_COMPONENT
-from ldptree.label_unit import centre_of
 from ldptree.models.ensemble import Ensemble
+from ldptree.partition.label_unit import centre_of
 from ldptree.public_models.blend import FEWEST_ROWS, FOLDS, Linear
 from ldptree.public_models.slope import Slope
-from ldptree.ranges import scale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

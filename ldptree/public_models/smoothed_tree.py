@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.inference.tree_gaussian import Levels, posterior, variance_of_sum
-from ldptree.label_unit import unit_of
-from ldptree.partition import cart
+from ldptree.partition.cart import grow_cart
+from ldptree.partition.label_unit import unit_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -134,7 +134,7 @@ def fit(X: NDArray[np.float32], y: Floats) -> SmoothedTree:
 
 
 def _grow(X: NDArray[np.float32], y: Floats) -> Partition:
-    return cart.grow(
+    return grow_cart(
         X, y, depth=MAX_DEPTH, n_classes=2, criterion="variance", min_samples_leaf=MIN_SAMPLES_LEAF
     )
 

@@ -10,8 +10,7 @@ from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.families.fit_numbers import PublicLabels
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.oracles import Words
-from ldptree.partition import Partition
-from ldptree.partition.grow import grow
+from ldptree.partition import Partition, grow_partition
 from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
@@ -56,11 +55,10 @@ def grown_on(n_public, seed, depth, ends):
     """The tree of public people, and what they say."""
     X, y = people(n_public, seed)
     regrow = partial(
-        grow,
+        grow_partition,
         kind="cart",
         depth=depth,
         n_classes=2,
-        mechanism="auto",
         criterion="variance",
         min_samples_leaf=5,
     )

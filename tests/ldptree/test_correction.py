@@ -10,7 +10,7 @@ from ldptree.errors import ConfigError, DataError
 from ldptree.families.correction_plan import Known, ResidualRange, expected_drop, make_plan
 from ldptree.families.corrections import Corrections, Observed, correct
 from ldptree.inference.discrepancy import ALIKE
-from ldptree.partition import cart
+from ldptree.partition.cart import grow_cart
 from ldptree.protocol.published_base import PublishedBase
 from ldptree.protocol.totals import Totals
 from ldptree.public_models.fit import fit_public
@@ -34,7 +34,7 @@ def known(base="tree", n=300):
         errors=model.errors.ravel(),
         range=ResidualRange.of(model.errors.ravel()),
         scale=2 * float(y.std()),
-        grow=model.top or (lambda depth: cart.grow(X, y, depth=depth, n_classes=2, criterion="variance")),
+        grow=model.top or (lambda depth: grow_cart(X, y, depth=depth, n_classes=2, criterion="variance")),
         own_variance=lambda tree: model.own_variance(tree, X),
     )
 
@@ -65,7 +65,7 @@ def test_a_planted_shift_is_recovered_where_it_is(forest):
     """Cells of the upper half differ by .6 from those of the lower: every seed of 10 finds it within 4 standard deviations."""
     model, facts = forest
     X, _ = rows(300, 0)
-    sides = cart.grow(facts.X, X[:, 1] > 0.5, depth=1, n_classes=2, criterion="variance")
+    sides = grow_cart(facts.X, X[:, 1] > 0.5, depth=1, n_classes=2, criterion="variance")
     plan = make_plan(replace(facts, grow=lambda depth: sides), epsilon=2.0, n_holders=20_000, depth=1)
     for seed in range(10):
         totals, *_ = asked(plan, model, 20_000, seed, 0.6)

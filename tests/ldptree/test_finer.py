@@ -8,10 +8,10 @@ from number_examples import UNIT, people
 
 from ldptree.estimators import LPDTRegressor
 from ldptree.families.finer import asked_nodes, grafted
-from ldptree.partition.grow import grow
+from ldptree.partition import grow_partition
 from ldptree.partition.tree import LEAF, Partition
 
-REGROW = partial(grow, kind="cart", n_classes=2, mechanism="auto", criterion="variance", min_samples_leaf=5)
+REGROW = partial(grow_partition, kind="cart", n_classes=2, criterion="variance", min_samples_leaf=5)
 
 
 def shifted(seed, *, n=8000, n_public=1000, shift=1.2):

@@ -13,8 +13,7 @@ from ldptree.families.fit_numbers import check_settings, fit_regression
 from ldptree.families.public_labels import PublicLabels
 from ldptree.inference.public_trust import INFLATIONS
 from ldptree.models.tree import NumberTree
-from ldptree.partition import Partition
-from ldptree.partition.grow import grow
+from ldptree.partition import Partition, grow_partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
 
@@ -22,13 +21,12 @@ PAPER = {"lam": 0.0, "prune": "none", "rule": "ratio"}
 
 
 def grown(X, y, depth=4, leaf=5):
-    return grow(
+    return grow_partition(
         X,
         y,
         kind="cart",
         depth=depth,
         n_classes=2,
-        mechanism="auto",
         criterion="variance",
         min_samples_leaf=leaf,
     )

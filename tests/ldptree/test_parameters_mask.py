@@ -22,7 +22,7 @@ from ldptree.estimators import (
     PublicFeatureRegressor,
     PublicRangeScaler,
 )
-from ldptree.parameters import check_aligned, named_mask
+from ldptree.validation import check_aligned, named_mask
 
 NAMES = ("a", "b", "c")
 COLUMNS = {"c": [False, False], "b": [False, True], "a": [True, True]}

@@ -9,7 +9,7 @@ from ldptree import estimators
 from ldptree.baselines import REGRESSORS
 from ldptree.errors import ConfigError
 from ldptree.estimators import PublicRangeScaler
-from ldptree.parameters import check_seed
+from ldptree.validation import check_seed
 
 KINDS = [
     *(kind for name in estimators.__all__ if (kind := getattr(estimators, name)) is not PublicRangeScaler),

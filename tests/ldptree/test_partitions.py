@@ -8,7 +8,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
-from ldptree.partition import PARTITIONS, Partition, cart, max_edge
+from ldptree.partition import PARTITIONS, Partition
+from ldptree.partition.cart import grow_cart
+from ldptree.partition.max_edge import grow_max_edge
 from ldptree.partition.raw import RawTree
 
 LABELS = {"classes": ("gini", 2), "more classes": ("entropy", 3), "numbers": ("variance", 0)}
@@ -118,7 +120,7 @@ def rows(n=600, d=5, seed=6):
 
 def test_cells_are_the_leaves_of_scikit_learns_tree():
     X, y = rows()
-    ours = cart.grow(X, y, depth=5, n_classes=2, min_samples_leaf=4)
+    ours = grow_cart(X, y, depth=5, n_classes=2, min_samples_leaf=4)
     theirs = DecisionTreeClassifier(max_depth=5, min_samples_leaf=4, random_state=0).fit(X, y)
     more = np.concatenate([X, rows(seed=7)[0]])
     np.testing.assert_array_equal(ours.leaves[ours.apply(more)], theirs.apply(more))
@@ -126,24 +128,24 @@ def test_cells_are_the_leaves_of_scikit_learns_tree():
 
 
 def test_one_row_or_no_depth_gives_one_cell():
-    assert cart.grow(np.zeros((1, 2)), [1], depth=3, n_classes=2).n_leaves == 1
-    assert cart.grow(*rows(), depth=0, n_classes=2).n_leaves == 1
+    assert grow_cart(np.zeros((1, 2)), [1], depth=3, n_classes=2).n_leaves == 1
+    assert grow_cart(*rows(), depth=0, n_classes=2).n_leaves == 1
 
 
 def test_numbers_can_be_the_target():
     X, _ = rows()
-    tree = cart.grow(X, 3.0 * X[:, 3], depth=1, n_classes=0, criterion="variance")
+    tree = grow_cart(X, 3.0 * X[:, 3], depth=1, n_classes=0, criterion="variance")
     assert tree.feature[0] == 3
 
 
 def test_cart_refuses_bad_input():
     X, y = rows()
     with pytest.raises(DataError, match="max-edge"):
-        cart.grow(X[:0], y[:0], depth=1, n_classes=2)
+        grow_cart(X[:0], y[:0], depth=1, n_classes=2)
     with pytest.raises(DataError, match="classes"):
-        cart.grow(X, y + 1, depth=1, n_classes=2)
+        grow_cart(X, y + 1, depth=1, n_classes=2)
     with pytest.raises(ConfigError):
-        cart.grow(X, y, depth=1, n_classes=2, criterion="luck")
+        grow_cart(X, y, depth=1, n_classes=2, criterion="luck")
 
 
 # Max-edge
@@ -154,7 +156,7 @@ def empty(d):
 
 
 def test_with_no_rows_the_cells_are_equal_boxes_cut_along_the_smallest_index():
-    tree = max_edge.grow(*empty(2), depth=4, n_classes=2)
+    tree = grow_max_edge(*empty(2), depth=4, n_classes=2)
     assert tree.n_leaves == 16
     assert tree.feature[tree.depth == 0].tolist() == [0]
     assert set(tree.feature[tree.depth == 1]) == {1}
@@ -165,7 +167,7 @@ def test_with_no_rows_the_cells_are_equal_boxes_cut_along_the_smallest_index():
 
 
 def test_a_point_on_the_midpoint_goes_right():
-    tree = max_edge.grow(*empty(1), depth=1, n_classes=2)
+    tree = grow_max_edge(*empty(1), depth=1, n_classes=2)
     X = np.array([[np.nextafter(np.float32(0.5), np.float32(0))], [0.5]], dtype=np.float32)
     assert tree.apply(X).tolist() == [0, 1]
 
@@ -174,7 +176,7 @@ def test_a_point_on_the_midpoint_goes_right():
 def test_the_informative_edge_is_cut_first(criterion):
     rng = np.random.default_rng(3)
     X = rng.random((400, 3)).astype(np.float32)
-    tree = max_edge.grow(X, (X[:, 2] > 0.5).astype(int), depth=1, n_classes=2, criterion=criterion)
+    tree = grow_max_edge(X, (X[:, 2] > 0.5).astype(int), depth=1, n_classes=2, criterion=criterion)
     assert tree.feature[0] == 2
 
 
@@ -185,13 +187,13 @@ def test_edges_of_equal_score_are_cut_by_the_smallest_index(criterion):
     y = (rng.random(333) < 0.3 + 0.3 * (x > 0.5)).astype(int)
     # columns 1 to 3 part the rows alike, up to which side is called left
     X = np.stack([rng.random(333).astype(np.float32), 1 - x, x, 1 - x], axis=1)
-    assert max_edge.grow(X, y, depth=1, n_classes=2, criterion=criterion).feature[0] == 1
+    assert grow_max_edge(X, y, depth=1, n_classes=2, criterion=criterion).feature[0] == 1
 
 
 def test_an_edge_is_cut_again_only_when_all_are_as_short():
     rng = np.random.default_rng(5)
     X = rng.random((500, 3)).astype(np.float32)
-    tree = max_edge.grow(X, (X[:, 0] > 0.25).astype(int), depth=6, n_classes=2)
+    tree = grow_max_edge(X, (X[:, 0] > 0.25).astype(int), depth=6, n_classes=2)
     for leaf in tree.leaves:
         seen, node = [], leaf
         while node != 0:
@@ -203,15 +205,15 @@ def test_an_edge_is_cut_again_only_when_all_are_as_short():
 def test_growth_stops_where_it_is_asked_to():
     X = np.full((10, 2), 0.1, dtype=np.float32)
     y = np.zeros(10, dtype=int)
-    assert max_edge.grow(X, y, depth=3, n_classes=2).n_leaves == 8
-    assert max_edge.grow(X, y, depth=3, n_classes=2, stop_empty=True).n_leaves == 4
-    assert max_edge.grow(X, y, depth=3, n_classes=2, min_samples_leaf=1).n_leaves == 1
+    assert grow_max_edge(X, y, depth=3, n_classes=2).n_leaves == 8
+    assert grow_max_edge(X, y, depth=3, n_classes=2, stop_empty=True).n_leaves == 4
+    assert grow_max_edge(X, y, depth=3, n_classes=2, min_samples_leaf=1).n_leaves == 1
 
 
 def test_max_edge_refuses_bad_settings():
     with pytest.raises(ConfigError):
-        max_edge.grow(*empty(2), depth=-1, n_classes=2)
+        grow_max_edge(*empty(2), depth=-1, n_classes=2)
     with pytest.raises(ConfigError):
-        max_edge.grow(*empty(2), depth=1, n_classes=2, criterion="luck")
+        grow_max_edge(*empty(2), depth=1, n_classes=2, criterion="luck")
     with pytest.raises(DataError):
-        max_edge.grow(np.array([[np.nan]]), [0], depth=1, n_classes=2)
+        grow_max_edge(np.array([[np.nan]]), [0], depth=1, n_classes=2)

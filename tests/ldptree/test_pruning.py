@@ -14,7 +14,7 @@ from ldptree.families.fit_classes import fit_model
 from ldptree.inference.depth import automatic_depth
 from ldptree.inference.pruning import PRUNINGS, variance
 from ldptree.inference.weighting import gather_class, weigh
-from ldptree.partition import max_edge
+from ldptree.partition.max_edge import grow_max_edge
 from ldptree.partition.tree import Partition
 
 SQUARE = Encoding((NumericFeature("x1", 0.0, 1.0), NumericFeature("x2", 0.0, 1.0)))
@@ -45,7 +45,7 @@ def accuracy(
         y = (rng.random(10_000) < share_private(X)).astype(int)
         public_y = (rng.random(len(public_X)) < share_public(public_X, gamma)).astype(int)
         p = automatic_depth(2, 10_000, epsilon, 2, "oue") if depth is None else depth
-        tree = max_edge.grow(public_X.astype(np.float32), public_y, n_classes=2, depth=p)
+        tree = grow_max_edge(public_X.astype(np.float32), public_y, n_classes=2, depth=p)
         protocol = protocol_of(tree, SQUARE, epsilon=epsilon)
         totals = totals_of(protocol, tally(tree, X, y), rng)
         model = fit_model(protocol, totals, tally(tree, public_X, public_y), lam=lam, prune=prune)

@@ -11,15 +11,15 @@ import pytest
 
 from ldptree.estimators import LPCTClassifier
 from ldptree.inference.public_trust import INFLATIONS, class_inflation
-from ldptree.partition.grow import grow
+from ldptree.partition import grow_partition
 
-HOW = {"depth": 4, "n_classes": 2, "mechanism": "auto", "min_samples_leaf": 3, "seed": 0}
+HOW = {"depth": 4, "n_classes": 2, "min_samples_leaf": 3, "seed": 0}
 
 
 def trust(X, y, kind="cart", n_classes=2):
     X = X.astype(np.float32)
     return class_inflation(
-        kind, X, y, n_classes, partial(grow, kind=kind, **(HOW | {"n_classes": n_classes}))
+        kind, X, y, n_classes, partial(grow_partition, kind=kind, **(HOW | {"n_classes": n_classes}))
     )
 
 

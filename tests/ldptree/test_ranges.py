@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from ldptree.encoding import largest_raw, public_range, scale
 from ldptree.errors import DataError
-from ldptree.ranges import largest_raw, public_range, scale
 
 RANGES = [
     (0.0, 1.0),

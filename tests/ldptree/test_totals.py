@@ -6,7 +6,7 @@ import pytest
 from ldptree.errors import DataError
 from ldptree.mechanisms import CHOICES, mechanism_for
 from ldptree.oracles import Words
-from ldptree.partition import max_edge
+from ldptree.partition.max_edge import grow_max_edge
 from ldptree.protocol.totals import Totals
 
 NAMES = CHOICES[1:]
@@ -58,7 +58,7 @@ def test_the_estimated_variance_is_near_the_true_one(name):
 @pytest.mark.parametrize(("name", "n_classes"), CLASSES)
 def test_every_node_holds_the_sum_of_its_cells(name, n_classes):
     _, _, totals = made(name, n_classes=n_classes)
-    tree = max_edge.grow(np.empty((0, 2)), np.empty(0), depth=2, n_classes=2)
+    tree = grow_max_edge(np.empty((0, 2)), np.empty(0), depth=2, n_classes=2)
     nodes = totals.roll_up(tree)
     np.testing.assert_allclose(nodes.counts[0], totals.counts.sum(axis=0))
     np.testing.assert_allclose(nodes.counts[tree.leaves], totals.counts)
@@ -83,4 +83,4 @@ def test_totals_of_another_shape_are_refused():
     with pytest.raises(DataError, match="weights"):
         totals.variance(np.zeros((2, 4)))
     with pytest.raises(DataError, match="cells"):
-        totals.roll_up(max_edge.grow(np.empty((0, 2)), np.empty(0), depth=1, n_classes=2))
+        totals.roll_up(grow_max_edge(np.empty((0, 2)), np.empty(0), depth=1, n_classes=2))

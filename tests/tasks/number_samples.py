@@ -17,7 +17,7 @@ from ldptree.mechanisms import number_mechanism_for
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
 from ldptree.models.tree import NumberTree
 from ldptree.oracles import Words
-from ldptree.partition.grow import grow
+from ldptree.partition import grow_partition
 from ldptree.partition.tree import Partition
 from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
@@ -83,11 +83,10 @@ def learned(
         )
     )
     regrow = partial(
-        grow,
+        grow_partition,
         kind="cart",
         depth=depth,
         n_classes=2,
-        mechanism=mechanism,
         criterion="variance",
         min_samples_leaf=15,
     )

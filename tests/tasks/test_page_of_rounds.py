@@ -16,8 +16,7 @@ from page_samples import HOSTILE
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.models.curves import along
 from ldptree.models.public_view import ShownModel
-from ldptree.partition.histogram import Histogram
-from ldptree.partition.product import Product
+from ldptree.partition.product import Histogram, Product
 from ldptree.partition.tree import Partition
 from storage.store import Store
 from tasks.artifacts import read_shown

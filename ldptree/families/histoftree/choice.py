@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.partition.histogram import MAX_BINS
-from ldptree.partition.product import MAX_CELLS
+from ldptree.partition.product import MAX_BINS, MAX_CELLS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

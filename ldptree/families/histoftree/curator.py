@@ -22,10 +22,9 @@ from ldptree.families.histoftree.model import HistOfTreeModel
 from ldptree.families.histoftree.questions import CellsQuestion, LabelQuestion
 from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
-from ldptree.partition import random_edge
-from ldptree.partition import shown as shown_trees
-from ldptree.partition.histogram import Histogram
-from ldptree.partition.product import Product, check_size
+from ldptree.partition.masked import grow_masked_tree
+from ldptree.partition.product import Histogram, Product, check_size
+from ldptree.partition.random_edge import grow_random_edge
 from ldptree.partition.tree import LEAF, Partition
 from ldptree.protocol.question import Answers, PublicView, Question
 
@@ -45,7 +44,7 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
         low, high: the range labels are clipped to.
         n_binned, bins, depth: s, t and p; None is chosen by (15), s of an aligned mask is the number of private features.
         bias_weight, bin_shift: of (15).
-        splits, criterion, min_samples_leaf: of the tree (`partition.shown.grow`).
+        splits, criterion, min_samples_leaf: of the tree (`partition.masked.grow_masked_tree`).
         mechanism: of the cell, one of `MASKED`.
         label: of the label, one of `NUMBERS`.
         rho: the share of epsilon that the cell takes (the paper's C.1 calls the label's share rho).
@@ -122,7 +121,7 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
         binned = binned_features(self._protects(shown), shape.n_binned)
         features = [j for j in range(shown.d) if j not in binned]
         if self.mask_release == "all":
-            tree = shown_trees.grow(
+            tree = grow_masked_tree(
                 shown.values,
                 shown.protects,
                 labels,
@@ -204,6 +203,6 @@ def _random_tree(features: Sequence[int], depth: int, seed: int) -> Partition:
     if not depth or not features:
         return Partition.single()
     nobody = np.empty((0, len(features)), dtype=np.float32)
-    tree = random_edge.grow(nobody, np.empty(0), depth=depth, n_classes=0, seed=seed)
+    tree = grow_random_edge(nobody, np.empty(0), depth=depth, n_classes=0, seed=seed)
     feature = np.where(tree.feature == LEAF, LEAF, np.asarray(features)[tree.feature])
     return Partition.of(feature, tree.threshold, tree.left, tree.right)

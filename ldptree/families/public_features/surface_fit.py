@@ -12,8 +12,8 @@ import numpy as np
 
 from ldptree.families.public_features.roles import order
 from ldptree.families.public_features.surface import Surface, Tree
-from ldptree.label_unit import unit_of
-from ldptree.partition import cart
+from ldptree.partition.cart import grow_cart
+from ldptree.partition.label_unit import unit_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,7 +102,7 @@ def _honest_tree(
     """CART on one half of the holders, values from the other half."""
     places = order(seed, left.size)
     growing, judging = places[: left.size // 2], places[left.size // 2 :]
-    tree = cart.grow(
+    tree = grow_cart(
         X[growing],
         left[growing] / unit,
         depth=_DEPTH,

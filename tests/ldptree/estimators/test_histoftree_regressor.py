@@ -17,7 +17,7 @@ from ldptree.estimators.histoftree import HistOfTreeRegressor
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.histoftree import HistOfTree, HistOfTreeModel
 from ldptree.oracles import Words
-from ldptree.partition import max_edge
+from ldptree.partition.max_edge import grow_max_edge
 from ldptree.protocol.question import PublicView
 
 D = 4
@@ -127,15 +127,15 @@ def test_with_everything_or_nothing_protected_the_setting_is_lpdts(partition):
         rows = X[1500:].astype(np.float32)
         assert (
             tree.digest
-            == max_edge.grow(
+            == grow_max_edge(
                 rows, public, depth=4, n_classes=0, criterion="variance", min_samples_leaf=1
             ).digest
         )
     else:
         nobody = np.zeros((500, D), dtype=bool)
-        from ldptree.partition.shown import grow
+        from ldptree.partition.masked import grow_masked_tree
 
-        alone = grow(X[1500:], nobody, public, features=range(D), depth=4, splits="cart")
+        alone = grow_masked_tree(X[1500:], nobody, public, features=range(D), depth=4, splits="cart")
         assert tree.digest == alone.digest
     sizes = cells.question.partition.candidates(X, protects).sizes
     assert set(sizes[:1500]) == {tree.n_leaves}

@@ -8,8 +8,7 @@ import pytest
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.histoftree import HistOfTreeModel
 from ldptree.families.histoftree.people import people
-from ldptree.partition.histogram import Histogram
-from ldptree.partition.product import Product
+from ldptree.partition.product import Histogram, Product
 from ldptree.partition.tree import Partition
 
 TREE = Partition.of([1, -1, 2, -1, -1], [0.5, 0, 0.25, 0, 0], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1])

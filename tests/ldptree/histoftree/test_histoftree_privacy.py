@@ -12,8 +12,7 @@ from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.histoftree import CellsQuestion, HistOfTree
 from ldptree.mechanisms.masked import MASKED
 from ldptree.oracles import Words
-from ldptree.partition.histogram import Histogram
-from ldptree.partition.product import Product
+from ldptree.partition.product import Histogram, Product
 from ldptree.partition.tree import Partition
 from ldptree.protocol.question import Answers, PublicView
 

@@ -12,8 +12,7 @@ from ldptree.estimators.histoftree import HistOfTreeRegressor
 from ldptree.families.histoftree import CellsQuestion, HistOfTreeModel, LabelQuestion, Shape, choose
 from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
-from ldptree.partition.histogram import Histogram
-from ldptree.partition.product import Product
+from ldptree.partition.product import Histogram, Product
 from ldptree.partition.tree import Partition
 
 TREE = Partition.of([1, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])

@@ -10,8 +10,7 @@ from scipy import stats
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.masked import MASKED, MaskedGrr
 from ldptree.oracles import Words
-from ldptree.partition.histogram import Histogram
-from ldptree.partition.product import Product
+from ldptree.partition.product import Histogram, Product
 from ldptree.partition.tree import Partition
 
 TREE = Partition.of([1, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.partition.histogram import Histogram
-from ldptree.partition.product import MAX_CELLS, Product, check_size
+from ldptree.partition.product import MAX_CELLS, Histogram, Product, check_size
 from ldptree.partition.tree import Partition
 
 TREE = Partition.of(

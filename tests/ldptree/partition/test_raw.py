@@ -5,7 +5,8 @@ import pytest
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import DataError
-from ldptree.partition import cart, max_edge
+from ldptree.partition.cart import grow_cart
+from ldptree.partition.max_edge import grow_max_edge
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 
@@ -100,7 +101,7 @@ def test_rows_beside_each_threshold_go_the_same_way(seed):
     ).astype(float)
     X = encoding.encode(raw)
     y = ((raw[:, 0] > 60) ^ (raw[:, 2] == 2) ^ (rng.random(900) < 0.1)).astype(int)
-    for grow in (cart.grow, max_edge.grow):
+    for grow in (grow_cart, grow_max_edge):
         tree = grow(X, y, depth=6, n_classes=2)
         in_raw_units = RawTree.of(tree, encoding)
         numeric = (in_raw_units.column >= 0) & (in_raw_units.level < 0) & np.isfinite(in_raw_units.threshold)

@@ -1,4 +1,4 @@
-"""Trees on what holders show: a split on a feature is scored by those who do not protect it (HistOfTree Algorithm 1).
+"""Trees where rows hide features: a split on a feature is scored by those who do not protect it (HistOfTree Algorithm 1).
 
 The labels are noisy reports, so that growing looks at nothing private. A row that protects the feature of a split takes no
 further part below it. Where nobody protects anything, "max-edge" is `max_edge` and "cart" is `cart`.
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.label_unit import centre_of, unit_of
-from ldptree.partition import cart
+from ldptree.partition.cart import grow_cart
+from ldptree.partition.label_unit import centre_of, unit_of
 from ldptree.partition.tree import LEAF, Partition
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class _Rows:
     y: Floats
 
 
-def grow(
+def grow_masked_tree(
     X: Floats,
     protects: Mask,
     y: Floats,
@@ -86,7 +86,7 @@ def grow(
         return _max_edge(rows, np.asarray(features), depth, criterion, min_samples_leaf)
     if protects[:, list(features)].any() or not len(y):
         return _cart(rows, np.asarray(features), depth, min_samples_leaf)
-    tree = cart.grow(
+    tree = grow_cart(
         rows.X[:, list(features)],
         (y - centre_of(y)) / unit_of(y),
         depth=depth,

@@ -12,8 +12,8 @@ from ldptree.baselines.dt import PlainTreeRegressor
 from ldptree.errors import ConfigError
 from ldptree.estimators import CorrectionRegressor, LPDTRegressor
 from ldptree.families.public_features import surface_fit
-from ldptree.label_unit import FAR, centre_of, fit_in_unit, in_range_of_one, unit_of
-from ldptree.partition import shown
+from ldptree.partition.label_unit import FAR, centre_of, fit_in_unit, in_range_of_one, unit_of
+from ldptree.partition.masked import grow_masked_tree
 from ldptree.public_models.fit import BASES, fit_public
 
 SMALL = 2.0**-40
@@ -68,7 +68,7 @@ def test_baselines_and_their_prices_are_the_same_in_any_unit():
 def test_trees_on_reports_are_the_same_in_any_unit():
     X, y = rows()
     trees = [
-        shown.grow(
+        grow_masked_tree(
             X.astype(float), np.zeros(X.shape, bool), labels, features=range(3), depth=4, splits="cart"
         )
         for labels in (y, y * SMALL)
