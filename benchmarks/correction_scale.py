@@ -38,8 +38,8 @@ from ldptree.mechanisms import mechanism_for, report_values
 from ldptree.models.ensemble import Ensemble
 from ldptree.oracles import Words
 from ldptree.partition import grow_partition
-from ldptree.protocol.number_range import rounded
 from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.stochastic_rounding import round_at_random
 from ldptree.protocol.totals import Totals
 from ldptree.public_models import fit as public_fit
 from ldptree.public_models.fit import fit_public
@@ -291,7 +291,7 @@ def drawn_totals(plan: Plan, cells: NDArray[np.int32], residuals: Floats, seed: 
     """The totals of one report a holder, drawn at once from their exact distribution."""
     mechanism = plan.mechanism
     words = Words.seeded(np.random.SeedSequence(seed))
-    level = rounded(residuals, -plan.range.half, plan.range.half, mechanism.n_levels, words)
+    level = round_at_random(residuals, -plan.range.half, plan.range.half, mechanism.n_levels, words)
     values = report_values(cells.copy(), level, n_cells=plan.partition.n_leaves, n_classes=mechanism.n_levels)
     counts = np.bincount(values, minlength=mechanism.n_values).astype(np.int64)
     raw = mechanism.sample_totals(counts, words.generator())

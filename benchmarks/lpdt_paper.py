@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from regression_sets import load, lpdt_printed, min_max, splits
 
 from ldptree.mechanisms.number_response import NumberResponse
-from ldptree.protocol.number_range import rounded
+from ldptree.protocol.stochastic_rounding import round_at_random
 
 Floats = NDArray[np.float64]
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -95,7 +95,7 @@ def _of_tree(
         for rho in RHOS:
             mechanism = NumberResponse.for_budget(epsilon, L, rho=rho)
             words, rng = coins(run, number, at, int(10 * rho))
-            steps = rounded(rows.y, low, high, mechanism.n_levels, words)
+            steps = round_at_random(rows.y, low, high, mechanism.n_levels, words)
             counts = np.bincount(cells * mechanism.n_levels + steps, minlength=mechanism.n_values)
             ends = mechanism.unbias(mechanism.sample_totals(counts, rng), len(rows.y))[:-1].reshape(L, 2)
             people = ends.sum(axis=1)

@@ -26,8 +26,8 @@ from ldptree.mechanisms import adds_noise_to_every_cell, number_mechanism_for
 from ldptree.models.tree import NumberTree
 from ldptree.oracles import Words
 from ldptree.partition import Partition, grow_partition
-from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.stochastic_rounding import label_levels
 from ldptree.protocol.totals import Totals
 
 Floats = NDArray[np.float64]
@@ -200,7 +200,7 @@ def asked(
         encoding=tree.encoding,
         partition=tree.partition,
         target="label",
-        classes=levels(*rows.ends, reported.n_classes),
+        classes=label_levels(*rows.ends, reported.n_classes),
         positive=None,
         mechanism=reported,
         epsilon=epsilon,

@@ -55,7 +55,7 @@ def _with_and_without(n: int, epsilon: float, run: int) -> tuple[float, float, f
         ).fit(rows[:n], y[:n])
         excess.append(float(np.mean((fitted.predict(rows[n:]) - step(X[n:])) ** 2)))
         fits.append(fitted)
-    asked = [(answers.question.about, len(answers.holders)) for answers in fits[0].rounds_]
+    asked = [(answers.question.about, len(answers.respondents)) for answers in fits[0].rounds_]
     label = sum(size for about, size in asked if about.startswith("the label by"))
     return excess[0], excess[1], label, n - sum(size for _, size in asked)
 

@@ -14,7 +14,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from prefect.runtime import flow_run
 
 from flows.pipeline import Pipeline
-from ldptree.protocol.number_range import levels
+from ldptree.protocol.stochastic_rounding import label_levels
 from schemas.config import RunConfig
 from schemas.manifest import Record
 from storage.formats import stamped
@@ -193,7 +193,7 @@ def _labels(facts: AnyFacts) -> list[str]:
     """What totals are of: classes, or levels of a number, or of a public model's error."""
     if isinstance(facts, MendedFacts):
         half = facts.residual_range
-        return [f"{level:g}" for level in levels(-half, half, facts.n_levels)]
+        return [f"{level:g}" for level in label_levels(-half, half, facts.n_levels)]
     return list(facts.classes)
 
 

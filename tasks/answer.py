@@ -51,7 +51,7 @@ def answer(
     """
     store = draft.store
     asked = read_question(store, question)
-    everybody = asked.asked(read_shown(store, shown))
+    everybody = asked.respondents(read_shown(store, shown))
     mine = everybody[(everybody >= start) & (everybody < start + shard.rows)]
 
     def drawn() -> pa.Table:

@@ -39,7 +39,7 @@ from ldptree.families.finer import Finer
 from ldptree.families.public_labels import PublicLabels
 from ldptree.partition import Partition
 from ldptree.protocol.protocol import Protocol
-from ldptree.protocol.question import Answers, PublicView, Question
+from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
 from ldptree.protocol.raw_sums import RawSums
 from ldptree.protocol.totals import Totals
 from schemas.manifest import Manifest
@@ -258,16 +258,18 @@ def reports_of_table(table: pa.Table) -> tuple[NDArray[np.int64], NDArray[Any]]:
     return table.column("holder").to_numpy().astype(np.int64), reports
 
 
-def read_transcripts(store: Store, transcripts: Sequence[Manifest]) -> list[Answers]:
+def read_transcripts(store: Store, transcripts: Sequence[Manifest]) -> list[AnsweredQuestion]:
     """What was published so far, in the order of the rounds."""
     rounds = sorted((_read_transcript(store, one) for one in transcripts), key=lambda pair: pair[0])
     return [answers for _, answers in rounds]
 
 
-def _read_transcript(store: Store, transcript: Manifest) -> tuple[int, Answers]:
+def _read_transcript(store: Store, transcript: Manifest) -> tuple[int, AnsweredQuestion]:
     question = question_from_json(store.file(transcript, "question.json").read_bytes())
     holders, reports = reports_of_table(pq.read_table(store.file(transcript, "answers.parquet")))
-    return json.loads(store.file(transcript, "round.json").read_bytes()), Answers(question, holders, reports)
+    return json.loads(store.file(transcript, "round.json").read_bytes()), AnsweredQuestion(
+        question, holders, reports
+    )
 
 
 def write_transcript(

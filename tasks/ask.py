@@ -10,7 +10,7 @@ import numpy as np
 from ldptree.errors import BudgetError
 from ldptree.families.curators import CURATORS, Task
 from ldptree.families.family import RoundsFamily
-from ldptree.protocol.question import Answers, PublicView, Question
+from ldptree.protocol.question import PublicView, Question, Transcript
 from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.store import Draft, Store
@@ -57,7 +57,7 @@ def ask(
         "digest": Hasher().of_bytes(text),
         "about": question.about,
         "epsilon": question.epsilon,
-        "n_asked": int(question.asked(everybody).size),
+        "n_asked": int(question.respondents(everybody).size),
         "n_private": everybody.n,
     }
 
@@ -78,12 +78,12 @@ def curator_of(
     return CURATORS[estimator](task, settings)
 
 
-def check_budget(question: Question, shown: PublicView, answered: Sequence[Answers], epsilon: float) -> None:
+def check_budget(question: Question, shown: PublicView, answered: Transcript, epsilon: float) -> None:
     """Raises BudgetError where a holder who is asked would spend more than epsilon over all rounds."""
     spent = np.zeros(shown.n)
     for answers in answered:
-        spent[answers.holders] += answers.question.epsilon
-    spent[question.asked(shown)] += question.epsilon
+        spent[answers.respondents] += answers.question.epsilon
+    spent[question.respondents(shown)] += question.epsilon
     if spent.max(initial=0.0) > epsilon * (1 + LEEWAY):
         raise BudgetError(
             f"round {len(answered) + 1} would have a holder spend {spent.max():g} in all, of epsilon = {epsilon:g}. "

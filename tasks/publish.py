@@ -38,7 +38,7 @@ def publish(
     holders, answers = (np.concatenate(parts) for parts in zip(*map(reports_of_table, tables), strict=True))
     order = np.argsort(holders, kind="stable")
     holders, answers = holders[order], answers[order]
-    if not np.array_equal(holders, asked.asked(read_shown(store, shown))):
+    if not np.array_equal(holders, asked.respondents(read_shown(store, shown))):
         raise ProtocolMismatch(
             f"round {round_number}: {holders.size} answers, and not one from each holder who was asked"
         )

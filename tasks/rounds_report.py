@@ -99,7 +99,7 @@ def spends_of(questions: Sequence[Question], shown: PublicView) -> tuple[Floats,
     """What each holder spent, float64 [n], by the integers in use; and how many questions they answered, int64 [n]."""
     spends, answers = np.zeros(shown.n), np.zeros(shown.n, dtype=np.int64)
     for question in questions:
-        asked = question.asked(shown)
+        asked = question.respondents(shown)
         spends[asked] += question.epsilon
         answers[asked] += 1
     return spends, answers
@@ -153,7 +153,7 @@ def round_of(
     question: Question, shown: PublicView, names: Sequence[str], label_range: tuple[float, float]
 ) -> RoundFacts:
     """What a published question asks, of how many, and what an answer to it is."""
-    common: dict[str, Any] = {"epsilon": question.epsilon, "n_asked": int(question.asked(shown).size)}
+    common: dict[str, Any] = {"epsilon": question.epsilon, "n_asked": int(question.respondents(shown).size)}
     match question:
         case LabelBins(oracle=oracle):
             return RoundFacts(

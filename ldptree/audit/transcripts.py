@@ -25,7 +25,7 @@ from ldptree.audit.exact import fit_of
 from ldptree.errors import DataError
 from ldptree.families.family import RoundsFamily
 from ldptree.oracles.coins import log_up
-from ldptree.protocol.question import Answers, PublicView, Question
+from ldptree.protocol.question import AnsweredQuestion, PublicView, Question, Transcript
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,7 +100,7 @@ def exact(make: Make, shown: PublicView, options: Sequence[Sequence[Private]], *
     """
     curators = _curators(make, options)
     walk = _Walk(shown, options, epsilon)
-    waiting: list[tuple[list[Answers], list[list[Fraction]]]] = [
+    waiting: list[tuple[list[AnsweredQuestion], list[list[Fraction]]]] = [
         ([], [[Fraction(1)] * len(o) for o in options])
     ]
     # nothing is worse than an infinite ratio
@@ -119,7 +119,7 @@ def exact(make: Make, shown: PublicView, options: Sequence[Sequence[Private]], *
             after = list(likelihoods)
             for holder, (_, likelihood) in zip(holders, chosen, strict=True):
                 after[int(holder)] = likelihood
-            waiting.append(([*answers, Answers(question, holders, reports)], after))
+            waiting.append(([*answers, AnsweredQuestion(question, holders, reports)], after))
     return walk.worst
 
 
@@ -144,7 +144,7 @@ def sampled(
     labels = np.array([o[0][1] for o in options])
     walk = _Walk(shown, options, epsilon)
     while walk.worst.transcripts < transcripts and walk.worst.epsilon < math.inf:
-        answers: list[Answers] = []
+        answers: list[AnsweredQuestion] = []
         likelihoods = [[Fraction(1)] * len(o) for o in options]
         while True:
             question, holders = walk.asked(curators, answers)
@@ -153,7 +153,7 @@ def sampled(
             reports = question.randomize(rows[holders], labels[holders], shown.protects[holders], words)
             for holder, report in zip(holders.tolist(), reports, strict=True):
                 likelihoods[holder] = walk.drawn(question, holder, likelihoods[holder], report)
-            answers.append(Answers(question, holders, reports))
+            answers.append(AnsweredQuestion(question, holders, reports))
         walk.count()
     return walk.worst
 
@@ -180,13 +180,13 @@ class _Walk:
         self.worst = Finding(0.0, claim, 0, -1, "no report tells anything")
 
     def asked(
-        self, curators: Sequence[RoundsFamily[Any]], answers: Sequence[Answers]
+        self, curators: Sequence[RoundsFamily[Any]], answers: Transcript
     ) -> tuple[Question | None, NDArray[np.int64]]:
         """The question after these answers, the first world's, and whom it is put to; notes where worlds disagree."""
         found: list[tuple[Question | None, NDArray[np.int64]]] = []
         for curator in curators:
             question = curator.ask(self._shown, answers)
-            holders = np.zeros(0, dtype=np.int64) if question is None else question.asked(self._shown)
+            holders = np.zeros(0, dtype=np.int64) if question is None else question.respondents(self._shown)
             found.append((question, holders))
         first, holders = found[0]
         text = None if first is None else first.to_json()

@@ -28,7 +28,7 @@ from ldptree.oracles import Words
 from ldptree.partition.masked import CRITERIA, SPLITS
 from ldptree.partition.product import MAX_BINS
 from ldptree.protocol.ledger import Charge, Ledger, Rows
-from ldptree.protocol.question import Answers, PublicView, Question
+from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
 from ldptree.validation import (
     check_aligned,
     check_seed,
@@ -173,7 +173,7 @@ class HistOfTreeRegressor(NoisyRegressor):
             else PublicView(np.zeros((n, d)), np.ones((n, d), dtype=bool))
         )
         self.shape_ = curator.shape(shown)
-        self.answers_: list[Answers]
+        self.answers_: list[AnsweredQuestion]
         self.model_, self.answers_ = converse(curator, shown, respond_in_rounds(shown, answer))
         return self
 

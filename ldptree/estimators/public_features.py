@@ -24,7 +24,7 @@ from ldptree.families.public_features.model import scaled
 from ldptree.limits import is_number
 from ldptree.oracles import Words
 from ldptree.protocol.ledger import Charge, Ledger, Names
-from ldptree.protocol.question import Answers, PublicView, Question
+from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
 from ldptree.validation import (
     Noisy,
     check_aligned,
@@ -95,7 +95,7 @@ class _PublicFeatureEstimator(BaseEstimator):  # type: ignore[misc]
             return question.randomize(points[holders], labels[holders], mask[holders], words)
 
         self.model_: PublicFeatureModel
-        self.rounds_: list[Answers]
+        self.rounds_: list[AnsweredQuestion]
         view = PublicView.of(points, mask)
         self.model_, self.rounds_ = converse(curator, view, respond_in_rounds(view, answer))
 

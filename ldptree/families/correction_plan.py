@@ -22,7 +22,7 @@ from ldptree.inference.depth import NUMBER_LEVELS
 from ldptree.inference.tree_gaussian import Levels
 from ldptree.mechanisms import Mechanism, number_mechanism_for
 from ldptree.oracles import ORACLES
-from ldptree.protocol.number_range import expected_shares, levels
+from ldptree.protocol.stochastic_rounding import expected_shares, label_levels
 from ldptree.public_models.public_slope import KnownSlope, PlannedSlope
 from ldptree.public_models.slope import cut, without_slope
 
@@ -139,7 +139,7 @@ class Plan:
     @property
     def levels(self) -> tuple[float, ...]:
         """The B levels of a residual, equally spaced from -R to R."""
-        return levels(-self.range.half, self.range.half, self.mechanism.n_classes)
+        return label_levels(-self.range.half, self.range.half, self.mechanism.n_classes)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -340,7 +340,7 @@ def _doubt_of_means(known: Known, public_count: Floats) -> Floats:
 def _noise(known: Known, mechanism: Mechanism, n: int) -> tuple[float, float, Mechanism]:
     """Variance of the mean residual of a cell of n / L people, mechanism and rounding together; the mean square."""
     n_cells, half = mechanism.n_cells, known.range.half
-    weights = np.array(levels(-half, half, mechanism.n_classes))
+    weights = np.array(label_levels(-half, half, mechanism.n_classes))
     shares = expected_shares(known.errors, -half, half, mechanism.n_classes)
     mean_square = float(shares @ weights**2)
     inside = shares * n / n_cells

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ldptree.protocol.question import Answers, PublicView, Question
+from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,13 +76,13 @@ def converse(
     return family.fit(view, transcript), transcript
 
 
-RoundsFamily = Family[PublicView, Question, Answers, Released]
+RoundsFamily = Family[PublicView, Question, AnsweredQuestion, Released]
 """A family whose questions go to a part of the holders each, by what everybody can see of them."""
 
 
 def respond_in_rounds(
     view: PublicView, answer: Callable[[Question, NDArray[np.int64]], NDArray[Any]]
-) -> Callable[[Question], Answers]:
+) -> Callable[[Question], AnsweredQuestion]:
     """The holders' side of a conversation in rounds.
 
     Args:
@@ -90,9 +90,9 @@ def respond_in_rounds(
         answer: the reports of these holders to a question; it charges the ledger before it answers.
     """
 
-    def respond(question: Question) -> Answers:
-        holders = question.asked(view)
-        return Answers(question, holders, answer(question, holders))
+    def respond(question: Question) -> AnsweredQuestion:
+        holders = question.respondents(view)
+        return AnsweredQuestion(question, holders, answer(question, holders))
 
     return respond
 

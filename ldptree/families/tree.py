@@ -31,8 +31,8 @@ from ldptree.inference.public_trust import class_inflation
 from ldptree.limits import check_memory
 from ldptree.mechanisms import adds_noise_to_every_cell, mechanism_for, number_mechanism_for
 from ldptree.partition import grow_partition
-from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.stochastic_rounding import label_levels
 
 if TYPE_CHECKING:
     import numpy as np
@@ -263,7 +263,7 @@ class LPDT(TreeSettings, Family[PublicRows, Published[PublicLabels], Counted[Pub
         return Protocol(
             encoding=view.encoding,
             partition=tree,
-            classes=levels(*ends, mechanism.n_classes),
+            classes=label_levels(*ends, mechanism.n_classes),
             positive=None,
             mechanism=mechanism,
             epsilon=self.epsilon,

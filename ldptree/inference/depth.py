@@ -11,7 +11,7 @@ import numpy as np
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import NUMBER_MECHANISMS, mechanism_for, number_mechanism_for
 from ldptree.oracles import ORACLES
-from ldptree.protocol.number_range import expected_shares, levels
+from ldptree.protocol.stochastic_rounding import expected_shares, label_levels
 
 # 65,536 cells: a deeper tree fits in no report and no picture
 MAX_DEPTH = 16
@@ -194,7 +194,7 @@ def number_levels(
 
     def variance(n_levels: int) -> float:
         found = number_mechanism_for(mechanism, epsilon, n_cells, n_levels)
-        weights = np.array(levels(*label_range, n_levels)) - centre
+        weights = np.array(label_levels(*label_range, n_levels)) - centre
         shares = expected_shares(y, *label_range, n_levels) / n_cells
         everybody = np.append(np.tile(shares, n_cells), 0.0)
         noise = found.cell_variance(weights, [1], shares[None], everybody)[0]

@@ -23,7 +23,7 @@ from ldptree.models.description import (
     share_below,
 )
 from ldptree.models.effects import tree_dependence, tree_importance
-from ldptree.protocol.number_range import levels
+from ldptree.protocol.stochastic_rounding import label_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -199,7 +199,7 @@ def _number_reports(model: NumberTree, asked: Partition, totals: Totals) -> Floa
     A part of a cell that was asked about has the cell's, moved as the model moves it there.
     """
     leaves, centre = asked.leaves, centre_of(model)
-    about = np.array(levels(*model.label.range, totals.n_classes)) - centre
+    about = np.array(label_levels(*model.label.range, totals.n_classes)) - centre
     noise, of_mean = np.sqrt(totals.cell_variance(about)), model.noise_sd[:, 0][leaves]
     held = np.maximum(totals.cell_counts, 1.0)  # without noise they are known
     masses = np.divide(noise, of_mean, out=held, where=of_mean > 0)

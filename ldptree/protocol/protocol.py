@@ -24,9 +24,9 @@ from ldptree.mechanisms.number_label import NumberLabel
 from ldptree.oracles import Words
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
-from ldptree.protocol import protocol_json
-from ldptree.protocol.number_range import levels, rounded
+from ldptree.protocol.protocol_json import VERSION, read_fields, read_parts
 from ldptree.protocol.published_base import DRAWN, PublishedBase
+from ldptree.protocol.stochastic_rounding import label_levels, round_at_random
 from ldptree.public_models.slope import Slope, without_slope
 
 
@@ -74,7 +74,7 @@ class Protocol:
     simulation: bool = False
     numeric: bool = False
     base: PublishedBase | None = None
-    version: int = protocol_json.VERSION
+    version: int = VERSION
 
     def __post_init__(self) -> None:
         faults = list(self._faults())
@@ -83,9 +83,9 @@ class Protocol:
 
     def _faults(self) -> list[str]:
         faults = []
-        if self.version != protocol_json.VERSION:
+        if self.version != VERSION:
             faults.append(
-                f"version {self.version} is not known here (only {protocol_json.VERSION}); use a matching ldptree"
+                f"version {self.version} is not known here (only {VERSION}); use a matching ldptree"
             )
         if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
             faults.append(f"{len(self.classes)} classes; at least 2 are needed, each once")
@@ -161,7 +161,7 @@ class Protocol:
         if any(type(level) is not float for level in self.classes) or self.positive is not None:
             return ["the levels of a number must be numbers, none of them positive as a class is"]
         try:
-            expected = levels(*self.label_range, len(self.classes))
+            expected = label_levels(*self.label_range, len(self.classes))
         except ConfigError as error:
             return [str(error)]
         is_even = np.allclose(self.classes, expected, rtol=0, atol=1e-9 * (expected[-1] - expected[0]))
@@ -250,7 +250,9 @@ class Protocol:
         if self.base is not None:
             labels = self.residuals(raw, labels, columns, outputs=outputs)
         if self.numeric:
-            labels = rounded(labels, *self.label_range, self.mechanism.n_levels, words or Words.system())
+            labels = round_at_random(
+                labels, *self.label_range, self.mechanism.n_levels, words or Words.system()
+            )
         return report_values(cells, labels, n_cells=self.n_cells, n_classes=self.mechanism.n_levels)
 
     def cells(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.int32]:
@@ -359,9 +361,9 @@ class Protocol:
                 mechanism or oracle, an alphabet that does not fit the tree, coins that spend more than is
                 claimed, or a digest that is not that of the content.
         """
-        data = protocol_json.fields(text)
+        data = read_fields(text)
         try:
-            protocol = cls(**protocol_json.parts(data))
+            protocol = cls(**read_parts(data))
         except (ConfigError, DataError) as error:
             raise ProtocolMismatch(f"protocol refused: {error!s:.600}") from None
         except (OverflowError, RecursionError):

@@ -44,7 +44,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _AS_THEY_ARE = ("version", "target", "positive", "outside", "holder", "campaign", "simulation", "numeric")
 
 
-def fields(text: str) -> dict[str, Any]:
+def read_fields(text: str) -> dict[str, Any]:
     """The fields of a protocol's text, each of its type; those that may be absent are there.
 
     Raises:
@@ -78,7 +78,7 @@ def fields(text: str) -> dict[str, Any]:
     return data
 
 
-def parts(data: Mapping[str, Any]) -> dict[str, Any]:
+def read_parts(data: Mapping[str, Any]) -> dict[str, Any]:
     """What a `Protocol` is made of, from its fields.
 
     Raises:

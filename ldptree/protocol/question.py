@@ -12,8 +12,9 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -96,8 +97,8 @@ class Question(ABC):
         """See the class."""
 
     @abstractmethod
-    def asked(self, shown: PublicView) -> NDArray[np.int64]:
-        """The holders asked, increasing positions in `shown`; from public things alone."""
+    def respondents(self, view: PublicView) -> NDArray[np.int64]:
+        """The holders asked, increasing positions in `view`; from public things alone."""
 
     @abstractmethod
     def randomize(self, rows: Floats, labels: Floats, protects: Mask, words: Words) -> NDArray[Any]:
@@ -151,15 +152,19 @@ class Question(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """The published transcript of one round.
+class AnsweredQuestion:
+    """One entry of a transcript.
 
     Attributes:
         question: what was asked.
-        holders: int64 [m], increasing positions in `PublicView` of those who answered.
+        respondents: int64 [m], increasing positions in `PublicView` of those who answered.
         reports: [m, ...], what they sent.
     """
 
     question: Question
-    holders: NDArray[np.int64]
+    respondents: NDArray[np.int64]
     reports: NDArray[Any]
+
+
+Transcript: TypeAlias = Sequence[AnsweredQuestion]
+"""All that is published of a conversation, in the order of its questions."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from ldptree.mechanisms import report_values
-from ldptree.protocol.number_range import rounded
+from ldptree.protocol.stochastic_rounding import round_at_random
 from ldptree.protocol.totals import Totals
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class KnownHolders:
         `generator`: for the totals, in the place of one of `words`.
         """
         protocol, mechanism = self.protocol, self.protocol.mechanism
-        levels = rounded(self.labels, *protocol.label_range, mechanism.n_levels, words)
+        levels = round_at_random(self.labels, *protocol.label_range, mechanism.n_levels, words)
         values = report_values(self.cells, levels, n_cells=protocol.n_cells, n_classes=mechanism.n_levels)
         counts = np.bincount(values, minlength=mechanism.n_values).astype(np.int64)
         return Totals.from_raw(

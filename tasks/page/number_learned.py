@@ -13,7 +13,7 @@ from ldptree.models.effects import Piece, tree_dependence, tree_importance
 from ldptree.models.tree import NumberTree
 from ldptree.oracles import PoisoningBound
 from ldptree.partition import Partition
-from ldptree.protocol.number_range import levels
+from ldptree.protocol.stochastic_rounding import label_levels
 from ldptree.protocol.totals import Totals
 from tasks.page.basic_facts import DiscrepancyFacts, Evidence
 from tasks.page.number_facts import CurveFacts, NumberCell, NumberNode, PieceFacts
@@ -133,7 +133,7 @@ def push_of(force: PoisoningBound, model: NumberTree, n_levels: int) -> float:
     An upper bound: as many of the cell's totals as one report can shift at once, each as far as any, those furthest from
     the mean.
     """
-    return pushed(force, np.array(levels(*model.label.range, n_levels)) - centre_of(model))
+    return pushed(force, np.array(label_levels(*model.label.range, n_levels)) - centre_of(model))
 
 
 def pushed(force: PoisoningBound, about: Floats) -> float:
@@ -160,7 +160,7 @@ def _reports_alone(model: NumberTree, asked: Partition, totals: Totals) -> Float
     A part of a cell that was asked about has the cell's, moved as the model moves it there.
     """
     leaves, centre = asked.leaves, centre_of(model)
-    about = np.array(levels(*model.label.range, totals.n_classes)) - centre
+    about = np.array(label_levels(*model.label.range, totals.n_classes)) - centre
     noise, of_mean = np.sqrt(totals.cell_variance(about)), model.noise_sd[:, 0][leaves]
     held = np.maximum(totals.cell_counts, 1.0)  # without noise they are known
     masses = np.divide(noise, of_mean, out=held, where=of_mean > 0)

@@ -10,9 +10,9 @@ from number_examples import ENCODING, TREE
 
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.models.ensemble import Ensemble
-from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.published_base import PublishedBase
+from ldptree.protocol.stochastic_rounding import label_levels
 from ldptree.public_models.slope import Slope, cut
 
 ROWS = [
@@ -87,7 +87,7 @@ def protocol_of(kind: str = "number", *, epsilon: float = 1.0, n_levels: int = 5
         "encoding": ENCODING,
         "partition": tree,
         "target": "paid",
-        "classes": levels(-half, half, n_levels),
+        "classes": label_levels(-half, half, n_levels),
         "positive": None,
         "mechanism": number_mechanism_for(changes.pop("oracle", oracle), epsilon, tree.n_leaves, n_levels),
         "epsilon": epsilon,

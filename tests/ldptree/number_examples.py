@@ -11,8 +11,8 @@ from ldptree.families.fit_numbers import PublicLabels
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.oracles import Words
 from ldptree.partition import Partition, grow_partition
-from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.stochastic_rounding import label_levels
 from ldptree.protocol.totals import Totals
 
 ENCODING = Encoding(
@@ -32,7 +32,7 @@ def protocol_of(choice="oue", epsilon=1.0, *, ends=(-10.0, 70.0), n_levels=5, rh
         "encoding": ENCODING,
         "partition": TREE,
         "target": "fare",
-        "classes": levels(*ends, mechanism.n_classes),
+        "classes": label_levels(*ends, mechanism.n_classes),
         "positive": None,
         "mechanism": mechanism,
         "epsilon": epsilon,
@@ -91,7 +91,7 @@ class Asked:
             encoding=UNIT,
             partition=tree,
             target="label",
-            classes=levels(*self.ends, mechanism.n_classes),
+            classes=label_levels(*self.ends, mechanism.n_classes),
             positive=None,
             mechanism=mechanism,
             epsilon=epsilon,

@@ -14,7 +14,7 @@ from ldptree.inference.depth import (
     number_levels,
 )
 from ldptree.mechanisms import CHOICES, MECHANISMS, number_mechanism_for
-from ldptree.protocol.number_range import levels
+from ldptree.protocol.stochastic_rounding import label_levels
 
 
 def asked(*arguments, **settings):
@@ -78,7 +78,7 @@ def test_as_many_levels_are_taken_as_have_the_least_variance(choice, epsilon):
 
     def variance(n_levels):
         mechanism = number_mechanism_for(choice, epsilon, 8, n_levels)
-        at = np.array(levels(0.0, 10.0, n_levels))
+        at = np.array(label_levels(0.0, 10.0, n_levels))
         place = y / 10.0 * (n_levels - 1)
         below = np.minimum(place.astype(int), n_levels - 2)
         shares = np.bincount(below, 1 - place + below, n_levels) + np.bincount(

@@ -12,8 +12,8 @@ from ldptree.families.fit_numbers import PublicLabels, fit_regression, fit_witho
 from ldptree.mechanisms import CHOICES, number_mechanism_for
 from ldptree.oracles import Words
 from ldptree.partition.tree import Partition
-from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.stochastic_rounding import label_levels
 from ldptree.simulate.redraws import KnownHolders, KnownResiduals
 
 TREE = Partition.of([0, -1, -1], [0.5, 0.0, 0.0], [1, -1, -1], [2, -1, -1])
@@ -26,7 +26,7 @@ def protocol_of(choice="oue", epsilon=2.0, n_levels=4):
         encoding=Encoding((NumericFeature("x", 0.0, 1.0),)),
         partition=TREE,
         target="y",
-        classes=levels(LOW, HIGH, mechanism.n_classes),
+        classes=label_levels(LOW, HIGH, mechanism.n_classes),
         positive=None,
         mechanism=mechanism,
         epsilon=epsilon,

@@ -13,8 +13,8 @@ from ldptree.families.fit_numbers import PublicLabels, fit_regression
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.models.export.sql import to_sql
 from ldptree.partition.tree import Partition
-from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.stochastic_rounding import label_levels
 from ldptree.protocol.totals import Totals
 
 
@@ -28,7 +28,7 @@ def random_regression(seed, *, with_rules=True, n_public=300, lam="learned", pru
         encoding=encoding,
         partition=tree,
         target=more.pop("target", "the fare"),
-        classes=levels(-2.0, 55.5, 5),
+        classes=label_levels(-2.0, 55.5, 5),
         positive=None,
         mechanism=mechanism,
         epsilon=2.0,

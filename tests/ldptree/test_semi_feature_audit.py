@@ -14,7 +14,7 @@ from ldptree.families.public_features import PublicFeatures
 from ldptree.families.public_features.questions import ResidualQuestion
 from ldptree.families.public_features.roles import Part
 from ldptree.oracles import Words
-from ldptree.protocol.question import Answers, PublicView
+from ldptree.protocol.question import AnsweredQuestion, PublicView
 
 ROWS = np.array([[0.2, 0.3], [0.6, 0.9], [0.1, 0.5], [0.8, 0.2]])
 MASKS = {
@@ -97,9 +97,9 @@ def test_every_holder_answers_at_most_one_question_and_shown_features_are_not_to
     before = shown.values.copy()
     asked, answers, who = curator(4.0, ask_private="always"), [], []
     while (question := asked.ask(shown, answers)) is not None:
-        at = question.asked(shown)
+        at = question.respondents(shown)
         reports = question.randomize(rows[at], np.zeros(at.size), shown.protects[at], words(len(answers)))
-        answers.append(Answers(question, at, reports))
+        answers.append(AnsweredQuestion(question, at, reports))
         who.append(at)
         assert question.epsilon <= 4.0
     everybody = np.concatenate(who)

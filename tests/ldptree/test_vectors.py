@@ -20,8 +20,8 @@ from ldptree.errors import ConfigError
 from ldptree.mechanisms import CHOICES, mechanism_for, number_mechanism_for
 from ldptree.oracles import Words
 from ldptree.partition import Partition
-from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.stochastic_rounding import label_levels
 
 FILE = Path(__file__).parents[2] / "docs" / "client" / "vectors.json"
 NAMES = [name for name in CHOICES[1:] if name != "laplace"]
@@ -76,7 +76,7 @@ def number_protocol_of(name: str) -> Protocol:
         encoding=classes.encoding,
         partition=classes.partition,
         target="fare",
-        classes=levels(-10.0, 70.0, mechanism.n_classes),
+        classes=label_levels(-10.0, 70.0, mechanism.n_classes),
         positive=None,
         mechanism=mechanism,
         epsilon=1.0,

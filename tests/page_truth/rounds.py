@@ -51,7 +51,7 @@ class Truth:
         """What each holder spent, and on how many questions."""
         spent, asked = np.zeros(self.shown.n), np.zeros(self.shown.n, dtype=np.int64)
         for question in self.questions:
-            who = question.asked(self.shown)
+            who = question.respondents(self.shown)
             spent[who] += question.epsilon
             asked[who] += 1
         return spent, asked
@@ -201,7 +201,7 @@ def _sent(truth: Truth) -> list[Rule]:
         ),
         Rule.of(
             r"One question, put to {asked} holders\.",
-            {"asked": int(truth.questions[0].asked(truth.shown).size), "so": n_rounds == 1},
+            {"asked": int(truth.questions[0].respondents(truth.shown).size), "so": n_rounds == 1},
         ),
     ]
 
@@ -240,7 +240,7 @@ def _check_asked(truth: Truth, table: Element, check: Checker) -> None:
         count, said, answer, asked, epsilon = [cell.text for cell in row.children]
         where = f"question {number}"
         check.same(count, number, where)
-        check.same(asked, float(question.asked(truth.shown).size), where)
+        check.same(asked, float(question.respondents(truth.shown).size), where)
         check.that(
             abs(float(epsilon) - question.epsilon) <= 0.5e-3 * question.epsilon, f"{where}: epsilon {epsilon}"
         )

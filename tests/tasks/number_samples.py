@@ -19,8 +19,8 @@ from ldptree.models.tree import NumberTree
 from ldptree.oracles import Words
 from ldptree.partition import grow_partition
 from ldptree.partition.tree import Partition
-from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.stochastic_rounding import label_levels
 from ldptree.protocol.totals import Totals
 from tasks.number_report import number_facts, number_scores
 from tasks.page.basic_facts import DiscrepancyFacts, InfluenceFacts, Span
@@ -98,7 +98,7 @@ def learned(
         encoding=encoding,
         partition=partition,
         target=target,
-        classes=levels(*ends, made.n_classes),
+        classes=label_levels(*ends, made.n_classes),
         positive=None,
         mechanism=made,
         epsilon=epsilon,

@@ -15,7 +15,7 @@ from chain import RoundsChain, shells, shells_config
 from flows.pipeline import Conversation
 from flows.provenance import collect_garbage, explain_artifact
 from ldptree.errors import ArtifactCorrupt, BudgetError, ConfigError, DataError, ProtocolMismatch
-from ldptree.protocol.question import Answers
+from ldptree.protocol.question import AnsweredQuestion
 from storage.store import Store
 from tasks.artifacts import read_question, read_shown, reports_of_table, table_of_reports
 from tasks.ask import check_budget
@@ -193,7 +193,7 @@ def test_who_is_asked_and_what_is_shown_do_not_depend_on_private_values(tmp_path
         shown = read_shown(chain.store, chain.shown["shown"])
         question = read_question(chain.store, chain.next_question()["question"])
         facts.append(shown.values.tobytes() + shown.protects.tobytes())
-        asked.append(question.asked(shown).tolist())
+        asked.append(question.respondents(shown).tolist())
     assert facts[0] == facts[1]
     assert asked[0] == asked[1]
 
@@ -250,7 +250,7 @@ def test_another_question_in_a_round_that_was_paid_for_is_refused(copied):
 def test_a_question_that_would_overspend_is_not_asked(done):
     shown = read_shown(done.store, done.shown["shown"])
     question = read_question(done.store, done.asked[0]["question"])
-    answered = [Answers(question, question.asked(shown), np.zeros(shown.n))]
+    answered = [AnsweredQuestion(question, question.respondents(shown), np.zeros(shown.n))]
     check_budget(question, shown, [], 1.0)
     check_budget(question, shown, answered, 2.0)
     with pytest.raises(BudgetError, match=r"spend 2 in all, of epsilon = 1\.5"):

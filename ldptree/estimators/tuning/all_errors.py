@@ -27,7 +27,7 @@ from ldptree.estimators.tuning.question import EVERY, Estimates, ValidationQuest
 from ldptree.oracles import integer_laplace
 from ldptree.oracles.coins import checked_epsilon, rounded_up
 from ldptree.oracles.integer_laplace import SMALLEST_RATE, UNIT
-from ldptree.protocol.number_range import rounded
+from ldptree.protocol.stochastic_rounding import round_at_random
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,7 +102,7 @@ class AllErrors(ValidationQuestion):
     def randomize(self, losses: Floats, asked: NDArray[np.int64], words: Words) -> NDArray[np.int32]:
         """Each error rounded at random, and noise."""
         shares = np.clip(self.checked(losses, asked) / np.array(self.ranges), 0.0, 1.0)
-        levels = rounded(shares.ravel(), 0.0, 1.0, STEPS + 1, words)
+        levels = round_at_random(shares.ravel(), 0.0, 1.0, STEPS + 1, words)
         noisy = levels + integer_laplace.draw(self.rate, levels.size, words)
         kept: NDArray[np.int32] = np.clip(noisy, -self.bound, self.bound + STEPS).astype(np.int32)
         return kept.reshape(shares.shape)

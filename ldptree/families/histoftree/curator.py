@@ -26,7 +26,7 @@ from ldptree.partition.masked import grow_masked_tree
 from ldptree.partition.product import Histogram, Product, check_size
 from ldptree.partition.random_edge import grow_random_edge
 from ldptree.partition.tree import LEAF, Partition
-from ldptree.protocol.question import Answers, PublicView, Question
+from ldptree.protocol.question import AnsweredQuestion, PublicView, Question, Transcript
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,7 +98,7 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
         of_tree = shape.depth > 0 and bool(np.delete(shown.protects, binned, axis=1).any())
         return not (of_histogram or of_tree)
 
-    def ask(self, shown: PublicView, answers: Sequence[Answers]) -> Question | None:
+    def ask(self, shown: PublicView, answers: Transcript) -> Question | None:
         """The label, then the cell, unless that is public."""
         shape = self.shape(shown)
         is_public = self.is_public(shown, shape)
@@ -135,7 +135,7 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
             tree = _random_tree(features, shape.depth, self.seed)
         return Product(Histogram(binned, shape.bins), tree)
 
-    def fit(self, shown: PublicView, answers: Sequence[Answers]) -> HistOfTreeModel:
+    def fit(self, shown: PublicView, answers: Transcript) -> HistOfTreeModel:
         """The values of the cells (eq. 9)."""
         partition = self._partition_of(shown, answers, np.arange(shown.n))
         value, count, noise = self._cells(shown, answers, partition, np.ones(shown.n))
@@ -154,9 +154,7 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
             n_holders=shown.n,
         )
 
-    def _partition_of(
-        self, shown: PublicView, answers: Sequence[Answers], holders: NDArray[np.int64]
-    ) -> Product:
+    def _partition_of(self, shown: PublicView, answers: Transcript, holders: NDArray[np.int64]) -> Product:
         """That of the question about cells; without one, by the labels of these holders."""
         if len(answers) > 1:
             question = answers[1].question
@@ -165,7 +163,7 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
         return self.partition(shown.part(holders), self.shape(shown), _labels(answers[0])[holders])
 
     def _cells(
-        self, shown: PublicView, answers: Sequence[Answers], partition: Product, times: Floats
+        self, shown: PublicView, answers: Transcript, partition: Product, times: Floats
     ) -> tuple[Floats, Floats, Floats]:
         """Value, count and the count's noise (its variance) of each cell, float64 [cells]; holder i counts times[i]."""
         labels = _labels(answers[0])
@@ -191,7 +189,7 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
         return shown.protects if self.mask_release == "all" else np.ones((shown.n, shown.d), dtype=np.bool_)
 
 
-def _labels(answers: Answers) -> Floats:
+def _labels(answers: AnsweredQuestion) -> Floats:
     """Y~."""
     question = answers.question
     assert isinstance(question, LabelQuestion)

@@ -67,9 +67,9 @@ class LabelQuestion(Question):
         """In words."""
         return f"round 1: the label by {self.mechanism.name}"
 
-    def asked(self, shown: PublicView) -> NDArray[np.int64]:
+    def respondents(self, view: PublicView) -> NDArray[np.int64]:
         """Everybody."""
-        return np.arange(shown.n)
+        return np.arange(view.n)
 
     def randomize(self, rows: Floats, labels: Floats, protects: Mask, words: Words) -> NDArray[Any]:
         """Reports of the number mechanism, [m]; rows and mask are not looked at."""
@@ -169,9 +169,9 @@ class CellsQuestion(Question):
         n_leaves = self.partition.tree.n_leaves
         return len(self.partition.histogram.features) + -(-n_leaves // 8) if self.release == "cells" else 0
 
-    def asked(self, shown: PublicView) -> NDArray[np.int64]:
+    def respondents(self, view: PublicView) -> NDArray[np.int64]:
         """Everybody."""
-        return np.arange(shown.n)
+        return np.arange(view.n)
 
     def check_memory(self, n: int) -> None:
         """Raises ConfigError where n reports would not fit."""

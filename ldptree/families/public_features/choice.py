@@ -6,13 +6,13 @@ What lives here: the choice, from shares of bins. What does not: sizes and what 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ldptree.families.public_features.contrast import Contrast
 from ldptree.families.public_features.plan import HOPED, HOPED_SQUARE, Plan, Stake, hoped, worth
 from ldptree.families.public_features.transcript import shares_of
-from ldptree.protocol.question import Answers, PublicView
+from ldptree.protocol.question import PublicView, Transcript
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Choice:
 def chosen(
     shown: PublicView,
     shared: Plan,
-    answers: Sequence[Answers],
+    answers: Transcript,
     *,
     sd: float,
     report: Callable[[float], float],

@@ -19,7 +19,6 @@ published answers: the transcript of all rounds is epsilon-semi-feature LDP (His
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -59,7 +58,7 @@ from ldptree.families.public_features.surface_fit import fitted
 from ldptree.families.public_features.transcript import of_contrasts, of_label, visible
 from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
 from ldptree.oracles.subset import SubsetSelection
-from ldptree.protocol.question import Answers, PublicView, Question
+from ldptree.protocol.question import PublicView, Question, Transcript
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,7 +105,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
     def __post_init__(self) -> None:
         check_label_range(self.label_low, self.label_high)
 
-    def ask(self, shown: PublicView, answers: Sequence[Answers]) -> Question | None:
+    def ask(self, shown: PublicView, answers: Transcript) -> Question | None:
         """The next question.
 
         Raises:
@@ -120,7 +119,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
         turns = self._agenda(shown, answers).turns
         return self._question(turns[len(answers)], shown, answers) if len(answers) < len(turns) else None
 
-    def fit(self, shown: PublicView, answers: Sequence[Answers]) -> PublicFeatureModel:
+    def fit(self, shown: PublicView, answers: Transcript) -> PublicFeatureModel:
         """The surface of the label's answers, and an effect for each contrast asked about."""
         law = self._law(answers)
         shared = self._plan(shown, law)
@@ -158,7 +157,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
             ),
         )
 
-    def _agenda(self, shown: PublicView, answers: Sequence[Answers]) -> Agenda:
+    def _agenda(self, shown: PublicView, answers: Transcript) -> Agenda:
         """All turns that these answers decide on: those that were taken, and the next where there is one."""
         agenda = Agenda(self.seed, [])
         if not self.is_binary:
@@ -188,7 +187,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
             agenda.add("contrast", size, place)
         return agenda
 
-    def _question(self, turn: Turn, shown: PublicView, answers: Sequence[Answers]) -> Question:
+    def _question(self, turn: Turn, shown: PublicView, answers: Transcript) -> Question:
         if turn.kind == "label bins":
             oracle = _bins(self.epsilon, label_law.BINS)
             return LabelBins(turn.part, oracle, self.label_low, self.label_high)
@@ -222,7 +221,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
         """Labels of -1 and 1 have Duchi's mechanism, which is randomised response there."""
         return _number("duchi" if self.is_binary else "optimal_label", self.epsilon)
 
-    def _law(self, answers: Sequence[Answers]) -> LabelLaw:
+    def _law(self, answers: Transcript) -> LabelLaw:
         if self.is_binary:
             return LabelLaw.known(0.0, 1.0)
         question = answers[0].question
@@ -269,7 +268,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
             ask_private=self.ask_private,
         )
 
-    def _choice(self, shown: PublicView, shared: Plan, law: LabelLaw, answers: Sequence[Answers]) -> Choice:
+    def _choice(self, shown: PublicView, shared: Plan, law: LabelLaw, answers: Transcript) -> Choice:
         return chosen(
             shown,
             shared,
@@ -279,7 +278,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
             must=self.ask_private == "always",
         )
 
-    def _surface(self, shown: PublicView, shared: Plan, law: LabelLaw, answers: Sequence[Answers]) -> Surface:
+    def _surface(self, shown: PublicView, shared: Plan, law: LabelLaw, answers: Transcript) -> Surface:
         rows, reports = of_label(shown, answers)
         return self._memory.once(
             lambda: self._fitted(rows, shared.line, reports, law, shown.n),
@@ -299,7 +298,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
         return fitted(rows, line, reports, spread=law.sd**2, seed=self.seed, level=level)
 
     def _findings(
-        self, shown: PublicView, shared: Plan, law: LabelLaw, answers: Sequence[Answers]
+        self, shown: PublicView, shared: Plan, law: LabelLaw, answers: Transcript
     ) -> tuple[Finding, ...]:
         """What the answers to the contrasts say, each shrunk, and whether it is surely no noise."""
         about = of_contrasts(shown, answers)

@@ -9,7 +9,7 @@ is sent. Labels are those that reports are about: cut to c +- R.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from ldptree.families.public_features.label_law import square
 from ldptree.families.public_features.transcript import labels_asked, of_label
-from ldptree.protocol.question import Answers, PublicView
+from ldptree.protocol.question import PublicView, Transcript
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,7 +107,7 @@ def label_variance(reports: Floats, mechanism: NumberMechanism, half: float) -> 
     return Estimate(value=value * half**2, error=error * half**2)
 
 
-def explained(shown: PublicView, answers: Sequence[Answers], fit: Fit, *, is_binary: bool) -> Explained:
+def explained(shown: PublicView, answers: Transcript, fit: Fit, *, is_binary: bool) -> Explained:
     """What public features explain, by the answers to the label's question; `fit` as in `variance_explained`."""
     rows, reports = of_label(shown, answers)
     question = labels_asked(answers)[0]

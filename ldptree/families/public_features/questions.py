@@ -53,9 +53,9 @@ class BinQuestion(Question):
         """Of the oracle's integers."""
         return self.oracle.epsilon
 
-    def asked(self, shown: PublicView) -> NDArray[np.int64]:
+    def respondents(self, view: PublicView) -> NDArray[np.int64]:
         """The part's holders."""
-        return self.part.among(shown.n)
+        return self.part.among(view.n)
 
     def is_valid(self, reports: NDArray[Any]) -> Mask:
         """As the oracle says."""
@@ -198,9 +198,9 @@ class ResidualQuestion(Question):
             return f"the label by {self.mechanism.name}"
         return f"the label's residual times the {self.contrast.shape} of column {self.contrast.feature}"
 
-    def asked(self, shown: PublicView) -> NDArray[np.int64]:
+    def respondents(self, view: PublicView) -> NDArray[np.int64]:
         """The part's holders."""
-        return self.part.among(shown.n)
+        return self.part.among(view.n)
 
     def randomize(self, rows: Floats, labels: Floats, protects: Mask, words: Words) -> NDArray[Any]:
         """Reports of the number mechanism, [m]."""

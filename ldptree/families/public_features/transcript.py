@@ -5,7 +5,6 @@ What lives here: whose answers belong together, in which unit. What does not: wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from ldptree.families.public_features import shares
 from ldptree.families.public_features.contrast import Contrast
 from ldptree.families.public_features.questions import FeatureBins, ResidualQuestion
-from ldptree.protocol.question import Answers, PublicView
+from ldptree.protocol.question import AnsweredQuestion, PublicView, Transcript
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,40 +25,40 @@ def visible(shown: PublicView) -> Floats:
     return np.where(shown.protects, np.nan, shown.values)
 
 
-def labels_asked(answers: Sequence[Answers]) -> list[ResidualQuestion]:
+def labels_asked(answers: Transcript) -> list[ResidualQuestion]:
     """The questions about the label alone."""
     asked = [answer.question for answer in answers]
     return [one for one in asked if isinstance(one, ResidualQuestion) and one.contrast is None]
 
 
-def of_label(shown: PublicView, answers: Sequence[Answers]) -> tuple[Floats, Floats]:
+def of_label(shown: PublicView, answers: Transcript) -> tuple[Floats, Floats]:
     """Of all who answered the label's question: what they show, float64 [m, d], and what they reported, [m]."""
     about = [answer for answer in answers if labels_asked([answer])]
-    holders = np.concatenate([answer.holders for answer in about])
+    holders = np.concatenate([answer.respondents for answer in about])
     reports = [
-        question.surface(visible(shown)[answer.holders]) + question.decode(answer.reports)
+        question.surface(visible(shown)[answer.respondents]) + question.decode(answer.reports)
         for question, answer in zip(labels_asked(about), about, strict=True)
     ]
     return visible(shown)[holders], np.concatenate(reports)
 
 
-def of_contrasts(shown: PublicView, answers: Sequence[Answers]) -> list[tuple[Contrast, Floats, Floats]]:
+def of_contrasts(shown: PublicView, answers: Transcript) -> list[tuple[Contrast, Floats, Floats]]:
     """Each contrast that was asked about, first asked first: what those show who answered, float64 [m, d], and coefficients of it
     that they reported, [m].
     """
-    asked: dict[Contrast, list[Answers]] = {}
+    asked: dict[Contrast, list[AnsweredQuestion]] = {}
     for answer in answers:
         if isinstance(answer.question, ResidualQuestion) and answer.question.contrast is not None:
             asked.setdefault(answer.question.contrast, []).append(answer)
     made = []
     for contrast, given in asked.items():
-        holders = np.concatenate([answer.holders for answer in given])
+        holders = np.concatenate([answer.respondents for answer in given])
         numbers = np.concatenate([_decoded(answer) for answer in given]) / contrast.square
         made.append((contrast, visible(shown)[holders], numbers))
     return made
 
 
-def shares_of(shown: PublicView, feature: int, answers: Sequence[Answers]) -> tuple[float, ...]:
+def shares_of(shown: PublicView, feature: int, answers: Transcript) -> tuple[float, ...]:
     """Of a private feature's bins: from those who show it, where they are many, otherwise from reports."""
     for answer in answers:
         question = answer.question
@@ -68,6 +67,6 @@ def shares_of(shown: PublicView, feature: int, answers: Sequence[Answers]) -> tu
     return shares.from_shown(shown.values[~shown.protects[:, feature], feature])
 
 
-def _decoded(answer: Answers) -> Floats:
+def _decoded(answer: AnsweredQuestion) -> Floats:
     assert isinstance(answer.question, ResidualQuestion)
     return answer.question.decode(answer.reports)

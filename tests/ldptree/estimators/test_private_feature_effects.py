@@ -90,7 +90,7 @@ def test_of_a_constant_nothing_is_asked_and_nothing_found(epsilon):
     assert found.model_.effects == ()
     assert "x0 (0 to 1) was not asked about: as far as can be told" in found.model_.says
     assert "lies at one end of it" in found.model_.says  # as where all values are beyond a range
-    assert sum(len(answers.holders) for answers in found.rounds_) == N
+    assert sum(len(answers.respondents) for answers in found.rounds_) == N
     assert [a.question.kind for a in found.rounds_][-1] == "public_features_residual"
     assert found.rounds_[-1].question.contrast is None
 
@@ -108,7 +108,7 @@ def asked(found):
     about = {}
     for answers in found.rounds_:
         what = answers.question.about.removeprefix("the ").split(" by ")[0]
-        about[what] = about.get(what, 0) + len(answers.holders)
+        about[what] = about.get(what, 0) + len(answers.respondents)
     return about
 
 

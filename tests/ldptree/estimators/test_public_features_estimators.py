@@ -84,7 +84,7 @@ def test_every_row_spends_epsilon_once_at_most_and_the_ledger_says_on_what():
     holders = np.concatenate([entry.who.hashes for entry in found.ledger_.entries])
     assert np.unique(holders).size == holders.size == 6000
     assert found.ledger_.largest_spend().epsilon <= 4.0
-    assert [len(a.holders) for a in found.rounds_] == [len(e.who) for e in found.ledger_.entries]
+    assert [len(a.respondents) for a in found.rounds_] == [len(e.who) for e in found.ledger_.entries]
     assert found.ledger_.entries[0].about == "the label's bin of 16"
 
 

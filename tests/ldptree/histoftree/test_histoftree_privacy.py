@@ -14,7 +14,7 @@ from ldptree.mechanisms.masked import MASKED
 from ldptree.oracles import Words
 from ldptree.partition.product import Histogram, Product
 from ldptree.partition.tree import Partition
-from ldptree.protocol.question import Answers, PublicView
+from ldptree.protocol.question import AnsweredQuestion, PublicView
 
 EPSILON = 1.2
 D = 3
@@ -58,7 +58,7 @@ class Conversation:
         for others in (0, len(outputs) - 1), (len(outputs) // 2,) * 2:
             for report in outputs:
                 reports = np.stack([report, *(outputs[k] for k in others)])
-                published = [Answers(self.first, np.arange(3), reports)]
+                published = [AnsweredQuestion(self.first, np.arange(3), reports)]
                 self.second[others, report.tobytes()] = asks.ask(shown, published)
 
     def transcripts(self, row, label, own=None):
@@ -123,7 +123,7 @@ def test_each_question_keeps_to_its_own_epsilon(mechanism):
     shown = PublicView.of(np.vstack([ROW, OTHERS]), protects)
     first = asks.ask(shown, [])
     reports = first.randomize(shown.values, np.zeros(3), protects, Words.seeded(np.random.SeedSequence(0)))
-    second = asks.ask(shown, [Answers(first, np.arange(3), reports)])
+    second = asks.ask(shown, [AnsweredQuestion(first, np.arange(3), reports)])
     assert first.epsilon + second.epsilon <= EPSILON * (1 + 1e-12)
     assert second.epsilon == pytest.approx(EPSILON / 4)
     for question in (first, second):
@@ -168,9 +168,12 @@ def test_the_model_is_made_of_the_transcript_and_of_what_is_shown():
     while (question := asks.ask(shown, answers)) is not None:
         reports = question.randomize(X, np.sin(X[:, 0]), protects, words)
         assert question.is_valid(reports).all()
-        answers.append(Answers(question, np.arange(300), reports))
+        answers.append(AnsweredQuestion(question, np.arange(300), reports))
     model = asks.fit(shown, answers)
-    again = [Answers(type(a.question).from_json(a.question.to_json()), a.holders, a.reports) for a in answers]
+    again = [
+        AnsweredQuestion(type(a.question).from_json(a.question.to_json()), a.respondents, a.reports)
+        for a in answers
+    ]
     other = np.where(protects, rng.random(X.shape), X)
     assert asks.fit(PublicView.of(other, protects), again).to_json() == model.to_json()
 

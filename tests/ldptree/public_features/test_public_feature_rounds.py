@@ -50,7 +50,7 @@ def test_every_question_comes_back_from_its_text_and_asks_the_same():
         plain = json.loads(json.dumps(question.to_json()))
         again = QUESTIONS[question.kind].from_json(plain)
         assert again.to_json() == question.to_json()
-        assert np.array_equal(again.asked(shown), answer.holders)
+        assert np.array_equal(again.respondents(shown), answer.respondents)
         mask = np.zeros((20, 3), dtype=bool)
         sent = [q.randomize(rows, labels, mask, words(3)) for q in (question, again)]
         assert np.array_equal(*sent)

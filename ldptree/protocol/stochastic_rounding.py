@@ -1,7 +1,6 @@
-"""The range of a label that is a number, and its levels: rounded at random to a neighbour, its mean stays exact.
+"""Stochastic rounding of a number to equally spaced levels of its range: to one of two neighbours, so that its mean stays exact.
 
-What lives here: what happens to a label before a mechanism sees it. It is no part of the privacy, which holds for whatever
-the label is rounded to; so its coins need not be exact.
+This happens before a mechanism sees the label, and privacy holds for whatever it is rounded to: so these coins need not be exact.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from ldptree.oracles import Words
 
 
-def levels(low: float, high: float, n_levels: int) -> tuple[float, ...]:
+def label_levels(low: float, high: float, n_levels: int) -> tuple[float, ...]:
     """n_levels >= 2 equally spaced numbers from low to high.
 
     Raises:
@@ -28,7 +27,9 @@ def levels(low: float, high: float, n_levels: int) -> tuple[float, ...]:
     return (float(low), *np.linspace(low, high, n_levels)[1:-1].tolist(), float(high))
 
 
-def rounded(labels: ArrayLike, low: float, high: float, n_levels: int, words: Words) -> NDArray[np.int64]:
+def round_at_random(
+    labels: ArrayLike, low: float, high: float, n_levels: int, words: Words
+) -> NDArray[np.int64]:
     """The level of each label, int64 [n]: of its two neighbours the upper one as often as it is near; -1 for NaN.
 
     A label out of range is moved to its end.
