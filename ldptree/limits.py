@@ -12,6 +12,8 @@ from ldptree.errors import ConfigError, DataError
 MIN_EPSILON = 1e-6
 """Below, reports tell nothing."""
 MAX_EPSILON = 64.0
+MAX_LIFETIME = 1000.0
+"""Of a holder's lifetime, as of any single amount: thousands of the largest still add up within 64 bits of the ledger's units."""
 MAX_DEPTH = 62
 MAX_PROTOCOL_BYTES = 2**22
 """Of a protocol with a public model in it, where nothing else is said: 4 MiB."""
@@ -64,6 +66,20 @@ def check_spent(model: str, epsilon: float, **people: int) -> None:
             raise DataError(
                 f"{model}: {name} = {count!r:.24}: must be 0 or more, and below 2^63; export it again"
             )
+
+
+def label_ends(label_range: Any) -> tuple[float, float]:
+    """The two ends of a range of labels that somebody gave. Raises ConfigError: not two numbers, or as `check_ends`."""
+    try:
+        low, high = label_range
+    except (TypeError, ValueError):
+        raise ConfigError(f"label_range must be (low, high), two numbers, got {label_range!r}") from None
+    if not (is_number(low) and is_number(high)):
+        raise ConfigError(f"label_range must be (low, high), two finite numbers, got {label_range!r}")
+    if low >= high:
+        raise ConfigError(f"label_range: low must be below high, got ({low:g}, {high:g}); swap them?")
+    check_ends(float(low), float(high))
+    return float(low), float(high)
 
 
 def check_ends(low: float, high: float) -> None:

@@ -19,12 +19,11 @@ import numpy as np
 from ldptree.errors import ConfigError, DataError, DataTypeError
 from ldptree.limits import (
     MAX_DEPTH,
-    MAX_EPSILON,
-    MIN_EPSILON,
     check_ends,
     check_epsilon,
     check_weight,
     is_number,
+    label_ends,
 )
 
 if TYPE_CHECKING:
@@ -41,18 +40,9 @@ MISSING_LABELS = (
 )
 
 
-def checked_budget(epsilon: Any) -> float:
+def checked_epsilon(epsilon: Any) -> float:
     """The budget of each private row. Raises ConfigError."""
     check_epsilon(epsilon)
-    return float(epsilon)
-
-
-def checked_epsilon(epsilon: Any) -> float:
-    """The budget of a private row. Raises ConfigError."""
-    if not is_number(epsilon) or not MIN_EPSILON <= epsilon <= MAX_EPSILON:
-        raise ConfigError(
-            f"epsilon must be a number from {MIN_EPSILON:g} to {MAX_EPSILON:g}, got {epsilon!r}"
-        )
     return float(epsilon)
 
 
@@ -255,20 +245,6 @@ def checked_label_range(label_range: Any, public: Floats) -> tuple[float, float]
             f"{public.max():g}; widen it, or leave it out to take theirs"
         )
     return low, high
-
-
-def label_ends(label_range: Any) -> tuple[float, float]:
-    """The ends of a range of labels that is given, low below high. Raises ConfigError."""
-    try:
-        low, high = label_range
-    except (TypeError, ValueError):
-        raise ConfigError(f"label_range must be (low, high), two numbers, got {label_range!r}") from None
-    if not (is_number(low) and is_number(high)):
-        raise ConfigError(f"label_range must be (low, high), two finite numbers, got {label_range!r}")
-    if low >= high:
-        raise ConfigError(f"label_range: low must be below high, got ({low:g}, {high:g}); swap them?")
-    check_ends(float(low), float(high))
-    return float(low), float(high)
 
 
 def checked_number(parameter: str, value: Any, *, low: float, high: float, is_open: bool = False) -> float:

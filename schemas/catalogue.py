@@ -1,4 +1,5 @@
-"""The data sets that come with the program, one TOML file each in `schemas/datasets`, and how a run's [dataset] table names one.
+"""What completes a configuration's plain tables before they are checked: the packaged data set that [dataset] names (a TOML file
+in `schemas/datasets`), and KEY=VALUE at the prompt.
 
 No data are here: files are found in the folder that LDPTREE_DATA names (paths written `data:...`), simulated sets are
 made by a run.
@@ -8,13 +9,14 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ldptree.errors import ConfigError
-from schemas.rules import parse_public_rule
+from schemas.dataset import parse_public_rule
 
 FOLDER = Path(__file__).parent / "datasets"
 DATA = "data:"
@@ -69,3 +71,64 @@ def with_paths_from(folder: Path, table: dict[str, Any]) -> dict[str, Any]:
         if isinstance(table.get("public"), str) and (path := parse_public_rule(table["public"]).path):
             located["public"] = placed(path)
     return located
+
+
+def apply_assignments(raw: dict[str, Any], assignments: Sequence[str]) -> None:
+    """Change nested dicts in place, one assignment after the other. A value is TOML, or a word that is meant as text.
+
+    KEY= takes the key away, with all that is below it; an empty text is KEY="".
+
+    Raises:
+        ConfigError: no assignment, below a key that is no table, or there is no such key to be taken away.
+    """
+    for assignment in assignments:
+        _apply(raw, assignment)
+
+
+def add_remedy(fault: str, key: str, raw: dict[str, Any], assignments: Sequence[str]) -> str:
+    """What is wrong with a key; where it ought to be left out and stands in the file, with the words that take it away."""
+    keys = key.split(".")
+    is_typed = any(_key_of(assignment)[: len(keys)] == keys for assignment in assignments)
+    if is_typed or "leave it out" not in fault.lower() or not _has(raw, keys):
+        return fault
+    return f"{fault} (--set {key}= takes it away)"
+
+
+def _apply(raw: dict[str, Any], assignment: str) -> None:
+    keys, (_, equals, value) = _key_of(assignment), assignment.partition("=")
+    if not equals or not all(keys):
+        raise ConfigError(f"--set {assignment}: write KEY=VALUE, as in --set privacy.epsilon=2")
+    is_taken = not value.strip()
+    if is_taken and not _has(raw, keys):
+        raise ConfigError(
+            f"--set {assignment}: the configuration has no such key to take away; an empty text is "
+            f"--set '{'.'.join(keys)}=\"\"'"
+        )
+    table = raw
+    for part in keys[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"--set {assignment}: {part} is a value, not a table")
+    if is_taken:
+        del table[keys[-1]]
+    else:
+        table[keys[-1]] = _read(value)
+
+
+def _key_of(assignment: str) -> list[str]:
+    return assignment.partition("=")[0].strip().split(".")
+
+
+def _read(value: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return value.strip()  # an unquoted word is meant as text
+
+
+def _has(raw: Any, keys: Sequence[str]) -> bool:
+    for key in keys:
+        if not isinstance(raw, dict) or key not in raw:
+            return False
+        raw = raw[key]
+    return True

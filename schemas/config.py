@@ -21,8 +21,7 @@ from pydantic import (
 )
 
 from ldptree.errors import ConfigError
-from schemas.assignments import lay_over, with_remedy
-from schemas.catalogue import with_catalogue, with_paths_from
+from schemas.catalogue import add_remedy, apply_assignments, with_catalogue, with_paths_from
 from schemas.families import (
     FAMILIES,
     OWNERS,
@@ -135,7 +134,7 @@ class RunConfig(RunTables):
 
 
 def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
-    """The configuration in a TOML file (or a packaged one, by name) with `KEY=VALUE` assignments over it (`assignments`).
+    """The configuration in a TOML file (or a packaged one, by name) with `KEY=VALUE` assignments over it (`catalogue`).
 
     Raises ConfigError: file not found, not TOML, and every unknown key, wrong type or value out of range, all in one message.
     """
@@ -152,7 +151,7 @@ def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
     # A path in the file is taken from the file's folder, one typed at the prompt from the current one.
     if isinstance(raw.get("dataset"), dict):
         raw["dataset"] = with_paths_from(path.parent.absolute(), raw["dataset"])
-    lay_over(raw, assignments or ())
+    apply_assignments(raw, assignments or ())
     return parse(raw, source=str(config), folder=Path.cwd(), assignments=assignments or ())
 
 
@@ -192,7 +191,7 @@ def parse(
         return config
     by_key: dict[str, list[str]] = {}
     for where, message in faults:
-        remedied = with_remedy(message, where, written, assignments) if assignments else message
+        remedied = add_remedy(message, where, written, assignments) if assignments else message
         by_key.setdefault(where, []).append(remedied)
     lines = [f"{where}: {_either(messages)}" for where, messages in sorted(by_key.items())]
     count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"

@@ -20,7 +20,8 @@ from pydantic import (
     model_validator,
 )
 
-from ldptree.limits import MAX_DEPTH, MAX_PROTOCOL_BYTES, check_ends, check_weight
+from ldptree.errors import ConfigError
+from ldptree.limits import MAX_DEPTH, MAX_PROTOCOL_BYTES, check_weight, label_ends
 from schemas.dataset import DatasetSpec
 from schemas.tables import CampaignConfig, PrivacyConfig, SimulationConfig, Table, not_bool
 
@@ -36,21 +37,11 @@ def _lam(value: float | str) -> float | str:
     return "inf" if value == math.inf else value  # JSON has no infinite number
 
 
-def _as_pair(value: object) -> object:
-    ends = value if isinstance(value, list | tuple) else ()
-    if len(ends) != 2 or not all(type(end) in (int, float) for end in ends):
-        raise ValueError(f"write two numbers, [low, high], got {value!r}")
-    return tuple(ends)
-
-
-def _range(value: tuple[float, float]) -> tuple[float, float]:
-    low, high = value
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise ValueError(f"both ends must be finite, got [{low:g}, {high:g}]")
-    if low >= high:
-        raise ValueError(f"the low end must be below the high end, got [{low:g}, {high:g}]; swap them?")
-    check_ends(low, high)
-    return value
+def _label_range(value: object) -> object:
+    try:
+        return label_ends(value)
+    except ConfigError as fault:
+        raise ValueError(str(fault).removeprefix("label_range").lstrip(": ")) from None
 
 
 def _share(value: float) -> float:
@@ -85,7 +76,7 @@ Number = Annotated[float, BeforeValidator(not_bool)]
 Depth = Auto | Annotated[Whole, Field(ge=0, le=MAX_DEPTH)]
 FewestRows = Auto | Annotated[Whole, Field(ge=1)]
 Lam = Annotated[Literal["learned", "auto", "inf"] | Number, AfterValidator(_lam)]
-LabelRange = Annotated[tuple[float, float], BeforeValidator(_as_pair), AfterValidator(_range)]
+LabelRange = Annotated[tuple[float, float], BeforeValidator(_label_range)]
 Share = Annotated[Number, AfterValidator(_share)]
 
 

@@ -17,9 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from ldptree.limits import check_epsilon
+from ldptree.limits import MAX_LIFETIME, check_epsilon
 
-MAX_LIFETIME = 1000.0
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 

@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
 from ldptree.errors import ConfigError
-from ldptree.limits import is_number
+from ldptree.limits import is_number, label_ends
 from ldptree.partition.product import MAX_BINS, Histogram
-from ldptree.validation import check_seed, checked_epsilon, checked_number, label_ends, validated
+from ldptree.validation import check_seed, checked_epsilon, checked_number, validated
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -16,7 +16,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
-from ldptree.validation import check_seed, checked_epsilon, checked_number, label_ends, validated
+from ldptree.limits import label_ends
+from ldptree.validation import check_seed, checked_epsilon, checked_number, validated
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
-from ldptree.limits import MAX_DEPTH
+from ldptree.limits import MAX_DEPTH, label_ends
 from ldptree.oracles import Words
 from ldptree.oracles.grr import Grr
 from ldptree.partition.label_unit import fit_in_unit
@@ -29,7 +29,6 @@ from ldptree.validation import (
     checked_count,
     checked_epsilon,
     checked_protects,
-    label_ends,
     one_of,
     validated,
 )

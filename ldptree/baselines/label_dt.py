@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
 from ldptree.families.histoftree.questions import LabelQuestion
-from ldptree.limits import MAX_DEPTH
+from ldptree.limits import MAX_DEPTH, label_ends
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
 from ldptree.partition.label_unit import fit_in_unit
-from ldptree.validation import check_seed, checked_count, checked_epsilon, label_ends, one_of, validated
+from ldptree.validation import check_seed, checked_count, checked_epsilon, one_of, validated
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from ldptree.errors import BudgetError, DataError
-from ldptree.protocol.ledger import MOST, UNITS, is_over, shown, units_of
+from ldptree.limits import MAX_LIFETIME
+from ldptree.protocol.ledger import UNITS, is_over, shown, units_of
 
 Memory = MutableMapping[str, str]
 
@@ -83,7 +84,7 @@ class Answers:
 
     def __init__(self, memory: Memory, *, lifetime: float | None, unstated: float) -> None:
         self._memory = memory
-        self._unstated = min(unstated, MOST)
+        self._unstated = min(unstated, MAX_LIFETIME)
         with ANSWERING:
             self._without_cost = _without_cost(memory)
             if lifetime is not None:

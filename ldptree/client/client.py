@@ -30,9 +30,8 @@ from ldptree.client.budget import ANSWERING, Answers, Memory, Question
 from ldptree.client.memory import FileMemory
 from ldptree.encoding import CategoricalFeature, Feature
 from ldptree.errors import BudgetError, ConfigError, DataError, ProtocolMismatch
-from ldptree.limits import MAX_PROTOCOL_BYTES
+from ldptree.limits import MAX_LIFETIME, MAX_PROTOCOL_BYTES
 from ldptree.oracles.words import Words
-from ldptree.protocol.ledger import MOST
 from ldptree.protocol.protocol import Protocol
 
 __all__ = ["Client", "FileMemory", "Report"]
@@ -166,9 +165,11 @@ class Client:
             )
         if not _is_positive(max_epsilon):
             raise ConfigError(f"max_epsilon = {_shown(max_epsilon)}: must be a positive number")
-        if lifetime_epsilon is not None and not (_is_positive(lifetime_epsilon) and lifetime_epsilon <= MOST):
+        if lifetime_epsilon is not None and not (
+            _is_positive(lifetime_epsilon) and lifetime_epsilon <= MAX_LIFETIME
+        ):
             raise ConfigError(
-                f"lifetime_epsilon = {_shown(lifetime_epsilon)}: must be a number above 0 and at most {MOST:g}"
+                f"lifetime_epsilon = {_shown(lifetime_epsilon)}: must be a number above 0 and at most {MAX_LIFETIME:g}"
             )
         if protocol.epsilon_exact > max_epsilon:
             raise BudgetError(

@@ -30,7 +30,7 @@ from ldptree.validation import (
     check_class_labels,
     check_depth,
     check_seed,
-    checked_budget,
+    checked_epsilon,
     checked_mask,
     classes_of,
     one_of,
@@ -142,7 +142,7 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         """Everything that can be wrong before a row is looked at."""
-        checked_budget(self.epsilon)
+        checked_epsilon(self.epsilon)
         check_seed(self.random_state)
         if self._fitted_base is None:
             one_of("base", self.base, BASES, "or a fitted scikit-learn tree, forest or histogram boosting")

@@ -21,7 +21,7 @@ from ldptree.estimators.holders import column_names, encoding_between
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.histoftree import BIN_SHIFTS, RELEASES, HistOfTree
-from ldptree.limits import MAX_DEPTH, is_number
+from ldptree.limits import MAX_DEPTH, is_number, label_ends
 from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
@@ -38,7 +38,6 @@ from ldptree.validation import (
     checked_number,
     checked_protects,
     checked_range,
-    label_ends,
     one_of,
     validated,
 )

@@ -38,7 +38,7 @@ from ldptree.validation import (
     check_lam,
     check_seed,
     check_simulated,
-    checked_budget,
+    checked_epsilon,
     checked_mask,
     classes_of,
     one_of,
@@ -291,7 +291,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _check_parameters(self) -> tuple[float, str | PaperOptions]:
         """Everything that can be wrong before a row is looked at; epsilon, and what to prune by."""
-        epsilon = checked_budget(self.epsilon)
+        epsilon = checked_epsilon(self.epsilon)
         check_seed(self.random_state)
         one_of("mechanism", self.mechanism, CHOICES)
         check_simulated(

@@ -37,7 +37,7 @@ from ldptree.validation import (
     check_lam,
     check_seed,
     check_simulated,
-    checked_budget,
+    checked_epsilon,
     checked_label_range,
     checked_mask,
     one_of,
@@ -277,7 +277,7 @@ class LPDTRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> float:
         """Everything that can be wrong before a row is looked at; epsilon."""
-        epsilon = checked_budget(self.epsilon)
+        epsilon = checked_epsilon(self.epsilon)
         check_seed(self.random_state)
         one_of("mechanism", self.mechanism, CHOICES)
         check_simulated(

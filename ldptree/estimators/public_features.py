@@ -21,7 +21,7 @@ from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.public_features import PublicFeatureModel, PublicFeatures
 from ldptree.families.public_features.model import scaled
-from ldptree.limits import is_number
+from ldptree.limits import is_number, label_ends
 from ldptree.oracles import Words
 from ldptree.protocol.ledger import Charge, Ledger, Names
 from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
@@ -33,7 +33,6 @@ from ldptree.validation import (
     checked_epsilon,
     checked_range,
     classes_of,
-    label_ends,
     named_mask,
     one_of,
     validated,

@@ -34,13 +34,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.errors import BudgetError
+from ldptree.limits import MAX_LIFETIME
 
 UNITS = 10**12
 """Units in an epsilon of 1."""
 LEEWAY = 10**9
 """What rounding explains over a cap is let through up to this fraction of it."""
-MOST = 1e3
-"""No single amount is larger: thousands of the largest still add up within 64 bits."""
 QUESTIONS_LISTED = 8
 
 
@@ -397,9 +396,9 @@ def units_of(epsilon: float, what: str) -> int:
         amount = float(epsilon) if is_number else math.nan  # a narrower type would round in its own digits
     except OverflowError:
         amount = math.inf if epsilon > 0 else -math.inf
-    if not 0 < amount <= MOST:
+    if not 0 < amount <= MAX_LIFETIME:
         found = amount if is_number else repr(epsilon)
-        raise BudgetError(f"{what} = {found}: must be a number above 0 and at most {MOST:g}")
+        raise BudgetError(f"{what} = {found}: must be a number above 0 and at most {MAX_LIFETIME:g}")
     return max(round(amount * UNITS), 1)
 
 

@@ -1,6 +1,6 @@
 """Public rows: evaluates the rule, by the content of a row (a predicate) or by its number alone.
 
-What a rule can be is in `schemas.rules`.
+What a rule can be is in `schemas.dataset`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.dataset import ColumnType
-from schemas.rules import PublicRule
+from schemas.dataset import ColumnType, PublicRule
 from storage.raw import raw_files, typed_rows
 from storage.raw.raw_files import RawFile
 from storage.raw.typed_rows import PUBLIC

@@ -71,12 +71,12 @@ def test_what_a_server_sends_back_is_the_same_configuration(estimator):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"model": {"label_range": [5, 1]}}, r"model\.label_range: the low end must be below .* got \[5, 1\]; swap them"),
-        ({"model": {"label_range": [3, 3]}}, r"model\.label_range: the low end must be below the high end"),
-        ({"model": {"label_range": [0]}}, r"model\.label_range: write two numbers, \[low, high\], got \[0\]"),
-        ({"model": {"label_range": "0-10"}}, r"model\.label_range: write two numbers"),
-        ({"model": {"label_range": [0, True]}}, r"model\.label_range: write two numbers"),
-        ({"model": {"label_range": [0, math.inf]}}, r"model\.label_range: both ends must be finite"),
+        ({"model": {"label_range": [5, 1]}}, r"model\.label_range: low must be below high, got \(5, 1\); swap them"),
+        ({"model": {"label_range": [3, 3]}}, r"model\.label_range: low must be below high"),
+        ({"model": {"label_range": [0]}}, r"model\.label_range: must be \(low, high\), two numbers, got \[0\]"),
+        ({"model": {"label_range": "0-10"}}, r"model\.label_range: must be \(low, high\), two numbers"),
+        ({"model": {"label_range": [0, True]}}, r"model\.label_range: must be \(low, high\), two finite numbers"),
+        ({"model": {"label_range": [0, math.inf]}}, r"model\.label_range: must be \(low, high\), two finite numbers"),
         ({"model": {"rho": 1.0}}, r"model\.rho: .*between 0 and 1, got 1\.0"),
         ({"model": {"rho": 0}}, r"model\.rho: .*between 0 and 1"),
         ({"model": {"prune": "variance"}}, r'model\.prune: "variance" is not for .*"lpdt", which has smooth, fallback, none'),

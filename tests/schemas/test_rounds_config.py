@@ -60,7 +60,7 @@ TREE = {"estimator": "histoftree"}
         ({"model": TREE, "histoftree": {"bins": True}}, "true and false are not numbers"),
         ({"model": TREE, "histoftree": {"rho": 1.0}}, "the share of epsilon that the cell gets lies between 0 and 1"),
         ({"model": TREE, "histoftree": {"mask_release": "some"}}, "histoftree.mask_release: "),
-        ({"model": {"label_range": [30, 0]}}, "model.label_range: the low end must be below the high end"),
+        ({"model": {"label_range": [30, 0]}}, "model.label_range: low must be below high"),
         ({"dataset": {"positive": "old"}}, 'dataset.positive: is for a label of classes, and model.estimator'),
     ],
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ldptree.errors import ConfigError
-from schemas.rules import parse_public_rule
+from schemas.dataset import parse_public_rule
 
 
 @pytest.mark.parametrize(
