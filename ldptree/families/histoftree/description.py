@@ -106,7 +106,7 @@ def _find_bin(encoding: Encoding, at: int, place: int, digit: int, bins: int, na
     if not isinstance(feature, NumericFeature) or place > 0:
         # a mark is 0 or 1, the lowest bin or the highest; where it is not known, the middle
         if 0 < digit < bins - 1:
-            return Condition(column=feature.column, is_not=True)
+            return Condition(column=feature.column)
         return find_mark(encoding, at, place, names, is_so=digit > 0)
     width = feature.maximum - feature.minimum
     low, high = (feature.minimum + k / bins * width for k in (digit, digit + 1))
@@ -122,7 +122,7 @@ def find_mark(encoding: Encoding, at: int, place: int, names: Names, *, is_so: b
     """What an encoded column that is 0 or 1 says of its raw column."""
     feature = encoding.features[at]
     if isinstance(feature, NumericFeature) or place >= len(feature.levels):
-        return Condition(column=feature.column, is_not=is_so)
+        return Condition(column=feature.column, is_not=not is_so)
     level = name_level(feature.column, feature.levels[place], names)
     return Condition(column=feature.column, levels=(level,), is_not=not is_so)
 

@@ -1,0 +1,280 @@
+"""Every fixed text of the page, by key: sentences, captions, heads of tables. Figures are filled in by who writes them.
+
+A sentence is the same for every family. It is marked in the page with its key (`data-says`), so that a program can read what
+it states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence that is filled in, and the key of its text."""
+
+    key: str
+    text: str
+
+
+SAYS = {
+    # the finding
+    "failed": "The run stopped at the step “{step}”: nothing was learned.",
+    "better": "Scrambled reports from {people} made {reference} better: {ours}, {move} from {before}.",
+    "worse": "Scrambled reports from {people} made {reference} worse: {ours}, {move} from {before}.",
+    "no better": "Scrambled reports from {people} made {reference} no better: {ours}, {before} without them.",
+    "nothing new": "The reports of {people} found nothing that {reference} does not know already: {ours}, {before} without them.",
+    "unsure": "Scrambled reports from {people} may have made {reference} better, or not: {ours}, {before} without them.",
+    "beats": "Scrambled reports from {people} gave a model that beats {reference}: {ours} against {before}.",
+    "loses": "Scrambled reports from {people} gave a model that does worse than {reference}: {ours} against {before}.",
+    "ties": "Scrambled reports from {people} gave a model that is not surely better than {reference}: {ours} against {before}.",
+    "alone": "Scrambled reports from {people} gave a model of “{target}”: {ours}.",
+    "unscored found": "Scrambled reports from {people} found a difference from the public {nouns}.",
+    "unscored nothing": "The reports of {people} found nothing that the public {nouns} do not say.",
+    "unscored": "Scrambled reports from {people} gave a model of “{target}”.",
+    # the paragraph under it
+    "average correction": "On average the public model {errs} “{output}” {direction}, by {size}.",
+    "average unclear": "On average no error of the public model on “{output}” can be told: {size}.",
+    "average difference": "Private {nouns} differ from public ones in “{output}” by {size} on average.",
+    "no difference": "The reports give no reason to think that private {nouns} differ from public ones.",
+    "hidden": "The noise could hide a difference of {size} in “{output}” on average.",
+    "chance": "Noise alone would make the reports differ so much with a chance of {chance}.",
+    "clear kinds": "A correction is clear in {clear} of {cells}, which hold about {share} of private {nouns}.",
+    "shared": "The reports do not tell kinds of {noun} apart: the correction is the same everywhere.",
+    "says": "{says}",
+    "predicts": "Over what the holders show, answers run from {low} to {high}.",
+    "slope": "Private {nouns} follow {amount} of where a straight line differs from the public model.",
+    "rival better": "No model from public rows alone does as well: the best, {rival}, has {figure}.",
+    "rival worse": "But {rival}, from public rows alone, does better: {figure}.",
+    "rival equal": "The best model from public rows alone, {rival}, has {figure}: too near to tell which is better.",
+    "no scores": "No private row was held back, so there are no scores.",
+    "stopped": "No report was written, and nobody's privacy was spent.",
+    # cards
+    "gain": "{direction} {gain} (95{narrow}% interval {low} to {high}).",
+    "people": "Of them {share} are in kinds where the correction is clear.",
+    "kinds": "{cells} of {noun}, over {features}.",
+    "guess": "The most that an even guess between two {nouns} can rise to is {guess}.",
+    "noise cost": "The noise costs {cost} (95{narrow}% interval {low} to {high}).",
+    # captions
+    "scores": "{figure} on {n} held back, with 95{narrow}% intervals. {better}",
+    "spread": "The thick bar is where 9 of 10 of {redraws} of the noise lie: {low} to {high}.",
+    "caps": "{model}: {note}.",
+    "recall": "The released model recognises {recalls}.",
+    "bins": "Held-back {nouns} by what is predicted: their mean “{target}” with ± 2 standard errors.",
+    "bins few": "{n} more are in no row, as too few shared one.",
+    "tree correction": "Thicker branches hold more {nouns}. Each bar is what is added to the public model's {what}.",
+    "tree share": "Thicker branches hold more {nouns}. Each bar is the estimated share of “{output}”.",
+    "tree number": "Thicker branches hold more {nouns}. Each bar is the estimated mean of “{target}”.",
+    "counts": "Counts of {nouns} are estimates from the reports.",
+    "cut": "The table below has every kind.",
+    "table cut": "The {shown} largest of {cells}.",
+    "curves": "The model's answer along its strongest columns, averaged over the others; the band is ± 2 sd.",
+    "strength": "{column} carries {part} of the variance of the answers.",
+    "in noise": "Up to {part} of what is averaged here rests on counts within their noise.",
+    "weighing": "{lam} {prune}",
+    "basis": "{cells} ({share} of private {nouns}) rest on {basis}.",
+    "made": "{seconds}{cores}{memory}.",
+    "data": "{title}{simulated}.",
+    "public rule": "Public: “{rule}”.",
+    "where": "Only {nouns} with “{where}” take part.",
+    "label kind": "The label “{target}” is read as a {label}.",
+    "checked": "{met} of {n} checks of {zone} {nouns} are met.",
+    "loads nothing": "This file loads nothing and runs nothing.",
+    # privacy
+    "who row": "One {noun} is one holder, as the configuration declares. Someone with two is protected only with {double}.",
+    "who column": "Everyone with the same “{holder}”, who reports on one of their {nouns}, drawn on their own side.",
+    "asked cell and label": "Which of {cells} of {noun} it is, and its “{target}”: one value of {values}.",
+    "asked cell and error": "Which of {cells} of {noun} it is, and how far the public model is off: one value of {values}.",
+    "one stands for else": "One of these values stands for anything else.",
+    "ends": "A number is first moved into {low} to {high}, then rounded at random to one of {levels} levels.",
+    "ends sent": "A number is first moved into {low} to {high}, and leaves with noise added.",
+    "output drawn": "Each holder draws one of {outputs} classes at random, and reports on that one.",
+    "chances": "The true value is reported with probability {p}, every other one with {q}.",
+    "label chance": "The label beside it is the true one with probability {label_p}.",
+    "noise": "Each number has noise of its own, of standard deviation {sd}.",
+    "label noise": "The label's noise has standard deviation {sd}.",
+    "mechanism": "It leaves {how} ({name}).",
+    "reports written": "{reports} written; nothing else is sent.",
+    "rounds": "Questions in {rounds}, each published before it was answered; a holder answered {most} at most.",
+    "never asked": "{n} were asked nothing.",
+    "roles": "Whom a question was put to depends on public coins and on what was published before, never on a protected value.",
+    "promise": "Any two {nouns}{alike} could have sent what was received; their chances differ by a factor of {factor} at most.",
+    "exact": "Recomputed from the integers that the coins are tossed with: {exact}.",
+    "real numbers": "That holds for real numbers, and not for the floating-point numbers that were drawn.",
+    "of sums": "That is said of reports. Of the sums drawn in this run it promises nothing.",
+    "spent": "{epsilon} each in this run, {times}.",
+    "largest": "The largest spend of any holder{within} is {epsilon}, on {questions}.",
+    "no lifetime": "No lifetime limit is set (privacy.lifetime_epsilon): spending is counted, and not refused.",
+    "lifetime": "Nobody may spend more than {epsilon} in all: a run that would make them is refused before anybody is asked.",
+    "noise seed": "From a known seed: it can be undone. Without a seed it is the operating system's.",
+    "noise system": "From the operating system of whoever drew the {form}. It cannot be drawn again.",
+    "liar": "A liar counts for up to {one} honest holders, {where}.",
+    "liars": "1{narrow}% who lie together count for up to {many}, {share} of all who reported.",
+    "no bound": "A liar can move every total as far as they like, {where}.",
+    "push": "One moves the mean of a kind of average size ({size} reports) by up to {one}, 1{narrow}% together by up to {many}.",
+    "open": "That someone took part, and what is true of {nouns} in general: that is what the model is for.",
+    "open where": "That “{where}” is true of whoever took part, for no others were asked.",
+    "open columns": "{columns}, which tells public {nouns} from private ones.",
+    "open public": "The {n} public {nouns}, in any way.",
+    "open shown": "What a holder shows: everybody can see it, exactly, and link it with whatever else is known of them.",
+    "open mask": "The mask: which features a holder protects is published with what they show.",
+    "open cells": "The cells a holder could be in, which each sent with their answer: part of the mask can be read from them.",
+    "open scores": "The private {nouns} behind the scores: only a simulation may read them. A release has evaluate = false.",
+    "protected": "The label, {target}, and of the features {features}.",
+    "protected label": "The label, {target}. No feature is protected in this run.",
+    "protected all": "The label, {target}, every feature, and which of them a holder protects.",
+    "example": "Kind {cell}; level {level}.",
+    "snoop": "An even guess between two {nouns} becomes {guess} sure at most.",
+    # warnings
+    "simulation": "The noise came from a seed, so anyone with the seed can take it away again.",
+    "not private": "To score, this run read every private {noun} as it is, as only a simulation may.",
+    "unclear": "{cells} have a correction that may be only noise.",
+    "no accuracy": "No private {noun} was held back.",
+    "totals": "The sums were drawn from true counts: no report was written.",
+    "device": "Floating-point Laplace noise can give its input away: no real holder may send such a report.",
+    "warning": "{text}",
+}
+"""Sentences by key."""
+
+CLAIMS = {
+    "simulation": "This run protects nobody.",
+    "not private": "This page is not private.",
+    "unclear": "Not every kind is settled.",
+    "no accuracy": "Accuracy was not measured.",
+    "totals": "This was not a collection.",
+    "device": "The noise is a simulation device.",
+    "warning": "Read this first.",
+}
+"""The bold words before a warning."""
+CHIPS = {
+    "better": "Verdict: better",
+    "worse": "Verdict: worse",
+    "no better": "Verdict: no better",
+    "unsure": "Verdict: unsure",
+    "unscored": "Not scored",
+    "failed": "Stopped",
+}
+MODELS = {
+    "majority": "Always the commonest answer",
+    "constant": "The mean of the public labels",
+    "public_tree": "A public tree",
+    "public_forest": "A public forest",
+    "public_only": "The public model",
+    "ours": "Corrected with reports",
+    "no_noise": "Corrected, without noise",
+    "non_private": "A tree with no privacy",
+}
+"""What the page calls a model, where reports correct a public one."""
+OWN_MODELS = {
+    "ours": "With private reports",
+    "public_only": "The same tree, public rows alone",
+    "no_noise": "With reports, without noise",
+}
+"""The same where they make a model of their own."""
+METRICS = {
+    "accuracy": "Right",
+    "balanced_accuracy": "Balanced",
+    "auc": "AUC",
+    "log_loss": "Log loss",
+    "mse": "Mean squared error",
+    "mae": "Mean error",
+    "r2": "R²",
+}
+MECHANISMS = {
+    "joint oue": "as bits, one a value, each tossed at random",
+    "joint grr": "as one value, kept or replaced by another",
+    "joint ss": "as a set of values, drawn at random",
+    "joint olh": "as a hash function drawn at random, and one of the values it can take",
+    "signed_subset": "as a set of kinds drawn at random, each with one of two labels",
+    "randomized_response": "as bits for the kind, and a label apart",
+    "discrete_laplace": "as whole numbers, each with noise added",
+    "laplace": "as numbers, each with noise added",
+    "number_response": "as bits for the kind, and a number with noise added",
+    "number_laplace": "as two numbers a kind, each with noise added",
+    "ss": "as a set of bins drawn at random",
+    "grr": "as one cell, kept or replaced by another",
+    "optimal_label": "as one random number that is right on average",
+    "duchi": "as one of two numbers, right on average",
+    "piecewise": "as one random number that is right on average",
+    "hybrid": "as one random number that is right on average",
+}
+"""How a report leaves, by mechanism."""
+ABOUT = {
+    "cell and label": "Its kind, and its {target}",
+    "cell and error": "Its kind, and how far the public model is off",
+    "label bin": "In which of {values} bins is the label?",
+    "feature bin": "In which of {values} bins is {feature}?",
+    "label": "How much is the label?",
+    "residual": "How far is the label from the published answer, times how {shape} {feature} is?",
+    "cell": "Which of {cells} cells is it?",
+}
+"""What a question asks."""
+SHAPES = {"rise": "high or low", "bowl": "far from its middle", "": ""}
+ALIKE = {"all": " that show the same", "cells": " that could be in the same cells", "none": ""}
+BASIS = {
+    "private": "own reports",
+    "public": "public rows",
+    "both": "reports and public rows",
+    "neighbours": "other kinds",
+    "noise": "a count within its noise",
+}
+TREES = {
+    "correction": "Where the public model goes wrong",
+    "share": "What the tree says",
+    "number": "What the tree says",
+}
+FIGURES = {
+    "trees": ("Trees", "count"),
+    "before": ("Public model", "label"),
+    "after": ("Corrected", "label"),
+    "amount": ("Part of the difference", "plain"),
+    "amount_sd": ("Its sd", "plain"),
+    "bins": ("Bins of the histogram", "count"),
+    "depth": ("Depth of the tree", "count"),
+    "cells": ("Cells", "count"),
+    "swing": ("Change", "signed"),
+    "typical": ("Typical size", "plain label"),
+    "line": ("Sd of the line", "plain label"),
+    "bent": ("Sd of the trees", "plain label"),
+    "change": ("Change", "signed"),
+    "part": ("Share of the variance", "share"),
+}
+"""Of a statement's figures, the head of the column and how they are written."""
+STATEMENTS = {
+    "public model": "The public model",
+    "mean answer": "Mean answer over private rows",
+    "slope": "A straight line beside the public model",
+    "partition": "The partition",
+    "effect": "What private features add",
+    "surface": "The line and the trees on top of it",
+    "step": "Where the trees step",
+    "strength": "How much each column matters",
+}
+LAM = {
+    "learned": "How far public rows are trusted is learned from the reports.",
+    "auto": "Public rows are trusted in proportion to how little noise they carry.",
+    "0.0": "Public rows shape the tree; their labels do not count in its answers.",
+    "1.0": "A public row weighs as much as a private one.",
+    "inf": "Public rows alone decide; the reports do not count.",
+}
+PRUNE = {
+    "smooth": "Cells with little evidence lean on their neighbours in the tree.",
+    "fallback": "Cells with too little evidence take the answer of a larger cell above them.",
+    "variance": "Cells with little evidence take the answer of a larger cell above them.",
+    "paper": "Cells with little evidence take a larger one's answer, by the bounds of the LPCT paper.",
+}
+GLOSSARY = {
+    "holder": "Who keeps the data and sends a report.",
+    "report": "The scrambled message that leaves a holder.",
+    "ε": "Epsilon, the privacy cost. Lower is safer.",
+    "kind": "A cell: one end of the tree, a group of rows that are alike.",
+    "correction": "What is added to the public model's answer.",
+    "± 2 sd": "Two standard deviations to each side: the true value lies inside about 95 times in 100.",
+    "public": "Public rows: data that anyone may see.",
+}
+"""Words used on the page, marked once each in its open part."""
+
+
+def say(key: str, **figures: object) -> Sentence:
+    """The sentence of a key, filled in."""
+    return Sentence(key, SAYS[key].format(narrow="\u202f", **figures))

@@ -1,0 +1,200 @@
+"""Pictures as plain numbers for inline SVG: axes in percent of the width, branches of the tree, bits of a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ldptree.models.description import CurveLine, CurvePoint, Node
+
+ROW = 3.5
+"""Height of a leaf's row, in rem."""
+WHOLE = 6.9
+"""Width of the branch that holds everybody, in rem."""
+STEP = 1.3
+"""Least width of a level of the tree, in the picture's own unit."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A number line from 2 to 98 percent of the width."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+
+    @classmethod
+    def of(cls, values: Iterable[float], *, zero: bool = False) -> Axis:
+        """The axis that holds these values; `zero`: and 0."""
+        found = [value for value in values if math.isfinite(value)] + ([0.0] if zero else [])
+        low, high = min(found, default=0.0), max(found, default=1.0)
+        if high <= low:
+            low, high = low - 0.5, high + 0.5
+        pad = 0.04 * (high - low)
+        step = _round_step((high - low) / 4)
+        low, high = low - pad, high + pad
+        first = math.ceil(low / step)
+        ticks = [first + i for i in range(12) if (first + i) * step <= high]
+        return cls(low, high, tuple(tick * step for tick in ticks))
+
+    def at(self, value: float) -> str:
+        """Where a value lies, in percent; at an end where it is beyond."""
+        share = (value - self.low) / (self.high - self.low)
+        return f"{2 + 96 * min(max(share, 0.0), 1.0):.2f}%"
+
+    def width(self, low: float, high: float) -> str:
+        """How wide a stretch is, in percent."""
+        return f"{float(self.at(high)[:-1]) - float(self.at(low)[:-1]):.2f}%"
+
+    def label(self, tick: float, scale: float = 1.0, *, signed: bool = False) -> str:
+        """A tick in figures."""
+        step = (self.ticks[1] - self.ticks[0]) * scale if len(self.ticks) > 1 else scale
+        digits = min(max(-math.floor(math.log10(step) + 1e-9), 0), 9)
+        text = f"{tick * scale:{'+' if signed else ''},.{digits}f}"
+        if not any(figure in text for figure in "123456789"):
+            text = text.lstrip("+-")
+        return text.replace("-", "\u2212")
+
+
+def _round_step(size: float) -> float:
+    power = 10.0 ** math.floor(math.log10(size))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= size * (1 - 1e-9))
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One node as it is drawn.
+
+    Attributes:
+        node: what is drawn.
+        level: below the root.
+        middle: of its band, in rem from the top.
+        rows: the first row that it spans, and how many.
+        is_end: whether it is drawn with a row: a leaf, or a branch that is cut.
+        is_clear: whether it leads to a clear estimate.
+        children: as they are drawn.
+    """
+
+    node: Node
+    level: int
+    middle: float
+    rows: tuple[int, int]
+    is_end: bool
+    is_clear: bool
+    children: tuple[Branch, ...] = ()
+
+    @property
+    def thickness(self) -> float:
+        """Of its band."""
+        return max(WHOLE * max(self.node.share, 0.0), 0.08)
+
+
+def draw_tree(root: Node, is_open: Callable[[Node], bool], is_clear: Callable[[Node], bool]) -> Branch:
+    """The tree laid out in rows, one for each end."""
+
+    def lay(node: Node, level: int, first: int) -> Branch:
+        if not node.children or not is_open(node):
+            return Branch(node, level, (first + 0.5) * ROW, (first, 1), True, is_clear(node))
+        children, row = [], first
+        for child in node.children:
+            children.append(lay(child, level + 1, row))
+            row += children[-1].rows[1]
+        middle = (children[0].middle + children[-1].middle) / 2
+        clear = any(child.is_clear for child in children)
+        return Branch(node, level, middle, (first, row - first), False, clear, tuple(children))
+
+    return lay(root, 0, 0)
+
+
+def depth_of(branch: Branch) -> int:
+    """Levels below a branch."""
+    return max((1 + depth_of(child) for child in branch.children), default=0)
+
+
+def ribbons(root: Branch) -> list[tuple[str, bool]]:
+    """Paths of the bands between nodes, and whether they lead to a clear estimate; 100 wide."""
+    levels = max(depth_of(root), 1)
+    width = 100.0 / levels
+    found: list[tuple[str, bool]] = []
+
+    def draw(branch: Branch) -> None:
+        total = sum(child.thickness for child in branch.children) or 1.0
+        top = branch.middle - branch.thickness / 2
+        for child in branch.children:
+            part = branch.thickness * child.thickness / total
+            x1 = branch.level * width
+            x2 = 100.0 if child.is_end else child.level * width
+            bend = x1 + 0.55 * width, x1 + width
+            low, high = child.middle - child.thickness / 2, child.middle + child.thickness / 2
+            middle = (bend[0] + bend[1]) / 2
+            path = (
+                f"M{x1:.2f} {top:.2f}H{bend[0]:.2f}C{middle:.2f} {top:.2f} {middle:.2f} {low:.2f} {bend[1]:.2f} {low:.2f}"
+                f"H{x2:.2f}V{high:.2f}H{bend[1]:.2f}C{middle:.2f} {high:.2f} {middle:.2f} {top + part:.2f} "
+                f"{bend[0]:.2f} {top + part:.2f}H{x1:.2f}Z"
+            )
+            found.append((path, child.is_clear))
+            top += part
+            draw(child)
+
+    draw(root)
+    return sorted(found, key=lambda one: one[1])
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A curve of stretches: 100 wide, 100 high, and its categories as rows."""
+
+    curve: CurveLine
+    x: Axis | None
+    y: Axis
+    line: str
+    public: str
+    band: str
+
+    @property
+    def named(self) -> Sequence[CurvePoint]:
+        """Points that are no stretch of numbers."""
+        return [point for point in self.curve.points if point.low is None]
+
+
+def draw_curve(curve: CurveLine) -> Plot:
+    """A curve as steps, or joined at the middles of its stretches where it is smooth."""
+    points = [point for point in curve.points if point.low is not None]
+    ends = [
+        (point.value - 2 * (point.sd or 0.0), point.value + 2 * (point.sd or 0.0)) for point in curve.points
+    ]
+    public = [point.public for point in curve.points if point.public is not None]
+    y = Axis.of([end for pair in ends for end in pair] + public)
+    if not points:
+        return Plot(curve, None, y, "", "", "")
+    x = Axis.of([end for point in points for end in (point.low, point.high) if end is not None])
+
+    def across(value: float) -> float:
+        return 100 * (value - x.low) / (x.high - x.low)
+
+    def down(value: float) -> float:
+        return 100 * (1 - (value - y.low) / (y.high - y.low))
+
+    def trace(values: Sequence[float]) -> list[str]:
+        said = []
+        for point, value in zip(points, values, strict=True):
+            low, high = across(point.low or 0.0), across(point.high or 0.0)
+            places = [(low + high) / 2] if curve.is_smooth else [low, high]
+            said += [f"{place:.2f} {down(value):.2f}" for place in places]
+        return said
+
+    lows = trace([point.value - 2 * (point.sd or 0.0) for point in points])
+    highs = trace([point.value + 2 * (point.sd or 0.0) for point in points])
+    has_band = any(point.sd for point in points)
+    shown = [point.public for point in points]
+    return Plot(
+        curve=curve,
+        x=x,
+        y=y,
+        line="M" + "L".join(trace([point.value for point in points])),
+        public="M" + "L".join(trace([value for value in shown if value is not None]))
+        if all(value is not None for value in shown)
+        else "",
+        band="M" + "L".join(lows + highs[::-1]) + "Z" if has_band else "",
+    )

@@ -1,0 +1,433 @@
+"""Everything a page says, as plain values: one `Run` for every family, the only input of `render`.
+
+Frozen dataclasses that turn into JSON and back. A private row never is here: what belongs to the holders' zone is refused when a
+value is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
+
+from ldptree.families.asked import Asked
+from ldptree.models.description import Description, Estimate
+
+Zone = Literal["public", "private"]
+STRICT = {"extra": "forbid"}
+FEWEST = 10
+"""Held-back rows behind a figure of a cell or a bin, below which it would show some of them."""
+ORDER = (
+    "majority",
+    "constant",
+    "public_tree",
+    "public_forest",
+    "public_only",
+    "ours",
+    "no_noise",
+    "non_private",
+)
+"""Models as a reader compares them: references, public models, ours, limits."""
+METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss", "mse", "mae", "r2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """A closed interval."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
+            raise ValueError(f"an interval needs finite ends in order, got {self.low} to {self.high}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One expectation; a private one says yes or no, and has no detail."""
+
+    name: str
+    zone: Zone
+    ok: bool
+    severity: Literal["stop", "warn"] = "stop"
+    detail: str = ""
+
+    def __post_init__(self) -> None:
+        if self.zone == "private" and self.detail:
+            raise ValueError(f"the private check {self.name!r} has a detail; it stays in the holders' zone")
+
+    @property
+    def state(self) -> str:
+        """How it ended, in a word."""
+        if self.ok:
+            return "met"
+        return "failed" if self.severity == "stop" else "warning"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Rows of one zone: kept to learn from, held back for the test, read, and set aside as faulty (public ones only)."""
+
+    zone: Zone
+    kept: int
+    held_out: int = 0
+    read: int | None = None
+    quarantined: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.zone == "private" and (self.quarantined is not None or self.read is not None):
+            raise ValueError("counts of private faults stay in the holders' zone: leave them None")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step: its state, when it began after the run's start, how long it took, over how many shards it was mapped."""
+
+    name: str
+    state: Literal["computed", "cached", "failed"]
+    seconds: float = 0.0
+    start: float = 0.0
+    shards: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """One model on the held-back rows.
+
+    Attributes:
+        key: "ours", or a baseline.
+        metrics: figures by name; the chief one is the accuracy, or the mean squared error.
+        interval: 95 % interval of the chief figure over test rows.
+        spread: 5 % to 95 % of it over redraws of the noise; ours only.
+        lead: 95 % interval of how far ours is ahead of this one, paired on the same rows; positive: ours is better.
+        note: the cap that was in force.
+        confusion: counts [true class][said class].
+    """
+
+    key: str
+    metrics: dict[str, float]
+    interval: Span
+    spread: Span | None = None
+    lead: Span | None = None
+    note: str = ""
+    confusion: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def figure(self) -> float:
+        """The chief figure."""
+        return self.metrics.get("accuracy", self.metrics.get("mse", math.nan))
+
+    @property
+    def role(self) -> str:
+        """Which of the page's three colours and shapes it is drawn with."""
+        return {"ours": "ours", "public_only": "pub"}.get(self.key, "ref")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bin:
+    """Held-back rows whose predictions lie between two numbers: how many, their mean prediction, and their mean label."""
+
+    low: float
+    high: float
+    n: int
+    predicted: float
+    true: float
+    true_sd: float
+
+    def __post_init__(self) -> None:
+        if self.n < FEWEST:
+            raise ValueError(f"a bin of {self.n} private rows shows them; at least {FEWEST} are needed")
+
+    @property
+    def mean(self) -> Estimate:
+        """The mean label with its standard error."""
+        return Estimate(value=self.true, sd=self.true_sd / math.sqrt(self.n))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellTest:
+    """How the public model and ours did on the held-back rows of a cell."""
+
+    n: int
+    public: float
+    ours: float
+
+    def __post_init__(self) -> None:
+        if self.n < FEWEST:
+            raise ValueError(f"a cell of {self.n} held-back rows shows them; at least {FEWEST} are needed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """All that was measured on held-back rows.
+
+    Attributes:
+        models: ours and the baselines.
+        n: rows scored.
+        redraws: of the noise.
+        duplicates: exact copies between training and test rows.
+        bins: predicted against true.
+        n_few: rows in no bin, as too few shared one.
+        cells: of each cell, both models; None where the rows were too few.
+    """
+
+    models: tuple[Score, ...]
+    n: int
+    redraws: int
+    duplicates: int
+    bins: tuple[Bin, ...] = ()
+    n_few: int = 0
+    cells: tuple[CellTest | None, ...] = ()
+
+    def find(self, key: str) -> Score | None:
+        """The score of that key; None where it was not fitted."""
+        return next((score for score in self.models if score.key == key), None)
+
+    @property
+    def ours(self) -> Score:
+        """The released model's."""
+        return next(score for score in self.models if score.key == "ours")
+
+    @property
+    def ordered(self) -> tuple[Score, ...]:
+        """As a reader compares them."""
+        rank = {key: i for i, key in enumerate(ORDER)}
+        return tuple(sorted(self.models, key=lambda score: rank.get(score.key, len(ORDER))))
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any], caps: Mapping[str, str]) -> Self:
+        """What `scores.json` says; `caps`: of a baseline that read fewer rows, how many."""
+        redraws = sorted(content["redraws"])
+        models = tuple(_score(key, one, redraws, caps) for key, one in content["scores"].items())
+        bins = tuple(Bin(**one) for one in content.get("bins", ()))
+        return cls(
+            models=models,
+            n=content["n_test"],
+            redraws=len(redraws),
+            duplicates=content["duplicates"],
+            bins=bins,
+            n_few=content["n_test"] - sum(one.n for one in bins) if bins else 0,
+            cells=tuple(None if one is None else CellTest(**one) for one in content.get("cells", ())),
+        )
+
+
+def _score(key: str, one: Mapping[str, Any], redraws: Sequence[float], caps: Mapping[str, str]) -> Score:
+    spread = None
+    if key == "ours" and redraws:
+        last = len(redraws) - 1
+        spread = Span(low=redraws[round(0.05 * last)], high=redraws[round(0.95 * last)])
+    return Score(
+        key=key,
+        metrics={name: one[name] for name in METRICS if one.get(name) is not None},
+        interval=Span(low=one["interval"][0], high=one["interval"][1]),
+        spread=spread,
+        lead=Span(low=one["lead"][0], high=one["lead"][1]) if one.get("lead") else None,
+        note=caps.get(key, ""),
+        confusion=tuple(tuple(row) for row in one.get("confusion", ())),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """A raw column of a run where some features are public: who protects it (None where that was not sent)."""
+
+    name: str
+    declared: Literal["public", "private", "own choice"]
+    protects: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Influence:
+    """What dishonest holders can do to the totals (`ldptree.oracles.Influence`).
+
+    `push`: the most that one moves the sum of labels, or of errors, in one cell, in the label's unit.
+    """
+
+    one: float
+    one_percent: float
+    at_once: int
+    push: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A made-up row, its true answer, and a report drawn for it with this run's probabilities from a fixed seed.
+
+    Attributes:
+        row: columns and values; none of them is anybody's.
+        cell, level: the true answer: its cell, and which of the levels is named.
+        levels: what they are called.
+        bits: of the report, one a value, cell by cell and "outside" last; () where a report is not made of bits.
+    """
+
+    row: tuple[tuple[str, str], ...]
+    cell: int
+    level: int
+    levels: tuple[str, ...]
+    bits: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privacy:
+    """What was asked of holders, at what cost, and who they are.
+
+    Attributes:
+        epsilon: claimed, for all of a holder's reports together.
+        epsilon_exact: recomputed from the integers in use, rounded up.
+        epsilon_spent: what this run has each holder spend, as claimed.
+        largest_spend, n_questions: the most that any holder has spent in this work folder, and on how many questions.
+        lifetime_epsilon: the most that anyone may spend; None where none was stated.
+        mechanism: as `run.json` has it, such as "joint oue".
+        asked: every question, in order.
+        most_answers: questions that one holder answered at most.
+        n_never_asked: holders who took part and were asked nothing.
+        holder: "row", or the column that names the holder.
+        public_rule, public_columns, where: which rows are public, which columns are so with it, which rows take part.
+        seeded: whether the noise came from a seed.
+        form: "reports", or "totals" drawn from true counts.
+        k: values that a report can take.
+        influence: what dishonest holders can do; None where that is not known.
+        features: who shows what; () where all features are private.
+        mask_release: what was sent of the masks.
+        example: a made-up row and its report; None where none is drawn.
+    """
+
+    epsilon: float
+    epsilon_exact: float = 0.0
+    epsilon_spent: float = 0.0
+    largest_spend: float = 0.0
+    n_questions: int = 0
+    lifetime_epsilon: float | None = None
+    mechanism: str = ""
+    asked: tuple[Asked, ...] = ()
+    most_answers: int = 1
+    n_never_asked: int = 0
+    holder: str = "row"
+    public_rule: str = ""
+    public_columns: tuple[str, ...] = ()
+    where: str = ""
+    seeded: bool = False
+    form: Literal["reports", "totals"] = "reports"
+    k: int = 0
+    influence: Influence | None = None
+    features: tuple[Feature, ...] = ()
+    mask_release: Literal["all", "cells", "none"] = "all"
+    example: Example | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """How the run was made: enough to repeat it."""
+
+    created: str
+    version: str
+    command: str
+    seconds: float = 0.0
+    peak_rss_mb: float = 0.0
+    cores: int = 0
+    steps: tuple[Step, ...] = ()
+    config: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """The step that stopped the run, and the error's message as the terminal showed it."""
+
+    step: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One run, of any family.
+
+    Attributes:
+        name, title: the run's, and the data's in words.
+        noun, nouns: what one row is called, and several.
+        simulated: whether the rows are made up.
+        estimator: as configured.
+        target, label, unit: the label's column, what it is, and what a number is measured in.
+        classes: what its values are called, or levels of a number that a report can name.
+        label_sd: a typical difference between two labels: how many decimals they are written with.
+        label_range: private labels are moved into it; None where they are classes.
+        residual_range: errors of a public model are reported from minus it to it; 0 else.
+        n_levels: levels that a report can name.
+        lam, prune: how public rows were weighed and cells smoothed; "" where that was not asked.
+        n_private, n_public, n_test: rows that reported (in a campaign those of earlier runs too), public, held back.
+        n_features, n_cells, depth: after encoding; of the partition that was asked about.
+        columns_left_out: raw columns that are no features, and why.
+        predicts: least and largest answer over what is shown; None where not known.
+        description: what the model says of itself.
+        scores: None of a release.
+        warnings: sentences to read before relying on the result.
+        failure: None for a run that reached its end.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = STRICT
+
+    name: str
+    title: str
+    estimator: str
+    target: str
+    privacy: Privacy
+    making: Making
+    checks: tuple[Check, ...]
+    rows: tuple[Rows, ...]
+    noun: str = "row"
+    nouns: str = "rows"
+    simulated: bool = False
+    label: Literal["class", "number", ""] = ""
+    unit: str = ""
+    classes: tuple[str, ...] = ()
+    label_sd: float = 1.0
+    label_range: Span | None = None
+    residual_range: float = 0.0
+    n_levels: int = 0
+    lam: str = ""
+    prune: str = ""
+    n_private: int = 0
+    n_public: int = 0
+    n_test: int = 0
+    n_features: int = 0
+    n_cells: int = 0
+    depth: int = 0
+    columns_left_out: dict[str, str] = field(default_factory=dict)
+    predicts: Span | None = None
+    description: Description | None = None
+    scores: Scores | None = None
+    warnings: tuple[str, ...] = ()
+    failure: Failure | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where a run that reached its end has no model, or somebody spent more than is claimed."""
+        if self.failure is not None:
+            return
+        if self.description is None:
+            raise ValueError("a finished run needs the description of its model")
+        spent, claimed = self.privacy.epsilon_exact, self.privacy.epsilon
+        if not math.isfinite(spent) or spent > claimed * (1 + 1e-9):
+            raise ValueError(f"a holder spent {spent}, more than epsilon = {claimed}")
+
+    @property
+    def model(self) -> Description:
+        """The description of a run that reached its end."""
+        assert self.description is not None
+        return self.description
+
+    def to_dict(self) -> dict[str, Any]:
+        """As values that `json.dumps` takes."""
+        from pydantic import TypeAdapter
+
+        value: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json")
+        return value
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Self:
+        """What `to_dict` wrote. Raises ValueError on an unknown, missing or ill-typed field."""
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(cls).validate_python(value)

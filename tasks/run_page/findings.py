@@ -1,0 +1,412 @@
+"""What was found, as rows to draw and tables to print: the tree, cells, statements, scores, checks; from any model."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count as ticket
+
+from ldptree.models.description import Cell, CurveLine, Estimate, Node
+from tasks.run_page import units
+from tasks.run_page.captions import (
+    BASIS,
+    FIGURES,
+    LAM,
+    METRICS,
+    PRUNE,
+    STATEMENTS,
+    Sentence,
+    say,
+)
+from tasks.run_page.charts import Axis, Branch, draw_tree
+from tasks.run_page.data import Check, Run, Score
+from tasks.run_page.summary import name_score, say_rows
+from tasks.run_page.units import Unit, cell_unit, label_unit, say_path, score_unit
+
+MOST_ENDS = 12
+"""Ends of the tree that are drawn."""
+ALL_ENDS = 16
+"""A tree with no more ends is drawn whole."""
+TABLED_CELLS = 400
+LISTED_CHECKS = 400
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its title, heads, and rows of texts; the first column heads the rows. `marked`: rows that are told apart."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    marked: tuple[int, ...] = ()
+    notes: tuple[Sentence, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree as it is drawn: its branches, the axis of its bars, and which output they are of."""
+
+    root: Branch
+    axis: Axis
+    unit: Unit
+    is_cut: bool
+
+    @property
+    def ends(self) -> list[Branch]:
+        """The rows, from the top."""
+        return list(_ends(self.root))
+
+
+def _ends(branch: Branch) -> list[Branch]:
+    return [branch] if branch.is_end else [end for child in branch.children for end in _ends(child)]
+
+
+def draw(run: Run) -> Tree | None:
+    """The tree with its largest branches open; None where there is none."""
+    root = run.model.tree
+    if root is None or not root.children:
+        return None
+    opened = open_nodes(root, ALL_ENDS if root.cells <= ALL_ENDS else MOST_ENDS)
+    is_correction = run.model.figure == "correction"
+
+    def is_clear(node: Node) -> bool:
+        if not is_correction:
+            return node.estimates[node.clearest].sd is not None
+        return node.estimates[node.clearest].is_clear
+
+    drawn = draw_tree(root, lambda node: id(node) in opened, is_clear)
+    unit = cell_unit(run)
+    values: list[float] = []
+    for end in _ends(drawn):
+        shown = shown_estimate(run, end.node)
+        values += [shown.value - 2 * (shown.sd or 0.0), shown.value + 2 * (shown.sd or 0.0)]
+    if run.model.figure == "share":
+        values = [min(max(value, 0.0), 1.0) for value in values] + [0.0, 1.0]
+    cut = any(end.node.children for end in _ends(drawn))
+    return Tree(drawn, Axis.of(values, zero=is_correction), unit, cut)
+
+
+def shown_estimate(run: Run, node: Node | Cell) -> Estimate:
+    """The estimate that a node's bar is of: the clearest correction, or the first class, or the decided one."""
+    return node.estimates[shown_output(run, node)]
+
+
+def shown_output(run: Run, node: Node | Cell) -> int:
+    """Which output that is."""
+    model = run.model
+    if model.figure == "correction":
+        return node.clearest
+    if len(model.outputs) > 1 and node.decision in model.outputs:
+        return model.outputs.index(node.decision)
+    return 0
+
+
+def name_output(run: Run, node: Node | Cell) -> str:
+    """The output's name where there are several."""
+    return run.model.outputs[shown_output(run, node)] if len(run.model.outputs) > 1 else ""
+
+
+def open_nodes(root: Node, most: int) -> set[int]:
+    """Identities of the nodes drawn with their children: those that hold most people, up to `most` ends."""
+    chosen: set[int] = set()
+    order = ticket()  # nodes that hold the same share are taken in the order they are met
+    waiting = [(-root.share, next(order), root)]
+    ends = 1
+    while waiting and ends < most:
+        _, _, node = heapq.heappop(waiting)
+        if not node.children:
+            continue
+        chosen.add(id(node))
+        ends += len(node.children) - 1
+        for child in node.children:
+            heapq.heappush(waiting, (-child.share, next(order), child))
+    return chosen
+
+
+def by_share(cells: Sequence[Cell]) -> list[tuple[int, Cell]]:
+    """Cells with their numbers, the largest first."""
+    return sorted(enumerate(cells), key=lambda one: (-one[1].share, one[0]))
+
+
+def tabulate_cells(run: Run) -> Table | None:
+    """Every cell, the largest first."""
+    model = run.model
+    if not model.cells:
+        return None
+    unit, plain = cell_unit(run), label_unit(run)
+    is_correction = model.figure == "correction"
+    cells = by_share(model.cells)[:TABLED_CELLS]
+    several = len(model.outputs) > 1
+    heads = [f"Kind of {run.noun}", "Private", "Share"]
+    has = {
+        "public share": any(cell.public_share is not None for _, cell in cells),
+        "public": any(any(cell.public) for _, cell in cells),
+        "reports": any(any(cell.reports) for _, cell in cells),
+        "differences": any(cell.differences for _, cell in cells),
+        "decision": any(cell.decision for _, cell in cells),
+        "weight": any(cell.private_weight is not None for _, cell in cells),
+        "answers": any(cell.answers for _, cell in cells),
+        "tests": bool(run.scores and any(run.scores.cells)),
+    }
+    heads += ["Public rows"] if has["public share"] else []
+    for output in model.outputs:
+        named = f" “{output}”" if several else ""
+        heads += [f"Reports alone{named}"] if has["reports"] else []
+        heads += [f"Public{named}"] if has["public"] else []
+        heads += [f"Difference{named}"] if has["differences"] else []
+        heads.append(("Correction" if is_correction else "Estimate") + named)
+        heads += [f"Corrected{named}"] if has["answers"] else []
+    heads += ["Rests on"]
+    heads += ["Weight of reports"] if has["weight"] else []
+    heads += ["Says"] if has["decision"] else []
+    heads += ["Held back", "Public model", "Ours"] if has["tests"] else []
+    rows, marked = [], []
+    for place, (number, cell) in enumerate(cells):
+        row = [
+            f"{number + 1}. {say_path(cell.path, run.nouns)}",
+            units.count(max(cell.share, 0.0) * run.n_private),
+            units.portion(cell.share),
+        ]
+        row += [units.portion(cell.public_share or 0.0)] if has["public share"] else []
+        for m in range(len(model.outputs)):
+            row += [unit.estimate(_nth(cell.reports, m))] if has["reports"] else []
+            row += [plain.estimate(_nth(cell.public, m))] if has["public"] else []
+            if has["differences"]:
+                row.append(label_unit(run, signed=True).estimate(_nth(cell.differences, m)))
+            row.append(unit.estimate(cell.estimates[m]))
+            row += [plain.bare(cell.answers[m]) if cell.answers else "–"] if has["answers"] else []
+        row.append(BASIS[cell.rests_on])
+        row += [units.percent(cell.private_weight or 0.0, 0)] if has["weight"] else []
+        row += [cell.decision] if has["decision"] else []
+        if has["tests"] and run.scores:
+            test, write = run.scores.cells[number], score_unit(run)
+            row += (
+                [units.count(test.n), write.value(test.public), write.value(test.ours)]
+                if test
+                else ["few", "–", "–"]
+            )
+        rows.append(tuple(row))
+        if is_correction and cell.estimates[cell.clearest].is_clear:
+            marked.append(place)
+    notes = [say("counts", nouns=run.nouns), *_weighing(run), *_basis(run)]
+    if len(model.cells) > len(cells):
+        notes.insert(0, say("table cut", shown=units.count(len(cells)), cells=units.count(len(model.cells))))
+    title = f"Every kind of {run.noun}"
+    return Table(title, tuple(heads), tuple(rows), tuple(marked), tuple(notes))
+
+
+def _nth(estimates: Sequence[Estimate | None], m: int) -> Estimate | None:
+    return estimates[m] if estimates else None
+
+
+def _weighing(run: Run) -> list[Sentence]:
+    if not run.lam:
+        return []
+    lam = LAM.get(run.lam, f"A public row weighs as much as {run.lam} private ones.")
+    return [say("weighing", lam=lam, prune=PRUNE.get(run.prune, "Each cell speaks for itself."))]
+
+
+def _basis(run: Run) -> list[Sentence]:
+    """How many cells, and how many people, rest on what."""
+    said = []
+    for key, on in BASIS.items():
+        held = [max(cell.share, 0.0) for cell in run.model.cells if cell.rests_on == key]
+        if held:
+            cells = units.plural(len(held), "kind", "kinds")
+            share = units.portion(min(sum(held), 1.0))
+            said.append(say("basis", cells=cells, share=share, nouns=run.nouns, basis=on))
+    return said
+
+
+def tabulate_statements(run: Run) -> list[Table]:
+    """The model's other findings, a table a kind."""
+    tables = []
+    for kind, title in STATEMENTS.items():
+        found = run.model.of_kind(kind)
+        if not found:
+            continue
+        names = tuple(found[0].figures)
+        rows = tuple(
+            (
+                one.about.replace("_", " ") or "all",
+                *(_write(run, name, one.figures[name]) for name in names),
+            )
+            for one in found
+        )
+        tables.append(Table(title, ("", *(FIGURES[name][0] for name in names)), rows))
+    return tables
+
+
+def _write(run: Run, name: str, value: float) -> str:
+    match FIGURES[name][1]:
+        case "count":
+            return units.count(value)
+        case "share":
+            return units.percent(value)
+        case "label":
+            return label_unit(run).value(value)
+        case "signed":
+            return label_unit(run, signed=True).value(value)
+        case "plain label":
+            return Unit("number", run.label_sd, run.unit).value(value)
+        case _:
+            return units.decimal(value, 2)
+
+
+def tabulate_scores(run: Run) -> Table:
+    """Every model and its figures."""
+    assert run.scores is not None
+    keys = [key for key in METRICS if any(key in score.metrics for score in run.scores.models)]
+    rows = tuple(
+        (name_score(run, score), *(say_metric(run, score, key) for key in keys), say_interval(run, score))
+        for score in run.scores.ordered
+    )
+    marked = tuple(i for i, score in enumerate(run.scores.ordered) if score.key == "ours")
+    notes = tuple(
+        say("caps", model=name_score(run, score), note=score.note)
+        for score in run.scores.ordered
+        if score.note
+    )
+    heads = ("Model", *(METRICS[key] for key in keys), "95\u202f% interval")
+    return Table("As a table", heads, rows, marked, notes)
+
+
+def say_metric(run: Run, score: Score, key: str) -> str:
+    """One figure of a model; a dash where it has none."""
+    if key not in score.metrics:
+        return "–"
+    value = score.metrics[key]
+    if key in ("accuracy", "balanced_accuracy"):
+        return units.percent(value)
+    if key == "mse":
+        return score_unit(run).bare(value)
+    return Unit("number", run.label_sd, run.unit).value(value) if key == "mae" else units.decimal(value)
+
+
+def say_interval(run: Run, score: Score) -> str:
+    """The interval of the chief figure."""
+    unit = score_unit(run)
+    return f"{unit.bare(score.interval.low)} to {unit.bare(score.interval.high)}"
+
+
+def tabulate_mistakes(run: Run) -> Table | None:
+    """What each model said of what was true."""
+    if run.scores is None or not any(score.confusion for score in run.scores.models):
+        return None
+    heads = tuple(f"{true}, said {said}" for true in run.classes for said in run.classes)
+    rows = tuple(
+        (name_score(run, score), *(units.count(n) for row in score.confusion for n in row))
+        for score in run.scores.ordered
+        if score.confusion
+    )
+    confusion = run.scores.ours.confusion
+    recalls = [
+        f"{units.percent(row[i] / sum(row), 0)} of “{run.classes[i]}”"
+        for i, row in enumerate(confusion)
+        if sum(row)
+    ]
+    notes = (say("recall", recalls=units.listed(recalls)),) if recalls else ()
+    return Table("Mistakes of each model", ("Model", *heads), rows, (), notes)
+
+
+def tabulate_bins(run: Run) -> Table | None:
+    """Predicted against true."""
+    if run.scores is None or not run.scores.bins:
+        return None
+    unit = label_unit(run)
+    rows = tuple(
+        (
+            f"{unit.bare(one.low)} to {unit.bare(one.high)}",
+            units.count(one.n),
+            unit.bare(one.predicted),
+            unit.estimate(one.mean),
+        )
+        for one in run.scores.bins
+    )
+    notes = [say("bins", nouns=run.nouns, target=run.target)]
+    if run.scores.n_few:
+        notes.append(say("bins few", n=units.plural(run.scores.n_few, run.noun, run.nouns)))
+    heads = ("Predicted", "Rows", "Mean predicted", "Mean true")
+    return Table("Predicted against true", heads, rows, (), tuple(notes))
+
+
+def tabulate_curve(run: Run, curve: CurveLine) -> Table:
+    """A curve in figures."""
+    unit = label_unit(run)
+    has_public = any(point.public is not None for point in curve.points)
+    rows = []
+    for point in curve.points:
+        where = point.name or f"{units.raw_number(point.low or 0.0)} to {units.raw_number(point.high or 0.0)}"
+        row = [where, unit.estimate(Estimate(value=point.value, sd=point.sd))]
+        row += ["–" if point.public is None else unit.bare(point.public)] if has_public else []
+        rows.append(tuple(row))
+    heads = (curve.column.replace("_", " "), "Answer", *(["Public rows alone"] if has_public else []))
+    return Table("As a table", heads, tuple(rows))
+
+
+def tabulate_rounds(run: Run) -> Table:
+    """Every question, and what it spends."""
+    from tasks.run_page.privacy import say_mechanism, say_question
+
+    rows, unit = [], Unit("number", run.label_sd, run.unit)
+    for number, one in enumerate(run.privacy.asked, 1):
+        ends = ""
+        if "low" in one.figures:
+            ends = f"{unit.bare(one.figures['low'])} to {unit.bare(one.figures['high'])}"
+        rows.append(
+            (
+                f"{number}. {say_question(one, run.target)}",
+                units.count(one.n_asked),
+                f"{one.epsilon:.6g}",
+                say_mechanism(one),
+                ends or "–",
+            )
+        )
+    return Table("Every question", ("Question", "Asked of", "ε", "Leaves", "Moved into"), tuple(rows))
+
+
+def tabulate_features(run: Run) -> Table:
+    """Who shows what."""
+    rows = []
+    for one in run.privacy.features:
+        shown = "not sent"
+        if one.protects is not None:
+            shown = f"{units.count(one.protects)} of {units.count(run.n_private)}"
+        rows.append((one.name, one.declared, shown))
+    return Table("Who protects what", ("Column", "Declared", "Protected by"), tuple(rows))
+
+
+def tabulate_rows(run: Run) -> Table:
+    """Rows and checks of both zones; private ones without a count of faults."""
+    rows = {row.zone: row for row in run.rows}
+    public, private = rows.get("public"), rows.get("private")
+    away, made = "kept by the holders", []
+    if public is not None and private is not None:
+        made.append(("read", "–" if public.read is None else units.count(public.read), away))
+        if run.failure is not None:
+            made.append(("kept", units.count(public.kept), units.count(private.kept)))
+        else:
+            made.append(("learned from", units.count(public.kept), units.count(run.n_private)))
+            if private.kept != run.n_private:
+                made.append(("asked in this run", "–", units.count(private.kept)))
+        if public.held_out or private.held_out:
+            made.append(("held back", units.count(public.held_out), units.count(private.held_out)))
+        if public.quarantined is not None:
+            made.append(("set aside as faulty", units.count(public.quarantined), away))
+    if run.checks:
+        made.append(("checks met", _met(run, "public"), _met(run, "private")))
+    if run.scores is not None:
+        made.append(("copies, training and test", "–", units.count(run.scores.duplicates)))
+    return Table(say_rows(run).capitalize(), ("", "Public", "Private"), tuple(made))
+
+
+def _met(run: Run, zone: str) -> str:
+    checks = [check for check in run.checks if check.zone == zone]
+    met = sum(check.ok for check in checks)
+    return f"{units.count(met)} of {units.count(len(checks))}" if checks else "kept by the holders"
+
+
+def order_checks(run: Run) -> list[Check]:
+    """Checks, those that are not met first."""
+    return sorted(run.checks, key=lambda check: check.ok)[:LISTED_CHECKS]

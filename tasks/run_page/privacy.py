@@ -1,0 +1,253 @@
+"""What left a holder's hands and what it reveals: fixed sentences, filled in with what the mechanism and the ledger say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ldptree.families.asked import Asked
+from tasks.run_page import units
+from tasks.run_page.captions import ABOUT, ALIKE, MECHANISMS, SHAPES, Sentence, say
+from tasks.run_page.data import Run
+from tasks.run_page.summary import best_guess
+from tasks.run_page.units import Unit, label_unit
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question about privacy, and what can be said to it."""
+
+    question: str
+    sentences: tuple[Sentence, ...]
+
+
+def facts(run: Run) -> list[Answer]:
+    """The five facts that stand open."""
+    found = [
+        Answer("Who", (_who(run),)),
+        Answer("What", _asked(run)[:1]),
+        Answer("How much", (_spent(run), *_lifetime(run))),
+        Answer("Noise", (_noise(run),)),
+    ]
+    return [*found, Answer("Cheats", _liars(run)[:2])] if run.privacy.influence else found
+
+
+def answers(run: Run) -> list[Answer]:
+    """Everything that a privacy officer can repeat."""
+    return [
+        Answer("What was sent", _asked(run)),
+        *([Answer("What is protected", (_protected(run),))] if run.privacy.features else []),
+        Answer("What is promised", _promise(run)),
+        Answer("Who one holder is", (_who(run),)),
+        Answer("What was spent", (_spent(run), *_ledger(run), *_lifetime(run))),
+        Answer("Where the noise came from", (_noise(run),)),
+        *([Answer("If holders cheat", _liars(run))] if run.privacy.influence else []),
+        Answer("Not protected", _open(run)),
+    ]
+
+
+def say_question(asked: Asked, target: str) -> str:
+    """What a question asks."""
+    return ABOUT[asked.about].format(
+        target=target.replace("_", " "),
+        feature=asked.feature,
+        shape=SHAPES[asked.shape],
+        values=units.count(asked.figures.get("values", 0)),
+        cells=units.count(asked.figures.get("cells", 0)),
+    )
+
+
+def say_mechanism(asked: Asked) -> str:
+    """How its answer leaves."""
+    return MECHANISMS.get(asked.mechanism, f"by {asked.mechanism.replace('_', ' ')}")
+
+
+def odds(run: Run) -> str:
+    """e^epsilon."""
+    factor = math.exp(run.privacy.epsilon)
+    return units.decimal(factor, 1) if factor < 1000 else units.count(factor)
+
+
+def snoop(run: Run) -> Sentence:
+    """What a guess can rise to."""
+    return say("snoop", nouns=run.nouns, guess=units.percent(best_guess(run.privacy.epsilon), 0))
+
+
+def _who(run: Run) -> Sentence:
+    if run.privacy.holder == "row":
+        return say("who row", noun=run.noun, double=units.epsilon(2 * run.privacy.epsilon))
+    return say("who column", holder=run.privacy.holder, nouns=run.nouns)
+
+
+def _asked(run: Run) -> tuple[Sentence, ...]:
+    """What was sent: of the last question where there is one, of the conversation else."""
+    last = run.privacy.asked[-1]
+    if run.privacy.features:
+        said = [
+            say(
+                "rounds",
+                rounds=units.plural(len(run.privacy.asked), "round", "rounds"),
+                most=units.plural(run.privacy.most_answers, "question", "questions"),
+            )
+        ]
+        if run.privacy.n_never_asked:
+            said.append(say("never asked", n=units.count(run.privacy.n_never_asked)))
+        return (*said, say("roles"))
+    figures = last.figures
+    said = [
+        say(
+            f"asked {last.about}",
+            cells=units.plural(int(figures["cells"]), "kind", "kinds"),
+            noun=run.noun,
+            target=run.target,
+            values=units.count(figures["values"]),
+        )
+    ]
+    if figures["values"] == figures["cells"] * figures["levels"] + 1:
+        said.append(say("one stands for else"))
+    if "low" in figures:
+        key = "ends sent" if "label_noise_sd" in figures else "ends"
+        unit = Unit("share" if run.label == "class" else "number", run.label_sd, run.unit)
+        ends = (
+            (units.raw_number(figures["low"]), units.raw_number(figures["high"]))
+            if run.label == "class"
+            else (unit.bare(figures["low"]), unit.value(figures["high"]))
+        )
+        said.append(say(key, low=ends[0], high=ends[1], levels=units.count(figures["levels"])))
+    if last.about == "cell and error" and len(run.model.outputs) > 1:
+        said.append(say("output drawn", outputs=units.count(len(run.model.outputs))))
+    said.append(say("mechanism", how=say_mechanism(last), name=last.mechanism.replace("_", " ")))
+    said += _coins(run, last)
+    if run.privacy.form == "reports":
+        n = units.plural(run.n_private, "such report was", "such reports were")
+        said.append(say("reports written", reports=n))
+    return tuple(said)
+
+
+def _coins(run: Run, asked: Asked) -> list[Sentence]:
+    figures, said = asked.figures, []
+    if "p" in figures:
+        said.append(say("chances", p=units.chance(figures["p"]), q=units.chance(figures["q"])))
+    if "label_p" in figures:
+        said.append(say("label chance", label_p=units.chance(figures["label_p"])))
+    if "noise_sd" in figures:
+        said.append(say("noise", sd=units.decimal(figures["noise_sd"])))
+    if "label_noise_sd" in figures:
+        unit = Unit("number", run.label_sd, run.unit)
+        said.append(say("label noise", sd=unit.value(figures["label_noise_sd"])))
+    return said
+
+
+def _protected(run: Run) -> Sentence:
+    target = run.target.replace("_", " ")
+    if run.privacy.mask_release != "all":
+        return say("protected all", target=target)
+    private = [feature.name for feature in run.privacy.features if feature.declared != "public"]
+    if not private:
+        return say("protected label", target=target)
+    return say("protected", target=target, features=units.listed(private))
+
+
+def _promise(run: Run) -> tuple[Sentence, ...]:
+    alike = ALIKE[run.privacy.mask_release] if run.privacy.features else ""
+    said = [
+        say("promise", nouns=run.nouns, alike=alike, factor=odds(run)),
+        say("exact", exact=units.exact_epsilon(run.privacy.epsilon_exact)),
+    ]
+    if any("laplace" in one.mechanism and "discrete" not in one.mechanism for one in run.privacy.asked):
+        said.append(say("real numbers"))
+    if run.privacy.form == "totals":
+        said.append(say("of sums"))
+    return tuple(said)
+
+
+def _spent(run: Run) -> Sentence:
+    rounds = 1 if run.privacy.features else len(run.privacy.asked)
+    times = "once" if rounds == 1 else f"in {units.count(rounds)} reports"
+    return say("spent", epsilon=units.epsilon(run.privacy.epsilon_spent), times=times)
+
+
+def _ledger(run: Run) -> list[Sentence]:
+    if not run.privacy.largest_spend:
+        return []
+    within = " with this noise seed in this work folder" if run.privacy.seeded else " in this work folder"
+    return [
+        say(
+            "largest",
+            within=within,
+            epsilon=units.epsilon(run.privacy.largest_spend),
+            questions=units.plural(run.privacy.n_questions, "question", "questions"),
+        )
+    ]
+
+
+def _lifetime(run: Run) -> list[Sentence]:
+    if run.privacy.lifetime_epsilon is None:
+        return [say("no lifetime")]
+    return [say("lifetime", epsilon=units.epsilon(run.privacy.lifetime_epsilon))]
+
+
+def _noise(run: Run) -> Sentence:
+    return say("noise seed") if run.privacy.seeded else say("noise system", form=run.privacy.form)
+
+
+def _liars(run: Run) -> tuple[Sentence, ...]:
+    force = run.privacy.influence
+    assert force is not None
+    where = (
+        "in every kind at once"
+        if force.at_once >= run.n_cells
+        else f"in up to {units.plural(force.at_once, 'kind', 'kinds')} at once"
+    )
+    if math.isinf(force.one):
+        return (say("no bound", where=where),)
+    said = [
+        say("liar", one=units.decimal(force.one, 1), where=where),
+        say(
+            "liars",
+            many=units.count(force.one_percent),
+            share=units.percent(force.one_percent / max(run.n_private, 1)),
+        ),
+    ]
+    if force.push is not None:
+        unit = (
+            label_unit(run, signed=True) if run.label == "class" else Unit("number", run.label_sd, run.unit)
+        )
+        outputs = len(run.model.outputs) if run.model.figure == "correction" else 1
+        size = max(run.n_private / outputs / max(run.n_cells, 1), 1.0)
+        many = math.ceil(run.n_private / 100) * force.push
+        said.append(
+            say(
+                "push",
+                size=units.count(size),
+                one=_bound(unit, force.push / size),
+                many=_bound(unit, many / size),
+            )
+        )
+    return tuple(said)
+
+
+def _bound(unit: Unit, value: float) -> str:
+    """A positive bound, never written as nothing."""
+    text = unit.error(value / 2).removeprefix(f"±{units.FIXED}")
+    return f"{text}{units.FIXED}{'points' if unit.kind == 'points' else unit.name}".rstrip()
+
+
+def _open(run: Run) -> tuple[Sentence, ...]:
+    privacy = run.privacy
+    said = [say("open", nouns=run.nouns)]
+    if privacy.features and privacy.mask_release == "all":
+        said.append(say("open shown"))
+        if any(feature.declared == "own choice" for feature in privacy.features):
+            said.append(say("open mask"))
+    elif privacy.mask_release == "cells":
+        said.append(say("open cells"))
+    if privacy.public_columns:
+        columns = units.listed([f"“{name}”" for name in privacy.public_columns])
+        said.append(say("open columns", columns=columns, nouns=run.nouns))
+    if privacy.where:
+        said.append(say("open where", where=privacy.where))
+    said.append(say("open public", n=units.count(run.n_public), nouns=run.nouns))
+    if run.scores is not None:
+        said.append(say("open scores", nouns=run.nouns))
+    return tuple(said)

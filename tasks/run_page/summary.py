@@ -1,0 +1,332 @@
+"""The finding: verdict, heading, the paragraph under it, the cards and the warnings; the same rules for every family.
+
+A sentence that compares two models rests on the paired interval of their difference. A direction is said of what lies at least
+two standard deviations from 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ldptree.models.description import Cell, Estimate
+from tasks.run_page import units
+from tasks.run_page.captions import MODELS, OWN_MODELS, Sentence, say
+from tasks.run_page.data import Run, Score
+from tasks.run_page.units import Unit, label_unit, score_unit
+
+SMALL_SHARE, SMALL_PART = 0.002, 0.01
+"""A gain that is surely below this is none: of accuracy, and of the reference's mean squared error."""
+REFERENCES = ("public_only", "constant")
+"""What ours is held against in the heading: the first that was scored."""
+RIVALS = ("public_only", "public_tree", "public_forest")
+MOST_WARNINGS = 3
+SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Something to know before relying on the result: the key of its claim, and a sentence."""
+
+    key: str
+    sentence: Sentence
+
+
+def find_reference(run: Run) -> Score | None:
+    """The model that ours is held against."""
+    if run.scores is None:
+        return None
+    return next((score for key in REFERENCES if (score := run.scores.find(key))), None)
+
+
+def verdict(run: Run) -> str:
+    """One of the keys of `captions.CHIPS`."""
+    if run.failure is not None:
+        return "failed"
+    reference = find_reference(run)
+    return "unscored" if run.scores is None or reference is None else compare(run, reference)
+
+
+def compare(run: Run, other: Score) -> str:
+    """Whether ours is "better", "worse", "no better" or "unsure" beside another model."""
+    assert run.scores is not None
+    lead = other.lead
+    low, high = (lead.low, lead.high) if lead else _difference(run.scores.ours, other)
+    small = SMALL_SHARE if run.label == "class" else SMALL_PART * other.figure
+    if low > 0:
+        return "better"
+    if high < 0:
+        return "worse"
+    return "no better" if high < small else "unsure"
+
+
+def _difference(ours: Score, other: Score) -> tuple[float, float]:
+    """Ends of the lead by both intervals alone, which is more cautious."""
+    one, two = ours.interval, other.interval
+    return (
+        (two.low - one.high, two.high - one.low)
+        if "mse" in ours.metrics
+        else (
+            one.low - two.high,
+            one.high - two.low,
+        )
+    )
+
+
+def headline(run: Run) -> Sentence:
+    """The finding in one sentence with its figures."""
+    if run.failure is not None:
+        return say("failed", step=run.failure.step)
+    people, found = say_rows(run, run.n_private), run.model.is_found
+    reference = find_reference(run)
+    if run.scores is None or reference is None:
+        if run.scores is not None:
+            ours = say_score(run, score_unit(run).value(run.scores.ours.figure))
+            return say("alone", people=people, target=run.target, ours=ours)
+        key = {True: "unscored found", False: "unscored nothing", None: "unscored"}[found]
+        return say(key, people=people, nouns=run.nouns, target=run.target)
+    before, ours = units.apart(reference.figure, run.scores.ours.figure, score_unit(run))
+    judged = compare(run, reference)
+    if reference.key != "public_only":
+        key = {"better": "beats", "worse": "loses"}.get(judged, "ties")
+    else:
+        key = "nothing new" if judged in ("no better", "unsure") and found is False else judged
+    is_up = run.scores.ours.figure >= reference.figure
+    return say(
+        key,
+        people=people,
+        reference=name_score(run, reference, in_sentence=True),
+        ours=say_score(run, ours),
+        before=before,
+        move="up" if is_up else "down",
+    )
+
+
+def say_score(run: Run, figure: str) -> str:
+    """The chief score in words."""
+    return f"right {figure} of the time" if run.label == "class" else f"a mean squared error of {figure}"
+
+
+def name_score(run: Run, score: Score, *, in_sentence: bool = False) -> str:
+    """What the page calls a model."""
+    own = {} if run.description and run.model.figure == "correction" else OWN_MODELS
+    name = own.get(score.key, MODELS.get(score.key, score.key))
+    return name[0].lower() + name[1:] if in_sentence else name
+
+
+def say_rows(run: Run, number: int | None = None) -> str:
+    """The data's rows by name, "simulated" said where they are: "14,909 simulated trips"."""
+    noun = run.noun if number == 1 else run.nouns
+    named = f"simulated {noun}" if run.simulated else noun
+    return named if number is None else f"{units.count(number)} {named}"
+
+
+def lead(run: Run) -> list[Sentence]:
+    """The paragraph under the heading: what differs, where, and what is against it."""
+    if run.failure is not None:
+        return [say("stopped")]
+    said = [*_differences(run), *_kinds(run)]
+    if run.model.says and not run.model.cells:
+        said.append(say("says", says=run.model.says))
+    if run.predicts is not None:
+        unit = label_unit(run)
+        said.append(say("predicts", low=unit.value(run.predicts.low), high=unit.value(run.predicts.high)))
+    if run.scores is None:
+        return [*said, say("no scores")]
+    return [*said, *_rivals(run)]
+
+
+def _differences(run: Run) -> list[Sentence]:
+    """How far private people differ on average, or that the reports do not say so."""
+    model = run.model
+    if model.figure == "correction":
+        said = []
+        if model.chance is not None and not model.is_found:
+            said.append(say("no difference", nouns=run.nouns))
+            said.append(say("chance", chance=units.percent(model.chance, 0)))
+        elif model.tree is not None:
+            at = model.tree.clearest
+            said.append(_average(run, model.tree.estimates[at], model.outputs[at]))
+        for slope in model.of_kind("slope"):
+            amount = Estimate(value=slope.figures["amount"], sd=slope.figures["amount_sd"])
+            if amount.is_clear:
+                unit = Unit("number", 0.1)
+                said.append(say("slope", nouns=run.nouns, amount=unit.estimate(amount)))
+        return said
+    if not model.differences:
+        return []
+    unit = _difference_unit(run)
+    if model.is_found:
+        return [
+            say("average difference", nouns=run.nouns, output=output, size=unit.estimate(one, with_unit=True))
+            for one, output in zip(model.differences, model.outputs, strict=True)
+        ][:3]
+    said = [say("no difference", nouns=run.nouns)]
+    if len(model.differences) == 1 and (sd := model.differences[0].sd):
+        size = unit.error(sd).lstrip("±\u00a0") + ("\u00a0points" if unit.kind == "points" else _named(unit))
+        said.append(say("hidden", size=size, output=model.outputs[0]))
+    return said
+
+
+def _named(unit: Unit) -> str:
+    return f"\u00a0{unit.name}" if unit.name else ""
+
+
+def _difference_unit(run: Run) -> Unit:
+    return label_unit(run, signed=True)
+
+
+def _average(run: Run, estimate: Estimate, output: str) -> Sentence:
+    """The public model's error on average."""
+    unit = label_unit(run, signed=True)
+    if not estimate.is_clear:
+        return say("average unclear", output=output, size=unit.estimate(estimate, with_unit=True))
+    plain = Unit(unit.kind, unit.spread, unit.name)
+    is_class = run.label == "class"
+    return say(
+        "average correction",
+        errs="expects" if is_class else "predicts",
+        output=output,
+        direction=_direction(is_class, is_low=estimate.value > 0),
+        size=plain.estimate(Estimate(value=abs(estimate.value), sd=estimate.sd), with_unit=True),
+    )
+
+
+def _direction(is_class: bool, *, is_low: bool) -> str:
+    if is_class:
+        return "too rarely" if is_low else "too often"
+    return "too low" if is_low else "too high"
+
+
+def _kinds(run: Run) -> list[Sentence]:
+    """In how many kinds a correction is clear; or that it is the same everywhere."""
+    if run.model.figure != "correction" or len(run.model.cells) < 2 or not run.model.is_found:
+        return []
+    if is_shared(run.model.cells):
+        return [say("shared", noun=run.noun)]
+    clear = find_clear(run)
+    return [
+        say(
+            "clear kinds",
+            clear=units.count(len(clear)),
+            cells=units.plural(len(run.model.cells), f"kind of {run.noun}", f"kinds of {run.noun}"),
+            share=units.portion(min(sum(cell.share for cell in clear), 1.0)),
+            nouns=run.nouns,
+        )
+    ]
+
+
+def is_shared(cells: tuple[Cell, ...]) -> bool:
+    """Whether all cells have one and the same estimate."""
+    columns = zip(*([one.value for one in cell.estimates] for cell in cells), strict=True)
+    found = [(max(column) - min(column), max(map(abs, column))) for column in columns]
+    return all(spread <= SAME * largest for spread, largest in found)
+
+
+def find_clear(run: Run) -> list[Cell]:
+    """Cells with a clear correction."""
+    return [cell for cell in run.model.cells if cell.estimates[cell.clearest].is_clear]
+
+
+def _rivals(run: Run) -> list[Sentence]:
+    """The best model that needs no private report."""
+    assert run.scores is not None
+    rivals = [score for key in RIVALS if (score := run.scores.find(key))]
+    if not rivals:
+        return []
+    sign = -1 if run.label == "class" else 1
+    best = min(rivals, key=lambda score: sign * score.figure)
+    found = {"better": "better", "worse": "worse"}.get(compare(run, best), "equal")
+    return [
+        say(
+            f"rival {found}",
+            rival=name_score(run, best, in_sentence=True),
+            figure=score_unit(run).value(best.figure),
+        )
+    ]
+
+
+def gain(run: Run) -> list[Sentence]:
+    """How much better than the reference, and what the noise costs."""
+    reference = find_reference(run)
+    if run.scores is None or reference is None:
+        return []
+    said = []
+    unit = Unit("points") if run.label == "class" else score_unit(run)
+    named = "\u00a0points" if run.label == "class" else ""
+    sign = 1 if run.label == "class" else -1
+    if reference.lead is not None:
+        change = sign * (run.scores.ours.figure - reference.figure)
+        low, high = reference.lead.low, reference.lead.high
+        is_up = (change >= 0) == (run.label == "class")
+        if change < 0:
+            low, high = -high, -low
+        said.append(
+            say(
+                "gain",
+                direction="Up" if is_up else "Down",
+                gain=unit.bare(abs(change)) + named,
+                low=unit.bare(low),
+                high=unit.bare(high),
+            )
+        )
+    noiseless = run.scores.find("no_noise")
+    if noiseless is not None and noiseless.lead is not None:
+        cost = sign * (noiseless.figure - run.scores.ours.figure)
+        ends = -noiseless.lead.high, -noiseless.lead.low
+        said.append(
+            say(
+                "noise cost",
+                cost=unit.bare(cost) + named,
+                low=unit.bare(ends[0]),
+                high=unit.bare(ends[1]),
+            )
+        )
+    return said
+
+
+def people(run: Run) -> Sentence:
+    """Who reported, by kinds."""
+    if run.model.figure == "correction" and len(run.model.cells) > 1:
+        share = min(sum(cell.share for cell in find_clear(run)), 1.0)
+        return say("people", share=units.portion(share))
+    cells = units.plural(run.n_cells, "kind", "kinds")
+    return say(
+        "kinds", cells=cells, noun=run.noun, features=units.plural(run.n_features, "feature", "features")
+    )
+
+
+def best_guess(epsilon: float) -> float:
+    """The most that an even guess between two values can rise to."""
+    return 1.0 / (1.0 + math.exp(-epsilon))
+
+
+def guess(run: Run) -> Sentence:
+    """The same in words."""
+    return say("guess", nouns=run.nouns, guess=units.percent(best_guess(run.privacy.epsilon), 0))
+
+
+def warnings(run: Run) -> list[Caution]:
+    """All that is to be known before relying on the result, the gravest first; the page opens with `MOST_WARNINGS`."""
+    found = [Caution("warning", say("warning", text=text)) for text in run.warnings]
+    keys: list[tuple[str, dict[str, object]]] = []
+    if run.failure is None:
+        if run.scores is None:
+            keys.append(("no accuracy", {"noun": run.noun}))
+        if run.privacy.seeded:
+            keys.append(("simulation", {}))
+        if run.privacy.form == "totals":
+            keys.append(("totals", {}))
+        if any(
+            asked.mechanism.endswith("laplace") and "discrete" not in asked.mechanism
+            for asked in run.privacy.asked
+        ):
+            keys.append(("device", {}))
+        if run.scores is not None:
+            keys.append(("not private", {"noun": run.noun}))
+        unclear = len(run.model.cells) - len(find_clear(run))
+        if run.model.figure == "correction" and unclear:
+            cells = units.plural(unclear, f"kind of {run.noun}", f"kinds of {run.noun}")
+            keys.append(("unclear", {"cells": cells}))
+    own = [Caution(key, say(key, **figures)) for key, figures in keys]
+    return [*own[:1], *found, *own[1:]]

@@ -1,0 +1,242 @@
+"""How the page writes a figure: counts, shares, points, labels with their errors, times, conditions. No sentence is here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import ROUND_CEILING, Decimal
+from typing import Literal
+
+from ldptree.models.description import Condition, Estimate
+from tasks.run_page.data import Run
+
+NARROW = "\u202f"
+FIXED = "\u00a0"
+MINUS = "\u2212"
+MOST_DIGITS = 9
+
+
+def count(n: float) -> str:
+    """A whole number with thousands marked: 14909 as "14,909"."""
+    return f"{round(n):,}".replace("-", MINUS)
+
+
+def plural(n: int, one: str, many: str) -> str:
+    """A count with its noun: "1 cell", "12 cells"."""
+    return f"{count(n)} {one if n == 1 else many}"
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share in [0, 1] as a percentage: 0.634 as "63.4 %"."""
+    text = f"{100 * share:.{digits}f}"
+    return f"{text.lstrip('-') if float(text) == 0 else text}{NARROW}%".replace("-", MINUS)
+
+
+def portion(value: float) -> str:
+    """A share for people: whole percents, "under 1 %" where it would round to nothing."""
+    if 0 < value < 0.01:
+        return f"under 1{NARROW}%"
+    return percent(max(value, 0.0), 0)
+
+
+def decimal(value: float, digits: int = 3) -> str:
+    """A plain figure such as an AUC; a dash where it is not a number, ∞ where it has no bound."""
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞"
+    return f"{value:.{digits}f}".replace("-", MINUS)
+
+
+def chance(probability: float) -> str:
+    """A probability, with more decimals where it is small."""
+    return decimal(probability, 3 if probability >= 0.01 else 5)
+
+
+def epsilon(value: float) -> str:
+    """A budget as short as it can be written, never torn apart: 4.0 as "ε = 4"."""
+    return f"ε{FIXED}={FIXED}{value:.6g}"
+
+
+def exact_epsilon(value: float) -> str:
+    """A recomputed budget to nine decimals, in groups of three, rounded up: never less than `value`."""
+    whole, part = f"{Decimal(value).quantize(Decimal('1e-9'), rounding=ROUND_CEILING):f}".split(".")
+    return f"ε{FIXED}≤{FIXED}{whole}.{part[:3]}{NARROW}{part[3:6]}{NARROW}{part[6:]}"
+
+
+def seconds(value: float) -> str:
+    """A duration: "0.4 s", "72 s" as "1 min 12 s"."""
+    if value < 60:
+        return f"{value:.1f}{NARROW}s" if value < 9.95 else f"{value:.0f}{NARROW}s"
+    minutes, rest = divmod(round(value), 60)
+    if minutes < 60:
+        return f"{minutes}{NARROW}min {rest}{NARROW}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}{NARROW}h {minutes}{NARROW}min"
+
+
+def memory(megabytes: float) -> str:
+    """A size in memory: "640 MB", "1.4 GB"."""
+    return f"{megabytes:.0f}{NARROW}MB" if megabytes < 1000 else f"{megabytes / 1000:.1f}{NARROW}GB"
+
+
+def date(iso: str) -> str:
+    """An ISO 8601 time as "21 November 2026, 11:28"; as it is where it cannot be read."""
+    try:
+        when = datetime.fromisoformat(iso)
+    except ValueError:
+        return iso
+    return f"{when.day} {when:%B %Y}, {when:%H:%M %Z}".rstrip()
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words joined as a person would: "a, b and c"."""
+    if len(words) < 2:
+        return "".join(words)
+    return ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def digits_of(size: float) -> int:
+    """Decimals that leave numbers of this size three figures, none where they have them before the point."""
+    if not 0 < size < math.inf:
+        return 2
+    return min(max(2 - math.floor(math.log10(size)), 0), MOST_DIGITS)
+
+
+def fixed(value: float, digits: int, *, signed: bool = False) -> str:
+    """A number with thousands marked and so many decimals; no sign before a zero."""
+    if not math.isfinite(value):
+        return decimal(value)
+    text = f"{value:{'+' if signed else ''},.{digits}f}"
+    if not any(figure in text for figure in "123456789"):
+        text = text.lstrip("+-")
+    return text.replace("-", MINUS)
+
+
+def raw_number(value: float) -> str:
+    """A number of the raw data, short."""
+    rounded = round(value)
+    if abs(value - rounded) < 1e-9 * max(1.0, abs(value)):
+        said = f"{rounded:,}"
+    else:
+        said = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return said.replace("-", MINUS)
+
+
+def apart(one: float, other: float, write: Unit) -> tuple[str, str]:
+    """Two figures with as many decimals as tell them apart, at most three more than usual."""
+    for more in range(4):
+        said = write.value(one, more=more), write.value(other, more=more)
+        if said[0] != said[1] or one == other:
+            break
+    return said
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How figures of one kind are written, each with its error.
+
+    Attributes:
+        kind: "share" (63.4 %), "points" of 100 (signed where differences are), or "number" in the label's unit.
+        spread: a typical difference of a number: how many decimals it has.
+        name: the label's unit.
+        signed: whether a plus is written.
+    """
+
+    kind: Literal["share", "points", "number"]
+    spread: float = 1.0
+    name: str = ""
+    signed: bool = False
+
+    def bare(self, value: float, more: int = 0) -> str:
+        """The figure without its unit."""
+        if self.kind == "number":
+            return fixed(value, digits_of(self.spread) + more, signed=self.signed)
+        return fixed(100 * value, 1 + more, signed=self.signed)
+
+    def value(self, value: float, more: int = 0) -> str:
+        """The figure with its unit."""
+        if self.kind == "share":
+            return percent(value, 1 + more)
+        text = self.bare(value, more)
+        return f"{text}{FIXED}{self.name}" if self.name else text
+
+    def error(self, sd: float) -> str:
+        """Two standard deviations: "± 2.2", never written as nothing."""
+        scaled = 2 * sd * (1.0 if self.kind == "number" else 100.0)
+        digits = digits_of(self.spread) if self.kind == "number" else 1
+        while 0 < scaled < 0.5 * 10.0**-digits and digits < MOST_DIGITS:
+            digits += 1
+        return f"±{FIXED}{fixed(scaled, digits)}"
+
+    def estimate(self, estimate: Estimate | None, *, with_unit: bool = False) -> str:
+        """A figure with its error, a dash where there is none."""
+        if estimate is None:
+            return "–"
+        text = self.bare(estimate.value)
+        if estimate.sd is not None:
+            text += f" {self.error(estimate.sd)}"
+        named = {"share": f"{NARROW}%", "points": f"{FIXED}points"}.get(
+            self.kind, f"{FIXED}{self.name}" if self.name else ""
+        )
+        return text + (named if with_unit else "")
+
+    @property
+    def title(self) -> str:
+        """What a column of such figures is headed."""
+        return {"share": "%", "points": "points"}.get(self.kind, self.name)
+
+
+def label_unit(run: Run, *, signed: bool = False) -> Unit:
+    """Of the label: shares of classes, or a number in its unit."""
+    if run.label == "class":
+        return Unit("points", signed=True) if signed else Unit("share")
+    return Unit("number", run.label_sd, run.unit, signed)
+
+
+def cell_unit(run: Run) -> Unit:
+    """Of the model's estimates: shares, numbers, or signed corrections."""
+    return label_unit(run, signed=run.model.figure == "correction")
+
+
+def score_unit(run: Run) -> Unit:
+    """Of the chief score: the accuracy, or the mean squared error."""
+    if run.label == "class":
+        return Unit("share")
+    figures = [score.figure for score in run.scores.models] if run.scores else []
+    return Unit("number", min((figure for figure in figures if figure > 0), default=1.0))
+
+
+def say_condition(one: Condition) -> str:
+    """A condition in words: "trip miles above 2.5 to 7"."""
+    column = one.column.replace("_", " ")
+    if one.low is not None or one.high is not None:
+        low, high = (_end(end, one) for end in (one.low, one.high))
+        if not low:
+            return f"{column} up to {high}"
+        return f"{column} above {low}" + (f" to {high}" if high else "")
+    if one.levels:
+        return f"{column} is {'not ' if one.is_not else ''}{_or(one.levels)}"
+    return f"{column} is {'known' if one.is_not else 'missing'}"
+
+
+def _end(value: float | None, one: Condition) -> str:
+    if value is None:
+        return ""
+    return raw_number(float(f"{value:.3g}") if one.is_about else value)
+
+
+def _or(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def say_path(path: Sequence[Condition], nouns: str, most: int = 6) -> str:
+    """The conditions of a cell; of more than `most` the first and the last ones, which tell neighbours apart."""
+    said = [say_condition(one) for one in path]
+    if not said:
+        return f"all {nouns}"
+    if len(said) > most:
+        said = [said[0], "…", *said[-(most - 2) :]]
+    return ", ".join(said)
