@@ -14,17 +14,15 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from prefect.runtime import flow_run
 
 from flows.pipeline import Pipeline
-from ldptree.protocol.stochastic_rounding import label_levels
 from schemas.config import RunConfig
 from schemas.manifest import Record
 from storage.formats import stamped
 from storage.store import Store
 from storage.warehouse import all_runs, build
 from tasks.artifacts import read_scores
-from tasks.page.facts import AnyFacts, RoundsFacts
-from tasks.page.mended_facts import MendedFacts
-from tasks.page.render import render, summary_markdown
-from tasks.page.rounds_words import question
+from tasks.page.data import Run
+from tasks.page.privacy import say_question
+from tasks.page.render import render, summarize
 from tasks.progress import Timeline
 from tasks.report import failed_facts, peak_rss_mb, read_facts
 from tasks.validate import check_passed, failures
@@ -38,7 +36,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
     folder = run_folder(store)
     store.replace(folder / "report.html", store.file(run.page["page"], "report.html").read_bytes())
     store.replace(folder / "model.json", store.file(run.model["model"], "model.json").read_bytes())
-    if isinstance(facts, RoundsFacts):
+    if facts.privacy.features:
         _write_questions(run, folder)
         of_family = _of_rounds(run, facts)
     else:
@@ -50,9 +48,9 @@ def finish(run: Pipeline) -> dict[str, Any]:
     summary = {
         "name": facts.name,
         "estimator": config.model.estimator,
-        "epsilon": facts.epsilon,
-        "epsilon_exact": facts.epsilon_exact,
-        "epsilon_spent": facts.epsilon_spent,
+        "epsilon": facts.privacy.epsilon,
+        "epsilon_exact": facts.privacy.epsilon_exact,
+        "epsilon_spent": facts.privacy.epsilon_spent,
         **of_family,
         "steps": steps_of(run.timeline, by_step),
         "seconds": round(run.timeline.elapsed, 2),
@@ -62,9 +60,9 @@ def finish(run: Pipeline) -> dict[str, Any]:
         "model": str(folder / "model.json"),
     }
     write_json(store, folder / "run.json", summary)
-    if not isinstance(facts, RoundsFacts):
+    if not facts.privacy.features:
         build(store, all_runs(store))
-    show_in_prefect(summary_markdown(facts), facts.title, summary)
+    show_in_prefect(summarize(facts), facts.title, summary)
     return summary
 
 
@@ -78,17 +76,17 @@ def stop_where_failed(run: Pipeline) -> None:
     folder = run_folder(store)
     store.replace(folder / "report.html", render(facts).encode())
     write_records(store, folder, (ingested, checked))
-    create_markdown_artifact(summary_markdown(facts), key="run-summary", description=facts.title)
+    create_markdown_artifact(summarize(facts), key="run-summary", description=facts.title)
     check_passed(failed, folder / "report.html")
 
 
-def _of_one_tree(config: RunConfig, facts: AnyFacts, by_step: Mapping[str, Record]) -> dict[str, Any]:
+def _of_one_tree(config: RunConfig, facts: Run, by_step: Mapping[str, Record]) -> dict[str, Any]:
     """What a summary says of a run whose reports are added up in the cells of one tree."""
     return {
-        "largest_spend": facts.largest_spend,
-        "mechanism": f"{facts.mechanism} {facts.oracle}".strip(),
-        "form": facts.form,
-        "seeded": facts.seeded,
+        "largest_spend": facts.privacy.largest_spend,
+        "mechanism": facts.privacy.mechanism,
+        "form": facts.privacy.form,
+        "seeded": facts.privacy.seeded,
         "n_private": facts.n_private,
         "n_public": facts.n_public,
         "n_test": facts.n_test,
@@ -97,12 +95,12 @@ def _of_one_tree(config: RunConfig, facts: AnyFacts, by_step: Mapping[str, Recor
         "cells": facts.n_cells,
         "depth": facts.depth,
         **_of_its_estimator(config, facts, by_step),
-        "metrics": facts.ours.metrics if facts.ours else {},
-        "baselines": {score.key: score.metrics for score in facts.baselines},
+        "metrics": facts.scores.ours.metrics if facts.scores else {},
+        "baselines": _baselines(facts),
     }
 
 
-def _of_rounds(run: Pipeline, facts: RoundsFacts) -> dict[str, Any]:
+def _of_rounds(run: Pipeline, facts: Run) -> dict[str, Any]:
     """What a summary says of a run in rounds."""
     store, config = run.store, run.terms.config
     by_step = {record.step: record for record in run.records}
@@ -116,7 +114,7 @@ def _of_rounds(run: Pipeline, facts: RoundsFacts) -> dict[str, Any]:
     }
     return {
         "largest_spend": run.conversation.spent.largest,
-        "mechanism": ", ".join(dict.fromkeys(one.mechanism for one in facts.asked)),
+        "mechanism": ", ".join(dict.fromkeys(one.mechanism for one in facts.privacy.asked)),
         "form": "reports",
         "seeded": config.is_seeded,
         "n_private": shown.facts["n_private"],
@@ -125,8 +123,8 @@ def _of_rounds(run: Pipeline, facts: RoundsFacts) -> dict[str, Any]:
         "n_features": shown.facts["n_features"],
         "columns_left_out": facts.columns_left_out,
         "rounds": [
-            {"about": question(one, facts), "epsilon": one.epsilon, "n_asked": one.n_asked}
-            for one in facts.asked
+            {"about": say_question(one, facts.target), "epsilon": one.epsilon, "n_asked": one.n_asked}
+            for one in facts.privacy.asked
         ],
         "metrics": metrics.get("ours", {}),
         "baselines": {key: value for key, value in metrics.items() if key != "ours"},
@@ -139,16 +137,16 @@ def _write_questions(run: Pipeline, folder: Path) -> None:
     run.store.replace(folder / "questions.json", json.dumps(questions, indent=1).encode())
 
 
-def _of_its_estimator(config: RunConfig, facts: AnyFacts, by_step: Mapping[str, Record]) -> dict[str, Any]:
+def _of_its_estimator(config: RunConfig, facts: Run, by_step: Mapping[str, Record]) -> dict[str, Any]:
     """What private evidence was weighed with; of a correction what was mended, and in one line what was found."""
-    if not isinstance(facts, MendedFacts):
+    if facts.model.figure != "correction":
         return {"lam": config.model.weighting}
     return {
         "lam": None,
         "target": config.dataset.target,
         "label": config.label,
         "base": config.correction.base,
-        "base_trees": facts.n_trees,
+        "base_trees": int(facts.model.of_kind("public model")[0].figures["trees"]),
         "says": by_step["prune"].facts["says"],
     }
 
@@ -167,20 +165,22 @@ def steps_of(timeline: Timeline, by_step: Mapping[str, Record]) -> list[dict[str
     ]
 
 
-def _tables(config: RunConfig, facts: AnyFacts, by_step: dict[str, Record]) -> dict[str, Any]:
+def _tables(config: RunConfig, facts: Run, by_step: dict[str, Record]) -> dict[str, Any]:
     """What the warehouse takes of this run."""
     return {
         "totals": by_step["aggregate"]["totals"].path,
-        "classes": _labels(facts),
-        "outputs": list(facts.outputs) if isinstance(facts, MendedFacts) and len(facts.outputs) > 1 else [],
+        "classes": list(facts.levels),
+        "outputs": list(facts.model.outputs)
+        if facts.model.figure == "correction" and len(facts.model.outputs) > 1
+        else [],
         "nodes": by_step["report"].facts["nodes"],
         "facts": {
             "name": config.name,
-            "protocol": facts.digests["protocol"],
-            "mechanism": f"{facts.mechanism} {facts.oracle}".strip(),
-            "k": facts.k,
-            "epsilon": facts.epsilon,
-            "epsilon_exact": facts.epsilon_exact,
+            "protocol": facts.making.digests["protocol"],
+            "mechanism": facts.privacy.mechanism,
+            "k": facts.privacy.k,
+            "epsilon": facts.privacy.epsilon,
+            "epsilon_exact": facts.privacy.epsilon_exact,
             "n_private": facts.n_private,
             "n_public": facts.n_public,
             "cells": facts.n_cells,
@@ -189,12 +189,10 @@ def _tables(config: RunConfig, facts: AnyFacts, by_step: dict[str, Record]) -> d
     }
 
 
-def _labels(facts: AnyFacts) -> list[str]:
-    """What totals are of: classes, or levels of a number, or of a public model's error."""
-    if isinstance(facts, MendedFacts):
-        half = facts.residual_range
-        return [f"{level:g}" for level in label_levels(-half, half, facts.n_levels)]
-    return list(facts.classes)
+def _baselines(facts: Run) -> dict[str, dict[str, float]]:
+    """Figures of every model but ours."""
+    models = facts.scores.models if facts.scores else ()
+    return {score.key: score.metrics for score in models if score.key != "ours"}
 
 
 def write_json(store: Store, path: Path, value: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""report: what a run learned, gathered into facts, and the page made of them. How the page looks and speaks is in `tasks.page`.
+"""report: what a run learned, gathered into one `Run`, and the page made of it; how that looks and speaks is in `tasks.page`.
 
 With scores on it the page belongs to the simulation's zone; without (`evaluate = false`) to the curator's, who can
 write it alone.
@@ -12,14 +12,17 @@ import os
 import resource
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from ldptree.errors import DataError
-from ldptree.mechanisms import Mechanism
-from ldptree.models.corrected import CorrectedModel
-from ldptree.models.tree import AnyTree
+from ldptree.families.asked import describe_protocol
+from ldptree.models.description import Description, Evidence, name_level
+from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
@@ -34,20 +37,8 @@ from tasks.artifacts import (
     read_scores,
     read_totals_of_outputs,
 )
-from tasks.class_report import class_scores, spread_of
-from tasks.mended_report import mended_facts
-from tasks.number_report import number_facts, number_scores
-from tasks.page.facts import (
-    AnyFacts,
-    CheckFacts,
-    Facts,
-    FailureFacts,
-    InfluenceFacts,
-    RowFacts,
-    StepFacts,
-    facts_from,
-)
-from tasks.page.learned import cells_of, class_name, discrepancy_of, tree_of
+from tasks.page.data import Check, Failure, Influence, Making, Privacy, Rows, Run, Scores, Span, Step
+from tasks.page.example import draw_example
 from tasks.page.render import render
 from tasks.progress import Timeline
 from tasks.step import NotInKey, step
@@ -71,7 +62,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "curator" if arguments["scores"] is None else "simulation"
 
 
-@step("report", version="4", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="5", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -92,122 +83,181 @@ def report(
     public: Manifest | None = None,
 ) -> Mapping[str, Any]:
     """Write `report.html` and `facts.json` ("page"). `asked`: the protocol of each round; `public`: what public rows say of a
-    public model that is mended.
+    public model that is corrected.
     """
     store = draft.store
     protocols = [read_protocol(store, protocol) for protocol in asked]
     published, learned = protocols[-1], read_model(store, model)
-    names = config.dataset.names
     received = read_totals_of_outputs(store, totals, published)
     n_private = sum(one.n_private for one in received)  # in a campaign more than this run asked
-    common = dict(
-        **identity(config, command.value),
-        **_privacy(protocols, n_private, form),
-        largest_spend=spent["largest"],
-        n_questions=spent["questions"],
-        lifetime_epsilon=spent["cap"],
-        checks=read_checks(store, checks),
-        rows=rows_of(config, ingested, held, fitted),
-        steps=steps_of(timeline.value),
-        seconds=timeline.value.elapsed,
-        partition=config.model.settings["partition"],
-        lam=str(config.model.weighting),
+    known = None if public is None else read_public(store, public, published)
+    has_counts = known is None and not published.numeric
+    description = learned.describe(
+        Evidence(
+            names=config.dataset.names,
+            totals=received,
+            asked=published.partition,
+            public_counts=read_public_counts(store, scaled, published) if has_counts else None,
+            public=known,
+            rows=read_scaled(store, scaled)[0],
+        )
+    )
+    ends = published.label_range if published.numeric else (0.0, 0.0)
+    if known is not None:
+        ends = -known.plan.range.half, known.plan.range.half
+    classes = tuple(
+        name_level(published.target, value, config.dataset.names) for value in published.label_classes
+    )
+    named = published.numeric or known is not None
+    run = Run(
+        **gather(config, store, checks, scores, ingested, held, fitted),
+        privacy=_privacy(
+            config, protocols, description, n_private, len(received), spent, ends if named else None, form
+        ),
+        making=make(
+            config,
+            command.value,
+            timeline.value,
+            {
+                "protocol": published.digest,
+                "totals": totals.digest,
+                "model": learned.digest,
+                "public rows, scaled": scaled.digest,
+            },
+        ),
+        classes=classes,
+        levels=tuple(f"{level:g}" for level in levels(*ends, published.n_classes)) if named else classes,
+        label_range=Span(low=ends[0], high=ends[1]) if published.numeric and known is None else None,
+        lam="" if known is not None else str(config.model.weighting),
         prune=config.model.settings.get("prune", "smooth"),
         n_private=n_private,
-        n_public=fitted["n_public"],
-        public_columns=tuple(ingested["rule_columns"]),
-        columns_left_out=ingested["columns_left_out"],
-        n_test=held["n_test"],
-        n_features=fitted["n_features"],
         n_cells=published.n_cells,
         depth=published.partition.max_depth,
-        digests={
-            "protocol": published.digest,
-            "totals": totals.digest,
-            "model": learned.digest,
-            "public rows, scaled": scaled.digest,
-        },
-        warnings=warnings_of(config, store, scores),
+        description=description,
     )
-    content = read_scores(store, scores)
-    caps = caps_of(config.evaluation, fitted["n_public"], held["n_private"])
-    facts: AnyFacts
-    if public is not None:
-        known, (rows, _) = read_public(store, public, published), read_scaled(store, scaled)
-        facts = mended_facts(
-            common, learned, published, known, rows, content, caps, names=names, unit=config.dataset.unit
-        )
-    elif published.numeric:
-        spread = spread_of(sorted(content["redraws"])) if content and content["redraws"] else None
-        scored = number_scores(content, caps, spread) if content else {}
-        facts = number_facts(
-            common, learned, published, received[0], scored, names=names, unit=config.dataset.unit
-        )
-    else:
-        cells = cells_of(learned, received[0], read_public_counts(store, scaled, published), names)
-        classes = tuple(class_name(published.target, c, names) for c in published.classes)
-        facts = Facts(
-            **common,
-            **class_scores(content, caps),
-            classes=classes,
-            positive=classes[1] if len(classes) == 2 else None,
-            cells=cells,
-            tree=tree_of(learned, names),
-            discrepancy=discrepancy_of(learned) if config.model.weighting == "learned" else None,
-        )
-    folder = draft.folder("page")
-    (folder / "report.html").write_text(render(facts), encoding="utf-8")
-    (folder / "facts.json").write_text(json.dumps(facts.to_dict(), ensure_ascii=False), encoding="utf-8")
+    write_page(draft, run)
     return {"nodes": _nodes(learned)}
 
 
-def read_facts(store: Store, page: Manifest) -> AnyFacts:
-    """The facts a page was made of."""
-    return facts_from(json.loads(store.file(page, "facts.json").read_text(encoding="utf-8")))
+def write_page(draft: Draft, run: Run) -> None:
+    """The page and its facts."""
+    folder = draft.folder("page")
+    (folder / "report.html").write_text(render(run), encoding="utf-8")
+    (folder / "facts.json").write_text(json.dumps(run.to_dict(), ensure_ascii=False), encoding="utf-8")
+
+
+def read_facts(store: Store, page: Manifest) -> Run:
+    """What a page was made of."""
+    return Run.from_dict(json.loads(store.file(page, "facts.json").read_text(encoding="utf-8")))
+
+
+def gather(
+    config: RunConfig,
+    store: Store,
+    checks: Manifest,
+    scores: Manifest | None,
+    ingested: Mapping[str, Any],
+    held: Mapping[str, Any],
+    fitted: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What every run that reached its end says: its data, checks, rows, sizes, scores and warnings."""
+    content = read_scores(store, scores)
+    caps = caps_of(config.evaluation, fitted["n_public"], held["n_private"])
+    n_public = fitted["n_public"]
+    return identify(config) | {
+        "checks": read_checks(store, checks),
+        "rows": (
+            Rows(
+                zone="public",
+                kept=n_public,
+                read=n_public + fitted["n_unusable"] + _set_aside(ingested),
+                quarantined=ingested["bad_public"],
+            ),
+            Rows(zone="private", kept=held["n_private"], held_out=held["n_test"]),
+        ),
+        "n_public": n_public,
+        "n_test": held["n_test"],
+        "n_features": fitted["n_features"],
+        "public_columns": tuple(ingested["rule_columns"]),
+        "columns_left_out": ingested["columns_left_out"],
+        "scores": None if content is None else Scores.of(content, caps),
+        "warnings": warnings_of(config, store, scores),
+    }
+
+
+def identify(config: RunConfig) -> dict[str, Any]:
+    """Which run, of which data."""
+    data = config.dataset
+    return {
+        "name": config.name,
+        "title": data.title or data.name,
+        "noun": data.noun,
+        "nouns": data.nouns,
+        "simulated": data.simulated,
+        "estimator": config.model.estimator,
+        "target": data.target,
+        "label": config.label or "",
+        "unit": data.unit if config.label == "number" else "",
+        "public_rule": data.public.strip(),
+        "where": (data.where or "").strip(),
+    }
+
+
+def make(config: RunConfig, command: str, timeline: Timeline, digests: Mapping[str, str]) -> Making:
+    """How the run was made."""
+    return Making(
+        created=datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
+        version=version("ldptree"),
+        command=command,
+        seconds=timeline.elapsed,
+        peak_rss_mb=peak_rss_mb(),
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
+        steps=steps_of(timeline),
+        config=_flat(config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})),
+        versions={name: version(name) for name in LIBRARIES},
+        digests=dict(digests),
+    )
 
 
 def failed_facts(
     store: Store, config: RunConfig, ingested: Record, checked: Record, timeline: Timeline, command: str
-) -> Facts:
-    """The facts of a run that its validation stopped."""
+) -> Run:
+    """A run that its validation stopped."""
     checks = read_checks(store, checked["checks"])
     broken = [check for check in checks if not check.ok and check.severity == "stop"]
-    return Facts(
-        **identity(config, command),
+    return Run(
+        **identify(config),
+        privacy=Privacy(
+            epsilon=config.privacy.epsilon, holder=config.dataset.holder, seeded=config.is_seeded
+        ),
+        making=make(config, command, timeline, {}),
         checks=checks,
         rows=(
-            RowFacts(
+            Rows(
                 zone="public",
                 kept=ingested["public"].rows,
                 read=ingested["public"].rows + _set_aside(ingested.facts),
                 quarantined=ingested.facts["bad_public"],
             ),
-            RowFacts(zone="private", kept=ingested["private"].rows),
+            Rows(zone="private", kept=ingested["private"].rows),
         ),
-        steps=steps_of(timeline),
-        seconds=timeline.elapsed,
-        holder=config.dataset.holder,
         columns_left_out=ingested.facts["columns_left_out"],
-        failure=FailureFacts(step="validate", message="; ".join(f"{c.zone} rows: {c.name}" for c in broken)),
+        failure=Failure(step="validate", message="; ".join(f"{c.zone} rows: {c.name}" for c in broken)),
     )
 
 
-def read_checks(store: Store, checks: Manifest) -> tuple[CheckFacts, ...]:
+def read_checks(store: Store, checks: Manifest) -> tuple[Check, ...]:
     """The outcome of every expectation."""
     content = json.loads(store.file(checks, "checks.json").read_text(encoding="utf-8"))
-    return tuple(CheckFacts(**check) for check in content)
+    return tuple(Check(**check) for check in content)
 
 
-def steps_of(timeline: Timeline) -> tuple[StepFacts, ...]:
+def steps_of(timeline: Timeline) -> tuple[Step, ...]:
     """The steps so far, as the page shows them."""
     return tuple(
-        StepFacts(
+        Step(
             name=entry.name,
-            state="failed"
-            if entry.state == "failed"
-            else "cached"
-            if entry.state == "cached"
-            else "computed",
+            state=_state(entry.state),
             seconds=entry.seconds if entry.is_done else timeline.elapsed - entry.start,
             start=entry.start,
             shards=entry.shards,
@@ -216,32 +266,10 @@ def steps_of(timeline: Timeline) -> tuple[StepFacts, ...]:
     )
 
 
-def identity(config: RunConfig, command: str) -> dict[str, Any]:
-    """What every page says first: which run, of which data, with which versions."""
-    data = config.dataset
-    return {
-        "name": config.name,
-        "title": data.title or data.name,
-        "noun": data.noun,
-        "nouns": data.nouns,
-        "simulated_data": data.simulated,
-        "created": datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
-        "version": version("ldptree"),
-        "command": command,
-        "estimator": config.model.estimator,
-        "epsilon": config.privacy.epsilon,
-        "target": data.target,
-        "label_kind": config.label or "",
-        "public_rule": data.public.strip(),
-        "where": (data.where or "").strip(),
-        "seeded": config.is_seeded,
-        "config": _flat(
-            config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})
-        ),
-        "versions": {name: version(name) for name in LIBRARIES},
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
-        "peak_rss_mb": peak_rss_mb(),
-    }
+def _state(state: str) -> Literal["computed", "cached", "failed"]:
+    if state == "failed":
+        return "failed"
+    return "cached" if state == "cached" else "computed"
 
 
 def peak_rss_mb() -> float:
@@ -250,34 +278,47 @@ def peak_rss_mb() -> float:
     return round(peak / (1024 * 1024 if sys.platform == "darwin" else 1024), 1)
 
 
-def _privacy(protocols: Sequence[Protocol], n_private: int, form: str) -> dict[str, Any]:
-    protocol = protocols[-1]
-    force = protocol.mechanism.poisoning_bound(n_private)
-    return {
-        **_coins(protocol.mechanism),
-        "k": protocol.k,
-        "epsilon_exact": math.fsum(p.epsilon_exact for p in protocols),
-        "epsilon_spent": math.fsum(p.epsilon for p in protocols),
-        "rounds": len(protocols),
-        "holder": protocol.holder,
-        "form": form,
-        "influence": InfluenceFacts(
-            one=force.one, one_percent=force.one_percent, at_once=force.totals_at_once
+def _privacy(
+    config: RunConfig,
+    protocols: Sequence[Protocol],
+    description: Description,
+    n_private: int,
+    n_outputs: int,
+    spent: Mapping[str, Any],
+    ends: tuple[float, float] | None,
+    form: str,
+) -> Privacy:
+    """What the questions were, and what they cost; `ends`: of what a report names, where that is a number."""
+    last = protocols[-1]
+    asked = [describe_protocol(protocol, n_private) for protocol in protocols]
+    if ends is not None:
+        found = asked[-1].figures | {"low": ends[0], "high": ends[1]}
+        asked[-1] = replace(asked[-1], figures=found)
+    force = last.mechanism.poisoning_bound(n_private)
+    each = last.mechanism.poisoning_bound(max(n_private // n_outputs, 1))
+    reach = np.sort(np.abs(np.array(description.moves)))[::-1][: each.totals_at_once]
+    push = float(each.one * reach.sum()) if reach.size else math.inf
+    return Privacy(
+        epsilon=config.privacy.epsilon,
+        epsilon_exact=math.fsum(protocol.epsilon_exact for protocol in protocols),
+        epsilon_spent=math.fsum(protocol.epsilon for protocol in protocols),
+        largest_spend=spent["largest"],
+        n_questions=spent["questions"],
+        lifetime_epsilon=spent["cap"],
+        mechanism=asked[-1].mechanism,
+        asked=tuple(asked),
+        holder=last.holder,
+        seeded=config.is_seeded,
+        form=form,  # type: ignore[arg-type]
+        k=last.k,
+        influence=Influence(
+            one=force.one,
+            one_percent=force.one_percent,
+            at_once=force.totals_at_once,
+            push=push if math.isfinite(push) else None,
         ),
-    }
-
-
-def _coins(mechanism: Mechanism) -> dict[str, Any]:
-    """Of the randomness of one report what the page prints; the rest is absent."""
-    one = mechanism.describe()
-    facts = {
-        "oracle": one.oracle,
-        "p": one.p,
-        "q": one.q,
-        "label_p": one.label_p,
-        "noise_sd": one.noise_sd,
-    }
-    return {"mechanism": one.name} | {name: fact for name, fact in facts.items() if fact is not None}
+        example=draw_example(last, config.dataset.names),
+    )
 
 
 def caps_of(evaluation: EvaluateConfig, n_public: int, n_private: int) -> dict[str, str]:
@@ -289,22 +330,6 @@ def caps_of(evaluation: EvaluateConfig, n_public: int, n_private: int) -> dict[s
     if n_private > evaluation.private_rows:
         said["non_private"] = f"fitted on about {evaluation.private_rows:,} of {n_private:,} private rows"
     return said
-
-
-def rows_of(
-    config: RunConfig, ingested: Mapping[str, Any], held: Mapping[str, Any], fitted: Mapping[str, Any]
-) -> tuple[RowFacts, RowFacts]:
-    """Rows of both zones."""
-    n_public = fitted["n_public"]
-    return (
-        RowFacts(
-            zone="public",
-            kept=n_public,
-            read=n_public + fitted["n_unusable"] + _set_aside(ingested),
-            quarantined=ingested["bad_public"],
-        ),
-        RowFacts(zone="private", kept=held["n_private"], held_out=held["n_test"]),
-    )
 
 
 def _set_aside(ingested: Mapping[str, Any]) -> int:
@@ -330,7 +355,7 @@ def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tup
     return tuple(said)
 
 
-def _nodes(model: AnyTree | CorrectedModel) -> list[dict[str, Any]]:
+def _nodes(model: Any) -> list[dict[str, Any]]:
     """Every node with its path, for the warehouse."""
     tree = model.partition
     if tree.n_nodes > NODES_IN_WAREHOUSE:

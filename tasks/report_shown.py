@@ -1,23 +1,26 @@
-"""report, where some features are public: what a run in rounds learned, gathered into facts, and the page made of them.
+"""report, where some features are public: what a run in rounds learned, gathered into one `Run`, and the page made of it.
 
 With scores on it the page belongs to the simulation's zone; without (`evaluate = false`) to the curator's.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.families.asked import describe_round
 from ldptree.models.curves import Along
+from ldptree.models.description import Evidence, name_columns
+from ldptree.protocol.question import PublicView, Question
 from schemas.config import RunConfig
 from schemas.manifest import Manifest
 from storage.store import Draft
-from tasks.artifacts import read_model, read_question, read_scores, read_shown
-from tasks.number_report import number_scores
-from tasks.page.render import render
-from tasks.report import caps_of, identity, read_checks, rows_of, steps_of, warnings_of
-from tasks.rounds_report import rounds_facts
+from tasks.artifacts import read_model, read_question, read_shown
+from tasks.page.data import Feature, Privacy, Run, Span
+from tasks.report import gather, make, write_page
 from tasks.step import NotInKey, step
 
 
@@ -25,7 +28,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "curator" if arguments["scores"] is None else "simulation"
 
 
-@step("report_shown", version="3", home=_zone, retries=2, order=18, says="the run's page")
+@step("report_shown", version="4", home=_zone, retries=2, order=18, says="the run's page")
 def report_shown(
     draft: Draft,
     *,
@@ -46,63 +49,75 @@ def report_shown(
 ) -> Mapping[str, Any]:
     """Write `report.html` and `facts.json` ("page"). `rounds`: of each question its facts, among them its digest."""
     store = draft.store
-    learned = read_model(store, model)
+    learned, everybody = read_model(store, model), read_shown(store, shown)
     by_digest = {one.digest: one for one in questions}
     asked = [read_question(store, by_digest[one["artifact"]]) for one in rounds]
-    content = read_scores(store, scores)
-    caps = caps_of(config.evaluation, fitted["n_public"], held["n_private"])
     low, high = fitted["label_range"]
-    facts = rounds_facts(
-        dict(
-            **identity(config, command.value),
+    columns = name_columns(learned.encoding)
+    spends, answers = _spends(asked, everybody)
+    along = Along.from_json(store.file(curves, "curves.json").read_bytes())
+    run = Run(
+        **gather(config, store, checks, scores, ingested, held, fitted),
+        privacy=Privacy(
+            epsilon=config.privacy.epsilon,
+            epsilon_exact=float(spends.max()),
+            epsilon_spent=learned.epsilon,
             largest_spend=spent["largest"],
             n_questions=spent["questions"],
             lifetime_epsilon=spent["cap"],
+            asked=tuple(
+                describe_round(question, int(question.asked(everybody).size), columns, (low, high))
+                for question in asked
+            ),
+            most_answers=int(answers.max()),
+            n_never_asked=int((answers == 0).sum()),
             holder=config.dataset.holder,
-            checks=read_checks(store, checks),
-            rows=rows_of(config, ingested, held, fitted),
-            steps=steps_of(timeline.value),
-            seconds=timeline.value.elapsed,
-            n_private=held["n_private"],
-            n_public=fitted["n_public"],
-            public_columns=tuple(ingested["rule_columns"]),
-            columns_left_out=ingested["columns_left_out"],
-            n_test=held["n_test"],
-            n_features=fitted["n_features"],
-            digests={
+            seeded=config.is_seeded,
+            features=_features(config, learned.encoding, everybody),
+            mask_release=cast("Literal['all', 'cells', 'none']", config.mask_release),
+        ),
+        making=make(
+            config,
+            command.value,
+            timeline.value,
+            {
                 "model": learned.digest,
                 "what is shown": shown.digest,
                 **{f"question {number}": one["digest"] for number, one in enumerate(rounds, start=1)},
             },
-            warnings=(*_devices(config), *warnings_of(config, store, scores)),
         ),
-        number_scores(content, caps, None) if content else {},
-        model=learned,
-        along=Along.from_json(store.file(curves, "curves.json").read_bytes()),
-        shown=read_shown(store, shown),
-        questions=asked,
-        label_range=(low, high),
-        features=config.features,
-        release=cast("Literal['all', 'cells', 'none']", config.mask_release),
-        unit=config.dataset.unit,
-        names=config.dataset.names,
+        label_range=Span(low=low, high=high),
+        n_private=held["n_private"],
+        description=learned.describe(
+            Evidence(names=config.dataset.names, shown=everybody, along=along, label_range=(low, high))
+        ),
     )
-    folder = draft.folder("page")
-    (folder / "report.html").write_text(render(facts), encoding="utf-8")
-    (folder / "facts.json").write_text(json.dumps(facts.to_dict(), ensure_ascii=False), encoding="utf-8")
+    write_page(draft, run)
     return {}
 
 
-def _devices(config: RunConfig) -> list[str]:
-    """What of this run no real collection may do."""
-    said = []
-    if config.is_seeded:
-        said.append(
-            "The holders' noise came from a seed (simulation.noise_seed): this is a simulation, and it protects nobody."
-        )
-    if config.model.estimator == "histoftree" and config.histoftree.label == "laplace":
-        said.append(
-            "Labels were sent with floating-point Laplace noise (histoftree.label): a simulation device, whose outputs can give "
-            "their input away. optimal_label is without that leak."
-        )
-    return said
+def _spends(
+    questions: Sequence[Question], shown: PublicView
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """What each holder spent, float64 [n], by the integers in use; and how many questions they answered, int64 [n]."""
+    spends, answers = np.zeros(shown.n), np.zeros(shown.n, dtype=np.int64)
+    for question in questions:
+        asked = question.asked(shown)
+        spends[asked] += question.epsilon
+        answers[asked] += 1
+    return spends, answers
+
+
+def _features(config: RunConfig, encoding: Any, shown: PublicView) -> tuple[Feature, ...]:
+    """Every raw column, and how many protect it by the public mask."""
+    found, at = [], 0
+    for feature in encoding.features:
+        declared: Literal["public", "private", "own choice"] = "public"
+        if feature.column in config.features.private or config.mask_release != "all":
+            declared = "private"
+        elif feature.column in config.features.protects:
+            declared = "own choice"
+        protects = int(shown.protects[:, at].sum()) if config.mask_release == "all" else None
+        found.append(Feature(name=feature.column.replace("_", " "), declared=declared, protects=protects))
+        at += len(feature.names)
+    return tuple(found)

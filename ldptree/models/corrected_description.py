@@ -57,6 +57,8 @@ def describe_corrections(model: CorrectedModel, evidence: Evidence) -> Descripti
         is_found=not found.is_nothing,
         chance=float(found.chance),
         says=found.says_of(model.classes),
+        spread=public.plan.range.half / 2,
+        moves=tuple(float(level) / public.plan.range.slope for level in public.plan.levels),
     )
 
 

@@ -48,6 +48,7 @@ class Evidence:
         rows: float32 [n, d], the public rows, encoded.
         shown: what everybody can see, where some features are public.
         along: strengths and curves, where they were taken beforehand.
+        label_range: ends of the labels; None where the model knows them.
     """
 
     names: Names = field(default_factory=dict)
@@ -58,6 +59,7 @@ class Evidence:
     rows: NDArray[np.float32] | None = None
     shown: Any = None
     along: Any = None
+    label_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,6 +228,9 @@ class Description:
         is_found: whether the reports speak for a difference; None where that was not asked.
         chance: how likely noise alone would differ so much; None where it is not known.
         says: the model's own line on what it found.
+        spread: a typical difference between two labels, where the label is a number.
+        moves: how far one report of each level moves the sum over a cell, in the label's unit; () where that is not known.
+        predicts: the least and the largest answer over what is shown; () where that is not known.
     """
 
     figure: Figure
@@ -238,6 +243,9 @@ class Description:
     is_found: bool | None = None
     chance: float | None = None
     says: str = ""
+    spread: float = 1.0
+    moves: tuple[float, ...] = ()
+    predicts: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError where cells and outputs do not fit each other."""

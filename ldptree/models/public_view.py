@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+SPREADS = 20.0
+"""The label's range is about so many typical differences wide."""
 MIDDLE = 0.5
 """What stands for a value that is missing and that no rule fills, as a holder's own does."""
 
@@ -91,7 +93,13 @@ class ShownModel(Model):
 
         inside = self.inner.describe(self.encoding, self.target, evidence)
         curves, strengths = describe_curves(evidence.along, self.encoding, evidence.names)
-        return replace(inside, curves=curves, statements=(*inside.statements, *strengths))
+        low, high = evidence.label_range or (0.0, SPREADS)
+        return replace(
+            inside,
+            curves=curves,
+            statements=(*inside.statements, *strengths),
+            spread=(high - low) / SPREADS,
+        )
 
     def to_sql(self, table: str = "data", level: float = 0.9) -> str:
         """Refused: it is not one tree. Raises ConfigError."""

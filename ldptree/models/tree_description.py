@@ -157,6 +157,8 @@ def describe_numbers(model: NumberTree, evidence: Evidence) -> Description:
         curves=_curves(model, shares, sd, evidence),
         differences=(mean,) if was_compared else (),
         is_found=bool((model.discrepancy_sd > 0).any()) if was_compared else None,
+        spread=float(model.label.sd),
+        moves=tuple((np.array(levels(low, high, evidence.totals[0].n_classes)) - centre_of(model)).tolist()),
     )
 
 

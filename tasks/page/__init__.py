@@ -1,5 +1,4 @@
-"""The page a person opens after a run: its facts, its sentences, its pictures and its template.
+"""The page of a run: its data (`data`), what is said of it (`summary`, `findings`, `privacy`, `captions`), and how it looks.
 
-Nothing here reads an artifact or knows of Prefect: `facts.Facts` is the whole input, and `render.render`
-makes the output.
+One page for every family: a model describes itself (`ldptree.models.description`), and nothing here knows which one it is.
 """

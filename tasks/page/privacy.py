@@ -1,182 +1,253 @@
-"""What left a holder's hands, and what it reveals: questions and answers that a privacy officer can repeat.
-
-Two figures are worked out here, the factor e^eps and the budget of someone with two rows; the rest is given.
-"""
+"""What left a holder's hands and what it reveals: fixed sentences, filled in with what the mechanism and the ledger say."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from tasks.page import numbers as n
-from tasks.page.basic_facts import InfluenceFacts
-from tasks.page.mended_facts import MendedFacts
-from tasks.page.mended_words import POINTS
-from tasks.page.number_facts import NumberFacts
-from tasks.page.run_facts import RunFacts
-from tasks.page.sent import sent
+from ldptree.families.asked import Asked
+from tasks.page import units
+from tasks.page.captions import ABOUT, ALIKE, MECHANISMS, SHAPES, Sentence, say
+from tasks.page.data import Run
+from tasks.page.summary import best_guess
+from tasks.page.units import Unit, label_unit
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Answer:
     """A question about privacy, and what can be said to it."""
 
     question: str
-    sentences: tuple[str, ...]
+    sentences: tuple[Sentence, ...]
 
 
-def answers(facts: RunFacts) -> list[Answer]:
-    """What a privacy officer can repeat, question by question."""
-    said = [
-        Answer(question="What was sent", sentences=sent(facts)),
-        Answer(question="What that promises", sentences=_promise(facts)),
-        Answer(question="Who one holder is", sentences=_holder(facts)),
-        *([Answer(question="What was spent", sentences=_spent(facts))] if facts.largest_spend else []),
-        Answer(question="Where the noise came from", sentences=_noise(facts)),
+def facts(run: Run) -> list[Answer]:
+    """The five facts that stand open."""
+    found = [
+        Answer("Who", (_who(run),)),
+        Answer("What", _asked(run)[:1]),
+        Answer("How much", (_spent(run), *_lifetime(run))),
+        Answer("Noise", (_noise(run),)),
     ]
-    if facts.influence is not None:
-        said.append(Answer(question="If holders are dishonest", sentences=_influence(facts, facts.influence)))
-    return [*said, Answer(question="What is not protected", sentences=_open(facts))]
+    return [*found, Answer("Cheats", _liars(run)[:2])] if run.privacy.influence else found
 
 
-def _promise(facts: RunFacts) -> tuple[str, ...]:
-    factor = math.exp(facts.epsilon)
-    shown = n.decimal(factor, 1) if factor < 1000 else n.count(factor)
-    is_sum = facts.form == "totals"
-    received = "Whatever report were received" if is_sum else "Whatever was received"
-    tossed = "a holder would toss the coins with" if is_sum else "the coins are really tossed with"
-    said = (
-        f"{received}, any two {facts.nouns} could have sent it, with probabilities that differ "
-        f"at most by a factor of {shown}: that is what {n.epsilon(facts.epsilon)} claims. Recomputed from "
-        f"the integers that {tossed}: {n.exact_epsilon(facts.epsilon_exact)}."
-    )
-    if facts.mechanism in ("laplace", "number_laplace"):
-        said += " That holds for real numbers, and not for the floating-point numbers that were drawn."
-    if is_sum:
-        return (said, "That is said of reports. Of the sums drawn in this run it promises nothing.")
-    if facts.rounds != 1 or facts.epsilon_spent != facts.epsilon:
-        said += f" Spent by each holder: {n.epsilon(facts.epsilon_spent)}, {n.times(facts.rounds)}."
-    return (said,)
-
-
-def _holder(facts: RunFacts) -> tuple[str, ...]:
-    if facts.holder == "row":
-        return (
-            f"One {facts.noun}: the configuration declares that each is a person's only one. Someone with "
-            f"two of them in the data is protected only with {n.epsilon(2 * facts.epsilon)}.",
-        )
-    return (
-        f"Everyone with the same “{facts.holder}”. Each reports on one of their {facts.nouns}, "
-        "drawn on their own side.",
-    )
-
-
-def _spent(facts: RunFacts) -> tuple[str, ...]:
-    would = "would spend" if facts.form == "totals" else "spends"
-    within = "with this noise seed in this work folder" if facts.seeded else "in this work folder"
-    said = (
-        f"Each holder asked in this run {would} {n.epsilon(facts.epsilon_spent)}. The largest spend of any holder, over "
-        f"everything asked {within}, is {n.epsilon(facts.largest_spend)}, "
-        f"on {n.plural(facts.n_questions, 'question', 'questions')}."
-    )
-    if facts.lifetime_epsilon is None:
-        return (
-            f"{said} No lifetime cap was stated (privacy.lifetime_epsilon): spending is counted, and not refused.",
-        )
-    return (
-        f"{said} Nobody may spend more than {n.epsilon(facts.lifetime_epsilon)} in all: a run that would make them is refused "
-        "before anybody is asked.",
-    )
-
-
-def _noise(facts: RunFacts) -> tuple[str, ...]:
-    if facts.seeded:
-        return (
-            "From a seed: this is a simulation whose noise anyone with the seed can take away again, "
-            "so it protects nobody. Without a seed, the noise is the operating system's.",
-        )
-    drawn = "sums" if facts.form == "totals" else "reports"
-    return (f"From the operating system of whoever drew the {drawn}. It cannot be drawn again.",)
-
-
-def _influence(facts: RunFacts, force: InfluenceFacts) -> tuple[str, ...]:
-    # A total is of a cell and a label, so no more cells than there are.
-    where = (
-        "in every cell at once"
-        if force.at_once >= facts.n_cells
-        else f"in up to {n.plural(force.at_once, 'cell', 'cells')} of their choice at once"
-    )
-    if math.isinf(force.one):
-        return (f"One who sends what they like can move every total as far as they like, {where}.",)
-    held = force.one_percent / max(facts.n_private, 1)
-    said = (
-        f"One who sends what they like counts for up to {n.decimal(force.one, 1)} honest holders, {where}. "
-        f"1{n.NARROW}% of them together count for up to {n.count(force.one_percent)}, "
-        f"{n.percent(held)} of all who reported."
-    )
-    if isinstance(facts, MendedFacts) and facts.push is not None:
-        return (said, _mended_push(facts, facts.push))
-    return (said, _push(facts)) if isinstance(facts, NumberFacts) and facts.push is not None else (said,)
-
-
-def _mended_push(facts: MendedFacts, push: float) -> str:
-    """The same in what a correction is measured in."""
-    measure = POINTS if facts.label == "class" else facts.measure
-    unit = 100.0 if facts.label == "class" else 1.0
-    n_asked = facts.n_private / len(facts.outputs)
-    size = max(n_asked / max(facts.n_cells, 1), 1.0)
-    many = math.ceil(facts.n_private / 100) * push  # who is dishonest draws what they like
-    where = f"a cell of average size ({n.count(size)} reports)" if facts.n_cells > 1 else "all reports"
-    return (
-        f"In a correction's unit: one moves the mean error that the reports of {where} give by up to "
-        f"{measure.at_least(unit * push / size)}; 1{n.NARROW}% of them together by up to {measure.at_least(unit * many / size)}, "
-        "before cells lean on each other."
-    )
-
-
-def _push(facts: NumberFacts) -> str:
-    """The same in the label's unit."""
-    assert facts.push is not None
-    size = facts.n_private / max(facts.n_cells, 1)
-    many = math.ceil(facts.n_private / 100) * facts.push
-    where = f"a cell of average size ({n.count(size)} {facts.nouns})"
-    return (
-        f"In the label's unit: one moves the sum of “{facts.target}” over a cell by up to {facts.measure.value(facts.push)}, "
-        f"which is {facts.measure.at_least(facts.push / max(size, 1))} on the mean that the reports of {where} give; "
-        f"1{n.NARROW}% of them together by up to {facts.measure.at_least(many / max(size, 1))}, before cells lean on each other. "
-        "No prediction leaves the label's range."
-    )
-
-
-def _open(facts: RunFacts) -> tuple[str, ...]:
-    said = [
-        f"That someone took part. What is true of {facts.nouns} in general: that is what the model is for."
+def answers(run: Run) -> list[Answer]:
+    """Everything that a privacy officer can repeat."""
+    return [
+        Answer("What was sent", _asked(run)),
+        *([Answer("What is protected", (_protected(run),))] if run.privacy.features else []),
+        Answer("What is promised", _promise(run)),
+        Answer("Who one holder is", (_who(run),)),
+        Answer("What was spent", (_spent(run), *_ledger(run), *_lifetime(run))),
+        Answer("Where the noise came from", (_noise(run),)),
+        *([Answer("If holders cheat", _liars(run))] if run.privacy.influence else []),
+        Answer("Not protected", _open(run)),
     ]
-    if facts.where:
-        said.append(f"That “{facts.where}” is true of whoever took part, for no one else was asked.")
-    if facts.public_columns:
-        names = n.listed([f"“{name}”" for name in facts.public_columns])
-        said.append(
-            f"{names}, which tells public {facts.nouns} from private ones: taken as known of everyone."
+
+
+def say_question(asked: Asked, target: str) -> str:
+    """What a question asks."""
+    return ABOUT[asked.about].format(
+        target=target.replace("_", " "),
+        feature=asked.feature,
+        shape=SHAPES[asked.shape],
+        values=units.count(asked.figures.get("values", 0)),
+        cells=units.count(asked.figures.get("cells", 0)),
+    )
+
+
+def say_mechanism(asked: Asked) -> str:
+    """How its answer leaves."""
+    return MECHANISMS.get(asked.mechanism, f"by {asked.mechanism.replace('_', ' ')}")
+
+
+def odds(run: Run) -> str:
+    """e^epsilon."""
+    factor = math.exp(run.privacy.epsilon)
+    return units.decimal(factor, 1) if factor < 1000 else units.count(factor)
+
+
+def snoop(run: Run) -> Sentence:
+    """What a guess can rise to."""
+    return say("snoop", nouns=run.nouns, guess=units.percent(best_guess(run.privacy.epsilon), 0))
+
+
+def _who(run: Run) -> Sentence:
+    if run.privacy.holder == "row":
+        return say("who row", noun=run.noun, double=units.epsilon(2 * run.privacy.epsilon))
+    return say("who column", holder=run.privacy.holder, nouns=run.nouns)
+
+
+def _asked(run: Run) -> tuple[Sentence, ...]:
+    """What was sent: of the last question where there is one, of the conversation else."""
+    last = run.privacy.asked[-1]
+    if run.privacy.features:
+        said = [
+            say(
+                "rounds",
+                rounds=units.plural(len(run.privacy.asked), "round", "rounds"),
+                most=units.plural(run.privacy.most_answers, "question", "questions"),
+            )
+        ]
+        if run.privacy.n_never_asked:
+            said.append(say("never asked", n=units.count(run.privacy.n_never_asked)))
+        return (*said, say("roles"))
+    figures = last.figures
+    said = [
+        say(
+            f"asked {last.about}",
+            cells=units.plural(int(figures["cells"]), "kind", "kinds"),
+            noun=run.noun,
+            target=run.target,
+            values=units.count(figures["values"]),
         )
-    said.append(f"The {_of(facts.n_public, 'public', facts)}, in any way.")
-    if facts.is_evaluated:
-        said += _compared(facts)
+    ]
+    if figures["values"] == figures["cells"] * figures["levels"] + 1:
+        said.append(say("one stands for else"))
+    if "low" in figures:
+        key = "ends sent" if "label_noise_sd" in figures else "ends"
+        unit = Unit("share" if run.label == "class" else "number", run.label_sd, run.unit)
+        ends = (
+            (units.raw_number(figures["low"]), units.raw_number(figures["high"]))
+            if run.label == "class"
+            else (unit.bare(figures["low"]), unit.value(figures["high"]))
+        )
+        said.append(say(key, low=ends[0], high=ends[1], levels=units.count(figures["levels"])))
+    if last.about == "cell and error" and len(run.model.outputs) > 1:
+        said.append(say("output drawn", outputs=units.count(len(run.model.outputs))))
+    said.append(say("mechanism", how=say_mechanism(last), name=last.mechanism.replace("_", " ")))
+    said += _coins(run, last)
+    if run.privacy.form == "reports":
+        n = units.plural(run.n_private, "such report was", "such reports were")
+        said.append(say("reports written", reports=n))
     return tuple(said)
 
 
-def _compared(facts: RunFacts) -> tuple[str, str]:
-    """What the comparisons cost, and what of this run is a release nevertheless."""
-    is_release = facts.form == "reports" and not facts.seeded
-    return (
-        f"The private {facts.nouns} behind the comparisons on this page. To make them, every private {facts.noun} of this "
-        "run was read as it is, without noise, as only a simulation may: "
-        f"the {_of(facts.n_test, 'private', facts)} held back, and those that were asked.",
-        "So this page itself is no ε-LDP release"
-        + ("; the reports and the model are. " if is_release else ". ")
-        + "A release has evaluate = false, and a page with no scores.",
+def _coins(run: Run, asked: Asked) -> list[Sentence]:
+    figures, said = asked.figures, []
+    if "p" in figures:
+        said.append(say("chances", p=units.chance(figures["p"]), q=units.chance(figures["q"])))
+    if "label_p" in figures:
+        said.append(say("label chance", label_p=units.chance(figures["label_p"])))
+    if "noise_sd" in figures:
+        said.append(say("noise", sd=units.decimal(figures["noise_sd"])))
+    if "label_noise_sd" in figures:
+        unit = Unit("number", run.label_sd, run.unit)
+        said.append(say("label noise", sd=unit.value(figures["label_noise_sd"])))
+    return said
+
+
+def _protected(run: Run) -> Sentence:
+    target = run.target.replace("_", " ")
+    if run.privacy.mask_release != "all":
+        return say("protected all", target=target)
+    private = [feature.name for feature in run.privacy.features if feature.declared != "public"]
+    if not private:
+        return say("protected label", target=target)
+    return say("protected", target=target, features=units.listed(private))
+
+
+def _promise(run: Run) -> tuple[Sentence, ...]:
+    alike = ALIKE[run.privacy.mask_release] if run.privacy.features else ""
+    said = [
+        say("promise", nouns=run.nouns, alike=alike, factor=odds(run)),
+        say("exact", exact=units.exact_epsilon(run.privacy.epsilon_exact)),
+    ]
+    if any("laplace" in one.mechanism and "discrete" not in one.mechanism for one in run.privacy.asked):
+        said.append(say("real numbers"))
+    if run.privacy.form == "totals":
+        said.append(say("of sums"))
+    return tuple(said)
+
+
+def _spent(run: Run) -> Sentence:
+    rounds = 1 if run.privacy.features else len(run.privacy.asked)
+    times = "once" if rounds == 1 else f"in {units.count(rounds)} reports"
+    return say("spent", epsilon=units.epsilon(run.privacy.epsilon_spent), times=times)
+
+
+def _ledger(run: Run) -> list[Sentence]:
+    if not run.privacy.largest_spend:
+        return []
+    within = " with this noise seed in this work folder" if run.privacy.seeded else " in this work folder"
+    return [
+        say(
+            "largest",
+            within=within,
+            epsilon=units.epsilon(run.privacy.largest_spend),
+            questions=units.plural(run.privacy.n_questions, "question", "questions"),
+        )
+    ]
+
+
+def _lifetime(run: Run) -> list[Sentence]:
+    if run.privacy.lifetime_epsilon is None:
+        return [say("no lifetime")]
+    return [say("lifetime", epsilon=units.epsilon(run.privacy.lifetime_epsilon))]
+
+
+def _noise(run: Run) -> Sentence:
+    return say("noise seed") if run.privacy.seeded else say("noise system", form=run.privacy.form)
+
+
+def _liars(run: Run) -> tuple[Sentence, ...]:
+    force = run.privacy.influence
+    assert force is not None
+    where = (
+        "in every kind at once"
+        if force.at_once >= run.n_cells
+        else f"in up to {units.plural(force.at_once, 'kind', 'kinds')} at once"
     )
+    if math.isinf(force.one):
+        return (say("no bound", where=where),)
+    said = [
+        say("liar", one=units.decimal(force.one, 1), where=where),
+        say(
+            "liars",
+            many=units.count(force.one_percent),
+            share=units.percent(force.one_percent / max(run.n_private, 1)),
+        ),
+    ]
+    if force.push is not None:
+        unit = (
+            label_unit(run, signed=True) if run.label == "class" else Unit("number", run.label_sd, run.unit)
+        )
+        outputs = len(run.model.outputs) if run.model.figure == "correction" else 1
+        size = max(run.n_private / outputs / max(run.n_cells, 1), 1.0)
+        many = math.ceil(run.n_private / 100) * force.push
+        said.append(
+            say(
+                "push",
+                size=units.count(size),
+                one=_bound(unit, force.push / size),
+                many=_bound(unit, many / size),
+            )
+        )
+    return tuple(said)
 
 
-def _of(number: int, zone: str, facts: RunFacts) -> str:
-    return f"{n.count(number)} {zone} {facts.noun if number == 1 else facts.nouns}"
+def _bound(unit: Unit, value: float) -> str:
+    """A positive bound, never written as nothing."""
+    text = unit.error(value / 2).removeprefix(f"±{units.FIXED}")
+    return f"{text}{units.FIXED}{'points' if unit.kind == 'points' else unit.name}".rstrip()
+
+
+def _open(run: Run) -> tuple[Sentence, ...]:
+    privacy = run.privacy
+    said = [say("open", nouns=run.nouns)]
+    if privacy.features and privacy.mask_release == "all":
+        said.append(say("open shown"))
+        if any(feature.declared == "own choice" for feature in privacy.features):
+            said.append(say("open mask"))
+    elif privacy.mask_release == "cells":
+        said.append(say("open cells"))
+    if run.public_columns:
+        columns = units.listed([f"“{name}”" for name in run.public_columns])
+        said.append(say("open columns", columns=columns, nouns=run.nouns))
+    if run.where:
+        said.append(say("open where", where=run.where))
+    said.append(say("open public", n=units.count(run.n_public), nouns=run.nouns))
+    if run.scores is not None:
+        said.append(say("open scores", nouns=run.nouns))
+    return tuple(said)

@@ -1,59 +1,242 @@
-"""The page itself: facts and words poured into the template, and the short version of it in markdown, of any kind.
-
-What is shown of a large model is chosen here, so that a page stays small whatever the model's size.
-"""
+"""The page itself: a run poured into the template, and its short version in markdown; everything from data is escaped."""
 
 from __future__ import annotations
 
-from tasks.page import charts, finding, mended, regression, rounds, words
-from tasks.page import numbers as n
-from tasks.page.facts import AnyFacts, Facts, MendedFacts, NumberFacts, RoundsFacts
-from tasks.page.run_words import left_out, table_title
-from tasks.page.scored import of_classes
-from tasks.page.sheet import DRAWN_CELLS, TABLED_CELLS, by_share, poured, summary
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from tasks.page import charts, findings, privacy, summary, units
+from tasks.page.captions import CHIPS, CLAIMS, GLOSSARY, TREES, Sentence, say
+from tasks.page.charts import Axis
+from tasks.page.data import Run
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MOST_LISTED = 50
 
 
-def render(facts: AnyFacts) -> str:
-    """The run's page: one HTML file that loads nothing, with everything from data escaped."""
-    if isinstance(facts, RoundsFacts):
-        return rounds.render(facts)
-    if isinstance(facts, MendedFacts):
-        return mended.render(facts)
-    return regression.render(facts) if isinstance(facts, NumberFacts) else _render(facts)
+def render(run: Run) -> str:
+    """The run's page: one HTML file that loads nothing."""
+    environment = _environment()
+    common: dict[str, Any] = dict(
+        run=run,
+        style=Markup(_style(environment)),  # noqa: S704 - our own file, no data in it
+        say=say,
+        glossary=GLOSSARY,
+        chips=CHIPS,
+        claims=CLAIMS,
+        verdict=summary.verdict(run),
+        headline=summary.headline(run),
+        lead=summary.lead(run),
+        cautions=summary.warnings(run),
+        most_cautions=summary.MOST_WARNINGS,
+        count=units.count,
+        portion=units.portion,
+        percent=units.percent,
+        plural=units.plural,
+        seconds=units.seconds,
+        date=units.date,
+        apart=units.apart,
+        **_making(run),
+    )
+    learned = {} if run.failure else _learned(run)
+    return environment.get_template("page.html.j2").render(**common, **learned)
 
 
-def summary_markdown(facts: AnyFacts) -> str:
-    """The finding, the scores, the privacy and the steps as markdown, with everything from data escaped."""
-    if isinstance(facts, RoundsFacts):
-        return rounds.summary_markdown(facts)
-    if isinstance(facts, MendedFacts):
-        return mended.summary_markdown(facts)
-    if isinstance(facts, NumberFacts):
-        return regression.summary_markdown(facts)
-    return summary(
-        facts,
-        finding=finding,
-        scores=facts.scores,
-        chief="accuracy",
-        figure=lambda score: n.percent(score.figure),
-        interval=lambda score: words.interval(score.interval),
+def _making(run: Run) -> dict[str, Any]:
+    checks = findings.order_checks(run)
+    cores = f" on {units.plural(run.making.cores, 'core', 'cores')}" if run.making.cores else ""
+    peak = f", peak memory {units.memory(run.making.peak_rss_mb)}" if run.making.peak_rss_mb else ""
+    return {
+        "checks": checks,
+        "unmet": [check for check in checks if not check.ok],
+        "rows": findings.tabulate_rows(run),
+        "left_out": list(run.columns_left_out.items())[:MOST_LISTED],
+        "data_says": _data(run),
+        "whole": max(run.making.seconds, 1e-9),
+        "made": say("made", seconds=units.seconds(run.making.seconds), cores=cores, memory=peak),
+    }
+
+
+def _data(run: Run) -> list[Sentence]:
+    """What the data are and which of them are public."""
+    made_up = f": simulated, no one's real {run.nouns}" if run.simulated else ""
+    said = [say("data", title=run.title, simulated=made_up)]
+    if run.public_rule:
+        said.append(say("public rule", rule=run.public_rule))
+    if run.where:
+        said.append(say("where", nouns=run.nouns, where=run.where))
+    if run.label:
+        said.append(say("label kind", target=run.target, label=run.label))
+    return said
+
+
+def _learned(run: Run) -> dict[str, Any]:
+    """What the templates of a run that reached its end need."""
+    tree = findings.draw(run)
+    unit = units.score_unit(run)
+    return {
+        "tree": tree,
+        "ribbons": charts.ribbons(tree.root) if tree else [],
+        "step": 46.4 / max(charts.depth_of(tree.root), 1) if tree else 0,
+        "tree_title": TREES[run.model.figure],
+        "tree_caption": _tree_caption(run),
+        "shown": lambda node: findings.shown_estimate(run, node),
+        "output": lambda node: findings.name_output(run, node),
+        "condition": lambda node: units.say_path(node.conditions, run.nouns),
+        "cut": lambda node: units.plural(node.cells, "kind", "kinds"),
+        "shares": _shares(run),
+        "people": summary.people(run),
+        "guess": summary.guess(run),
+        "best_guess": summary.best_guess(run.privacy.epsilon),
+        "gain": summary.gain(run),
+        "reference": summary.find_reference(run),
+        "name": lambda score: summary.name_score(run, score),
+        "score_unit": unit,
+        "cells": findings.tabulate_cells(run),
+        "mistakes": findings.tabulate_mistakes(run),
+        "bins": findings.tabulate_bins(run),
+        "statements": findings.tabulate_statements(run),
+        "curves": [charts.draw_curve(curve) for curve in run.model.curves],
+        "curve_tables": [findings.tabulate_curve(run, curve) for curve in run.model.curves],
+        "facts": privacy.facts(run),
+        "answers": privacy.answers(run),
+        "odds": privacy.odds(run),
+        "snoop": privacy.snoop(run),
+        **_example(run),
+        **({"rounds": findings.tabulate_rounds(run)} if run.privacy.features else {}),
+        **({"features": findings.tabulate_features(run)} if run.privacy.features else {}),
+        **(_scores(run) if run.scores else {}),
+    }
+
+
+def _tree_caption(run: Run) -> Sentence:
+    what = f"chance of “{run.model.outputs[0]}”" if len(run.model.outputs) == 1 else "chance of a class"
+    return say(
+        f"tree {run.model.figure}",
+        nouns=run.nouns,
+        what=what if run.label == "class" else "answer",
+        output=run.model.outputs[0] if len(run.model.outputs) == 1 else "its likeliest class",
+        target=run.target,
     )
 
 
-def _render(facts: Facts) -> str:
-    cells = by_share(facts.cells)
-    return poured(
-        facts,
-        "cells.html.j2",
-        words=words,
-        finding=finding,
-        **of_classes(facts.scores),
-        shown=cells[:DRAWN_CELLS],
-        left=left_out(facts, cells[DRAWN_CELLS:]),
-        any_public=any(cell.public_margin is not None for cell in cells[:DRAWN_CELLS]),
-        cell_axis=charts.cell_axis(cells[:DRAWN_CELLS]) if cells else None,
-        margin_tick=lambda value: words.belief(value, facts),
-        tabled=cells[:TABLED_CELLS],
-        table_title=table_title(facts, min(len(cells), TABLED_CELLS)),
-        differs=any(words.difference(cell) for cell in cells[:TABLED_CELLS]),
+def _shares(run: Run) -> list[tuple[str, str, bool]]:
+    """A strip of the cells: where each begins, how wide it is, whether it is clear; clear ones first, in percent."""
+    found, at = [], 0.0
+    cells = [(cell, cell.estimates[cell.clearest].is_clear) for cell in run.model.cells]
+    total = sum(max(cell.share, 0.0) for cell, _ in cells) or 1.0
+    for cell, clear in sorted(cells, key=lambda one: (not one[1], -one[0].share))[:60]:
+        width = 100 * max(cell.share, 0.0) / total
+        found.append((f"{at:.2f}", f"{max(width - 0.4, 0.1):.2f}", clear))
+        at += width
+    return found
+
+
+def _example(run: Run) -> dict[str, Any]:
+    example = run.privacy.example
+    if example is None:
+        return {"example": None}
+    at = example.cell * len(example.levels) + example.level
+    truth = [i == at for i in range(len(example.bits))]
+    sent = privacy.answers(run)[0].sentences
+    keys = ("mechanism", "chances", "label chance", "noise", "label noise")
+    return {
+        "example": example,
+        "truth": truth,
+        "draws_bits": bool(example.bits),
+        "report_says": [one for one in sent if one.key in keys],
+    }
+
+
+def _scores(run: Run) -> dict[str, Any]:
+    assert run.scores is not None
+    scores, ours = run.scores, run.scores.ours
+    unit = units.score_unit(run)
+    ends = [end for score in scores.models for end in (score.interval.low, score.interval.high)]
+    near = [score for key in (*summary.REFERENCES, "non_private") if (score := scores.find(key))]
+    mini = [end for score in (ours, *near) for end in (score.interval.low, score.interval.high)]
+    spread = ours.spread
+    return {
+        "axis": Axis.of(ends),
+        "mini": Axis.of(mini),
+        "interval": lambda score: findings.say_interval(run, score),
+        "scores_table": findings.tabulate_scores(run),
+        "scores_caption": say(
+            "scores",
+            figure="Share right" if run.label == "class" else "Mean squared error",
+            n=summary.say_rows(run, scores.n),
+            better="" if run.label == "class" else "Lower is better.",
+        ),
+        "spread": None
+        if spread is None
+        else say(
+            "spread",
+            redraws=units.plural(scores.redraws, "redraw", "redraws"),
+            low=unit.bare(spread.low),
+            high=unit.bare(spread.high),
+        ),
+    }
+
+
+def summarize(run: Run) -> str:
+    """The finding, the scores, the privacy and the steps as markdown."""
+    parts = [
+        f"## {_plain(summary.headline(run).text)}",
+        _plain(" ".join(one.text for one in summary.lead(run))),
+    ]
+    if run.failure is not None:
+        parts.append(f"> {_plain(run.failure.message)}")
+        broken = [check for check in run.checks if not check.ok][:MOST_LISTED]
+        parts.append("\n".join(f"- {check.state}: {_plain(check.name)} ({check.zone})" for check in broken))
+    else:
+        if run.scores is not None:
+            table = findings.tabulate_scores(run)
+            rows = [(row[0], row[1], row[-1]) for row in table.rows]
+            parts.append(_markdown((table.heads[0], table.heads[1], table.heads[-1]), rows))
+        parts.append("### What left a holder's hands")
+        parts.append(
+            "\n".join(
+                f"- **{_plain(answer.question)}.** {_plain(' '.join(one.text for one in answer.sentences))}"
+                for answer in privacy.answers(run)
+            )
+        )
+    parts.append("### How it was made")
+    steps = [
+        (step.name, "cached" if step.state == "cached" else units.seconds(step.seconds))
+        for step in run.making.steps
+    ]
+    parts.append(_markdown(("step", "time"), steps))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader(__package__ or "tasks.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+
+
+def _style(environment: Environment) -> str:
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, "style.css")[0]
+
+
+def _plain(text: str) -> str:
+    """Text that markdown and HTML take literally."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_{}\[\]#|~!])", r"\\\1", re.sub(r"[ \t\r\n]+", " ", escaped).strip())
+
+
+def _markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *(tuple(_plain(value) for value in row) for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

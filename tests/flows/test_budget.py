@@ -265,7 +265,11 @@ def test_gc_never_touches_the_ledger(store, path):
 def test_nothing_of_the_ledger_leaves_the_holders_zone_but_three_numbers(store, path):
     chain = run(store, path, cap=3.0, dataset=BY_PERSON, **UNSEEDED)
     facts = read_facts(store, chain.page["page"])
-    assert (facts.largest_spend, facts.n_questions, facts.lifetime_epsilon) == (2.0, 1, 3.0)
+    assert (facts.privacy.largest_spend, facts.privacy.n_questions, facts.privacy.lifetime_epsilon) == (
+        2.0,
+        1,
+        3.0,
+    )
     source = chain.raw.files[0].digest
     outside = [
         p for p in store.root.rglob("*") if p.is_file() and "holders" not in p.relative_to(store.root).parts
@@ -276,12 +280,12 @@ def test_nothing_of_the_ledger_leaves_the_holders_zone_but_three_numbers(store, 
 @pytest.mark.parametrize("dataset", [{}, BY_PERSON], ids=["rows", "named"])
 def test_the_page_says_the_largest_spend_over_everything_asked_here(store, path, dataset):
     first = run(store, path, epsilon=2.0, dataset=dataset)
-    before = read_facts(store, first.page["page"])
+    before = read_facts(store, first.page["page"]).privacy
     assert (before.epsilon_spent, before.largest_spend, before.n_questions) == (2.0, 2.0, 1)
     second = run(store, path, epsilon=1.0, dataset=dataset)
-    now = read_facts(store, second.page["page"])
+    now = read_facts(store, second.page["page"]).privacy
     assert (now.epsilon_spent, now.largest_spend, now.n_questions) == (1.0, 3.0, 2)
-    again = read_facts(store, run(store, path, epsilon=2.0, dataset=dataset).page["page"])
+    again = read_facts(store, run(store, path, epsilon=2.0, dataset=dataset).page["page"]).privacy
     assert (again.epsilon_spent, again.largest_spend) == (2.0, 3.0)
 
 

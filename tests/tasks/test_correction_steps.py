@@ -486,8 +486,7 @@ def test_the_curators_steps_need_nothing_of_the_holders(scored, tmp_path):
 def test_without_scores_there_is_no_simulation_and_the_page_is_the_curators(run):
     chain = run(evaluate=False)
     facts = read_facts(chain.store, chain.page["page"])
-    assert (chain.page["page"].zone, facts.ours, facts.baselines) == ("curator", None, ())
-    assert all(cell.test is None for cell in facts.cells)
+    assert (chain.page["page"].zone, facts.scores) == ("curator", None)
     assert not list(chain.store.zone("simulation").rglob("*"))
 
 
@@ -645,7 +644,7 @@ def test_that_nothing_was_found_is_said_too(run):
     alike = np.where(np.random.default_rng(1).random(600) < 0.5, "card", "cash")
     chain = run(make=rides_config, columns={"paid": alike}, privacy={"epsilon": 0.5}, evaluate=False)
     assert chain.model.facts["says"].startswith("Within noise of nothing")
-    assert read_facts(chain.store, chain.page["page"]).is_nothing
+    assert read_facts(chain.store, chain.page["page"]).model.is_found is False
 
 
 def test_a_file_is_scored_by_both_parts(scored, tmp_path):
@@ -668,10 +667,11 @@ def test_a_file_is_scored_by_both_parts(scored, tmp_path):
 def test_the_page_tells_of_every_cell_and_of_no_person(scored):
     facts = read_facts(scored.store, scored.page["page"])
     asked = published(scored)
-    assert facts.kind == "correction"
-    assert len(facts.cells) == facts.n_cells == asked.n_cells
-    assert all(cell.test is None or cell.test.n >= FEWEST for cell in facts.cells)
-    assert facts.n_trees == scored.published.facts["base_trees"]
+    assert facts.model.figure == "correction"
+    assert len(facts.model.cells) == len(facts.scores.cells) == facts.n_cells == asked.n_cells
+    assert all(test is None or test.n >= FEWEST for test in facts.scores.cells)
+    (base,) = facts.model.of_kind("public model")
+    assert base.figures["trees"] == scored.published.facts["base_trees"]
     rows = read_rows(scored.store.files(scored.held["test"]), asked)
     told = numbers_of(asdict(facts))
     secret = asked.residuals(rows.raw, rows.labels)

@@ -10,19 +10,18 @@ from ldptree.mechanisms import CHOICES
 from storage.store import Store
 from tasks.artifacts import read_model, read_protocol
 from tasks.page import privacy
-from tasks.page.finding import tiles
 from tasks.report import read_facts
 
 SENT = {
-    "grr": "replaced by one of the others",
-    "oue": "bits, each tossed at random",
-    "sue": "bits, each tossed at random",
+    "grr": "kept or replaced by another",
+    "oue": "each tossed at random",
+    "sue": "each tossed at random",
     "ss": "as a set of",
     "olh": "a hash function drawn at random",
     "discrete_laplace": "whole numbers",
     "randomized_response": "and a label apart",
-    "laplace": "a simulation device",
-    "signed_subset": "and never with both",
+    "laplace": "not for the floating-point numbers",
+    "signed_subset": "as a set of kinds",
 }
 
 
@@ -46,12 +45,12 @@ def test_every_mechanism_runs_from_rows_to_a_page_that_says_what_was_sent(run, m
     facts = read_facts(chain.store, chain.page["page"])
     model = read_model(chain.store, chain.model["model"])
     assert model.mechanism.split()[-1] == mechanism
-    assert (facts.oracle or facts.mechanism, facts.form) == (mechanism, form)
-    assert facts.epsilon_exact <= facts.epsilon == facts.epsilon_spent == 4.0
-    said = " ".join(sentence for answer in privacy.answers(facts) for sentence in answer.sentences)
+    assert (facts.privacy.mechanism.split()[-1], facts.privacy.form) == (mechanism, form)
+    assert facts.privacy.epsilon_exact <= facts.privacy.epsilon == facts.privacy.epsilon_spent == 4.0
+    said = " ".join(sentence.text for answer in privacy.answers(facts) for sentence in answer.sentences)
     assert SENT[mechanism] in said
     assert "inf" not in said.split()
-    assert mechanism.replace("_", " ") in tiles(facts)[-1].label
+    assert f"({facts.privacy.mechanism.replace('_', ' ')})" in said
 
 
 def test_a_real_holder_is_never_asked_for_laplace(run):

@@ -229,10 +229,11 @@ def test_the_page_of_every_kind_of_noise_says_what_was_sent(run, mechanism):
     chain = run(privacy={"epsilon": 4.0, "mechanism": mechanism}, model={"depth": 2})
     facts = read_facts(chain.store, chain.page["page"])
     named = {"randomized_response": "number_response", "laplace": "number_laplace"}.get(mechanism, mechanism)
-    assert facts.mechanism == named
-    assert facts.epsilon_exact <= facts.epsilon == 4.0
-    assert (facts.label_noise_sd is None) == (mechanism in ("discrete_laplace", "signed_subset"))
-    assert (facts.push is None) == (mechanism == "laplace")  # without bound
+    privacy, (asked,) = facts.privacy, facts.privacy.asked
+    assert privacy.mechanism == asked.mechanism == named
+    assert privacy.epsilon_exact <= privacy.epsilon == 4.0
+    assert ("label_noise_sd" in asked.figures) == (mechanism not in ("discrete_laplace", "signed_subset"))
+    assert (privacy.influence.push is None) == (mechanism == "laplace")  # without bound
 
 
 @pytest.mark.parametrize(
@@ -338,19 +339,19 @@ def test_caps_are_kept_and_said(run):
     scores = scores_of(chain)
     assert (scores["n_test"], scores["redraws"]) == (40, [])
     assert scores["n_test_all"] == chain.held.facts["n_test"] > 40
-    notes = {score.key: score.note for score in read_facts(chain.store, chain.page["page"]).baselines}
+    notes = {score.key: score.note for score in read_facts(chain.store, chain.page["page"]).scores.models}
     assert notes["public_tree"] == "fitted on 60 of 300 public rows"
     assert notes["non_private"].startswith("fitted on about 50 of ")
 
 
 def test_the_page_is_of_a_number_and_says_its_scores(base):
     facts = read_facts(base.store, base.page["page"])
-    assert facts.kind == "regression"
-    assert facts.ours.metrics == pytest.approx(
+    assert facts.model.figure == "number"
+    assert facts.scores.ours.metrics == pytest.approx(
         {k: scores_of(base)["scores"]["ours"][k] for k in ("mse", "mae", "r2")}
     )
-    assert (facts.unit, facts.n_cells, len(facts.cells)) == ("$", len(facts.cells), facts.n_cells)
-    assert facts.bins
+    assert (facts.unit, facts.n_cells) == ("$", len(facts.model.cells))
+    assert facts.scores.bins
     page = base.store.file(base.page["page"], "report.html").read_text()
     assert "paid" in page
 
@@ -358,7 +359,7 @@ def test_the_page_is_of_a_number_and_says_its_scores(base):
 def test_without_scores_the_page_is_the_curators(run):
     chain = run(evaluate=False)
     facts = read_facts(chain.store, chain.page["page"])
-    assert (chain.page["page"].zone, facts.ours, facts.bins) == ("curator", None, ())
+    assert (chain.page["page"].zone, facts.scores) == ("curator", None)
 
 
 def test_a_file_is_scored_with_numbers_and_their_intervals(base, tmp_path):
@@ -393,5 +394,5 @@ def test_the_page_tells_of_the_parts_of_cells_that_reports_were_asked_about(run)
     facts = read_facts(chain.store, chain.page["page"])
     learned = read_model(chain.store, chain.model["model"])
     asked = read_protocol(chain.store, chain.protocol).partition
-    assert facts.n_cells == asked.n_leaves < learned.partition.n_leaves == len(facts.cells)
-    assert sum(cell.people for cell in facts.cells) == pytest.approx(facts.n_private, rel=0.01)
+    assert facts.n_cells == asked.n_leaves < learned.partition.n_leaves == len(facts.model.cells)
+    assert sum(cell.share for cell in facts.model.cells) == pytest.approx(1.0, rel=0.01)

@@ -7,7 +7,7 @@ from chain import Chain, rides, rides_config
 
 from storage.store import Store
 from tasks.artifacts import read_protocol
-from tasks.page import privacy, run_words, words
+from tasks.page import findings, privacy
 from tasks.progress import Timeline
 from tasks.report import failed_facts, read_facts
 
@@ -27,34 +27,34 @@ def test_columns_of_the_public_rule_are_named_as_known_of_everyone(run):
     chain = run(evaluate=False)
     facts = read_facts(chain.store, chain.page["page"])
     assert facts.public_columns == ("zone",)
-    assert "“zone”" in " ".join(privacy.answers(facts)[-1].sentences)
+    assert "“zone”" in " ".join(one.text for one in privacy.answers(facts)[-1].sentences)
 
 
 def test_caps_of_the_evaluation_are_said_where_they_were_in_force(run):
     chain = run(evaluation={"test_rows": 40, "private_rows": 50, "public_rows": 60, "redraws": 0})
     facts = read_facts(chain.store, chain.page["page"])
     n_private = chain.held.facts["n_private"]
-    notes = {score.key: score.note for score in facts.scores}
+    notes = {score.key: score.note for score in facts.scores.models}
     assert notes.pop("public_tree") == notes.pop("public_forest") == "fitted on 60 of 300 public rows"
     assert notes.pop("non_private") == f"fitted on about 50 of {n_private:,} private rows"
     assert set(notes.values()) == {""}
-    assert f"Accuracy on 40 of the {facts.n_test}" in words.score_caption(facts)
+    assert facts.scores.n == 40 < facts.n_test
 
 
 def test_a_cap_that_was_not_in_force_is_not_said(run):
     chain = run()
     facts = read_facts(chain.store, chain.page["page"])
-    assert facts.n_scored == facts.n_test == chain.held.facts["n_test"]
-    assert not any(score.note for score in facts.scores)
+    assert facts.scores.n == facts.n_test == chain.held.facts["n_test"]
+    assert not any(score.note for score in facts.scores.models)
 
 
 def test_a_stopped_run_knows_its_time_and_its_rows(run):
     chain, timeline = run(), Timeline()
     timeline.began -= 5.0
     facts = failed_facts(chain.store, chain.config, chain.ingested, chain.checked, timeline, "")
-    assert facts.seconds >= 5.0
-    lines = {line.title: (line.public, line.private) for line in run_words.data_table(facts)}
-    assert lines["rows read"] == ("300", "kept by the holders")
+    assert facts.making.seconds >= 5.0
+    lines = {row[0]: row[1:] for row in findings.tabulate_rows(facts).rows}
+    assert lines["read"] == ("300", "kept by the holders")
     assert lines["kept"] == ("300", "600")
     assert "learned from" not in lines
 
@@ -65,7 +65,7 @@ def test_columns_that_are_left_out_are_on_the_page(run):
     assert list(facts.columns_left_out) == ["person"]
     page = chain.store.file(chain.page["page"], "report.html").read_text()
     assert "Columns left out" in page
-    assert "“person”: identifiers or names" in page
+    assert "“person”</span><span>identifiers or names" in page
     assert {f.column for f in read_protocol(chain.store, chain.protocol).encoding.features} == {
         "miles",
         "hour",

@@ -390,8 +390,8 @@ def test_a_mask_that_is_not_released_is_nowhere_but_with_the_holders(rows, tmp_p
     (shard,) = chain.store.files(chain.held["train"])
     assert "hides" in pq.read_schema(shard).names
     facts = read_facts(chain.store, chain.page["page"])
-    assert {feature.protects for feature in facts.features} == {None}
-    assert facts.mask_release == "none"
+    assert {feature.protects for feature in facts.privacy.features} == {None}
+    assert facts.privacy.mask_release == "none"
 
 
 def test_where_a_holders_own_value_is_missing_they_take_part_all_the_same(tmp_path):

@@ -228,7 +228,7 @@ def test_a_positive_class_is_the_second_of_the_classes_and_all_are_mended(run):
     assert published(chain).label_classes == ("app", "cash", "card")
     assert learned(chain).corrections.correction.shape[1] == 3
     facts = read_facts(chain.store, chain.page["page"])
-    assert (facts.positive, facts.outputs) == (None, ("app", "cash", "card"))
+    assert facts.model.outputs == facts.classes == ("app", "cash", "card")
 
 
 def test_fewer_people_than_classes_are_refused_before_anybody_is_asked(run):
@@ -399,12 +399,12 @@ def test_a_database_says_what_the_model_says(scored, tmp_path):
 def test_the_page_says_class_by_class_where_the_model_is_wrong_and_nothing_of_anybody(scored):
     facts = read_facts(scored.store, scored.page["page"])
     found = learned(scored).corrections
-    assert facts.outputs == tuple(CLASSES)
-    assert not facts.is_nothing
-    for cell, row in zip(facts.cells, found.correction, strict=True):
-        assert [mend.correction for mend in cell.outputs] == row.tolist()
+    assert facts.model.outputs == tuple(CLASSES)
+    assert facts.model.is_found
+    for cell, row in zip(facts.model.cells, found.correction, strict=True):
+        assert [estimate.value for estimate in cell.estimates] == row.tolist()
     page = scored.store.file(scored.page["page"], "report.html").read_text()
-    assert "“app” too seldom" in page
+    assert "“app” too rarely" in page
     assert "“app” too often" not in page
     _, _, errors = private(scored, "test")
     told = json.dumps(facts.to_dict())

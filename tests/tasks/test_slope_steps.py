@@ -108,9 +108,10 @@ def test_a_file_is_scored_with_the_slope_and_the_page_says_it(line, tmp_path):
     out, raw = pl.read_parquet(tmp_path / "out.parquet"), tables.raw_matrix(rows, model.encoding)
     np.testing.assert_array_equal(out["prediction"].to_numpy(), model.predict(raw))
     facts, found = read_facts(line.store, line.page["page"]), model.corrections.slope
-    assert (facts.slope.amount, facts.slope.sd, facts.slope.is_found) == (found.amount, found.sd, True)
+    (slope,) = facts.model.of_kind("slope")
+    assert slope.figures == {"amount": found.amount, "amount_sd": found.sd}
     assert facts.n_cells == 4
-    assert all(COLUMN in cell.path[-1] for cell in facts.cells)
+    assert all(cell.path[-1].column == COLUMN for cell in facts.model.cells)
 
 
 def test_nothing_of_private_rows_but_their_number_moves_the_slope_or_whether_it_is_asked_about(tmp_path):

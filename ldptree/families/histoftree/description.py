@@ -71,8 +71,11 @@ def describe_histogram(
     )
     columns = name_columns(encoding)
     binned = ", ".join(columns[j] for j in product.histogram.features)
+    shown = evidence.shown
+    answers = model.predict(np.where(shown.protects, 0.5, shown.values))
     return Description(
         figure="number",
+        predicts=(float(answers.min()), float(answers.max())),
         outputs=(target,),
         tree=None if product.n_cells == 1 else root,
         cells=cells,

@@ -32,8 +32,10 @@ def describe_features(
     visible = np.where(shown.protects, np.nan, shown.values)
     columns = name_columns(encoding)
     statements = [*_effects(model, columns, visible), *_surface(model, encoding, visible, evidence.names)]
+    answers = model.predict(visible)
     return Description(
         figure="number",
+        predicts=(float(answers.min()), float(answers.max())),
         outputs=(target,),
         statements=tuple(statements),
         is_found=HELPED in model.says,

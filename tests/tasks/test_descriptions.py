@@ -1,4 +1,4 @@
-"""From a model to the facts of its page: the figures are the model's, the words lead to the right cell."""
+"""What a model says of itself: the figures are the model's, the words lead to the right cell."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from chain import example_protocol
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.families.fit_classes import fit_model
+from ldptree.models.description import Evidence, find_conditions, share_below
 from ldptree.models.tree import ClassTree
 from ldptree.partition.tree import Partition
 from ldptree.protocol.totals import Totals
 from tasks.artifacts import read_model, read_protocol, read_public_counts, read_totals
-from tasks.page.learned import cells_of, discrepancy_of, path_words, private_shares, tree_of
-from tasks.page.places import number_words
+from tasks.page.units import raw_number, say_condition
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +29,31 @@ def learned(trips):
     )
 
 
+def described(model, totals, public, names=None):
+    """The description of a model beside its totals and the public rows of its cells."""
+    return model.describe(Evidence(names=names or {}, totals=(totals,), public_counts=public))
+
+
+def path_words(model, node, names, *, only_last=False):
+    """The conditions that lead to a node, in words."""
+    found = find_conditions(model.partition, model.raw_tree, node, names, only_last=only_last)
+    return tuple(say_condition(one) for one in found)
+
+
+def tree_of(fit, names=None):
+    """The root of the tree of a model that was fitted here."""
+    model, totals, public = fit
+    return described(model, totals, public, names).tree
+
+
 def model_of(encoding, partition, counts, classes=("no", "yes"), **fit) -> ClassTree:
     """A model of exact totals `counts` [cells, classes], with a large budget."""
     return fitted(encoding, partition, counts, classes, **fit)[0]
 
 
-def fitted(encoding, partition, counts, classes, *, public=None, **fit) -> tuple[ClassTree, Totals]:
+def fitted(
+    encoding, partition, counts, classes, *, public=None, **fit
+) -> tuple[ClassTree, Totals, np.ndarray]:
     """The same with the totals it was fitted on."""
     counts = np.asarray(counts)
     protocol = example_protocol(
@@ -48,51 +67,50 @@ def fitted(encoding, partition, counts, classes, *, public=None, **fit) -> tuple
     raw = protocol.mechanism.sample_totals(np.append(counts.ravel(), 0), np.random.default_rng(0))
     n = int(counts.sum())
     totals = Totals.from_raw(raw, mechanism=protocol.mechanism, n_private=n, depth=2)
-    return fit_model(protocol, totals, counts // 10 if public is None else public, **fit), totals
+    public = counts // 10 if public is None else public
+    return fit_model(protocol, totals, public, **fit), totals, public
 
 
 def test_there_is_one_fact_a_cell_and_shares_are_of_the_whole(learned):
     model, totals, public = learned
-    cells = cells_of(model, totals, public, {})
+    cells = described(model, totals, public).cells
     assert len(cells) == model.partition.n_leaves
-    assert sum(cell.share_private for cell in cells) == pytest.approx(1.0)
-    assert sum(cell.share_public for cell in cells) == pytest.approx(1.0)
-    assert all(0.0 <= cell.share_private <= 1.0 for cell in cells)
+    assert sum(cell.share for cell in cells) == pytest.approx(1.0)
+    assert sum(cell.public_share for cell in cells) == pytest.approx(1.0)
+    assert all(0.0 <= cell.share <= 1.0 for cell in cells)
 
 
 def test_what_a_cell_says_is_what_the_model_decides(learned):
     model, totals, public = learned
-    for cell, node in zip(cells_of(model, totals, public, {}), model.partition.leaves, strict=True):
+    for cell, node in zip(described(model, totals, public).cells, model.partition.leaves, strict=True):
         assert cell.decision == str(model.classes[model.decision[node]])
-        assert cell.probability == pytest.approx(model.probability[node].max())
-        assert cell.margin == pytest.approx(model.probability[node, 1] - 0.5)
-        assert cell.evidence in ("private", "public", "both", "neighbours")
-        assert (cell.margin > 0) == (cell.decision == str(model.classes[1]))
+        (share,) = cell.estimates
+        assert share.value == pytest.approx(model.probability[node, 1])
+        assert cell.rests_on in ("private", "public", "both", "neighbours")
+        assert (share.value > 0.5) == (cell.decision == str(model.classes[1]))
 
 
 def test_the_raw_margin_of_a_cell_is_its_reports_and_their_noise(learned):
     model, totals, public = learned
     leaves = model.partition.leaves
-    for j, cell in enumerate(cells_of(model, totals, public, {})):
+    for j, cell in enumerate(described(model, totals, public).cells):
         noise = model.noise_sd[leaves[j], 0]
         if noise >= 1.0:
-            assert cell.raw_margin is None
-            assert cell.raw_sd is None
+            assert cell.reports == (None,)
             continue
-        assert cell.raw_sd == pytest.approx(noise)
+        assert cell.reports[0].sd == pytest.approx(noise)
         # the noise of one margin as a share, and as a number of holders: their ratio is the cell's mass
         mass = np.sqrt(totals.margin_variance[j]) / noise
-        assert cell.raw_margin == pytest.approx(totals.margins[j] / mass)
+        assert cell.reports[0].value == pytest.approx(0.5 + totals.margins[j] / mass)
 
 
 def test_the_public_margin_of_a_cell_is_its_public_rows(learned):
     model, totals, public = learned
-    for cell, counts in zip(cells_of(model, totals, public, {}), public, strict=True):
+    for cell, counts in zip(described(model, totals, public).cells, public, strict=True):
         if counts.sum() == 0:
-            assert cell.public_margin is None
-            assert cell.public_sd is None
+            assert cell.public == (None,)
         else:
-            assert cell.public_margin == pytest.approx(counts[1] / counts.sum() - 0.5)
+            assert cell.public[0].value == pytest.approx(counts[1] / counts.sum())
 
 
 def test_the_tree_has_every_cell_once_and_shares_that_add_up(learned):
@@ -105,19 +123,19 @@ def test_the_tree_has_every_cell_once_and_shares_that_add_up(learned):
         if node.children:
             assert len(node.children) == 2
             assert node.cells == sum(child.cells for child in node.children)
-            assert node.share_private == pytest.approx(sum(child.share_private for child in node.children))
-            assert all(child.condition for child in node.children)
+            assert node.share == pytest.approx(sum(child.share for child in node.children))
+            assert all(child.conditions for child in node.children)
             for child in node.children:
                 check(child)
         else:
             assert node.cells == 1
 
-    root = tree_of(model, {})
+    root = described(model, totals, public).tree
     check(root)
-    assert root.condition == ""
-    assert (root.cells, root.share_private) == (model.partition.n_leaves, pytest.approx(1.0))
+    assert root.conditions == ()
+    assert (root.cells, root.share) == (model.partition.n_leaves, pytest.approx(1.0))
     decided = [leaf.decision for leaf in leaves(root)]
-    assert sorted(decided) == sorted(cell.decision for cell in cells_of(model, totals, public, {}))
+    assert sorted(decided) == sorted(cell.decision for cell in described(model, totals, public).cells)
 
 
 def satisfied(words, row) -> bool:
@@ -174,7 +192,7 @@ def test_the_words_of_a_path_lead_every_row_to_its_own_cell_and_no_other():
     assert path_words(model, 4, {}) == ("trip miles up to 8", "firm is not birch or ash")
     assert path_words(model, 4, {}, only_last=True) == ("firm is not birch",)
     assert path_words(model, 0, {}) == ()
-    said = [number_words(value) for value in (-0.004854, -3.0, -12345.6, 0.5)]
+    said = [raw_number(value) for value in (-0.004854, -3.0, -12345.6, 0.5)]
     assert said == ["\u22120.004854", "\u22123", "\u221212,346", "0.5"]
 
 
@@ -199,22 +217,25 @@ def test_of_several_bounds_on_one_column_the_tightest_are_said():
 def test_codes_are_called_by_their_names_where_they_have_some():
     encoding = Encoding((CategoricalFeature("area", (8, 76)),))
     tree = Partition.of([1, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
-    model = model_of(encoding, tree, [[500, 100], [100, 500]], classes=(0, 1))
+    fit = fitted(encoding, tree, [[500, 100], [100, 500]], (0, 1))
     names = {"area": {"76": "O'Hare"}, "label": {"0": "cash", "1": "card"}}
-    root = tree_of(model, names)
-    assert [child.condition for child in root.children] == ["area is not O'Hare", "area is O'Hare"]
+    root = tree_of(fit, names)
+    assert [say_condition(child.conditions[0]) for child in root.children] == [
+        "area is not O'Hare",
+        "area is O'Hare",
+    ]
     assert [child.decision for child in root.children] == ["cash", "card"]
-    assert path_words(model, 2, {}) == ("area is 76",)
+    assert path_words(fit[0], 2, {}) == ("area is 76",)
 
 
 def test_an_inner_node_says_the_average_of_its_cells():
     tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
-    model = model_of(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, [[3000, 1000], [200, 800]])
-    root = tree_of(model, {})
+    root = tree_of(fitted(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, [[3000, 1000], [200, 800]]))
     left, right = root.children
-    assert root.margin == pytest.approx(left.share_private * left.margin + right.share_private * right.margin)
-    assert (root.decision, root.probability) == ("no", pytest.approx(0.5 - root.margin))
-    assert left.share_private == pytest.approx(0.8, abs=0.03)
+    mean = left.share * left.estimates[0].value + right.share * right.estimates[0].value
+    assert root.estimates[0].value == pytest.approx(mean)
+    assert root.decision == "no"
+    assert left.share == pytest.approx(0.8, abs=0.03)
 
 
 def test_a_missing_value_and_a_test_that_parts_nothing_are_said_in_words():
@@ -228,47 +249,38 @@ def test_a_missing_value_and_a_test_that_parts_nothing_are_said_in_words():
 def test_private_shares_are_shares_even_where_noise_makes_totals_negative():
     tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
     model = model_of(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, [[0, 0], [40, 10]])
-    shares = private_shares(model)
+    counts = model.private_total[model.partition.leaves].sum(axis=1)
+    shares = share_below(model.partition, counts)
     assert shares[0] == pytest.approx(1.0)
     assert (shares >= 0).all()
     assert shares[1:].sum() == pytest.approx(1.0)
 
 
-def test_several_classes_have_the_lead_of_the_decided_one_as_margin():
-    tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
-    counts = np.array([[900, 50, 50], [100, 500, 400]])
-    model = model_of(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, counts, ("a", "b", "c"))
-    root = tree_of(model, {})
-    left, right = root.children
-    assert (left.decision, right.decision) == ("a", "b")
-    assert left.margin == pytest.approx((0.9 - 0.05) / 2, abs=0.05)
-    assert right.margin == pytest.approx((0.5 - 0.4) / 2, abs=0.05)
-    assert left.margin > right.margin > 0
-
-
-def test_of_three_classes_the_reports_alone_are_not_shrunk():
+def test_of_three_classes_every_share_is_said_and_the_reports_alone_are_not_shrunk():
     tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
     counts = np.array([[9000, 500, 500], [1000, 6000, 3000]])
-    model, totals = fitted(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, counts, ("a", "b", "c"))
-    left, right = cells_of(model, totals, counts // 10, {})
-    # half the lead of the decided class; noise at this budget is far below 0.01
-    assert left.raw_margin == pytest.approx((0.9 - 0.05) / 2, abs=0.01)
-    assert right.raw_margin == pytest.approx((0.6 - 0.3) / 2, abs=0.01)
+    fit = fitted(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, counts, ("a", "b", "c"))
+    left, right = described(*fit).cells
+    assert (left.decision, right.decision) == ("a", "b")
+    # noise at this budget is far below 0.01
+    assert [one.value for one in left.reports] == pytest.approx([0.9, 0.05, 0.05], abs=0.01)
+    assert [one.value for one in right.reports] == pytest.approx([0.1, 0.6, 0.3], abs=0.01)
+    assert [one.value for one in right.estimates] == pytest.approx([0.1, 0.6, 0.3], abs=0.05)
 
 
 def test_an_error_is_given_for_cells_alone():
     tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
-    root = tree_of(model_of(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, np.full((2, 2), 500)), {})
-    assert root.margin_sd is None
-    assert all(0 < child.margin_sd < 0.5 for child in root.children)
+    root = tree_of(fitted(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, np.full((2, 2), 500)))
+    assert root.estimates[0].sd is None
+    assert all(0 < child.estimates[0].sd < 0.5 for child in root.children)
 
 
 def test_a_difference_between_private_and_public_people_is_found_where_there_is_one():
     tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
     encoding = Encoding((NumericFeature("x", 0.0, 1.0),))
     private = np.array([[4000, 6000], [2000, 8000]])
-    alike = discrepancy_of(model_of(encoding, tree, private, public=private // 10))
-    apart = discrepancy_of(model_of(encoding, tree, private, public=np.array([[800, 200], [600, 400]])))
-    assert abs(alike.mean) < 0.05
+    alike = described(*fitted(encoding, tree, private, public=private // 10))
+    apart = described(*fitted(encoding, tree, private, public=np.array([[800, 200], [600, 400]])))
+    assert abs(alike.differences[0].value) < 0.05
     assert apart.is_found
-    assert apart.mean == pytest.approx(0.4, abs=0.08)  # 0.6 - 0.2 and 0.8 - 0.4
+    assert apart.differences[0].value == pytest.approx(0.4, abs=0.08)  # 0.6 - 0.2 and 0.8 - 0.4

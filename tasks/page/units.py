@@ -10,7 +10,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
 from ldptree.models.description import Condition, Estimate
-from tasks.run_page.data import Run
+from tasks.page.data import Run
 
 NARROW = "\u202f"
 FIXED = "\u00a0"

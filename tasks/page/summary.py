@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass
 
 from ldptree.models.description import Cell, Estimate
-from tasks.run_page import units
-from tasks.run_page.captions import MODELS, OWN_MODELS, Sentence, say
-from tasks.run_page.data import Run, Score
-from tasks.run_page.units import Unit, label_unit, score_unit
+from tasks.page import units
+from tasks.page.captions import MODELS, OWN_MODELS, Sentence, say
+from tasks.page.data import Run, Score
+from tasks.page.units import Unit, label_unit, score_unit
 
 SMALL_SHARE, SMALL_PART = 0.002, 0.01
 """A gain that is surely below this is none: of accuracy, and of the reference's mean squared error."""
@@ -128,9 +128,9 @@ def lead(run: Run) -> list[Sentence]:
     said = [*_differences(run), *_kinds(run)]
     if run.model.says and not run.model.cells:
         said.append(say("says", says=run.model.says))
-    if run.predicts is not None:
-        unit = label_unit(run)
-        said.append(say("predicts", low=unit.value(run.predicts.low), high=unit.value(run.predicts.high)))
+    if run.model.predicts:
+        low, high = (label_unit(run).value(end) for end in run.model.predicts)
+        said.append(say("predicts", low=low, high=high))
     if run.scores is None:
         return [*said, say("no scores")]
     return [*said, *_rivals(run)]
@@ -205,6 +205,9 @@ def _kinds(run: Run) -> list[Sentence]:
     if is_shared(run.model.cells):
         return [say("shared", noun=run.noun)]
     clear = find_clear(run)
+    if not clear:
+        cells = units.plural(len(run.model.cells), f"kind of {run.noun}", f"kinds of {run.noun}")
+        return [say("no clear kind", cells=cells)]
     return [
         say(
             "clear kinds",
@@ -236,6 +239,8 @@ def _rivals(run: Run) -> list[Sentence]:
         return []
     sign = -1 if run.label == "class" else 1
     best = min(rivals, key=lambda score: sign * score.figure)
+    if best == find_reference(run):
+        return []
     found = {"better": "better", "worse": "worse"}.get(compare(run, best), "equal")
     return [
         say(
@@ -290,10 +295,10 @@ def people(run: Run) -> Sentence:
     if run.model.figure == "correction" and len(run.model.cells) > 1:
         share = min(sum(cell.share for cell in find_clear(run)), 1.0)
         return say("people", share=units.portion(share))
-    cells = units.plural(run.n_cells, "kind", "kinds")
-    return say(
-        "kinds", cells=cells, noun=run.noun, features=units.plural(run.n_features, "feature", "features")
-    )
+    features = units.plural(run.n_features, "feature", "features")
+    if not run.n_cells:
+        return say("features", noun=f"each {run.noun}", features=features)
+    return say("kinds", cells=units.plural(run.n_cells, "kind", "kinds"), noun=run.noun, features=features)
 
 
 def best_guess(epsilon: float) -> float:

@@ -40,6 +40,7 @@ SAYS = {
     "hidden": "The noise could hide a difference of {size} in “{output}” on average.",
     "chance": "Noise alone would make the reports differ so much with a chance of {chance}.",
     "clear kinds": "A correction is clear in {clear} of {cells}, which hold about {share} of private {nouns}.",
+    "no clear kind": "In none of {cells} is a correction clear.",
     "shared": "The reports do not tell kinds of {noun} apart: the correction is the same everywhere.",
     "says": "{says}",
     "predicts": "Over what the holders show, answers run from {low} to {high}.",
@@ -53,11 +54,12 @@ SAYS = {
     "gain": "{direction} {gain} (95{narrow}% interval {low} to {high}).",
     "people": "Of them {share} are in kinds where the correction is clear.",
     "kinds": "{cells} of {noun}, over {features}.",
+    "features": "Learned from {features} of {noun}.",
     "guess": "The most that an even guess between two {nouns} can rise to is {guess}.",
     "noise cost": "The noise costs {cost} (95{narrow}% interval {low} to {high}).",
     # captions
     "scores": "{figure} on {n} held back, with 95{narrow}% intervals. {better}",
-    "spread": "The thick bar is where 9 of 10 of {redraws} of the noise lie: {low} to {high}.",
+    "spread": "The bar below it is where 9 of 10 of {redraws} of the noise lie: {low} to {high}.",
     "caps": "{model}: {note}.",
     "recall": "The released model recognises {recalls}.",
     "bins": "Held-back {nouns} by what is predicted: their mean “{target}” with ± 2 standard errors.",
@@ -167,7 +169,7 @@ MODELS = {
 """What the page calls a model, where reports correct a public one."""
 OWN_MODELS = {
     "ours": "With private reports",
-    "public_only": "The same tree, public rows alone",
+    "public_only": "The same tree without reports",
     "no_noise": "With reports, without noise",
 }
 """The same where they make a model of their own."""
@@ -182,6 +184,7 @@ METRICS = {
 }
 MECHANISMS = {
     "joint oue": "as bits, one a value, each tossed at random",
+    "joint sue": "as bits, one a value, each tossed at random",
     "joint grr": "as one value, kept or replaced by another",
     "joint ss": "as a set of values, drawn at random",
     "joint olh": "as a hash function drawn at random, and one of the values it can take",

@@ -77,7 +77,9 @@ class Rows:
     quarantined: int | None = None
 
     def __post_init__(self) -> None:
-        if self.zone == "private" and (self.quarantined is not None or self.read is not None):
+        if self.zone == "private" and (
+            self.quarantined is not None or self.read not in (None, self.kept + self.held_out)
+        ):
             raise ValueError("counts of private faults stay in the holders' zone: leave them None")
 
 
@@ -284,7 +286,6 @@ class Privacy:
         most_answers: questions that one holder answered at most.
         n_never_asked: holders who took part and were asked nothing.
         holder: "row", or the column that names the holder.
-        public_rule, public_columns, where: which rows are public, which columns are so with it, which rows take part.
         seeded: whether the noise came from a seed.
         form: "reports", or "totals" drawn from true counts.
         k: values that a report can take.
@@ -305,9 +306,6 @@ class Privacy:
     most_answers: int = 1
     n_never_asked: int = 0
     holder: str = "row"
-    public_rule: str = ""
-    public_columns: tuple[str, ...] = ()
-    where: str = ""
     seeded: bool = False
     form: Literal["reports", "totals"] = "reports"
     k: int = 0
@@ -352,15 +350,13 @@ class Run:
         estimator: as configured.
         target, label, unit: the label's column, what it is, and what a number is measured in.
         classes: what its values are called, or levels of a number that a report can name.
-        label_sd: a typical difference between two labels: how many decimals they are written with.
         label_range: private labels are moved into it; None where they are classes.
-        residual_range: errors of a public model are reported from minus it to it; 0 else.
-        n_levels: levels that a report can name.
+        levels: what totals are of: classes, or levels of a number or of a public model's error.
         lam, prune: how public rows were weighed and cells smoothed; "" where that was not asked.
         n_private, n_public, n_test: rows that reported (in a campaign those of earlier runs too), public, held back.
         n_features, n_cells, depth: after encoding; of the partition that was asked about.
+        public_rule, public_columns, where: which rows are public, which columns are so with it, which rows take part.
         columns_left_out: raw columns that are no features, and why.
-        predicts: least and largest answer over what is shown; None where not known.
         description: what the model says of itself.
         scores: None of a release.
         warnings: sentences to read before relying on the result.
@@ -383,10 +379,8 @@ class Run:
     label: Literal["class", "number", ""] = ""
     unit: str = ""
     classes: tuple[str, ...] = ()
-    label_sd: float = 1.0
     label_range: Span | None = None
-    residual_range: float = 0.0
-    n_levels: int = 0
+    levels: tuple[str, ...] = ()
     lam: str = ""
     prune: str = ""
     n_private: int = 0
@@ -395,8 +389,10 @@ class Run:
     n_features: int = 0
     n_cells: int = 0
     depth: int = 0
+    public_rule: str = ""
+    public_columns: tuple[str, ...] = ()
+    where: str = ""
     columns_left_out: dict[str, str] = field(default_factory=dict)
-    predicts: Span | None = None
     description: Description | None = None
     scores: Scores | None = None
     warnings: tuple[str, ...] = ()
@@ -411,6 +407,11 @@ class Run:
         spent, claimed = self.privacy.epsilon_exact, self.privacy.epsilon
         if not math.isfinite(spent) or spent > claimed * (1 + 1e-9):
             raise ValueError(f"a holder spent {spent}, more than epsilon = {claimed}")
+
+    @property
+    def label_sd(self) -> float:
+        """A typical difference between two labels: how many decimals they are written with."""
+        return 1.0 if self.description is None else self.description.spread
 
     @property
     def model(self) -> Description:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import count as ticket
 
 from ldptree.models.description import Cell, CurveLine, Estimate, Node
-from tasks.run_page import units
-from tasks.run_page.captions import (
+from tasks.page import units
+from tasks.page.captions import (
     BASIS,
     FIGURES,
     LAM,
@@ -19,10 +19,10 @@ from tasks.run_page.captions import (
     Sentence,
     say,
 )
-from tasks.run_page.charts import Axis, Branch, draw_tree
-from tasks.run_page.data import Check, Run, Score
-from tasks.run_page.summary import name_score, say_rows
-from tasks.run_page.units import Unit, cell_unit, label_unit, say_path, score_unit
+from tasks.page.charts import Axis, Branch, draw_tree
+from tasks.page.data import Check, Run, Score
+from tasks.page.summary import name_score, say_rows
+from tasks.page.units import Unit, cell_unit, label_unit, say_path, score_unit
 
 MOST_ENDS = 12
 """Ends of the tree that are drawn."""
@@ -84,7 +84,7 @@ def draw(run: Run) -> Tree | None:
     if run.model.figure == "share":
         values = [min(max(value, 0.0), 1.0) for value in values] + [0.0, 1.0]
     cut = any(end.node.children for end in _ends(drawn))
-    return Tree(drawn, Axis.of(values, zero=is_correction), unit, cut)
+    return Tree(drawn, Axis.of(values, zero=True), unit, cut)
 
 
 def shown_estimate(run: Run, node: Node | Cell) -> Estimate:
@@ -347,7 +347,7 @@ def tabulate_curve(run: Run, curve: CurveLine) -> Table:
 
 def tabulate_rounds(run: Run) -> Table:
     """Every question, and what it spends."""
-    from tasks.run_page.privacy import say_mechanism, say_question
+    from tasks.page.privacy import say_mechanism, say_question
 
     rows, unit = [], Unit("number", run.label_sd, run.unit)
     for number, one in enumerate(run.privacy.asked, 1):

@@ -1,0 +1,64 @@
+"""A made-up row and the report that it would send: drawn from the public ranges with a fixed seed, never of anybody."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ldptree.encoding import NumericFeature
+from ldptree.families.asked import measure_mechanism
+from ldptree.models.description import Names, name_level
+from ldptree.protocol.protocol import Protocol
+from tasks.page.data import Example
+from tasks.page.units import raw_number
+
+SEED = 1
+MOST_COLUMNS, MOST_BITS, MOST_CELLS = 6, 64, 16
+OF_BITS = ("oue", "sue")
+"""Oracles whose report is one bit a value."""
+
+
+def draw_example(protocol: Protocol, names: Names) -> Example | None:
+    """A row from the columns that the partition asks about, its true answer, and its report; None where there are none."""
+    rng = np.random.default_rng(SEED)
+    row, said = [], []
+    asked = protocol.raw_tree.columns_used
+    for feature in protocol.encoding.features:
+        if isinstance(feature, NumericFeature):
+            value = float(f"{rng.uniform(feature.minimum, feature.maximum):.2g}")
+            row.append(min(max(value, feature.minimum), feature.maximum))
+            text = raw_number(row[-1])
+        else:
+            at = int(rng.integers(len(feature.levels)))
+            row.append(float(at))
+            text = name_level(feature.column, feature.levels[at], names)
+        if feature.column in asked:
+            said.append((feature.column.replace("_", " "), text))
+    cell = int(protocol.cells(np.array([row]))[0])
+    if cell < 0 or not said:
+        return None
+    n = protocol.n_classes
+    level = int(rng.integers(n))
+    named = not protocol.numeric and protocol.base is None
+    levels = tuple(
+        name_level(protocol.target, value, names) if named else f"{value:g}".replace("-", "\u2212")
+        for value in _values(protocol)
+    )
+    oracle = getattr(protocol.mechanism, "oracle", None)
+    bits: tuple[bool, ...] = ()
+    if (
+        oracle is not None
+        and oracle.name in OF_BITS
+        and protocol.k <= MOST_BITS
+        and protocol.n_cells <= MOST_CELLS
+    ):
+        chances = measure_mechanism(protocol.mechanism)
+        is_true = np.arange(protocol.k) == cell * n + level
+        bits = tuple((rng.random(protocol.k) < np.where(is_true, chances["p"], chances["q"])).tolist())
+    return Example(row=tuple(said[:MOST_COLUMNS]), cell=cell, level=level, levels=levels, bits=bits)
+
+
+def _values(protocol: Protocol) -> tuple[object, ...]:
+    """What the levels of a report are: classes, or numbers; of errors their places from -1 to 1."""
+    if protocol.base is None:
+        return tuple(protocol.classes)
+    return tuple(np.linspace(-1.0, 1.0, protocol.n_classes).tolist())

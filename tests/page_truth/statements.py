@@ -1,0 +1,597 @@
+"""What every sentence and every table of a page states, worked out from models, protocols, totals, scores and the ledger."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from chain import RoundsChain
+
+from page_truth.artifacts import Run
+from page_truth.reading import NUMBER, Element, number, rounding
+
+Figures = Sequence[float | None]
+"""The numbers of a text in order; None: any, as it comes from data."""
+WORDS_ONLY = frozenset(
+    (
+        "stopped",
+        "no scores",
+        "no difference",
+        "shared",
+        "counts",
+        "cut",
+        "loads nothing",
+        "simulation",
+        "not private",
+        "no accuracy",
+        "totals",
+        "device",
+        "roles",
+        "one stands for else",
+        "real numbers",
+        "of sums",
+        "no lifetime",
+        "noise seed",
+        "noise system",
+        "open",
+        "open shown",
+        "open mask",
+        "open cells",
+        "open scores",
+        "protected all",
+        "weighing",
+        "unscored found",
+        "unscored nothing",
+        "unscored",
+        "failed",
+    )
+)
+"""Sentences without figures of their own."""
+FROM_DATA = frozenset(
+    (
+        "says",
+        "caps",
+        "data",
+        "public rule",
+        "where",
+        "label kind",
+        "warning",
+        "who column",
+        "open columns",
+        "open where",
+        "protected",
+        "protected label",
+        "strength",
+        "in noise",
+        "predicts",
+        "recall",
+        "never asked",
+        "rounds",
+        "features",
+        "kinds",
+        "people",
+        "example",
+        "mechanism",
+        "made",
+        "output drawn",
+        "no clear kind",
+    )
+)
+"""Sentences whose figures stand in the facts, checked by `explained`."""
+
+
+def check(run: Run) -> list[str]:
+    """What the page says that is not so."""
+    faults: list[str] = []
+    for said in run.page.every():
+        key = said.attributes.get("data-says")
+        if key is not None:
+            faults += check_sentence(run, key, said.text)
+    for table in run.page.every("table"):
+        faults += check_table(run, table)
+    faults += check_rows(run) + check_tree(run)
+    return faults
+
+
+def check_sentence(run: Run, key: str, text: str) -> list[str]:
+    """Whether the numbers of a sentence are those of the run."""
+    if key in WORDS_ONLY:
+        expected: Figures = ()
+    elif key in FROM_DATA:
+        return explained(run, key, text)
+    elif key in RULES:
+        expected = RULES[key](run)
+    else:
+        return [f"{key}: no rule says what {text!r} states"]
+    return compare(f"{key}: {text!r}", numbers(text, run), expected)
+
+
+def numbers(text: str, run: Run) -> list[str]:
+    """The numbers of a text, names from the data left out."""
+    for name in sorted(names(run), key=len, reverse=True):
+        text = text.replace(f"“{name}”", "")
+    return re.findall(rf"(?<![\w.]){NUMBER}(?![\w])", text)
+
+
+def names(run: Run) -> set[str]:
+    found = {str(name) for name in run.facts["classes"]} | {run.facts["target"]}
+    return found | {str(output) for output in (run.facts["description"] or {"outputs": []})["outputs"]}
+
+
+def compare(what: str, found: Sequence[str], expected: Figures) -> list[str]:
+    """Whether the numbers found are the expected ones, to their last decimal."""
+    if len(found) != len(expected):
+        return [f"{what}: {len(found)} numbers {found}, expected {list(expected)}"]
+    return [
+        f"{what}: {text} is not so, expected {value}"
+        for text, value in zip(found, expected, strict=True)
+        if value is not None and not agrees(text, value)
+    ]
+
+
+def agrees(text: str, value: float) -> bool:
+    return abs(number(text) - value) <= rounding(text) * 1.001 + 1e-9 * abs(value)
+
+
+def explained(run: Run, key: str, text: str) -> list[str]:
+    """Whether every number of a text is one of the facts, rounded, or stands in a text of the facts."""
+    texts, values = [], []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            for name, item in value.items():
+                texts.append(str(name))
+                walk(item)
+        elif isinstance(value, list):
+            values.append(float(len(value)))
+            for item in value:
+                walk(item)
+        elif isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, int | float):
+            values.extend((float(value), 100.0 * value))
+
+    walk({k: v for k, v in run.facts.items() if k != "making"} if key != "made" else run.facts["making"])
+    whole = " ".join(texts)
+    cells = (run.facts["description"] or {"cells": []})["cells"]
+    clear = [c for c in cells if any(clear_of(e) for e in c["estimates"])]
+    values += [100.0 * min(sum(c["share"] for c in clear), 1.0), float(len(clear)), 1.0]
+    values += [example_cell(run)] if key == "example" else []
+    if key == "recall":
+        confusion = ours(run)["confusion"]
+        values = [100.0 * row[i] / sum(row) for i, row in enumerate(confusion) if sum(row)]
+    return [
+        f"{key}: nothing explains {text_!r} in {text!r}"
+        for text_ in numbers(text, run)
+        if text_ not in whole and not any(agrees(text_, value) for value in values)
+    ]
+
+
+def clear_of(estimate: dict[str, Any]) -> bool:
+    return (
+        estimate["value"] != 0 and estimate["sd"] is not None and abs(estimate["value"]) >= 2 * estimate["sd"]
+    )
+
+
+def example_cell(run: Run) -> float:
+    example = run.facts["privacy"]["example"]
+    return float(example["cell"] + 1) if example else math.nan
+
+
+# What the run's steps wrote
+
+
+def ours(run: Run) -> dict[str, Any]:
+    assert run.scores is not None
+    return dict(run.scores["scores"]["ours"])
+
+
+def reference(run: Run) -> dict[str, Any]:
+    assert run.scores is not None
+    found = run.scores["scores"]
+    return dict(found["public_only"] if "public_only" in found else found["constant"])
+
+
+def is_class(run: Run) -> bool:
+    return "accuracy" in ours(run)
+
+
+def chief(run: Run, score: dict[str, Any]) -> float:
+    return 100.0 * score["accuracy"] if is_class(run) else float(score["mse"])
+
+
+def two(run: Run) -> Figures:
+    return n_private(run), chief(run, ours(run)), chief(run, reference(run))
+
+
+def n_private(run: Run) -> float:
+    if isinstance(run.chain, RoundsChain):
+        return float(run.chain.held.facts["n_private"])
+    return float(sum(totals.n_private for totals in run.totals))
+
+
+def rivals(run: Run) -> Figures:
+    assert run.scores is not None
+    found = [v for k, v in run.scores["scores"].items() if k.startswith("public_")]
+    return ((max if is_class(run) else min)(chief(run, score) for score in found),)
+
+
+def gain(run: Run) -> Figures:
+    scale = 100.0 if is_class(run) else 1.0
+    low, high = (scale * end for end in reference(run)["lead"])
+    change = (chief(run, ours(run)) - chief(run, reference(run))) * (1 if is_class(run) else -1)
+    ends = (low, high) if change >= 0 else (-high, -low)
+    return abs(change), 95.0, *ends
+
+
+def noise_cost(run: Run) -> Figures:
+    assert run.scores is not None
+    score = run.scores["scores"]["no_noise"]
+    scale = 100.0 if is_class(run) else 1.0
+    cost = (chief(run, score) - chief(run, ours(run))) * (1 if is_class(run) else -1)
+    return cost, 95.0, -scale * score["lead"][1], -scale * score["lead"][0]
+
+
+def average(run: Run) -> Figures:
+    """The mean correction over private people; its error is that of `describe`, which is tested beside the model."""
+    corrections, scale = run.model.corrections, 100.0 if run.model.classes else 1.0
+    means = corrections.share @ corrections.correction
+    root = run.facts["description"]["tree"]["estimates"]
+    at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
+    return scale * abs(float(means[at])), scale * 2 * root[at]["sd"]
+
+
+def signed_average(run: Run) -> Figures:
+    value, error = average(run)
+    root = run.facts["description"]["tree"]["estimates"]
+    at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
+    return math.copysign(value or 0.0, root[at]["value"]), error
+
+
+def clear_kinds(run: Run) -> Figures:
+    found = run.model.corrections
+    is_clear = (np.abs(found.correction) >= 2 * found.sd) & (found.correction != 0)
+    strength = np.where(found.correction != 0, np.abs(found.correction) / np.maximum(found.sd, 1e-300), 0.0)
+    clear = is_clear[np.arange(len(strength)), strength.argmax(axis=1)]
+    return float(clear.sum()), float(clear.size), 100.0 * float(found.share[clear].sum())
+
+
+def spread(run: Run) -> Figures:
+    assert run.scores is not None
+    found, scale = sorted(run.scores["redraws"]), 100.0 if is_class(run) else 1.0
+    last = len(found) - 1
+    ends = found[round(0.05 * last)], found[round(0.95 * last)]
+    return 9.0, 10.0, float(len(found)), *(scale * end for end in ends)
+
+
+def influence(run: Run) -> Any:
+    return run.protocol.mechanism.influence(int(n_private(run)))
+
+
+def liar(run: Run) -> Figures:
+    force = influence(run)
+    at_once = force.totals_at_once
+    return (force.one,) if at_once >= run.protocol.n_cells else (force.one, float(at_once))
+
+
+def epsilon(run: Run) -> float:
+    return float(run.config.privacy.epsilon)
+
+
+def exact(run: Run) -> Figures:
+    value = run.facts["privacy"]["epsilon_exact"]
+    if not isinstance(run.chain, RoundsChain):
+        value = run.protocol.epsilon_exact
+    shown = f"{math.ceil(value * 1e9 - 1e-6) / 1e9:.9f}"
+    return tuple(float(part) for part in (shown[:-6], shown[-6:-3], shown[-3:]))
+
+
+def sizes(run: Run) -> Figures:
+    return float(run.protocol.n_cells), float(run.protocol.k)
+
+
+def ends(run: Run) -> Figures:
+    found = run.facts["privacy"]["asked"][-1]["figures"]
+    levels = float(run.protocol.n_classes)
+    if run.protocol.base is None:
+        low, high = run.protocol.label_range
+        return low, high, levels
+    return -found["high"], found["high"], levels
+
+
+def chances(run: Run) -> Figures:
+    mechanism = run.protocol.mechanism
+    inner = getattr(mechanism, "oracle", getattr(mechanism, "bits", mechanism))
+    return inner.p, inner.q
+
+
+def push(run: Run) -> Figures:
+    found = run.facts["privacy"]["influence"]["push"]
+    outputs = (
+        len(run.facts["description"]["outputs"]) if run.facts["description"]["figure"] == "correction" else 1
+    )
+    size = max(n_private(run) / outputs / run.protocol.n_cells, 1.0)
+    scale = 100.0 if run.facts["label"] == "class" else 1.0
+    return size, scale * found / size, 1.0, scale * math.ceil(n_private(run) / 100) * found / size
+
+
+def guess(run: Run) -> Figures:
+    return (100.0 / (1.0 + math.exp(-epsilon(run))),)
+
+
+def hidden(run: Run) -> Figures:
+    scale = 100.0 if run.facts["label"] == "class" else 1.0
+    return (scale * 2 * run.facts["description"]["differences"][0]["sd"],)
+
+
+RULES: dict[str, Callable[[Run], Figures]] = {
+    **dict.fromkeys(("better", "worse", "no better", "nothing new", "unsure", "beats", "loses", "ties"), two),
+    "scores of two": lambda run: (chief(run, reference(run)), chief(run, ours(run))),
+    "n private": lambda run: (n_private(run),),
+    "epsilon": lambda run: (
+        epsilon(run),
+        *([float(len(run.facts["privacy"]["asked"]))] if several(run) else []),
+    ),
+    "odds": lambda run: (math.exp(epsilon(run)), 1.0),
+    "rival better": rivals,
+    "rival worse": rivals,
+    "rival equal": rivals,
+    "gain": gain,
+    "noise cost": noise_cost,
+    "average correction": average,
+    "average unclear": signed_average,
+    "average difference": lambda run: (None, None),
+    "hidden": hidden,
+    "chance": lambda run: (100.0 * float(run.model.corrections.chance),),
+    "clear kinds": clear_kinds,
+    "unclear": lambda run: (clear_kinds(run)[1] - clear_kinds(run)[0],),  # type: ignore[operator]
+    "slope": lambda run: (run.model.corrections.slope.amount, 2 * run.model.corrections.slope.sd),
+    "guess": guess,
+    "snoop": guess,
+    "scores": lambda run: (float(run.scores["n_test"]), 95.0),  # type: ignore[index]
+    "spread": spread,
+    "curves": lambda run: (2.0,),
+    "bins": lambda run: (2.0,),
+    "bins few": lambda run: (run.scores["n_test"] - sum(b["n"] for b in run.scores["bins"]),),  # type: ignore[index]
+    "tree correction": lambda run: (),
+    "tree share": lambda run: (),
+    "tree number": lambda run: (),
+    "table cut": lambda run: (400.0, float(len(run.facts["description"]["cells"]))),
+    "basis": lambda run: (None, None),
+    "who row": lambda run: (2 * epsilon(run),),
+    "asked cell and label": sizes,
+    "asked cell and error": sizes,
+    "ends": ends,
+    "ends sent": lambda run: run.protocol.label_range,
+    "chances": chances,
+    "label chance": lambda run: (run.facts["privacy"]["asked"][-1]["figures"]["label_p"],),
+    "noise": lambda run: (run.facts["privacy"]["asked"][-1]["figures"]["noise_sd"],),
+    "label noise": lambda run: (run.facts["privacy"]["asked"][-1]["figures"]["label_noise_sd"],),
+    "reports written": lambda run: (n_private(run),),
+    "promise": lambda run: (math.exp(epsilon(run)),),
+    "exact": exact,
+    "spent": lambda run: (
+        epsilon(run),
+        *([float(len(run.facts["privacy"]["asked"]))] if several(run) else []),
+    ),
+    "largest": lambda run: (run.chain.spent.largest, float(run.chain.spent.questions)),  # type: ignore[union-attr]
+    "lifetime": lambda run: (run.config.privacy.lifetime_epsilon,),
+    "liar": liar,
+    "liars": lambda run: (
+        1.0,
+        influence(run).one_percent,
+        100.0 * influence(run).one_percent / n_private(run),
+    ),
+    "no bound": lambda run: liar(run)[1:],
+    "push": push,
+    "open public": lambda run: (float(run.chain.scaled.facts["n_public"]),),
+}
+
+
+def several(run: Run) -> bool:
+    return not isinstance(run.chain, RoundsChain) and len(run.facts["privacy"]["asked"]) > 1
+
+
+# Tables
+
+
+def check_table(run: Run, table: Element) -> list[str]:
+    """Whether the rows of a table are those of the run."""
+    heads = [head.text for head in table.first("thead").every("th")]
+    rows = [
+        [cell.text for cell in row.every() if cell.tag in ("th", "td")]
+        for row in table.first("tbody").every("tr")
+    ]
+    if heads[0] == "Model" and "95 % interval" in heads:
+        return check_scores(run, heads, rows)
+    if heads[0] == "Model":
+        return check_mistakes(run, rows)
+    if heads[0] == "Predicted":
+        return check_bins(run, rows)
+    if heads[0].startswith("Kind of"):
+        return check_cells(run, heads, rows)
+    if heads[1:] == ["Public", "Private"]:
+        return check_counts(run, rows)
+    return []
+
+
+ORDER = (
+    "majority",
+    "constant",
+    "public_tree",
+    "public_forest",
+    "public_only",
+    "ours",
+    "no_noise",
+    "non_private",
+)
+METRICS = {
+    "Right": ("accuracy", 100.0),
+    "Balanced": ("balanced_accuracy", 100.0),
+    "AUC": ("auc", 1.0),
+    "Log loss": ("log_loss", 1.0),
+    "Mean squared error": ("mse", 1.0),
+    "Mean error": ("mae", 1.0),
+    "R²": ("r2", 1.0),
+}
+
+
+def in_order(run: Run) -> list[dict[str, Any]]:
+    assert run.scores is not None
+    return [run.scores["scores"][key] for key in ORDER if key in run.scores["scores"]]
+
+
+def check_scores(run: Run, heads: list[str], rows: list[list[str]]) -> list[str]:
+    faults = [] if len(rows) == len(in_order(run)) else [f"{len(rows)} models"]
+    for row, score in zip(rows, in_order(run), strict=False):
+        for head, text in zip(heads[1:-1], row[1:-1], strict=True):
+            name, scale = METRICS[head]
+            value = score.get(name)
+            expected: Figures = () if value is None else (scale * value,)
+            faults += compare(f"{row[0]}, {head}", numbers(text, run), expected)
+        scale = 100.0 if is_class(run) else 1.0
+        faults += compare(
+            f"{row[0]}, interval", numbers(row[-1], run), [scale * e for e in score["interval"]]
+        )
+    return faults
+
+
+def check_rows(run: Run) -> list[str]:
+    """The drawn scores."""
+    if run.scores is None:
+        return []
+    faults, scale = [], 100.0 if is_class(run) else 1.0
+    for row, score in zip(run.page.first("ol", "scores").every("li"), in_order(run), strict=True):
+        said = numbers(row.first("b", "v").text, run) + numbers(row.first("span", "in").text, run)
+        faults += compare(
+            f"drawn {row.text}", said, [chief(run, score), *(scale * e for e in score["interval"])]
+        )
+    return faults
+
+
+def check_mistakes(run: Run, rows: list[list[str]]) -> list[str]:
+    faults = []
+    for row, score in zip(rows, (s for s in in_order(run) if s.get("confusion")), strict=True):
+        counts = [float(n) for line in score["confusion"] for n in line]
+        faults += compare(f"mistakes of {row[0]}", list(row[1:]), counts)
+    return faults
+
+
+def check_bins(run: Run, rows: list[list[str]]) -> list[str]:
+    assert run.scores is not None
+    faults = []
+    for row, one in zip(rows, run.scores["bins"], strict=True):
+        error = 2 * one["true_sd"] / math.sqrt(one["n"])
+        expected = [one["low"], one["high"], one["n"], one["predicted"], one["true"], error]
+        faults += compare(f"bin {row[0]}", [n for text in row for n in numbers(text, run)], expected)
+    return faults
+
+
+def estimates_of(run: Run, cell: int) -> list[tuple[float, float]]:
+    """What the released model believes of a cell, and how surely: shares in percent, corrections in points."""
+    model = run.model
+    if hasattr(model, "corrections"):
+        found, scale = model.corrections, 100.0 if model.classes else 1.0
+        return [
+            (scale * v, scale * 2 * s) for v, s in zip(found.correction[cell], found.sd[cell], strict=True)
+        ]
+    node = int(model.partition.leaves[cell])
+    if run.facts["label"] == "class":
+        values = model.probability[node][1:] if len(model.classes) == 2 else model.probability[node]
+        sds = np.where(np.isfinite(model.estimate_sd[node]), model.estimate_sd[node], 0.5)
+        return [(100.0 * v, 200.0 * s) for v, s in zip(values, sds, strict=True)]
+    low, high = model.label.range
+    value, sd = model.estimate[node, 0], min(model.estimate_sd[node, 0], (high - low) / 2)
+    return [(float(value), 2 * float(sd))]
+
+
+def check_cells(run: Run, heads: list[str], rows: list[list[str]]) -> list[str]:
+    """Estimates, shares and held-back scores of every cell in the table."""
+    if isinstance(run.chain, RoundsChain):
+        return []
+    faults, tests = [], (run.scores or {}).get("cells", ())
+    at = [i for i, head in enumerate(heads) if head.split(" “")[0] in ("Correction", "Estimate")]
+    for row in rows:
+        cell = int(row[0].split(".")[0]) - 1
+        for place, expected in zip(at, estimates_of(run, cell), strict=True):
+            faults += compare(f"{row[0]}, {heads[place]}", numbers(row[place], run), expected)
+        facts = run.facts["description"]["cells"][cell]
+        faults += compare(f"{row[0]}, people", [row[1]], [max(facts["share"], 0.0) * n_private(run)])
+        if "Held back" in heads and tests[cell] is not None:
+            scale = 100.0 if is_class(run) else 1.0
+            test = tests[cell]
+            expected = (test["n"], scale * test["public"], scale * test["ours"])
+            faults += compare(
+                f"{row[0]}, held back", [n for t in row[-3:] for n in numbers(t, run)], expected
+            )
+        for head, value in (
+            ("Share", facts["share"]),
+            ("Public rows", facts["public_share"]),
+            ("Weight of reports", facts["private_weight"]),
+        ):
+            if head in heads and not row[heads.index(head)].startswith("under"):
+                share = 100.0 * max(value or 0.0, 0.0)
+                faults += compare(f"{row[0]}, {head}", numbers(row[heads.index(head)], run), [share])
+        for name in ("reports", "public"):
+            faults += check_beside(run, name, facts, heads, row)
+    return faults
+
+
+def check_beside(run: Run, name: str, facts: dict[str, Any], heads: list[str], row: list[str]) -> list[str]:
+    head = {"reports": "Reports alone", "public": "Public"}[name]
+    places = [i for i, one in enumerate(heads) if one.split(" “")[0] == head]
+    scale = 100.0 if run.facts["label"] == "class" else 1.0
+    faults = []
+    for place, one in zip(places, facts[name], strict=True):
+        expected: list[float] = []
+        if one is not None:
+            expected = [scale * one["value"]] + ([] if one["sd"] is None else [scale * 2 * one["sd"]])
+        faults += compare(f"{row[0]}, {head}", numbers(row[place], run), expected)
+    return faults
+
+
+def check_counts(run: Run, rows: list[list[str]]) -> list[str]:
+    """Rows of both zones."""
+    held, public = run.chain.held.facts, run.chain.scaled.facts["n_public"]
+    expected = {
+        "learned from": [public, n_private(run)],
+        "held back": [0, held["n_test"]],
+        "copies, training and test": [] if run.scores is None else [run.scores["duplicates"]],
+    }
+    faults = []
+    for row in rows:
+        if row[0] in expected:
+            found = [n for text in row[1:] for n in numbers(text, run)]
+            faults += compare(row[0], found, expected[row[0]])
+        if row[0] == "checks met":
+            for zone, text in zip(("public", "private"), row[1:], strict=True):
+                checks = [one for one in run.checks if one["zone"] == zone]
+                if checks:
+                    met = sum(one["ok"] for one in checks)
+                    faults += compare(f"checks of {zone}", numbers(text, run), [met, len(checks)])
+    return faults
+
+
+def check_tree(run: Run) -> list[str]:
+    """The figures beside the drawn ends of the tree."""
+    trees = run.page.every("div", "tree")
+    if not trees or isinstance(run.chain, RoundsChain):
+        return []
+    faults = []
+    for leaf in trees[0].every("div", "lf"):
+        marks = leaf.every("em")
+        if not marks:
+            continue
+        cell = int(marks[0].text) - 1
+        said = numbers(leaf.first("span", "val").first("b").text, run)
+        if not any(not compare("", said, one) for one in estimates_of(run, cell)):
+            faults.append(
+                f"kind {cell + 1} of the tree: {said} is not so, expected one of {estimates_of(run, cell)}"
+            )
+        share = run.facts["description"]["cells"][cell]["share"]
+        people = numbers(leaf.first("span", "ppl").first("b").text, run)
+        faults += compare(f"people of kind {cell + 1}", people, [max(share, 0.0) * n_private(run)])
+    return faults
