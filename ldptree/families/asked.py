@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ldptree.mechanisms import Mechanism, describe
-from ldptree.mechanisms.additive import Additive
-from ldptree.mechanisms.joint import Joint
-from ldptree.mechanisms.number_laplace import NumberLaplace
-from ldptree.mechanisms.number_response import NumberResponse
-from ldptree.mechanisms.randomized_response import RandomizedResponse
-from ldptree.mechanisms.signed_subset import SignedSubset
+from ldptree.oracles.description import MechanismDescription
 
 if TYPE_CHECKING:
     from ldptree.protocol.protocol import Protocol
@@ -47,39 +40,32 @@ class Asked:
 
 def describe_protocol(protocol: Protocol, n_asked: int) -> Asked:
     """The question about a cell and a label, or the error of a public model."""
-    mechanism = protocol.mechanism
-    found = measure_mechanism(mechanism)
+    facts = protocol.mechanism.describe()
+    found = measure_mechanism(facts)
     ends = (float(protocol.classes[0]), float(protocol.classes[-1])) if protocol.numeric else None
-    if ends and "label_noise" in found:
-        found["label_noise_sd"] = found.pop("label_noise") * (ends[1] - ends[0])
+    if ends and "label_noise_sd" in found:
+        found["label_noise_sd"] *= ends[1] - ends[0]
     found |= {"values": protocol.k, "cells": protocol.n_cells, "levels": protocol.n_classes}
     found |= {"low": ends[0], "high": ends[1]} if ends else {}
     return Asked(
         about="cell and label" if protocol.base is None else "cell and error",
-        mechanism=describe(mechanism),
+        mechanism=protocol.mechanism.full_name,
         epsilon=protocol.epsilon_exact,
         n_asked=n_asked,
         figures=found,
     )
 
 
-def measure_mechanism(mechanism: Mechanism) -> dict[str, float]:
-    """Chances and noise of one report."""
-    match mechanism:
-        case Joint(oracle=oracle):
-            return {"p": oracle.p, "q": oracle.q}
-        case RandomizedResponse(bits=bits, label=label):
-            return {"p": bits.p, "q": bits.q, "label_p": label.p}
-        case SignedSubset():
-            return {"p": mechanism.p, "q": mechanism.q, "label_p": mechanism.label_p}
-        case NumberResponse(bits=bits, label_variance=variance):
-            return {"p": bits.p, "q": bits.q, "label_noise": math.sqrt(variance)}
-        case NumberLaplace(scales=(of_cell, of_label)):
-            return {"noise_sd": math.sqrt(2) * of_cell, "label_noise": math.sqrt(2) * of_label}
-        case Additive():
-            return {"noise_sd": math.sqrt(mechanism.noise_variance)}
-        case _:
-            return {}
+def measure_mechanism(facts: MechanismDescription) -> dict[str, float]:
+    """Chances and noise of one report, as far as the mechanism has them."""
+    found = {
+        "p": facts.p,
+        "q": facts.q,
+        "label_p": facts.label_p,
+        "noise_sd": facts.noise_sd,
+        "label_noise_sd": facts.label_noise_sd,
+    }
+    return {name: figure for name, figure in found.items() if figure is not None}
 
 
 def describe_round(

@@ -43,15 +43,10 @@ def draw_example(protocol: Protocol, names: Names) -> Example | None:
         name_level(protocol.target, value, names) if named else f"{value:g}".replace("-", "\u2212")
         for value in _values(protocol)
     )
-    oracle = getattr(protocol.mechanism, "oracle", None)
+    facts = protocol.mechanism.describe()
     bits: tuple[bool, ...] = ()
-    if (
-        oracle is not None
-        and oracle.name in OF_BITS
-        and protocol.k <= MOST_BITS
-        and protocol.n_cells <= MOST_CELLS
-    ):
-        chances = measure_mechanism(protocol.mechanism)
+    if facts.oracle in OF_BITS and protocol.k <= MOST_BITS and protocol.n_cells <= MOST_CELLS:
+        chances = measure_mechanism(facts)
         is_true = np.arange(protocol.k) == cell * n + level
         bits = tuple((rng.random(protocol.k) < np.where(is_true, chances["p"], chances["q"])).tolist())
     return Example(row=tuple(said[:MOST_COLUMNS]), cell=cell, level=level, levels=levels, bits=bits)

@@ -268,7 +268,7 @@ def spread(run: Run) -> Figures:
 
 
 def influence(run: Run) -> Any:
-    return run.protocol.mechanism.influence(int(n_private(run)))
+    return run.protocol.mechanism.poisoning_bound(int(n_private(run)))
 
 
 def liar(run: Run) -> Figures:
