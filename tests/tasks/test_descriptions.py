@@ -17,6 +17,8 @@ from ldptree.protocol.totals import Totals
 from tasks.artifacts import read_model, read_protocol, read_public_counts, read_totals
 from tasks.page.units import raw_number, say_condition
 
+NO_YES = ("no", "yes")
+
 
 @pytest.fixture(scope="module")
 def learned(trips):
@@ -46,7 +48,7 @@ def tree_of(fit, names=None):
     return described(model, totals, public, names).tree
 
 
-def model_of(encoding, partition, counts, classes=("no", "yes"), **fit) -> ClassTree:
+def model_of(encoding, partition, counts, classes=NO_YES, **fit) -> ClassTree:
     """A model of exact totals `counts` [cells, classes], with a large budget."""
     return fitted(encoding, partition, counts, classes, **fit)[0]
 
@@ -230,7 +232,9 @@ def test_codes_are_called_by_their_names_where_they_have_some():
 
 def test_an_inner_node_says_the_average_of_its_cells():
     tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
-    root = tree_of(fitted(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, [[3000, 1000], [200, 800]]))
+    root = tree_of(
+        fitted(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, [[3000, 1000], [200, 800]], NO_YES)
+    )
     left, right = root.children
     mean = left.share * left.estimates[0].value + right.share * right.estimates[0].value
     assert root.estimates[0].value == pytest.approx(mean)
@@ -270,7 +274,7 @@ def test_of_three_classes_every_share_is_said_and_the_reports_alone_are_not_shru
 
 def test_an_error_is_given_for_cells_alone():
     tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
-    root = tree_of(fitted(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, np.full((2, 2), 500)))
+    root = tree_of(fitted(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, np.full((2, 2), 500), NO_YES))
     assert root.estimates[0].sd is None
     assert all(0 < child.estimates[0].sd < 0.5 for child in root.children)
 
@@ -279,8 +283,8 @@ def test_a_difference_between_private_and_public_people_is_found_where_there_is_
     tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
     encoding = Encoding((NumericFeature("x", 0.0, 1.0),))
     private = np.array([[4000, 6000], [2000, 8000]])
-    alike = described(*fitted(encoding, tree, private, public=private // 10))
-    apart = described(*fitted(encoding, tree, private, public=np.array([[800, 200], [600, 400]])))
+    alike = described(*fitted(encoding, tree, private, NO_YES, public=private // 10))
+    apart = described(*fitted(encoding, tree, private, NO_YES, public=np.array([[800, 200], [600, 400]])))
     assert abs(alike.differences[0].value) < 0.05
     assert apart.is_found
     assert apart.differences[0].value == pytest.approx(0.4, abs=0.08)  # 0.6 - 0.2 and 0.8 - 0.4
