@@ -22,8 +22,8 @@ import numpy as np
 from ldptree.errors import DataError
 from ldptree.families.asked import describe_protocol
 from ldptree.models.description import Description, Evidence, name_level
-from ldptree.protocol.number_range import levels
 from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.stochastic_rounding import label_levels
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from schemas.tables import EvaluateConfig
@@ -126,7 +126,9 @@ def report(
             },
         ),
         classes=classes,
-        levels=tuple(f"{level:g}" for level in levels(*ends, published.n_classes)) if named else classes,
+        levels=tuple(f"{level:g}" for level in label_levels(*ends, published.n_classes))
+        if named
+        else classes,
         label_range=Span(low=ends[0], high=ends[1]) if published.numeric and known is None else None,
         lam="" if known is not None else str(config.model.weighting),
         prune=config.model.settings.get("prune", "smooth"),

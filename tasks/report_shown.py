@@ -66,7 +66,7 @@ def report_shown(
             n_questions=spent["questions"],
             lifetime_epsilon=spent["cap"],
             asked=tuple(
-                describe_round(question, int(question.asked(everybody).size), columns, (low, high))
+                describe_round(question, int(question.respondents(everybody).size), columns, (low, high))
                 for question in asked
             ),
             most_answers=int(answers.max()),
@@ -102,7 +102,7 @@ def _spends(
     """What each holder spent, float64 [n], by the integers in use; and how many questions they answered, int64 [n]."""
     spends, answers = np.zeros(shown.n), np.zeros(shown.n, dtype=np.int64)
     for question in questions:
-        asked = question.asked(shown)
+        asked = question.respondents(shown)
         spends[asked] += question.epsilon
         answers[asked] += 1
     return spends, answers
