@@ -365,14 +365,14 @@ def test_cells_beyond_memory_are_refused_with_their_number_and_what_fits(name):
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("phist", {"epsilon": 0}, "epsilon must be a number from"),
-        ("phist", {"epsilon": None}, "epsilon must be a number from"),
+        ("phist", {"epsilon": 0}, "epsilon must be a number above 0"),
+        ("phist", {"epsilon": None}, "epsilon must be a number above 0"),
         ("aphist", {"threshold": 2}, "threshold must be a number from 0 to 1"),
         ("hist", {"bins": 0}, "bins must be a whole number from 1"),
         ("phist", {"label_range": (1, 1)}, "label_range: low must be below high"),
         ("phist", {"feature_range": (1, 0)}, "swap them"),
         ("deconv", {"bandwidth": 0}, "bandwidth must be a number from"),
-        ("deconv", {"epsilon": math.inf}, "epsilon must be a number from"),
+        ("deconv", {"epsilon": math.inf}, "epsilon must be a number above 0"),
         ("krr", {"bins": 1}, "bins must be a whole number from 2"),
         ("krr", {"share": "evry"}, "share must be one of"),
         ("krr", {"private_features": [7]}, "a column must be a whole number from 0 to 1"),
