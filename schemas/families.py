@@ -193,6 +193,8 @@ class ModelConfig(Table):
     estimator: str
     tables: ClassVar[frozenset[str]] = frozenset()
     """Its own tables."""
+    labels: ClassVar[frozenset[Label]] = frozenset({"number"})
+    """The kinds of label that it can predict."""
     in_rounds: ClassVar[bool] = False
     """Whether several questions are asked, where some features are public."""
     is_correction: ClassVar[bool] = False
@@ -250,7 +252,8 @@ class ModelConfig(Table):
 
     def label_of(self, run: RunTables) -> Label | None:
         """The kind of label that it predicts; None where only public rows can tell."""
-        return "number"
+        only, *others = self.labels
+        return None if others else only
 
     def has_slope(self, run: RunTables) -> bool:
         """Whether a straight line may stand beside a public model."""
@@ -334,6 +337,7 @@ class LPCTConfig(WeighedConfig):
     """A tree of classes. `paper`: the switches of its Algorithm 2, for `prune = "paper"`."""
 
     papers_pruning: ClassVar[str] = "paper"
+    labels: ClassVar[frozenset[Label]] = frozenset({"class"})
     estimator: Literal["lpct"] = "lpct"
     prune: Literal["smooth", "variance", "none", "paper"] = "smooth"
     paper: PaperConfig = PaperConfig()
@@ -342,10 +346,6 @@ class LPCTConfig(WeighedConfig):
     def algorithm_2(self) -> PaperConfig | None:
         """Its switches, where it prunes."""
         return self.paper if self.prune == "paper" else None
-
-    def label_of(self, run: RunTables) -> Label | None:
-        """A class."""
-        return "class"
 
     def faults(self, run: RunTables) -> list[str]:
         """A campaign asks each holder once, and Algorithm 2 may ask again."""
@@ -391,6 +391,7 @@ class CorrectionModelConfig(TreeConfig):
     """A public model, and a tree of its errors; [correction] says more."""
 
     estimator: Literal["correction"] = "correction"
+    labels: ClassVar[frozenset[Label]] = frozenset({"class", "number"})
     tables: ClassVar[frozenset[str]] = frozenset({"correction"})
     is_correction: ClassVar[bool] = True
 
@@ -518,6 +519,11 @@ OWNERS = {
     for table in ("features", "histoftree", "correction")
 }
 """The families that have a table, for each table that not all of them have."""
+
+
+def estimators_for(label: Label) -> list[str]:
+    """Values of `model.estimator` that can predict this kind of label, quoted."""
+    return [f'"{name}"' for name, family in FAMILIES.items() if label in family.labels]
 
 
 def foreign_key(key: str, family: type[ModelConfig]) -> str | None:

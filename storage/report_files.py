@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ldptree.client import Report
 from ldptree.errors import DataError
 from storage.formats import SEAL
-from storage.parquet_pages import unfolded_bytes
+from storage.raw.parquet_pages import unfolded_bytes
 
 KINDS = (".jsonl", ".parquet")
 LINES = 1_000

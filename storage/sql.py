@@ -94,14 +94,14 @@ def literal(value: str | int | float | bool | None) -> str:
     return str(value)
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, known: Iterable[str]) -> str:
     """' (did you mean "x"?)', or '' where nothing in `known` is near."""
     by_lower = {other.lower(): other for other in known}
     matches = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
     return f' (did you mean "{by_lower[matches[0]]}"?)' if matches else ""
 
 
-def shown(columns: Sequence[str]) -> str:
+def list_columns(columns: Sequence[str]) -> str:
     """The column names for a message, the first thirty of them."""
     more = f", ... ({len(columns)} in all)" if len(columns) > COLUMNS_SHOWN else ""
     return ", ".join(columns[:COLUMNS_SHOWN]) + more
@@ -122,7 +122,7 @@ def check_predicate(text: str, columns: Sequence[str], key: str = "dataset.publi
         column = columns_by_lower.get(name.lower())
         if column is None:
             raise ConfigError(
-                f'{key}: unknown column "{name}"{near(name, columns)}. Columns: {shown(columns)}. '
+                f'{key}: unknown column "{name}"{suggest_name(name, columns)}. Columns: {list_columns(columns)}. '
                 "(Text values take single quotes: 'like this'.)"
             )
         used[column] = None

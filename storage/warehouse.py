@@ -29,8 +29,8 @@ VIEWS = {
 
 COMMENTS = {
     "totals.raw": "reports that support this cell and label, with the noise in it; NULL unless the mechanism is joint",
-    "totals.label": "a class; of a number the level its label was rounded to, of a correction that of the public model's error",
-    "totals.error_of": "of a correction of several classes, the class whose error each of these holders reported; else NULL",
+    "totals.label": "a class; of a number the level its label was rounded to, where a public model is corrected, its error's",
+    "totals.error_of": "of a corrected model of several classes, the class whose error each of these holders reported; else NULL",
     "totals.unbiased": "right on average, with the noise variance of the protocol's mechanism; joint: (raw - n q) / (p - q)",
     "cells.node": "0 is the root; a leaf has no children",
     "cells.path": "conditions from the root, in raw units",

@@ -34,7 +34,7 @@ from storage.raw.public_rows import PublicRows, booleans
 from storage.raw.raw_files import RawFile
 from storage.raw.row_groups import RowGroupWriter
 from storage.raw.typed_rows import ASKED, BAD, TypedQuery
-from storage.sql import check_predicate, near, shown
+from storage.sql import check_predicate, list_columns, suggest_name
 from storage.store import Draft
 from tasks.label_kind import LabelKind, label_kind
 from tasks.protected_columns import ProtectedColumns, check_no_leak
@@ -181,7 +181,7 @@ class _Plan:
         unusable = [column for column in read if any(file.family(column) is None for file in files)]
         if unusable:
             raise DataError(
-                f"{files[0].name}: {shown(unusable)}: lists, structs and bytes cannot be used. Add to dataset.drop."
+                f"{files[0].name}: {list_columns(unusable)}: lists, structs and bytes cannot be used. Add to dataset.drop."
             )
         public = PublicRows(rule=rule, n_mixed=n_mixed, seed=seed)
         found_types = column_types(
@@ -332,14 +332,14 @@ def _check_columns(spec: DatasetSpec, file: RawFile) -> None:
     """Raises DataError, with all of them, where the spec names columns that are not there."""
     known = {*file.columns, *spec.derive}
     missing = [
-        f'dataset.{key}: no column "{name}"{near(name, file.columns)}'
+        f'dataset.{key}: no column "{name}"{suggest_name(name, file.columns)}'
         for key, names in spec.named_columns().items()
         for name in names
         if name not in known
     ]
     if missing:
         remedy = (
-            f"Columns: {shown(file.columns)}."
+            f"Columns: {list_columns(file.columns)}."
             if _is_header(spec, file)
             else "No column that was named is there: has the file a header? If it has none, name them in dataset.columns."
         )
@@ -348,7 +348,7 @@ def _check_columns(spec: DatasetSpec, file: RawFile) -> None:
     again = [name for name in spec.derive if name.lower() in taken]
     if again:
         raise ConfigError(
-            f"dataset.derive: {shown(again)}: the file has a column of this name. Choose a new one."
+            f"dataset.derive: {list_columns(again)}: the file has a column of this name. Choose a new one."
         )
     if not spec.features(file.columns + tuple(spec.derive)):
         raise DataError(f"{file.name}: no features: the target is the only column that is left.")
@@ -532,7 +532,7 @@ def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], 
     labels = sorted(str(label) for label in stated)
     if spec.classes and not {str(value) for value in spec.classes} & set(labels):
         raise DataError(
-            f'dataset.classes: no public row has one of them in "{spec.target}", where there is {shown(labels)}.'
+            f'dataset.classes: no public row has one of them in "{spec.target}", where there is {list_columns(labels)}.'
         )
     features = spec.features([column.name for column in plan.query.kept], plan.rule_columns)
     if not features:
@@ -540,7 +540,7 @@ def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], 
     empty = [name for name in features if tally.present[name] == 0]
     if empty:
         raise DataError(
-            f"every public value is missing in {shown(empty)}: nothing is known of its range. Add to dataset.drop."
+            f"every public value is missing in {list_columns(empty)}: nothing is known of its range. Add to dataset.drop."
         )
 
 

@@ -21,7 +21,7 @@ from typing import Self
 
 from ldptree.errors import BudgetError, DataError
 from ldptree.limits import MAX_LIFETIME
-from ldptree.protocol.ledger import UNITS, is_over, shown, units_of
+from ldptree.protocol.ledger import format_epsilon, format_units, is_over, units_of
 
 Memory = MutableMapping[str, str]
 
@@ -135,8 +135,8 @@ class Answers:
         cap = units_of(lifetime, "lifetime_epsilon")
         if is_over(sum(amounts) + asked, cap, len(amounts) + 1):
             raise BudgetError(
-                f"the question {new.question} asks for epsilon {shown(asked / UNITS)}; {shown(sum(amounts) / UNITS)} of the "
-                f"{shown(lifetime)} that this holder may spend in a lifetime is spent, on {len(known)} questions. "
+                f"the question {new.question} asks for epsilon {format_units(asked)}; {format_units(sum(amounts))} of the "
+                f"{format_epsilon(lifetime)} that this holder may spend in a lifetime is spent, on {len(known)} questions. "
                 "Nothing was sent. What was answered before is given out again; a lifetime is never raised"
             )
 

@@ -220,11 +220,11 @@ class Ledger:
 
     def __repr__(self) -> str:
         lines = [
-            f"  {shown(entry.epsilon)} each of {len(entry.who):,} on {entry.about or entry.question}"
+            f"  {format_epsilon(entry.epsilon)} each of {len(entry.who):,} on {entry.about or entry.question}"
             for entry in self.entries
         ]
-        cap = "no cap" if self.cap is None else f"at most {shown(self.cap)}"
-        return "\n".join([f"Ledger: {shown(self.largest_spend().epsilon)} spent, {cap}", *lines])
+        cap = "no cap" if self.cap is None else f"at most {format_epsilon(self.cap)}"
+        return "\n".join([f"Ledger: {format_epsilon(self.largest_spend().epsilon)} spent, {cap}", *lines])
 
     def _check_cap(self, cap: int, after: _Book, questions: set[str]) -> None:
         """Compare everyone for whom one of these questions is new."""
@@ -249,20 +249,22 @@ class Ledger:
         """`on`: everything that a holder would spend `after` on; `asked`: which questions of these are new."""
         earlier = [entry for entry in on if entry.question not in asked]
         before = sum(units_of(entry.epsilon, "epsilon") for entry in earlier)
-        listed = [f"{shown(e.epsilon)} on {e.about or e.question}" for e in earlier[-QUESTIONS_LISTED:]]
+        listed = [
+            f"{format_epsilon(e.epsilon)} on {e.about or e.question}" for e in earlier[-QUESTIONS_LISTED:]
+        ]
         if len(earlier) > QUESTIONS_LISTED:
             listed.insert(0, f"{len(earlier) - QUESTIONS_LISTED} earlier questions")
         already = (
-            f"{shown(before / UNITS)} is spent already ({'; '.join(listed)})"
+            f"{format_units(before)} is spent already ({'; '.join(listed)})"
             if listed
             else "nothing is spent yet"
         )
         left = max(cap - before, 0) / UNITS
-        remedy = f"Ask for at most {shown(left)}" if left else "Nothing is left"
+        remedy = f"Ask for at most {format_epsilon(left)}" if left else "Nothing is left"
         return (
-            f"{charge.where + ': ' if charge.where else ''}holders would spend epsilon {shown(after / UNITS)} over all, and "
-            f"their lifetime cap is {shown(cap / UNITS)}: {already}, and {charge.about or charge.question} asks for "
-            f"{shown((after - before) / UNITS)}. Nobody was asked. {remedy}: ask other holders, or learn more from the reports "
+            f"{charge.where + ': ' if charge.where else ''}holders would spend epsilon {format_units(after)} over all, and "
+            f"their lifetime cap is {format_units(cap)}: {already}, and {charge.about or charge.question} asks for "
+            f"{format_units(after - before)}. Nobody was asked. {remedy}: ask other holders, or learn more from the reports "
             "that were given (a question asked before costs nothing). A cap is never raised."
         )
 
@@ -407,7 +409,12 @@ def is_over(spent: int, cap: int, n_amounts: int) -> bool:
     return spent - cap > min((n_amounts + 1) // 2, cap // LEEWAY)
 
 
-def shown(epsilon: float) -> str:
+def format_units(amount: int) -> str:
+    """An amount in units as people write it."""
+    return format_epsilon(amount / UNITS)
+
+
+def format_epsilon(epsilon: float) -> str:
     """An amount as people write it."""
     return f"{epsilon:.12g}"
 

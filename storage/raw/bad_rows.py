@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ldptree.errors import DataError
 from schemas.dataset import RESERVED
+from schemas.families import estimators_for
 from storage.holders.private_files import append_privately
 from storage.raw import raw_files, typed_rows
 from storage.raw.public_rows import PublicRows, booleans
@@ -33,8 +34,8 @@ Fault = tuple[bool, int, str, str, str]
 """Of a bad row: is it public, its number, and its first fault's column, kind and value."""
 
 _NO_NUMBER = (
-    'Correct it, or choose another dataset.target. A label of classes is for model.estimator = "lpct", or for "correction" '
-    'with dataset.label = "class".'
+    "Correct it, or choose another dataset.target. For a label of classes set model.estimator to "
+    f'{" or ".join(estimators_for("class"))}, and dataset.label = "class".'
 )
 _NO_NAME = (
     "Holders are named by whole numbers or by texts: correct it, or declare the names texts "

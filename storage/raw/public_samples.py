@@ -1,6 +1,6 @@
 """What the public values of raw columns look like, gathered batch by batch in one pass: counts, and a sample of bounded size.
 
-What the values mean is told in `storage.raw.recognition`; which type they fit, by `Evidence`.
+What the values mean is told in `storage.raw.recognition`; which type they fit, by `TypeEvidence`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from storage.raw.recognition.findings import HEAD, LEVELS_LISTED, SPREAD, ColumnSample
-from storage.raw.typed_rows import Evidence, count_evidence
+from storage.raw.typed_rows import TypeEvidence, count_evidence
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +23,7 @@ class PublicValues:
     """The public values of some raw columns so far."""
 
     def __init__(self, columns: Sequence[str]) -> None:
-        self.evidence = {column: Evidence() for column in columns}
+        self.evidence = {column: TypeEvidence() for column in columns}
         rows = max(CELLS // max(len(columns), 1), FEWEST_ROWS)
         self._n_head, self._n_spread = min(HEAD, rows), min(SPREAD, rows)
         self._head: list[pl.DataFrame] = []

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Literal, TypeVar
 from ldptree.errors import DataError
 from schemas.named_files import A_FOLDER, read_fault, shown_path
 from storage.machine_faults import machine_fault
-from storage.sql import literal, quote, shown
+from storage.sql import list_columns, literal, quote
 
 Result = TypeVar("Result")
 Family = Literal["text", "integer", "number", "boolean"]
@@ -480,7 +480,7 @@ def same_columns(files: Sequence[RawFile]) -> None:
         missing = [column for column in first.columns if column not in other.columns]
         extra = [column for column in other.columns if column not in first.columns]
         if missing or extra:
-            what = f"lacks {shown(missing)}" if missing else f"has {shown(extra)} besides"
+            what = f"lacks {list_columns(missing)}" if missing else f"has {list_columns(extra)} besides"
             raise DataError(
                 f"{other.name}: not the columns of {first.name}: it {what}. All files must have the same."
             )

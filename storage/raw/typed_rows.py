@@ -246,7 +246,7 @@ def check_is_predicate(text: str, types: Mapping[str, ColumnType], key: str) -> 
 
 
 @dataclass(frozen=True)
-class Evidence:
+class TypeEvidence:
     """How many values of a raw text column are there, and how many could be each type."""
 
     present: int = 0
@@ -254,9 +254,9 @@ class Evidence:
     integer: int = 0
     boolean: int = 0
 
-    def __add__(self, other: Evidence) -> Evidence:
+    def __add__(self, other: TypeEvidence) -> TypeEvidence:
         """The evidence of both."""
-        return Evidence(
+        return TypeEvidence(
             self.present + other.present,
             self.number + other.number,
             self.integer + other.integer,
@@ -279,7 +279,7 @@ class Evidence:
         return "number" if 2 * self.number > self.present and not is_category else "text"
 
 
-def count_evidence(texts: pl.DataFrame) -> dict[str, Evidence]:
+def count_evidence(texts: pl.DataFrame) -> dict[str, TypeEvidence]:
     """The evidence for each column of raw texts, null where missing."""
     import polars as pl
 
@@ -294,7 +294,7 @@ def count_evidence(texts: pl.DataFrame) -> dict[str, Evidence]:
         texts.select(each.str.to_lowercase().is_in(["true", "false"]).sum()),
     ]
     columns = zip(*(count.row(0) for count in counts), strict=True)
-    return {name: Evidence(*found) for name, found in zip(texts.columns, columns, strict=True)}
+    return {name: TypeEvidence(*found) for name, found in zip(texts.columns, columns, strict=True)}
 
 
 def _stored(column: TypedColumn) -> str:
