@@ -61,6 +61,6 @@ def learn(
         n_private=everybody.n,
         questions=tuple(questions),
     )
-    (draft.folder("curves") / "curves.json").write_text(along(model, everybody).to_json())
+    (draft.folder("curves") / "curves.json").write_text(along(model.inner, read, everybody).to_json())
     write_model(draft, model)
     return {"digest": model.digest}

@@ -20,8 +20,8 @@ from ldptree.estimators.holders import column_names
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.public_features import PublicFeatureModel, PublicFeatures
-from ldptree.families.public_features.model import scaled
 from ldptree.limits import is_number, label_ends
+from ldptree.models.public_features import scaled
 from ldptree.oracles import Words
 from ldptree.protocol.ledger import Charge, Ledger, Names
 from ldptree.protocol.question import AnsweredQuestion, PublicView, Question

@@ -79,10 +79,6 @@ CURATORS: dict[str, Callable[[Task, Mapping[str, Any]], RoundsFamily[Any]]] = {
     "histoftree": histoftree,
     "public_features": public_features,
 }
-MODELS: dict[str, type[HistOfTreeModel] | type[PublicFeatureModel]] = {
-    "histoftree": HistOfTreeModel,
-    "public_features": PublicFeatureModel,
-}
 
 
 def question_from_json(text: str | bytes) -> Question:

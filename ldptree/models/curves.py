@@ -1,24 +1,20 @@
 """What a model of public features says along its features: how strong each is, and curves along the strongest.
 
-What lives here: over whom it is taken, where a curve is read, and the value (JSON). What does not: the arithmetic of any function
-(`effects`), rows that stand for people (`histoftree.people`, `public_features.people`).
+What lives here: over whom it is taken, where a curve is read, and the value (JSON). What does not: the arithmetic of any
+function (`effects`), and rows that stand for people (the models).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from ldptree.encoding import CategoricalFeature, Encoding
 from ldptree.errors import DataError
-from ldptree.families.histoftree import HistOfTreeModel
-from ldptree.families.histoftree.people import people as people_of_cells
-from ldptree.families.public_features import PublicFeatureModel
-from ldptree.families.public_features.people import people as people_of_ranks
 from ldptree.models.description import CurveLine, CurvePoint, Names, Statement, name_piece
 from ldptree.models.effects import (
     Piece,
@@ -26,25 +22,42 @@ from ldptree.models.effects import (
     importance,
     partial_dependence,
     pieces_of,
-    stretches_held,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.models.public_view import ShownModel
     from ldptree.protocol.question import PublicView
 
     Floats = NDArray[np.float64]
-    Inner = HistOfTreeModel | PublicFeatureModel
 
 CURVES = 2
 WORTH_A_CURVE = 0.005
 """A feature with a smaller share of the variance has no curve."""
-MOST_PEOPLE, FEWEST_PEOPLE, MOST_PEOPLE_CELLS = 2_000, 50, 2**27
-"""People that strengths and curves are taken over; people times cells."""
-HEARD = 2.0
-"""A count that is so many standard deviations of its noise."""
+MOST_PEOPLE = 2_000
+"""People that strengths and curves are taken over."""
+
+
+class RowModel(Protocol):
+    """A model of encoded rows that can be looked at along its features."""
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows averages are taken over."""
+
+    def predict(self, raw: Floats) -> Floats:
+        """Labels, float64 [n], of encoded rows [n, d]."""
+
+    def draw_rows(
+        self, values: Floats, protects: NDArray[np.bool_], one_hot: Sequence[tuple[int, ...]] = ()
+    ) -> Floats:
+        """Complete rows that stand for the holders, float64 [n, d], by what is shown and the model alone."""
+
+    def find_cuts(self, rows: Floats, column: int) -> tuple[Floats, bool]:
+        """Ends of the stretches along an encoded column, in [0, 1], and whether the model varies within them."""
+
+    def is_noise(self, rows: Floats) -> Floats:
+        """Of rows, 1 where the answer is that of a cell that does not stand out of its noise, otherwise 0: float64 [n]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,20 +121,21 @@ class Along:
             raise DataError("curves: not what learn wrote; is the file whole?") from None
 
 
-def along(model: ShownModel, shown: PublicView) -> Along:
+def along(model: RowModel, encoding: Encoding, shown: PublicView) -> Along:
     """Strengths and curves, over people who show what holders show; what those protect is drawn from the model.
 
     Args:
-        model: the released model.
+        model: what was learned, on encoded rows.
+        encoding: of raw rows.
         shown: what everybody can see.
     """
-    groups, rows = columns_of(model.encoding), _people(model, shown)
-    strengths = importance(model.inner.predict, rows, groups)
+    groups, rows = columns_of(encoding), _people(model, encoding, shown)
+    strengths = importance(model.predict, rows, groups)
     strongest = [j for j in np.argsort(-strengths, kind="stable").tolist() if strengths[j] > WORTH_A_CURVE]
     return Along(
         strengths=tuple(strengths.tolist()),
         curves=tuple(
-            _along_one(model, j, groups[j], rows, min(float(strengths[j]), 1.0)) for j in strongest[:CURVES]
+            _along_one(model, encoding, j, rows, min(float(strengths[j]), 1.0)) for j in strongest[:CURVES]
         ),
         n_averaged=len(rows),
     )
@@ -157,27 +171,23 @@ def describe_curves(
     return curves, said
 
 
-def is_heard(model: HistOfTreeModel) -> NDArray[np.bool_]:
-    """Cells whose count stands out of its noise, bool [cells]."""
-    return np.asarray(model.count > HEARD * model.count_sd)
-
-
 def evenly(rows: NDArray[Any], most: int) -> NDArray[Any]:
     """At most so many of the rows, at equal distances."""
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(np.int64))]
 
 
 def _along_one(
-    model: ShownModel,
+    model: RowModel,
+    encoding: Encoding,
     j: int,
-    columns: tuple[int, ...],
     rows: Floats,
     strength: float,
 ) -> Curve:
-    cuts, is_smooth = _cuts(model.inner, columns[0], rows)
-    pieces, probes = pieces_of(model.encoding.features[j], cuts)
-    values = partial_dependence(model.inner.predict, rows, columns, probes)
-    guesses = partial_dependence(_is_guess(model.inner), rows, columns, probes)
+    columns = columns_of(encoding)[j]
+    cuts, is_smooth = model.find_cuts(rows, columns[0])
+    pieces, probes = pieces_of(encoding.features[j], cuts)
+    values = partial_dependence(model.predict, rows, columns, probes)
+    guesses = partial_dependence(model.is_noise, rows, columns, probes)
     return Curve(
         feature=j,
         strength=strength,
@@ -189,35 +199,12 @@ def _along_one(
     )
 
 
-def _is_guess(model: Inner) -> Callable[[Floats], Floats]:
-    """Of rows, 1 where the answer is that of a cell that does not stand out of the noise, otherwise 0."""
-    if isinstance(model, PublicFeatureModel):
-        return lambda rows: np.zeros(len(rows))
-    heard = is_heard(model)
-    return lambda rows: np.asarray(~heard[model.cells(rows)], dtype=np.float64)
-
-
-def _people(model: ShownModel, shown: PublicView) -> Floats:
+def _people(model: RowModel, encoding: Encoding, shown: PublicView) -> Floats:
     """Rows that stand for the holders, float64 [n, d]: every one where they are few, otherwise evenly chosen."""
-    inner = model.inner
-    if isinstance(inner, HistOfTreeModel):
-        most = int(np.clip(MOST_PEOPLE_CELLS // inner.partition.n_cells, FEWEST_PEOPLE, MOST_PEOPLE))
-        return people_of_cells(inner, evenly(shown.values, most), evenly(shown.protects, most))
-    values, protects = evenly(shown.values, MOST_PEOPLE), evenly(shown.protects, MOST_PEOPLE)
-    groups = zip(model.encoding.features, columns_of(model.encoding), strict=True)
+    groups = zip(encoding.features, columns_of(encoding), strict=True)
     one_hot = [columns for feature, columns in groups if isinstance(feature, CategoricalFeature)]
-    return people_of_ranks(inner, values, protects, one_hot=one_hot)
-
-
-def _cuts(model: Inner, column: int, rows: Floats) -> tuple[Floats, bool]:
-    """Ends of the stretches along an encoded column, in [0, 1], and whether the function varies within them."""
-    if isinstance(model, PublicFeatureModel):
-        return stretches_held(rows[:, column]), True
-    histogram, tree = model.partition.histogram, model.partition.tree
-    if column in histogram.features:
-        return np.arange(histogram.bins + 1) / histogram.bins, False
-    cuts = np.unique(tree.threshold[tree.feature == column])
-    return np.array([0.0, *cuts[(cuts > 0) & (cuts < 1)], 1.0]), False
+    values, protects = (evenly(array, model.most_rows) for array in (shown.values, shown.protects))
+    return model.draw_rows(values, protects, one_hot)
 
 
 def _curve(data: Mapping[str, Any]) -> Curve:

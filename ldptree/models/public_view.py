@@ -1,6 +1,4 @@
-"""A model learned from public features, with how a raw row is read: what a run releases where some features are public. What
-is inside is in `families`.
-"""
+"""A model learned from public features, with how a raw row is read: what a run releases where some features are public."""
 
 from __future__ import annotations
 
@@ -15,11 +13,11 @@ from numpy.typing import NDArray
 from ldptree import serialize
 from ldptree.encoding import Encoding
 from ldptree.errors import ConfigError, DataError, LdptreeError
-from ldptree.families.curators import MODELS
-from ldptree.families.histoftree import HistOfTreeModel
-from ldptree.families.public_features import PublicFeatureModel
 from ldptree.limits import check_spent
 from ldptree.models import Model
+from ldptree.models.curves import describe_curves
+from ldptree.models.histoftree import HistOfTreeModel
+from ldptree.models.public_features import PublicFeatureModel
 
 if TYPE_CHECKING:
     from ldptree.models.description import Description, Evidence
@@ -28,6 +26,11 @@ Floats = NDArray[np.float64]
 
 SPREADS = 20.0
 """The label's range is about so many typical differences wide."""
+MODELS: dict[str, type[HistOfTreeModel] | type[PublicFeatureModel]] = {
+    model.ESTIMATOR: model for model in (HistOfTreeModel, PublicFeatureModel)
+}
+"""What is inside, by the name of the estimator that learned it."""
+
 MIDDLE = 0.5
 """What stands for a value that is missing and that no rule fills, as a holder's own does."""
 
@@ -40,7 +43,7 @@ class ShownModel(Model):
         encoding: how a raw row becomes a point of [0, 1]^d.
         target: the label's column.
         private: raw columns that at least one holder protects.
-        estimator: one of `ldptree.families.curators.CURATORS`.
+        estimator: the name of what learned it, of `MODELS`.
         inner: what was learned, on encoded columns.
         epsilon: what a holder spent at most.
         n_private: holders who answered, or could have.
@@ -89,8 +92,6 @@ class ShownModel(Model):
 
     def describe(self, evidence: Evidence) -> Description:
         """What it says of itself in numbers: strengths and curves as they were taken of it, the rest of what is inside."""
-        from ldptree.models.curves import describe_curves
-
         inside = self.inner.describe(self.encoding, self.target, evidence)
         curves, strengths = describe_curves(evidence.along, self.encoding, evidence.names)
         low, high = evidence.label_range or (0.0, SPREADS)

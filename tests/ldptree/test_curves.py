@@ -8,9 +8,9 @@ import pytest
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import DataError
 from ldptree.families.public_features import PublicFeatureModel
-from ldptree.families.public_features.surface import Surface
 from ldptree.models.curves import along
 from ldptree.models.public_view import ShownModel
+from ldptree.models.surface import Surface
 from ldptree.protocol.question import PublicView
 
 ENCODING = Encoding((NumericFeature("size", 0.0, 4.0), CategoricalFeature("kind", ("calm", "wild"))))
@@ -57,7 +57,7 @@ def model():
 
 def test_a_curve_is_the_answer_averaged_over_people(model, shown):
     """Of the line 1 + 8 size + 3 wild: 2 for each unit of size, of which its range has 4, and 3 from one kind to the other."""
-    size, kind = along(model, shown).curves
+    size, kind = along(model.inner, model.encoding, shown).curves
     start = size.readings[0]
     for one in size.readings:
         assert one.value - start.value == pytest.approx(
@@ -68,11 +68,11 @@ def test_a_curve_is_the_answer_averaged_over_people(model, shown):
 
 
 def test_curves_are_read_back_as_they_were_written(model, shown):
-    found = along(model, shown)
+    found = along(model.inner, model.encoding, shown)
     assert type(found).from_json(found.to_json()) == found
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"curves": [{"readings": 3}], "strengths": []}'])
 def test_a_damaged_file_of_curves_is_refused(model, shown, text):
     with pytest.raises(DataError, match="curves"):
-        type(along(model, shown)).from_json(text)
+        type(along(model.inner, model.encoding, shown)).from_json(text)

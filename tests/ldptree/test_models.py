@@ -29,10 +29,10 @@ from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators import HistOfTreeRegressor
 from ldptree.families.public_features import PublicFeatureModel
-from ldptree.families.public_features.surface import Surface
 from ldptree.models import MODELS, Model, read_model
 from ldptree.models.export.sql import quote
 from ldptree.models.public_view import ShownModel
+from ldptree.models.surface import Surface
 from ldptree.models.tree import TreeModel, speakers
 from ldptree.partition import PARTITIONS
 from ldptree.partition.tree import LEAF, Partition

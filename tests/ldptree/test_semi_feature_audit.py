@@ -11,8 +11,8 @@ from ldptree.audit.transcripts import alternatives, exact, misfit, sampled
 from ldptree.errors import DataError
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.public_features import PublicFeatures
+from ldptree.families.public_features.allocation import Part
 from ldptree.families.public_features.questions import ResidualQuestion
-from ldptree.families.public_features.roles import Part
 from ldptree.oracles import Words
 from ldptree.protocol.question import AnsweredQuestion, PublicView
 

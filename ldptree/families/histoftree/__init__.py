@@ -1,9 +1,8 @@
 """HistOfTree (Ma, Jia and Yang, AISTATS 2025): regression in two rounds where some features are public."""
 
-from ldptree.families.histoftree.choice import BIAS_WEIGHTS, BIN_SHIFTS, Shape, choose
-from ldptree.families.histoftree.curator import HistOfTree
-from ldptree.families.histoftree.model import HistOfTreeModel
+from ldptree.families.histoftree.family import BIAS_WEIGHTS, BIN_SHIFTS, HistOfTree, Shape, choose
 from ldptree.families.histoftree.questions import RELEASES, CellsQuestion, LabelQuestion
+from ldptree.models.histoftree import HistOfTreeModel
 
 __all__ = [
     "BIAS_WEIGHTS",

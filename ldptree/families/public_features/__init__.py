@@ -1,8 +1,8 @@
 """Estimation with public features: one report a holder, with the whole epsilon (ours)."""
 
-from ldptree.families.public_features.curator import PublicFeatures
-from ldptree.families.public_features.model import Effect, PublicFeatureModel
+from ldptree.families.public_features.family import PublicFeatures
 from ldptree.families.public_features.questions import QUESTIONS, FeatureBins, LabelBins, ResidualQuestion
+from ldptree.models.public_features import Effect, PublicFeatureModel
 
 __all__ = [
     "QUESTIONS",

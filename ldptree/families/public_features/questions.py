@@ -16,13 +16,12 @@ import numpy as np
 
 from ldptree import serialize
 from ldptree.errors import ConfigError, LdptreeError, ProtocolMismatch
-from ldptree.families.public_features import contrast, label_law
-from ldptree.families.public_features.contrast import Contrast
-from ldptree.families.public_features.model import Effect
-from ldptree.families.public_features.roles import Part
-from ldptree.families.public_features.surface import Surface
+from ldptree.families.public_features.allocation import Part
+from ldptree.families.public_features.label import LABEL_BINS, label_bin_of
 from ldptree.limits import check_ends
 from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
+from ldptree.models.public_features import Effect
+from ldptree.models.surface import BINS, Contrast, Surface, bin_of
 from ldptree.oracles.subset import SubsetSelection
 from ldptree.protocol.question import PublicView, Question
 
@@ -95,7 +94,7 @@ class LabelBins(BinQuestion):
 
     def __post_init__(self) -> None:
         check_label_range(self.low, self.high)
-        _check_bins(self.oracle, label_law.BINS)
+        _check_bins(self.oracle, LABEL_BINS)
 
     @property
     def about(self) -> str:
@@ -103,7 +102,7 @@ class LabelBins(BinQuestion):
         return f"the label's bin of {self.oracle.k}"
 
     def _bins(self, rows: Floats, labels: Floats) -> NDArray[np.int64]:
-        return label_law.bin_of(labels, self.low, self.high)
+        return label_bin_of(labels, self.low, self.high)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -113,7 +112,7 @@ class LabelBins(BinQuestion):
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The question that `to_json` wrote."""
         with _Reading(cls.kind, data, ("part", "oracle", "low", "high")):
-            oracle = SubsetSelection.from_thresholds(label_law.BINS, data["oracle"])
+            oracle = SubsetSelection.from_thresholds(LABEL_BINS, data["oracle"])
             return cls(Part.from_json(data["part"]), oracle, float(data["low"]), float(data["high"]))
 
 
@@ -133,7 +132,7 @@ class FeatureBins(BinQuestion):
     feature: int
 
     def __post_init__(self) -> None:
-        _check_bins(self.oracle, contrast.BINS)
+        _check_bins(self.oracle, BINS)
         if type(self.feature) is not int or self.feature < 0:
             raise ConfigError(f"feature bins: column {self.feature!r}")
 
@@ -143,7 +142,7 @@ class FeatureBins(BinQuestion):
         return f"the bin of column {self.feature} of {self.oracle.k}"
 
     def _bins(self, rows: Floats, labels: Floats) -> NDArray[np.int64]:
-        return contrast.bin_of(rows[:, self.feature])
+        return bin_of(rows[:, self.feature])
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -153,7 +152,7 @@ class FeatureBins(BinQuestion):
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The question that `to_json` wrote."""
         with _Reading(cls.kind, data, ("part", "oracle", "feature")):
-            oracle = SubsetSelection.from_thresholds(contrast.BINS, data["oracle"])
+            oracle = SubsetSelection.from_thresholds(BINS, data["oracle"])
             return cls(Part.from_json(data["part"]), oracle, data["feature"])
 
 

@@ -1,23 +1,31 @@
-"""What was answered so far, put together by what it is about: labels, contrasts, the bins of a feature.
+"""What was answered so far, put together by what it is about: labels, contrasts, and the shares of people in a feature's bins.
 
-What lives here: whose answers belong together, in which unit. What does not: what is learned from them (`curator`).
+What is made of noisy reports of bins decides what is asked: a feature that is the same for everybody must not look varied,
+and one of a few levels must keep its ties.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldptree.families.public_features import shares
-from ldptree.families.public_features.contrast import Contrast
 from ldptree.families.public_features.questions import FeatureBins, ResidualQuestion
+from ldptree.models.surface import BINS, Contrast, bin_of
 from ldptree.protocol.question import AnsweredQuestion, PublicView, Transcript
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ldptree.oracles.subset import SubsetSelection
+
     Floats = NDArray[np.float64]
+
+# a bin is told from an empty one at so many standard errors, and what all such bins leave from nothing at so many
+_IS_REAL, _IS_ALL = 3.0, 2.0
+# where more of the people than this may be missed by that, reports are too few to tell
+_MOST_UNSURE = 0.5
 
 
 def visible(shown: PublicView) -> Floats:
@@ -63,10 +71,46 @@ def shares_of(shown: PublicView, feature: int, answers: Transcript) -> tuple[flo
     for answer in answers:
         question = answer.question
         if isinstance(question, FeatureBins) and question.feature == feature:
-            return shares.from_reports(question.oracle, answer.reports)
-    return shares.from_shown(shown.values[~shown.protects[:, feature], feature])
+            return from_reports(question.oracle, answer.reports)
+    return from_shown(shown.values[~shown.protects[:, feature], feature])
 
 
 def _decoded(answer: AnsweredQuestion) -> Floats:
     assert isinstance(answer.question, ResidualQuestion)
     return answer.question.decode(answer.reports)
+
+
+def from_shown(values: Floats) -> tuple[float, ...]:
+    """Of scaled values, float64 [n], n > 0."""
+    return tuple((np.bincount(bin_of(values), minlength=BINS) / values.size).tolist())
+
+
+def from_reports(oracle: SubsetSelection, reports: NDArray[Any]) -> tuple[float, ...]:
+    """Of reports of bins; no share is negative, and they add up to 1.
+
+    Where the bins that surely hold somebody may be all there are, the others get nothing: levels stay levels. Otherwise the
+    estimates are shrunk towards equal shares by their noise (James and Stein) and moved to the nearest shares there are.
+    """
+    n = len(reports)
+    found = oracle.unbias(oracle.aggregate(reports), n) / n
+    own, other = (chance * (1 - chance) / (n * oracle.gap**2) for chance in (oracle.p, oracle.q))
+    is_real = found > _IS_REAL * math.sqrt(other)
+    n_real = int(is_real.sum())
+    unsure = _IS_ALL * math.sqrt(own + max(n_real - 1, 0) * other)
+    if n_real and 1 - found[is_real].sum() <= unsure <= _MOST_UNSURE:
+        kept = np.where(is_real, found, 0.0)
+        return tuple((kept / kept.sum()).tolist())
+    away = found - 1 / BINS
+    noise, size = own + (BINS - 1) * other, float(away @ away)
+    sure = max(0.0, 1.0 - noise / size) if size else 0.0
+    return tuple(_nearest(1 / BINS + sure * away).tolist())
+
+
+def _nearest(estimates: Floats) -> Floats:
+    """The nearest shares in squares: a constant less each, and none below 0 (Wang, Lopuhaä-Zwakenberg, Li, Skoric and Li, NDSS
+    2020, norm-sub).
+    """
+    falling = np.sort(estimates)[::-1]
+    over = (np.cumsum(falling) - 1) / np.arange(1, falling.size + 1)
+    shares = np.maximum(estimates - over[np.flatnonzero(falling > over)[-1]], 0.0)
+    return np.asarray(shares / shares.sum())

@@ -7,7 +7,6 @@ import pytest
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.histoftree import HistOfTreeModel
-from ldptree.families.histoftree.people import people
 from ldptree.partition.product import Histogram, Product
 from ldptree.partition.tree import Partition
 
@@ -43,7 +42,7 @@ def shown() -> tuple[np.ndarray, np.ndarray]:
 def test_what_is_shown_is_kept_and_everybody_is_where_they_could_be(shown):
     values, protects = shown
     learned = model(np.array([50.0, 20, 10, -5, 40, 30, 0, 60, 5]))
-    rows = people(learned, values, protects, seed=1)
+    rows = learned.draw_rows(values, protects, seed=1)
     assert np.array_equal(rows[~protects], values[~protects])
     cells = learned.cells(rows)
     assert learned.partition.candidates(values, protects).contain(cells).all()
@@ -58,7 +57,7 @@ def test_cells_are_drawn_by_their_counts():
     n = 20_000
     protects = np.tile([True, False, False], (n, 1))
     values = np.tile([0.0, 0.2, 0.2], (n, 1))
-    cells = model(counts).cells(people(model(counts), values, protects))
+    cells = model(counts).cells(model(counts).draw_rows(values, protects))
     found = np.bincount(cells // 3, minlength=3) / n
     assert found == pytest.approx([0.1, 0.2, 0.7], abs=5 * 0.5 / np.sqrt(n))
     assert (cells % 3 == 0).all()
@@ -68,7 +67,7 @@ def test_where_the_noise_left_nobody_all_that_is_possible_is():
     protects = np.tile([True, True, False], (N, 1))
     values = np.tile([0.0, 0.0, 0.9], (N, 1))
     learned = model(np.full(9, -1.0))
-    cells = learned.cells(people(learned, values, protects))
+    cells = learned.cells(learned.draw_rows(values, protects))
     assert set(cells) == {0, 2, 3, 5, 6, 8}
     assert learned.shares.sum() == pytest.approx(1.0)
 
@@ -76,6 +75,6 @@ def test_where_the_noise_left_nobody_all_that_is_possible_is():
 def test_the_same_people_are_drawn_in_one_go_as_in_parts(shown, monkeypatch):
     values, protects = shown
     learned = model(np.arange(1.0, 10.0))
-    whole = people(learned, values, protects, seed=3)
-    monkeypatch.setattr("ldptree.families.histoftree.people.AT_ONCE", 90)
-    assert np.array_equal(people(learned, values, protects, seed=3), whole)
+    whole = learned.draw_rows(values, protects, seed=3)
+    monkeypatch.setattr("ldptree.models.histoftree.AT_ONCE", 90)
+    assert np.array_equal(learned.draw_rows(values, protects, seed=3), whole)

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from ldptree.estimators.public_features import PublicFeatureClassifier, PublicFeatureRegressor
-from ldptree.families.public_features.explained import (
-    Estimate,
-    label_variance,
-    of_classes,
-    variance_explained,
-)
+from ldptree.families.public_features.summary import Estimate, label_variance, of_classes, variance_explained
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
 

@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 from ldptree.families.public_features import PublicFeatureModel
-from ldptree.families.public_features.contrast import BINS, Contrast
-from ldptree.families.public_features.model import Effect
-from ldptree.families.public_features.people import people
-from ldptree.families.public_features.steps import steps
-from ldptree.families.public_features.surface import Surface, Tree
+from ldptree.models.public_features import Effect
+from ldptree.models.surface import BINS, Contrast, Surface, Tree, steps
 from ldptree.partition.tree import Partition
 
 N = 20_000
@@ -47,7 +44,7 @@ def test_what_is_shown_is_kept_and_what_is_protected_is_drawn_by_what_was_learne
     protects[: N // 2, 0] = False
     values = np.where(protects, 0.0, rng.random((N, 4)))
     learned = model(effect(0, shares))
-    rows = people(learned, values, protects)
+    rows = learned.draw_rows(values, protects)
     assert np.array_equal(rows[~protects], values[~protects])
     drawn = rows[N // 2 :, 0]
     assert set(np.floor(drawn * BINS)) == {2, 10}
@@ -61,7 +58,7 @@ def test_the_contrast_of_drawn_people_has_the_mean_that_it_is_made_to_have():
     rng = np.random.default_rng(1)
     learned = model(effect(0, rng.random(BINS)))
     protects = np.tile([True, False, False, False], (N, 1))
-    rows = people(learned, np.zeros((N, 4)), protects)
+    rows = learned.draw_rows(np.zeros((N, 4)), protects)
     assert learned.effects[0].contrast(rows).mean() == pytest.approx(0.0, abs=5 / np.sqrt(N))
 
 
@@ -73,7 +70,7 @@ def test_of_levels_at_most_one_is_drawn_by_their_shares():
 
     learned = model(effect(1, mark(0.2)), effect(2, mark(0.5)))
     protects = np.tile([False, True, True, True], (N, 1))
-    rows = people(learned, np.full((N, 4), 0.5) * ~protects, protects, one_hot=[(1, 2, 3)])
+    rows = learned.draw_rows(np.full((N, 4), 0.5) * ~protects, protects, one_hot=[(1, 2, 3)])
     assert set(rows[:, 1:].ravel()) == {0.0, 1.0}
     assert rows[:, 1:].sum(axis=1).max() == 1
     assert rows[:, 1:].mean(axis=0) == pytest.approx([0.2, 0.5, 0.0], abs=HALF)

@@ -7,14 +7,14 @@ import pytest
 
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.families.family import converse, respond_in_rounds
-from ldptree.families.public_features import QUESTIONS, PublicFeatures, shares
-from ldptree.families.public_features.chances import chances
-from ldptree.families.public_features.contrast import SHAPES, Contrast
-from ldptree.families.public_features.label_law import BINS, LabelLaw, bin_of, half_width, normal_law
-from ldptree.families.public_features.plan import Stake, divided, first_parts, plan
+from ldptree.families.public_features import QUESTIONS, PublicFeatures
+from ldptree.families.public_features.allocation import Part, Stake, divided, first_parts, plan
+from ldptree.families.public_features.effects import chances
+from ldptree.families.public_features.label import LABEL_BINS, LabelLaw, half_width, label_bin_of, normal_law
 from ldptree.families.public_features.questions import ResidualQuestion
-from ldptree.families.public_features.roles import Part
+from ldptree.families.public_features.transcript import from_reports, from_shown
 from ldptree.mechanisms.numbers import NUMBERS
+from ldptree.models.surface import SHAPES, Contrast
 from ldptree.oracles import Words
 from ldptree.oracles.subset import SubsetSelection
 from ldptree.protocol.question import PublicView
@@ -78,9 +78,9 @@ def test_a_run_that_stops_between_rounds_goes_on_with_the_same_question():
 def test_round_0_finds_the_law_of_the_label():
     """3,000 reports at epsilon 2; the mean's standard error is about .06, so .3 is 5 of them."""
     labels = np.random.default_rng(1).normal(2.0, 1.5, 3000)
-    oracle = SubsetSelection.for_budget(2.0, BINS)
-    reports = oracle.randomize(bin_of(labels, -10.0, 10.0), words(2))
-    ratio = oracle.p * (BINS - oracle.size) / ((1 - oracle.p) * oracle.size)
+    oracle = SubsetSelection.for_budget(2.0, LABEL_BINS)
+    reports = oracle.randomize(label_bin_of(labels, -10.0, 10.0), words(2))
+    ratio = oracle.p * (LABEL_BINS - oracle.size) / ((1 - oracle.p) * oracle.size)
     law = normal_law(oracle.supports(reports), ratio, -10.0, 10.0)
     assert law.mean == pytest.approx(2.0, abs=0.3)
     assert law.sd == pytest.approx(1.5, abs=0.3)
@@ -129,7 +129,7 @@ FEATURES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_contrast_has_mean_0_and_its_stated_square_whatever_the_feature_is(shape, name):
     x = FEATURES[name](np.random.default_rng(0), 20_000)
-    contrast = Contrast(0, shape, shares.from_shown(x))
+    contrast = Contrast(0, shape, from_shown(x))
     value = contrast(x[:, None])
     assert np.abs(contrast.values).max() <= 1
     assert value.mean() == pytest.approx(0.0, abs=1e-9)
@@ -146,9 +146,9 @@ def test_noise_in_reported_shares_makes_no_constant_vary_and_no_levels_more(epsi
     """500 reports. A constant looks varied in 2 % of seeds; 10 seeds with 4 or more of them: 4e-5. The same of two levels."""
     oracle, constants, pairs = SubsetSelection.for_budget(epsilon, 16), 0, 0
     for seed in range(10):
-        found = shares.from_reports(oracle, oracle.randomize(np.full(500, 7), words(seed)))
+        found = from_reports(oracle, oracle.randomize(np.full(500, 7), words(seed)))
         constants += Contrast(0, "rise", found).square == 0
-        found = shares.from_reports(oracle, oracle.randomize(np.arange(500) % 2 * 15, words(seed)))
+        found = from_reports(oracle, oracle.randomize(np.arange(500) % 2 * 15, words(seed)))
         pairs += Contrast(0, "bowl", found).square == 0 < Contrast(0, "rise", found).square
     assert constants >= 7
     assert pairs >= 7
@@ -160,7 +160,7 @@ def test_reported_shares_of_what_is_spread_are_near_those_there_are():
     true = np.minimum(np.arange(16), 4.0) + 0.5
     true /= true.sum()
     bins = np.random.default_rng(1).choice(16, 2000, p=true)
-    found = np.array(shares.from_reports(oracle, oracle.randomize(bins, words(0))))
+    found = np.array(from_reports(oracle, oracle.randomize(bins, words(0))))
     assert found.min() >= 0
     assert found.sum() == pytest.approx(1.0)
     assert np.abs(found - true).max() < 4 * 0.016

@@ -1,7 +1,4 @@
-"""The curator of public features: one report a holder with the whole epsilon; the holders are split, not epsilon (ours).
-
-What lives here: the order of the questions and what is learned from their answers. What does not: the questions (`questions`),
-how many holders each gets (`plan`), which private features are asked about (`choice`), how surfaces are fitted (`surface_fit`).
+"""The family of public features: one report a holder with the whole epsilon; the holders are split, not epsilon (ours).
 
 1. The label's bin, a tenth of the holders or more: its normal law, and from it the interval c +- R of later reports. A label
    of two classes is -1 or 1 and needs none.
@@ -13,38 +10,45 @@ how many holders each gets (`plan`), which private features are asked about (`ch
 5. Everybody who is left, by what those answers say: the label again, and contrasts that go on. So features of no use cost the
    first parts, and nobody is left out.
 
-Privacy: a holder is in at most one part, parts depend on public coins and the number of holders alone, and every question on
-published answers: the transcript of all rounds is epsilon-semi-feature LDP (HistOfTree, Definition 3.1), with no composition.
+Privacy: a holder is in at most one part, parts depend on public coins and the number of holders alone, and every question
+on published answers: the transcript of all rounds is epsilon-semi-feature LDP (HistOfTree, Definition 3.1), with no
+composition.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
 from ldptree.errors import DataError
 from ldptree.families.family import RoundsFamily
-from ldptree.families.public_features import contrast as contrasts
-from ldptree.families.public_features import label_law
-from ldptree.families.public_features.agenda import Agenda, Turn
-from ldptree.families.public_features.choice import Choice, chosen, farther
-from ldptree.families.public_features.coefficient import Learned, learned
-from ldptree.families.public_features.explained import explained
-from ldptree.families.public_features.findings import Finding, findings
-from ldptree.families.public_features.label_law import LabelLaw
-from ldptree.families.public_features.memory import Memory
-from ldptree.families.public_features.model import PublicFeatureModel
-from ldptree.families.public_features.plan import (
+from ldptree.families.public_features.allocation import (
     FEWEST,
+    Agenda,
+    Choice,
     Plan,
+    Turn,
     added,
     begun,
+    chosen,
     divided,
+    farther,
     n_first,
     plan,
+)
+from ldptree.families.public_features.effects import Finding, Learned, findings, learned
+from ldptree.families.public_features.label import (
+    LABEL_BINS,
+    LabelLaw,
+    by_precision,
+    half_width,
+    normal_law,
+    usual_variance,
 )
 from ldptree.families.public_features.questions import (
     FeatureBins,
@@ -52,11 +56,12 @@ from ldptree.families.public_features.questions import (
     ResidualQuestion,
     check_label_range,
 )
-from ldptree.families.public_features.says import said
-from ldptree.families.public_features.surface import Surface
-from ldptree.families.public_features.surface_fit import fitted
-from ldptree.families.public_features.transcript import of_contrasts, of_label, visible
+from ldptree.families.public_features.summary import explained, said
+from ldptree.families.public_features.surface import fitted
+from ldptree.families.public_features.transcript import of_contrasts, of_label, shares_of, visible
 from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
+from ldptree.models.public_features import PublicFeatureModel
+from ldptree.models.surface import BINS, Surface
 from ldptree.oracles.subset import SubsetSelection
 from ldptree.protocol.question import PublicView, Question, Transcript
 
@@ -65,6 +70,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+T = TypeVar("T")
 FEWEST_HOLDERS = 2
 # a report's mean square is its variance and that of what it is about, relative to R
 _SIGNAL = 0.16
@@ -72,6 +78,23 @@ _SIGNAL = 0.16
 _LEAST_LEFT = 0.25
 # of the mean of labels -1 and 1: all are as likely, so 0, and the variance of that
 _KNOWN_OF_CLASSES = (0.0, 1 / 3)
+
+
+class Memory:
+    """By the bytes that something was learned from."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, object] = {}
+
+    def once(self, learn: Callable[[], T], what: bytes, *arrays: NDArray[np.generic]) -> T:
+        """What `learn` gives, called the first time only that `what` is learned from these arrays."""
+        sha = hashlib.sha256(what)
+        for array in arrays:
+            sha.update(np.ascontiguousarray(array).data)
+        key = sha.digest()
+        if key not in self._known:
+            self._known[key] = learn()
+        return cast("T", self._known[key])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,10 +212,10 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
 
     def _question(self, turn: Turn, shown: PublicView, answers: Transcript) -> Question:
         if turn.kind == "label bins":
-            oracle = _bins(self.epsilon, label_law.BINS)
+            oracle = _bins(self.epsilon, LABEL_BINS)
             return LabelBins(turn.part, oracle, self.label_low, self.label_high)
         if turn.kind == "feature bins":
-            return FeatureBins(turn.part, _bins(self.epsilon, contrasts.BINS), turn.about)
+            return FeatureBins(turn.part, _bins(self.epsilon, BINS), turn.about)
         law = self._law(answers)
         half = self._half(shown.n, law)
         if turn.kind == "label":
@@ -230,7 +253,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
         ratio = float(oracle.ratio)
 
         def learn() -> LabelLaw:
-            return label_law.normal_law(oracle.supports(reports), ratio, self.label_low, self.label_high)
+            return normal_law(oracle.supports(reports), ratio, self.label_low, self.label_high)
 
         return self._memory.once(learn, b"law", reports)
 
@@ -246,7 +269,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
         whole, left = (self.label_high - self.label_low) / 2, n - self._n_first(n)
 
         def learn() -> float:
-            return label_law.half_width(law, self._label_mechanism(), left, whole)
+            return half_width(law, self._label_mechanism(), left, whole)
 
         return self._memory.once(learn, b"half", law.means, law.sds, law.weights)
 
@@ -256,7 +279,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
         if self.is_binary:
             return mechanism.bound**2
         half = self._half(shown.n, law) + farther
-        return (label_law.usual_variance(mechanism) + _SIGNAL) * half**2
+        return (usual_variance(mechanism) + _SIGNAL) * half**2
 
     def _plan(self, shown: PublicView, law: LabelLaw) -> Plan:
         left = shown.n if self.is_binary else shown.n - self._n_first(shown.n)
@@ -270,9 +293,9 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
 
     def _choice(self, shown: PublicView, shared: Plan, law: LabelLaw, answers: Transcript) -> Choice:
         return chosen(
-            shown,
             shared,
-            answers,
+            {j: shares_of(shown, j, answers) for j in shared.private if shared.shapes},
+            shown.d,
             sd=law.sd,
             report=lambda farther: self._report(shown, law, farther),
             must=self.ask_private == "always",
@@ -291,7 +314,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
     def _fitted(self, rows: Floats, line: tuple[int, ...], reports: Floats, law: LabelLaw, n: int) -> Surface:
         if self.is_binary:
             noise = float(reports.var()) / reports.size
-            level = label_law.by_precision(*_KNOWN_OF_CLASSES, float(reports.mean()), noise)
+            level = by_precision(*_KNOWN_OF_CLASSES, float(reports.mean()), noise)
         else:
             half = self._half(n, law)
             level = law.mean_by(reports, self._centre(law, half), half, (self.label_low, self.label_high))

@@ -1,24 +1,29 @@
-"""How the holders are shared out, and whether private features are worth asking about.
+"""Which holders answer which question: how many each question gets, whose turn it is, and which contrasts are asked about.
 
-What lives here: sizes, from what is shown, what round 0 told of the label, and what answers say. What does not: the questions
-themselves (`curator`) and whose turn it is (`agenda`). Everything is counted in mean squared error; what a feature is hoped to
-explain, the parts and the limits were set after seeing results on the laws and sets of the benchmarks.
+The holders stand in an order that public coins draw, and are cut into parts: no holder is in two of them. The order depends
+on a seed and the number of holders alone, so a part says nothing about what its holders protect. Sizes follow from what is
+shown, what round 0 said of the label, and what answers say, all counted in mean squared error. What a feature is expected
+to explain, the parts and the limits were set after seeing results on the laws and sets of the benchmarks.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ldptree.families.public_features.contrast import SHAPES
+from ldptree.errors import ProtocolMismatch
+from ldptree.models.surface import SHAPES, Contrast
+from ldptree.oracles.words import Words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_LARGEST_SEED = 2**64
 # share of the holders who tell of the label's law, the most there may be, and how many are enough at epsilon 1
 _ROUND_0, _MOST_OF_ROUND_0, _ENOUGH = 0.1, 0.25, 500
 FEATURE_BINS = 0.05
@@ -38,6 +43,92 @@ FEWEST = 20
 # noise of the surface, in that of one report over its holders, for each coefficient of its line: trees cost as much again
 _SURFACE = 2.0
 _BISECTIONS = 100
+
+
+@dataclass(frozen=True)
+class Part:
+    """The holders from place `start` to `stop` - 1 of the order that `seed` draws.
+
+    Raises:
+        ProtocolMismatch: not 0 <= start < stop, or a seed out of 0 .. 2^64 - 1.
+    """
+
+    seed: int
+    start: int
+    stop: int
+
+    def __post_init__(self) -> None:
+        numbers = (self.seed, self.start, self.stop)
+        if any(type(v) is not int for v in numbers) or not (
+            0 <= self.start < self.stop and 0 <= self.seed < _LARGEST_SEED
+        ):
+            raise ProtocolMismatch(
+                f"question: its holders are {numbers}; a seed, a first place and one past the last"
+            )
+
+    def among(self, n: int) -> NDArray[np.int64]:
+        """Positions of these holders among n, increasing.
+
+        Raises:
+            ProtocolMismatch: there are fewer than `stop`.
+        """
+        if self.stop > n:
+            raise ProtocolMismatch(f"question: it asks holders up to place {self.stop}, there are {n}")
+        return np.sort(order(self.seed, n)[self.start : self.stop])
+
+    def to_json(self) -> dict[str, int]:
+        """Plain values."""
+        return {"seed": self.seed, "start": self.start, "stop": self.stop}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The part that `to_json` wrote."""
+        if not isinstance(data, Mapping) or set(data) != {"seed", "start", "stop"}:
+            raise ProtocolMismatch("question: its holders must be exactly seed, start, stop")
+        return cls(**data)
+
+
+@lru_cache(maxsize=8)
+def order(seed: int, n: int) -> NDArray[np.int64]:
+    """The positions 0 .. n - 1 in the order that this seed draws; the same everywhere."""
+    words = Words.seeded(np.random.SeedSequence([seed >> 32, seed & 0xFFFFFFFF])).block(n)
+    places = np.argsort(words, kind="stable")
+    places.setflags(write=False)
+    return places
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A question to come.
+
+    Attributes:
+        part: who is asked.
+        kind: "label bins", "feature bins", "label" or "contrast".
+        about: the feature, or the place of the contrast; -1 for the label.
+    """
+
+    part: Part
+    kind: str
+    about: int = -1
+
+
+@dataclass
+class Agenda:
+    """Turns of one seed, one after the other.
+
+    Attributes:
+        seed: of all parts.
+        turns: so far.
+    """
+
+    seed: int
+    turns: list[Turn]
+
+    def add(self, kind: str, size: int, about: int = -1) -> None:
+        """The next `size` holders; none: no turn."""
+        at = self.turns[-1].part.stop if self.turns else 0
+        if size > 0:
+            self.turns.append(Turn(Part(self.seed, at, at + size), kind, about))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,3 +304,64 @@ def divided(
     _, others = sizes(high)
     whole = tuple(int(size) for size in others)
     return left - sum(whole), whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Attributes:
+    contrasts: that are asked about, in order.
+    stakes: what is at stake in each.
+    same: private features in which nobody differs, as far as is known.
+    """
+
+    contrasts: tuple[Contrast, ...]
+    stakes: tuple[Stake, ...]
+    same: frozenset[int]
+
+
+def chosen(
+    shared: Plan,
+    shares: Mapping[int, tuple[float, ...]],
+    d: int,
+    *,
+    sd: float,
+    report: Callable[[float], float],
+    must: bool,
+) -> Choice:
+    """Those that so many holders are enough for.
+
+    Args:
+        shared: who is left.
+        shares: of people in the bins of each private feature.
+        d: how many features there are.
+        sd: the label's.
+        report: mean square of a report of a number within R and so much more, in the label's unit.
+        must: ask whatever it costs.
+    """
+    if not shared.shapes:
+        return Choice(contrasts=(), stakes=(), same=frozenset())
+    made = [
+        Contrast(feature, shape, shares[feature]) for shape in shared.shapes for feature in shared.private
+    ]
+    varied = [contrast for contrast in made if contrast.square > 0]
+    same = frozenset(shared.private) - {contrast.feature for contrast in varied}
+    stakes = []
+    for one in varied:
+        noise = report(farther(one) * sd) / one.square
+        hope = math.inf if must else hoped(one.shape, sd**2, d)
+        stakes.append(Stake(noise=noise, hoped=hope, asked=int(must)))
+    if must:
+        n_kept = max(shared.left - 1, 0)
+        return Choice(contrasts=tuple(varied[:n_kept]), stakes=tuple(stakes[:n_kept]), same=same)
+    are = worth(stakes, shared.left, n_line=len(shared.line), report=report(0.0))
+    kept = [pair for pair, is_worth in zip(zip(varied, stakes, strict=True), are, strict=True) if is_worth]
+    return Choice(
+        contrasts=tuple(one for one, _ in kept), stakes=tuple(stake for _, stake in kept), same=same
+    )
+
+
+def farther(contrast: Contrast) -> float:
+    """How much farther an effect moves labels where few people have its values than where ranks have no ties, in the label's
+    standard deviations, if it explains as much.
+    """
+    return max(0.0, math.sqrt(HOPED["rise"] / contrast.square) - math.sqrt(HOPED["rise"] / HOPED_SQUARE))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-BINS = 16
+LABEL_BINS = 16
 # expected before any report, in parts of the range: a standard deviation, how unsure of it (a factor), and how far the mean
 # is from the middle; a range that is stated without looking is generous
 _SPREAD, _FACTOR, _OFF_MIDDLE = 1 / 8, 2.0, 1 / 4
@@ -101,10 +101,10 @@ def by_precision(expected: float, variance: float, found: float, noise: float) -
     return expected + (found - expected) * variance / (variance + noise)
 
 
-def bin_of(labels: Floats, low: float, high: float) -> NDArray[np.int64]:
-    """The bin of each label, 0 .. BINS - 1; what is outside the range is in the nearest."""
-    places = np.floor((labels - low) / (high - low) * BINS)
-    return np.clip(places, 0, BINS - 1).astype(np.int64)
+def label_bin_of(labels: Floats, low: float, high: float) -> NDArray[np.int64]:
+    """The bin of each label, 0 .. LABEL_BINS - 1; what is outside the range is in the nearest."""
+    places = np.floor((labels - low) / (high - low) * LABEL_BINS)
+    return np.clip(places, 0, LABEL_BINS - 1).astype(np.int64)
 
 
 def normal_law(supports: NDArray[np.bool_], ratio: float, low: float, high: float) -> LabelLaw:
@@ -114,7 +114,7 @@ def normal_law(supports: NDArray[np.bool_], ratio: float, low: float, high: floa
     prior around the range's middle decides where reports do not.
 
     Args:
-        supports: bool [n, BINS].
+        supports: bool [n, LABEL_BINS].
         ratio: how much likelier a set with the holder's bin is than one without.
         low, high: the label's range.
     """
@@ -139,10 +139,10 @@ def normal_law(supports: NDArray[np.bool_], ratio: float, low: float, high: floa
 
 
 def _bin_chances(means: Floats, sds: Floats, low: float, high: float) -> Floats:
-    """Of each bin under each law, float64 [laws, BINS]."""
+    """Of each bin under each law, float64 [laws, LABEL_BINS]."""
     from scipy.special import ndtr
 
-    edges = np.linspace(low, high, BINS + 1)[1:-1]
+    edges = np.linspace(low, high, LABEL_BINS + 1)[1:-1]
     below = ndtr((edges - means[:, None]) / sds[:, None])
     return np.diff(below, axis=1, prepend=0.0, append=1.0)
 
