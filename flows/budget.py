@@ -14,7 +14,7 @@ import numpy as np
 
 from flows.asked import known_apart
 from ldptree.errors import BudgetError
-from ldptree.protocol.ledger import Charge, Ledger, Names, Rows
+from ldptree.protocol.ledger import Charge, Ledger, Names, RowRange
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.ledger.accounts import Account
@@ -146,7 +146,7 @@ def charges_of(
     found = []
     for question in questions_of(store, config, held, digest, rounds, form):
         start, stop = question.rows
-        who: list[Rows | Names] = [Rows(source=question.source, start=start, stop=stop)]
+        who: list[RowRange | Names] = [RowRange(source=question.source, start=start, stop=stop)]
         asked = np.load(store.file(held["answers"], f"{question.source}.npy"))
         if config.dataset.holder == "row":
             who.append(Names(asked, are_rows=True))

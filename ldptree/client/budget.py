@@ -33,7 +33,7 @@ os.register_at_fork(
 
 
 @dataclass(frozen=True)
-class Question:
+class QuestionKey:
     """What is answered once: a round of a campaign, or of a protocol without one, which its digest names."""
 
     campaign: str
@@ -44,10 +44,10 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class KeptAnswer:
     """One entry: the question, what its report costs, and the report as it travels."""
 
-    question: Question
+    question: QuestionKey
     epsilon: float
     report: str
 
@@ -67,10 +67,10 @@ class Answer:
             raise _damaged() from None
         if [type(part) for part in (campaign, number, report)] != [str, int, str]:
             raise _damaged()
-        return cls(Question(campaign, number), epsilon, report)
+        return cls(QuestionKey(campaign, number), epsilon, report)
 
 
-class Answers:
+class KeptAnswers:
     """The answers of all holders in one memory.
 
     Args:
@@ -90,39 +90,39 @@ class Answers:
             if lifetime is not None:
                 self._state(float(lifetime))
 
-    def given(self, holder: str, question: Question) -> str | None:
+    def given(self, holder: str, question: QuestionKey) -> str | None:
         """The report that a holder gave to a question, None where there is none yet."""
         kept = next((a.report for a in self._of(holder) if a.question == question), None)
         earlier = self._without_cost.get((name_of(holder), question))
         return self._memory.get(earlier) if kept is None and earlier is not None else kept
 
-    def keep(self, holder: str, question: Question, epsilon: float, report: str) -> str:
+    def keep(self, holder: str, question: QuestionKey, epsilon: float, report: str) -> str:
         """Keep a report with its cost, unless the question has been answered meanwhile; returns the one that is kept.
 
         Raises:
             BudgetError: the holder would spend more than their lifetime allows.
         """
-        mine, known = Answer(question, epsilon, report), list(self._of(holder))
+        mine, known = KeptAnswer(question, epsilon, report), list(self._of(holder))
         while not (kept := [a.report for a in known if a.question == question]):
             # Read after the answers: who lowers the lifetime and then answers takes the number that is written to here.
             self._check(holder, mine, known)
-            known.append(Answer.from_json(self._add(_answer_key(holder, len(known)), mine.to_json())))
+            known.append(KeptAnswer.from_json(self._add(_answer_key(holder, len(known)), mine.to_json())))
         return kept[0]
 
-    def keep_cost(self, holder: str, question: Question, epsilon: float) -> None:
+    def keep_cost(self, holder: str, question: QuestionKey, epsilon: float) -> None:
         """Write down what a report costs that an earlier ldptree kept without its cost."""
         if (earlier := self._without_cost.get((name_of(holder), question))) is None:
             return
         known = list(self._of(holder))
         while all(a.question != question for a in known):
-            mine = Answer(question, epsilon, self._memory[earlier])
-            known.append(Answer.from_json(self._add(_answer_key(holder, len(known)), mine.to_json())))
+            mine = KeptAnswer(question, epsilon, self._memory[earlier])
+            known.append(KeptAnswer.from_json(self._add(_answer_key(holder, len(known)), mine.to_json())))
 
-    def _of(self, holder: str) -> Iterator[Answer]:
+    def _of(self, holder: str) -> Iterator[KeptAnswer]:
         texts = _entries(self._memory, lambda n: _answer_key(holder, n))
-        return (Answer.from_json(text) for text in texts)
+        return (KeptAnswer.from_json(text) for text in texts)
 
-    def _check(self, holder: str, new: Answer, known: Sequence[Answer]) -> None:
+    def _check(self, holder: str, new: KeptAnswer, known: Sequence[KeptAnswer]) -> None:
         answered = {answer.question for answer in known}
         unknown = [q for who, q in self._without_cost if who == name_of(holder) and q not in answered]
         if unknown:
@@ -190,9 +190,9 @@ def _amount(text: str) -> float:
     return amount
 
 
-def _without_cost(memory: Memory) -> dict[tuple[str, Question], str]:
+def _without_cost(memory: Memory) -> dict[tuple[str, QuestionKey], str]:
     """Keys of reports as ldptree kept them before it kept what they cost, by holder and question."""
-    found: dict[tuple[str, Question], str] = {}
+    found: dict[tuple[str, QuestionKey], str] = {}
     for key in memory:
         if isinstance(key, str) and key.startswith("["):
             try:
@@ -200,7 +200,7 @@ def _without_cost(memory: Memory) -> dict[tuple[str, Question], str]:
             except (ValueError, TypeError, RecursionError):
                 continue
             if [type(part) for part in (holder, campaign, number)] == [str, str, int]:
-                found.setdefault((name_of(holder), Question(campaign, number)), key)
+                found.setdefault((name_of(holder), QuestionKey(campaign, number)), key)
     return found
 
 

@@ -26,7 +26,7 @@ from typing import Any, Self
 import numpy as np
 
 from ldptree import serialize
-from ldptree.client.budget import ANSWERING, Answers, Memory, Question
+from ldptree.client.budget import ANSWERING, KeptAnswers, Memory, QuestionKey
 from ldptree.client.memory import FileMemory
 from ldptree.encoding import CategoricalFeature, Feature
 from ldptree.errors import BudgetError, ConfigError, DataError, ProtocolMismatch
@@ -178,7 +178,7 @@ class Client:
             )
         self.protocol = protocol
         self._words = _words(words)
-        self._answers = Answers(_memory(memory), lifetime=lifetime_epsilon, unstated=max_epsilon)
+        self._answers = KeptAnswers(_memory(memory), lifetime=lifetime_epsilon, unstated=max_epsilon)
 
     def report(self, x: Mapping[str, Any] | Sequence[Any], y: Any, *, holder: str = "") -> Report:
         """The one report of a holder; asked again it is the same, whatever x and y are by then.
@@ -198,7 +198,7 @@ class Client:
             raise DataError(f"holder: a {type(holder).__name__} where a text is needed")
         (round_number,) = self.protocol.rounds
         campaign = self.protocol.campaign
-        question = Question(self.protocol.digest if campaign is None else campaign, round_number)
+        question = QuestionKey(self.protocol.digest if campaign is None else campaign, round_number)
         epsilon = self.protocol.epsilon_exact
         with ANSWERING:
             if (kept := self._answers.given(holder, question)) is None:

@@ -27,7 +27,7 @@ from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
 from ldptree.partition.masked import CRITERIA, SPLITS
 from ldptree.partition.product import MAX_BINS
-from ldptree.protocol.ledger import Charge, Ledger, Rows
+from ldptree.protocol.ledger import Charge, Ledger, RowRange
 from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
 from ldptree.validation import (
     check_aligned,
@@ -298,7 +298,7 @@ def _charge(question: Question, n: int) -> Charge:
     return Charge(
         question=question.digest,
         epsilon=question.epsilon,
-        who=Rows(source="holders", start=0, stop=n),
+        who=RowRange(source="holders", start=0, stop=n),
         about=question.about,
     )
 

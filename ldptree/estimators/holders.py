@@ -17,7 +17,7 @@ from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_
 from ldptree.families.family import Counted, Evidence, Published
 from ldptree.mechanisms import Mechanism
 from ldptree.oracles import Words
-from ldptree.protocol.ledger import Charge, Ledger, Rows
+from ldptree.protocol.ledger import Charge, Ledger, RowRange
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.raw_sums import RawSums
 from ldptree.validation import checked_range
@@ -141,7 +141,7 @@ def _report(
         Charge(
             question=f"{protocol.digest} {round_number}",
             epsilon=protocol.epsilon,
-            who=Rows(source="private rows", start=start, stop=start + len(X)),
+            who=RowRange(source="private rows", start=start, stop=start + len(X)),
             about=f"round {round_number}: {mechanism.full_name} on {protocol.n_cells:,} cells",
         )
     )

@@ -21,7 +21,7 @@ import numpy as np
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.tuning import ValidationQuestion
 from ldptree.estimators.tuning.choice import choose, excess, question_for
-from ldptree.protocol.ledger import Charge, Ledger, Rows
+from ldptree.protocol.ledger import Charge, Ledger, RowRange
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,7 +115,7 @@ def ask(
             Charge(
                 question=f"{question.digest} {asked[run[0]]}",
                 epsilon=epsilon,
-                who=Rows(source=source, start=start + int(run[0]), stop=start + int(run[-1]) + 1),
+                who=RowRange(source=source, start=start + int(run[0]), stop=start + int(run[-1]) + 1),
                 about=question.about(int(asked[run[0]])),
             )
             for run in runs

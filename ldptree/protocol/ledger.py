@@ -44,7 +44,7 @@ QUESTIONS_LISTED = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class RowRange:
     """Holders who are rows `start` to `stop` - 1 of a source, known by what it holds. Raises BudgetError on no range."""
 
     source: str
@@ -100,7 +100,7 @@ class Names:
         return len(self.hashes)
 
 
-Who = Rows | Names
+Who = RowRange | Names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class Charge:
     where: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.who, Rows | Names):
+        if not isinstance(self.who, RowRange | Names):
             raise BudgetError(
                 f"who: a {type(self.who).__name__}; give Rows of a source, or Names by their hashes"
             )
@@ -299,7 +299,7 @@ class _Book:
         """The same for the names of people, or for those of rows."""
 
         def is_place(who: Who) -> bool:
-            return isinstance(who, Rows) or (who.are_rows and not are_rows)
+            return isinstance(who, RowRange) or (who.are_rows and not are_rows)
 
         named: list[tuple[list[Who], list[NDArray[np.uint64]]]] = []
         unnamed: list[list[Charge]] = []
@@ -348,7 +348,7 @@ class _Book:
         """Of each source the rows at which the sum changes, and the units from each of them to the next."""
         ranges: dict[str, list[tuple[int, int, int]]] = {}
         for entry in self.entries:
-            if isinstance(entry.who, Rows):
+            if isinstance(entry.who, RowRange):
                 units = units_of(entry.epsilon, "epsilon")
                 ranges.setdefault(entry.who.source, []).append((entry.who.start, entry.who.stop, units))
         found = {}
@@ -373,14 +373,14 @@ class _Book:
             return 0, None
         best = int(np.argmax(np.where(is_met, spent[:-1], -1)))
         row = max(int(edges[best]), who.start)
-        return int(spent[best]), Rows(source=who.source, start=row, stop=row + 1)
+        return int(spent[best]), RowRange(source=who.source, start=row, stop=row + 1)
 
     @cached_property
     def largest(self) -> tuple[int, Who | None]:
         """The most units spent by any holder, and a holder who did."""
         found = [_named_most(*self._by_name)]
         found += [
-            self.most(Rows(source=source, start=int(edges[0]), stop=int(edges[-1])))
+            self.most(RowRange(source=source, start=int(edges[0]), stop=int(edges[-1])))
             for source, (edges, _) in self._by_row.items()
         ]
         return max(found, key=lambda one: one[0])
@@ -438,7 +438,7 @@ def _meet(one: Who, other: Who) -> bool:
     if isinstance(one, Names) and isinstance(other, Names):
         few, many = sorted((one.hashes, other.hashes), key=len)
         return bool(_are_in(few, many).any())
-    if isinstance(one, Rows) and isinstance(other, Rows):
+    if isinstance(one, RowRange) and isinstance(other, RowRange):
         return one.source == other.source and one.start < other.stop and other.start < one.stop
     return False
 
@@ -451,15 +451,15 @@ def _less(who: Who, asked: Sequence[Who]) -> list[Who]:
             if isinstance(other, Names):
                 left = left[~_are_in(left, other.hashes)]
         return [Names(left, are_rows=who.are_rows, named_by=who.named_by)] if len(left) else []
-    parts: list[Rows] = [who]
+    parts: list[RowRange] = [who]
     for other in asked:
-        if isinstance(other, Rows) and other.source == who.source:
+        if isinstance(other, RowRange) and other.source == who.source:
             parts = [piece for part in parts for piece in _cut(part, other)]
     return list(parts)
 
 
-def _cut(part: Rows, other: Rows) -> list[Rows]:
+def _cut(part: RowRange, other: RowRange) -> list[RowRange]:
     """`part` without the rows of `other`."""
     below = (part.start, min(part.stop, other.start))
     above = (max(part.start, other.stop), part.stop)
-    return [Rows(source=part.source, start=a, stop=b) for a, b in (below, above) if a < b]
+    return [RowRange(source=part.source, start=a, stop=b) for a, b in (below, above) if a < b]

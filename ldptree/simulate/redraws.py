@@ -1,6 +1,6 @@
 """Holders whose cells and numbers are known, as only a simulation knows them: their true sums, and their reports drawn again.
 
-Nothing here is a release. What is concluded from totals is in `fit_numbers` and `correction`.
+Nothing here is a release. What is concluded from totals is the families'.
 """
 
 from __future__ import annotations

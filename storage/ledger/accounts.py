@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ldptree.errors import ArtifactCorrupt, BudgetError
-from ldptree.protocol.ledger import Charge, Ledger, Names, Rows
+from ldptree.protocol.ledger import Charge, Ledger, Names, RowRange
 from storage.digests import canonical
 from storage.formats import read_stamped, refuse_later, stamped
 from storage.holders.holder_names import check_name_type
@@ -182,7 +182,7 @@ def _encoded(cap: float | None, charges: Sequence[Charge]) -> bytes:
             "epsilon": float(charge.epsilon),
             "about": charge.about,
             "rows": [charge.who.source, charge.who.start, charge.who.stop]
-            if isinstance(charge.who, Rows)
+            if isinstance(charge.who, RowRange)
             else None,
             "names": len(charge.who) if isinstance(charge.who, Names) else None,
             "are_rows": isinstance(charge.who, Names) and charge.who.are_rows,
@@ -211,7 +211,7 @@ def _decoded(path: Path) -> tuple[float | None, list[Charge]]:
         who: Any
         if entry["rows"] is not None:
             source, start, stop = entry["rows"]
-            who = Rows(source=source, start=start, stop=stop)
+            who = RowRange(source=source, start=start, stop=stop)
         else:
             who = Names(
                 hashes[at : at + entry["names"]],

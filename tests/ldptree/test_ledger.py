@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ldptree.errors import BudgetError
-from ldptree.protocol.ledger import Charge, Ledger, Names, Rows
+from ldptree.protocol.ledger import Charge, Ledger, Names, RowRange
 
-FILE = Rows(source="file", start=0, stop=100)
+FILE = RowRange(source="file", start=0, stop=100)
 
 
 def asks(question, epsilon, who=FILE, **words):
@@ -19,7 +19,7 @@ def asks(question, epsilon, who=FILE, **words):
 
 
 def rows(start, stop, source="file"):
-    return Rows(source=source, start=start, stop=stop)
+    return RowRange(source=source, start=start, stop=stop)
 
 
 def test_different_questions_to_the_same_holders_add_up():
@@ -299,7 +299,7 @@ def test_what_rows_spent_is_nobodys_who_was_not_asked_in_them():
 
 
 def test_of_a_question_about_several_files_too_much_is_carried_over_and_never_too_little():
-    week = [Rows(source=name, start=0, stop=100) for name in ("week 1", "week 2")]
+    week = [RowRange(source=name, start=0, stop=100) for name in ("week 1", "week 2")]
 
     def asked(question, epsilon, who):
         return Charge(question=question, epsilon=epsilon, who=who)
@@ -399,7 +399,7 @@ def test_the_sums_are_those_of_counting_one_by_one():
     found = spends(counted, known)
     for holder, questions in found.items():
         one = (
-            Rows(source=holder[0], start=holder[1], stop=holder[1] + 1)
+            RowRange(source=holder[0], start=holder[1], stop=holder[1] + 1)
             if isinstance(holder, tuple)
             else Names([holder])
         )

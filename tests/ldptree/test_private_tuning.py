@@ -7,7 +7,7 @@ from ldptree.errors import BudgetError, ConfigError, DataError
 from ldptree.estimators.private_tuning import ask, draw_groups, squared_errors, tune
 from ldptree.estimators.tuning import AllErrors, Difference
 from ldptree.oracles import Words
-from ldptree.protocol.ledger import Charge, Ledger, Rows
+from ldptree.protocol.ledger import Charge, Ledger, RowRange
 
 
 def coins(seed=0):
@@ -73,7 +73,7 @@ def test_the_ledger_refuses_a_holder_who_answers_about_two_models():
 
 def test_the_ledger_refuses_a_holder_who_trained():
     ledger = Ledger(cap=1.0)
-    rows = Rows(source="private rows", start=0, stop=101)
+    rows = RowRange(source="private rows", start=0, stop=101)
     ledger.spend(Charge(question="training", epsilon=1.0, who=rows, about="round 1"))
     with pytest.raises(BudgetError, match="round 1"):
         asked_once(Difference.for_budget(1.0, [1.0] * 3), ledger)

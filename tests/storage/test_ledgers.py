@@ -12,12 +12,12 @@ import textwrap
 import pytest
 
 from ldptree.errors import ArtifactCorrupt, BudgetError
-from ldptree.protocol.ledger import Charge, Names, Rows
+from ldptree.protocol.ledger import Charge, Names, RowRange
 from storage.ledger import accounts as ledgers
 from storage.ledger.accounts import Account
 from storage.store import Store
 
-EVERYBODY = Rows(source="file", start=0, stop=3_300_000)
+EVERYBODY = RowRange(source="file", start=0, stop=3_300_000)
 
 
 def asks(question, epsilon=1.0, who=EVERYBODY):
@@ -105,7 +105,7 @@ def test_named_holders_cost_eight_bytes_each(account):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from ldptree.protocol.ledger import Charge, Rows
+from ldptree.protocol.ledger import Charge, RowRange
 from storage import store as module
 from storage.ledger.accounts import Account
 from storage.store import Store
@@ -119,7 +119,7 @@ elif at == "before it has its number":
     Path.hardlink_to = die
 elif at == "just after it has its number":
     Path.hardlink_to = lambda self, target: (real_link(self, target), die())
-who = Rows(source="file", start=0, stop=10)
+who = RowRange(source="file", start=0, stop=10)
 Account(Store(work), None).charge([Charge(question="one", epsilon=1.0, who=who)], 1.0)
 die()
 """
@@ -142,7 +142,7 @@ def killed(at, work):
 def test_a_killed_charge_is_there_whole_or_not_at_all_and_is_never_paid_twice(store, account, at, cap):
     killed(at, store.root)
     assert account.read().cap == cap
-    who = Rows(source="file", start=0, stop=10)
+    who = RowRange(source="file", start=0, stop=10)
     again = account.charge([asks("one", who=who)], cap=1.0)
     assert (again.spent_by(who), len(again)) == (1.0, 1)
     with pytest.raises(BudgetError):
@@ -152,7 +152,7 @@ def test_a_killed_charge_is_there_whole_or_not_at_all_and_is_never_paid_twice(st
 def test_what_is_charged_and_never_answered_is_spent(store, account):
     killed("after", store.root)
     with pytest.raises(BudgetError, match="1 is spent already"):
-        account.charge([asks("another question", who=Rows(source="file", start=0, stop=10))], cap=1.0)
+        account.charge([asks("another question", who=RowRange(source="file", start=0, stop=10))], cap=1.0)
 
 
 def test_a_charge_is_on_disk_before_it_is_said_to_be(account, monkeypatch):
@@ -255,15 +255,15 @@ def test_of_processes_that_charge_at_once_one_spends_the_last_of_the_budget(stor
 def test_two_processes_that_ask_the_same_question_pay_once(store, account):
     work = textwrap.dedent("""
         import sys
-        from ldptree.protocol.ledger import Charge, Rows
+        from ldptree.protocol.ledger import Charge, RowRange
         from storage.ledger.accounts import Account
         from storage.store import Store
-        who = Rows(source="file", start=0, stop=10)
+        who = RowRange(source="file", start=0, stop=10)
         Account(Store(sys.argv[1]), None).charge([Charge(question="one", epsilon=1.0, who=who)], 1.0)
     """)
     both = [subprocess.Popen([sys.executable, "-c", work, str(store.root)]) for _ in range(2)]
     assert [process.wait() for process in both] == [0, 0]
-    assert account.read().spent_by(Rows(source="file", start=0, stop=10)) == 1.0
+    assert account.read().spent_by(RowRange(source="file", start=0, stop=10)) == 1.0
     assert len(account.read()) == 1
 
 
