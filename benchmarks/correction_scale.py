@@ -314,7 +314,7 @@ def run(rows: int) -> bool:
     )
     with tempfile.TemporaryDirectory() as folder:
         csv = Path(folder) / "trips.csv"
-        command = [sys.executable, "-m", "flows.cli"]
+        command = [sys.executable, "-m", "flows.command.cli"]
         made = [*command, "datasets", "make", "taxi", "--rows", str(rows), "--out", str(csv)]
         subprocess.run(made, check=True, cwd=ROOT, capture_output=True)
         for estimator in ("lpct", "correction"):

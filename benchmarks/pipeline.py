@@ -21,11 +21,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LDPTREE = [sys.executable, "-m", "flows.cli"]
+LDPTREE = [sys.executable, "-m", "flows.command.cli"]
 EMPTY = """
 import sys
 from pathlib import Path
-from flows.server import Server
+from flows.server.process import Server
 server = Server(Path(sys.argv[1]))
 from prefect import flow
 @flow
@@ -162,7 +162,7 @@ def standing(work: Path) -> Iterator[None]:
     process = subprocess.Popen(
         [*LDPTREE, "ui", "--work", str(work), "--port", "4317"], cwd=ROOT, stderr=subprocess.DEVNULL
     )
-    from flows.health import answers
+    from flows.server.health import answers
 
     while not answers("http://127.0.0.1:4317/api", seconds=1):
         time.sleep(0.2)

@@ -20,12 +20,12 @@ from storage.formats import stamped
 from storage.store import Store
 from storage.warehouse import all_runs, build
 from tasks.artifacts import read_scores
+from tasks.data.validate import check_passed, failures
 from tasks.page.data import Run
 from tasks.page.privacy import say_question
 from tasks.page.render import render, summarize
 from tasks.progress import Timeline
 from tasks.report import failed_facts, peak_rss_mb, read_facts
-from tasks.validate import check_passed, failures
 
 
 def finish(run: Pipeline) -> dict[str, Any]:

@@ -21,13 +21,13 @@ from flows.execute import Call, Execute, Found, NotComputed
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.store import Store
-from tasks import source
-from tasks.ingest import ingest
+from tasks.data import source
+from tasks.data.ingest import ingest
+from tasks.data.scale import scale
+from tasks.data.split import split
+from tasks.data.validate import validate
 from tasks.progress import Timeline
-from tasks.scale import scale
-from tasks.split import split
 from tasks.step import NotInKey, StepTask
-from tasks.validate import validate
 
 NOTHING = Spent(largest=0.0, questions=0, cap=None)
 

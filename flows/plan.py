@@ -16,18 +16,18 @@ from rich.table import Table
 
 from flows.budget import Cost, account_of
 from flows.campaign import Terms
+from flows.command.streams import print_json
+from flows.command.terminal import shards_in_words
 from flows.execute import Call, Inputs, NotComputed, Pending, Shards
 from flows.pipelines import pipeline_of
-from flows.streams import print_json
-from flows.terminal import shards_in_words
 from ldptree.errors import BudgetError, DataError, LdptreeError
 from schemas.config import RunConfig
 from schemas.manifest import ZONES, Record
 from storage.store import Store, check_work_folder
-from tasks import source
+from tasks.data import source
+from tasks.data.validate import check_passed, failures, foresee_release
 from tasks.once import check_not_lost
 from tasks.step import Step, StepTask
-from tasks.validate import check_passed, failures, foresee_release
 
 NO_ROOM = "; the ledger would refuse a question that was not asked before"
 

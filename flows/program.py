@@ -8,15 +8,15 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from flows.ending import leave
-from flows.interrupt import INTERRUPTED, end_at_once, handle_again
+from flows.command.ending import leave
+from flows.command.interrupt import INTERRUPTED, end_at_once, handle_again
 
 
 def main() -> NoReturn:
     """Run the command line, and end with its exit code."""
     before = end_at_once()
     try:
-        from flows.cli import main as run_command
+        from flows.command.cli import main as run_command
 
         if sys.argv[1:2] != ["run"]:  # which unwinds once its flow goes on, and has nothing to undo before
             handle_again(before)

@@ -13,11 +13,11 @@ from flows.pipeline import Pipeline, Round, step_of
 from schemas.manifest import Manifest, Record
 from tasks.answer import answer
 from tasks.ask import ask
+from tasks.data.show import in_order, show
 from tasks.evaluate_shown import evaluate_shown
 from tasks.learn import learn
 from tasks.publish import publish
 from tasks.report_shown import report_shown
-from tasks.show import in_order, show
 
 
 @dataclass(eq=False, kw_only=True)
@@ -46,7 +46,7 @@ class RoundPipeline(Pipeline):
         return float(low), float(high)
 
     def label(self) -> dict[str, Any]:
-        """How a label is read (`tasks.show.Label`)."""
+        """How a label is read (`tasks.data.show.Label`)."""
         low, high = self.label_range()
         return {"target": self.terms.dataset.target, "low": low, "high": high}
 

@@ -1,6 +1,6 @@
 """What a data set is expected to hold: a plain list, generated from its specification, kept as JSON that a person can edit.
 
-How expectations are checked is in `tasks.validate`. A specification says of a category which levels are encoded, and of
+How expectations are checked is in `tasks.data.validate`. A specification says of a category which levels are encoded, and of
 a label which classes are learned: another value is no fault (it is encoded as none of them), so those expectations only
 warn.
 """

@@ -18,8 +18,8 @@ from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.store import Draft
 from tasks.artifacts import digest_unmarked, read_encoding, read_question, read_shown, table_of_reports
+from tasks.data.show import Label, read_rows
 from tasks.once import mark_of, written_once
-from tasks.show import Label, read_rows
 from tasks.step import FIRST, NotInKey, step
 
 
@@ -46,8 +46,8 @@ def answer(
 ) -> Mapping[str, Any]:
     """Write one shard's reports (part "reports", in the curator's zone), of those in it whom the question asks.
 
-    `start`: position in `shown` of the shard's first holder. `label`: how a label is read (`tasks.show.Label`). `alike`: as in
-    `perturb`.
+    `start`: position in `shown` of the shard's first holder. `label`: how a label is read (`tasks.data.show.Label`).
+    `alike`: as in `perturb`.
     """
     store = draft.store
     asked = read_question(store, question)

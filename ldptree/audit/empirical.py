@@ -5,7 +5,7 @@ half of them the event is chosen that tells the inputs apart best: single output
 grid of floating-point numbers that they lie on (Mironov 2012). On the other half ln P(event | x) / P(event | x') is
 bounded from below (Clopper, Pearson 1934), with the error shared by all events, pairs and mechanisms audited together
 (Bonferroni). A bound above the claim refutes it; a bound below proves nothing. What events there are is in `audit_views`.
-What a dishonest holder can move is stated by the mechanism itself (`influence`). Tables and pictures are in `flows.audit`.
+What a dishonest holder can move is stated by the mechanism itself (`influence`). Tables and pictures are in the command `audit`.
 """
 
 from __future__ import annotations

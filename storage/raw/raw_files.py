@@ -1,6 +1,6 @@
 """Raw files as they come, CSV and Parquet: looked at before they are trusted, opened in a locked DuckDB.
 
-What the columns mean is not known here: a raw CSV column is text, and `tasks.ingest` makes types of it. No message
+What the columns mean is not known here: a raw CSV column is text, and `tasks.data.ingest` makes types of it. No message
 holds a value of a row; what DuckDB says about a faulty line (it quotes the line) is put into words of our own.
 """
 

@@ -1,7 +1,7 @@
 """Raw columns to typed ones, in SQL: the expression of each type, what counts as a fault, and which type fits.
 
 One row of the raw file is one row of the typed query, in the same order. Where rows go (public, private, nobody) is
-decided in `tasks.ingest`.
+decided in `tasks.data.ingest`.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from flows.audit import EVERY, _gone_through
-from flows.cli import main
+from flows.command.audit import EVERY, _gone_through
+from flows.command.cli import main
 from ldptree.oracles.grr import Grr
 
 
@@ -190,7 +190,7 @@ def test_a_value_that_is_never_randomised_is_beaten_by_its_law_and_by_its_report
 
 
 def test_a_picture_that_cannot_be_written_is_told_before_the_audit_begins(typed, tmp_path, monkeypatch):
-    monkeypatch.setattr("flows.audit.audit", None)
+    monkeypatch.setattr("flows.command.audit.audit", None)
     for picture in (tmp_path / "absent" / "x.svg", tmp_path):
         code, out, err = typed("grr", "--epsilon", 1, "--picture", picture)
         assert (code, out) == (2, "")

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from chain import rides
 
-import flows.running
-from flows.cli import main
+import flows.command.running
+from flows.command.cli import main
 from ldptree.errors import (
     ArtifactCorrupt,
     BudgetError,
@@ -50,7 +50,7 @@ def runs(monkeypatch):
     def noted(config, work, **options):
         asked.append({"config": config, "work": work} | options)
 
-    monkeypatch.setattr(flows.running, "run_here", noted)
+    monkeypatch.setattr(flows.command.running, "run_here", noted)
     return asked
 
 
@@ -58,14 +58,14 @@ def in_place_of_a_run(monkeypatch, fault):
     def fail(*_, **__):
         raise fault
 
-    monkeypatch.setattr(flows.running, "run_here", fail)
+    monkeypatch.setattr(flows.command.running, "run_here", fail)
 
 
 def loaded_by(*words, cwd):
     """The heavy modules that a command loads, in a process of its own."""
     script = (
-        "import sys, flows.cli\n"
-        "try: flows.cli.main(sys.argv[1:])\n"
+        "import sys, flows.command.cli\n"
+        "try: flows.command.cli.main(sys.argv[1:])\n"
         f"except SystemExit as end: sys.stderr.write(' '.join(sorted(set(sys.modules) & set({HEAVY!r}))) + f'\\n{{end.code}}')"
     )
     command = [sys.executable, "-c", script, *map(str, words)]
@@ -281,13 +281,13 @@ def test_the_shell_completes_commands_configurations_and_data_sets(
 
 
 def test_every_packaged_configuration_is_offered(monkeypatch):
-    from flows.cli import _configs
+    from flows.command.cli import _configs
 
     assert _configs("") == list(packaged())
 
 
 def test_columns_that_are_left_out_are_told_the_first_of_many_by_name():
-    assert flows.running._left_out({}) == []
-    assert flows.running._left_out({"id": "whole numbers [1]"}) == ["left out  id: whole numbers [1]"]
-    lines = flows.running._left_out({f"c{i}": "free text" for i in range(13)})
+    assert flows.command.running._left_out({}) == []
+    assert flows.command.running._left_out({"id": "whole numbers [1]"}) == ["left out  id: whole numbers [1]"]
+    lines = flows.command.running._left_out({f"c{i}": "free text" for i in range(13)})
     assert [len(lines), lines[-1]] == [11, "left out  3 more, see the report"]

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 from chain import Chain, rides
 
+import flows.command.running
 import flows.finish
-import flows.running
-from flows.cli import main
+from flows.command.cli import main
 from ldptree.models.tree import ClassTree
 from schemas.config import load
 from storage import tables
@@ -124,7 +124,7 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(flows.running, "run_here", steps_of_the_flow)
+    monkeypatch.setattr(flows.command.running, "run_here", steps_of_the_flow)
     monkeypatch.setattr(flows.finish, "create_markdown_artifact", lambda *_, **__: None)
     return Desk(tmp_path, capsys)
 

@@ -27,7 +27,7 @@ def ended(code, *, stdout=subprocess.PIPE):
 LEFT_BEHIND = """
 import atexit, sys, threading, weakref
 from ldptree.errors import ConfigError
-import flows.cli, flows.running
+import flows.command.cli, flows.command.running
 
 class Held: pass
 
@@ -38,7 +38,7 @@ def fail(*_, **__):
     threading.Thread(target=threading.Event().wait).start()  # and is waited for
     {fault}
 
-flows.running.run_here = fail
+flows.command.running.run_here = fail
 sys.argv = ["ldptree", "run", "quickstart"]
 from flows.program import main
 main()
@@ -73,7 +73,7 @@ def test_nothing_is_said_after_the_last_word_whatever_is_left_behind(fault, code
 
 
 IN_A_THREAD = """
-import threading, flows.cli, flows.running
+import threading, flows.command.cli, flows.command.running
 
 class Dies:
     def __del__(self):
@@ -85,7 +85,7 @@ def dies(*_, **__):
     thread.start()
     thread.join()
 
-flows.running.run_here = dies
+flows.command.running.run_here = dies
 import sys
 sys.argv = ["ldptree", "run", "quickstart", *{words}]
 from flows.program import main
@@ -98,7 +98,7 @@ def test_what_a_thread_or_a_destructor_dies_of_is_not_printed():
     assert "Traceback" in ended(IN_A_THREAD.format(words=["--debug"]))[2]
 
 
-PRINTS = "import sys; from flows.ending import leave; sys.stdout.write('x' * {n}); leave({code})"
+PRINTS = "import sys; from flows.command.ending import leave; sys.stdout.write('x' * {n}); leave({code})"
 
 
 @pytest.mark.parametrize("n", [10, 1_000_000])
@@ -117,7 +117,7 @@ def test_a_reader_who_went_away_is_told_nothing():
 
 ACTS = """
 import os, threading
-from flows.ending import done_at_the_end, end_now
+from flows.command.ending import done_at_the_end, end_now
 with done_at_the_end(lambda: os.write(1, b"done")), done_at_the_end(lambda: 1 / 0):
     if {forked} and os.fork() == 0:
         end_now(0, "a child")

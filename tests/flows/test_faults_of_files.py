@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 from chain import example_protocol, rides
 
-import flows.running
-from flows.cli import main
+import flows.command.running
+from flows.command.cli import main
 from ldptree.errors import ConfigError
 from storage.store import Store
 
@@ -132,7 +132,7 @@ def ok(tmp_path, monkeypatch):
     (folder / "model.json").write_text("{}")
     (folder / "protocol.json").write_text(example_protocol("oue").to_json())
     pq.write_table(pa.table({"miles": [1.0]}), folder / "rows.parquet")
-    monkeypatch.setattr(flows.running, "run_here", lambda *_, **__: None)
+    monkeypatch.setattr(flows.command.running, "run_here", lambda *_, **__: None)
     monkeypatch.setenv("LDPTREE_WORK", str(tmp_path / "work"))
     return folder
 
@@ -269,7 +269,7 @@ def test_a_deleted_working_directory_is_told(tmp_path):
 
 
 def test_ascii_output_loses_no_content(tmp_path, monkeypatch):
-    from flows import streams
+    from flows.command import streams
 
     with (tmp_path / "out").open("w", encoding="ascii") as out:
         monkeypatch.setattr(sys, "stdout", out)

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from flows import interrupt
+from flows.command import interrupt
 
 SWALLOWED = """
 import signal, time
-from flows import interrupt
+from flows.command import interrupt
 interrupt.GRACE_SECONDS = 0.2
 {begin}
 end = time.monotonic() + 60
@@ -45,7 +45,7 @@ def test_an_interrupt_that_python_swallows_ends_the_process_all_the_same(begin, 
 
 UNWOUND = """
 import os, signal
-from flows.interrupt import ended_politely
+from flows.command.interrupt import ended_politely
 try:
     with ended_politely():
         os.kill(os.getpid(), signal.{number})
@@ -66,7 +66,7 @@ def test_a_politely_ended_run_unwinds_first(number, raised):
 
 TURNED = """
 import signal
-from flows.interrupt import ended_politely
+from flows.command.interrupt import ended_politely
 with ended_politely():
     try:
         signal.raise_signal(signal.{number})
@@ -85,7 +85,7 @@ def test_a_fault_that_an_interrupt_comes_out_as_is_the_interrupt(number, code):
 
 TAKEN = """
 import signal
-from flows.interrupt import ended_politely
+from flows.command.interrupt import ended_politely
 def takes(number, frame):  # as Prefect does while its flow goes on
     raise BaseException
 with ended_politely():
@@ -106,7 +106,7 @@ def test_whatever_a_signal_comes_out_as_which_another_handler_took_it_is_the_sig
 
 LOST = """
 import signal
-from flows.interrupt import ended_politely
+from flows.command.interrupt import ended_politely
 with ended_politely():
     signal.set_wakeup_fd(-1)  # as an event loop does whose own signals are taken away
     try:
@@ -123,8 +123,8 @@ def test_a_signal_is_noted_where_somebody_took_the_wakeup_descriptor_away():
 
 FORKED = """
 import os, signal, sys
-from flows import interrupt
-from flows.interrupt import ended_politely
+from flows.command import interrupt
+from flows.command.interrupt import ended_politely
 interrupt.GRACE_SECONDS = 0.2
 with ended_politely():
     child = os.fork()

@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from flows import prefect_database
+from flows.server.process import prefect_database
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 from chain import Chain, rides, rides_config
 
 from flows.finish import write_json
-from flows.flow_runs import collect_flow_runs
 from flows.plan import plan_of
 from flows.provenance import collect_garbage, explain_artifact, in_use
+from flows.server.flow_runs import collect_flow_runs
 from ldptree.errors import ArtifactCorrupt, ConfigError
 from storage.ledger.seal import check_state
 from storage.store import Store

@@ -16,7 +16,7 @@ from flows.plan import plan_of
 from ldptree.errors import BudgetError, DataError, ProtocolMismatch
 from storage import tables
 from storage.ledger.accounts import Account
-from tasks import split as module
+from tasks.data import split as module
 
 N = 120
 BY_ROW = {"drop": ["person"]}

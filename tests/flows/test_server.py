@@ -14,9 +14,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from flows import server, standing
-from flows.server import Server, start_ui
-from flows.standing import ADDRESS_FILE, address_stated
+from flows.server import process as server
+from flows.server.process import Server, standing, start_ui
+from flows.server.standing import ADDRESS_FILE, address_stated
 from ldptree.errors import ConfigError, LdptreeError
 
 
@@ -91,7 +91,7 @@ def test_a_stale_address_is_not_even_asked(work, silent, monkeypatch):
 
 def test_a_killed_ui_is_over(work, url):
     code = (
-        "import sys, time; from pathlib import Path; from flows.standing import address_stated\n"
+        "import sys, time; from pathlib import Path; from flows.server.standing import address_stated\n"
         f"with address_stated(Path({str(work / 'prefect')!r}), {url!r}): print('up', flush=True); time.sleep(60)"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
@@ -185,7 +185,7 @@ def test_a_server_elsewhere_is_asked_through_the_proxy_that_stands(work):
 
 SERVING = """
 import contextlib, socket, sys, time, uvicorn
-from flows import server
+from flows.server import process as server
 
 class Standing:
     def __init__(self, config):

@@ -14,7 +14,7 @@ from whole_runs import MENDED, Api, Release, many_files, rides_toml, run
 @pytest.fixture(scope="session")
 def api(tmp_path_factory):
     """The session's Prefect server: a process of its own, on a free port, with a database in a temporary folder."""
-    from flows.server import Server
+    from flows.server.process import Server
 
     home = tmp_path_factory.mktemp("prefect")
     with mock.patch.dict(os.environ, {"PREFECT_HOME": str(home)}):

@@ -34,7 +34,7 @@ def server_of(work):
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            is_server = b"flows.server" in (folder / "cmdline").read_bytes().split(b"\0")
+            is_server = b"flows.server.process" in (folder / "cmdline").read_bytes().split(b"\0")
             if is_server and home in (folder / "environ").read_bytes().split(b"\0"):
                 found.append(int(folder.name))
         except OSError:  # it ended meanwhile

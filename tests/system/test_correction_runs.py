@@ -15,8 +15,8 @@ from chain import fares, rides
 from search import Canary, found
 from whole_runs import MENDED, Killed, learned, reports, rides_toml, run, steps
 
-from flows.cli import main
-from flows.running import _show
+from flows.command.cli import main
+from flows.command.running import _show
 from ldptree.protocol.protocol import Protocol
 from schemas.config import load
 
@@ -26,7 +26,7 @@ RUNS = ([], ["correction.max_protocol_bytes=1000"])
 """A good one; a public model that is too large."""
 IN_ONE_PROCESS = """
 import json, sys
-from flows.cli import main
+from flows.command.cli import main
 
 def code(words):
     try:

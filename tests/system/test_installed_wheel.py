@@ -52,7 +52,7 @@ def test_an_installed_wheel_runs_the_packaged_quickstart_from_any_folder(install
     assert Path(summary["report"]).is_relative_to(tmp_path / "work")
     assert Path(summary["report"]).stat().st_size > 10_000
     assert summary["metrics"]["accuracy"] > 0.5
-    where = "import flows.cli, tasks.page.render, schemas; print(flows.cli.__file__, schemas.__file__)"
+    where = "import flows.command.cli, tasks.page.render, schemas; print(flows.command.cli.__file__, schemas.__file__)"
     found = subprocess.run(
         [installed / "python", "-c", where],
         cwd=tmp_path,

@@ -15,7 +15,7 @@ from chain import fares
 from search import Canary, found
 from whole_runs import KILLED, learned, reports, rides_toml, run, steps
 
-from flows.cli import main
+from flows.command.cli import main
 from schemas.config import load
 
 pytestmark = pytest.mark.server
@@ -31,7 +31,7 @@ RUNS = (
 """A good one; a label that is no number; an expectation that labels fail; a range that does not cover the public ones."""
 IN_ONE_PROCESS = """
 import json, sys
-from flows.cli import main
+from flows.command.cli import main
 
 def code(words):
     try:

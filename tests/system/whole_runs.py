@@ -244,7 +244,7 @@ def publish(store, path, write):
 for module in list(sys.modules.values()):
     if getattr(module, "publish_once", None) is once:
         module.publish_once = publish
-from flows.cli import main
+from flows.command.cli import main
 main(sys.argv[1:])
 """
 """A run that is killed while it writes the report after so many."""

@@ -13,7 +13,7 @@ import pytest
 
 from ldptree.errors import ConfigError, DataError
 from schemas.dataset import DatasetSpec
-from tasks.ingest import ingest_files
+from tasks.data.ingest import ingest_files
 
 TRIPS = "firm,miles,area,paid\np,1,x,0\np,2.5,y,1\nq,3,x,0\nq,,z,1\n"
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from flows.cli import app
+from flows.command.cli import app
 from ldptree.client import Client, Report
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import CHOICES

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from flows.cli import app
+from flows.command.cli import app
 from ldptree.client import Client
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms import CHOICES

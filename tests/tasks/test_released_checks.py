@@ -10,7 +10,7 @@ from chain import Chain, rides, rides_config
 from flows.plan import plan_of
 from ldptree.errors import BudgetError, ConfigError
 from storage.store import Store
-from tasks.validate import failures
+from tasks.data.validate import failures
 
 RELEASE = {"simulation": {"noise_seed": None}, "evaluate": False}
 RANGE = {"ranges": {"miles": (0.0, 1.0)}}

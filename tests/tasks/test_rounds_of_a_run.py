@@ -19,8 +19,8 @@ from ldptree.protocol.question import AnsweredQuestion
 from storage.store import Store
 from tasks.artifacts import read_question, read_shown, reports_of_table, table_of_reports
 from tasks.ask import check_budget
+from tasks.data.show import read_rows
 from tasks.report import read_facts
-from tasks.show import read_rows
 
 TWO_ROUNDS = {"model": {"estimator": "histoftree"}, "histoftree": {"bins": 2, "depth": 1}}
 OWN_CHOICE = {"dataset": {"drop": []}, "features": {"private": [], "protects": {"weight": "hides"}}}
@@ -439,7 +439,7 @@ def test_an_answer_is_explained_by_its_question(done):
 
 def test_labels_are_moved_into_the_range_and_missing_ones_to_its_middle(done):
     from tasks.artifacts import read_encoding
-    from tasks.show import Label
+    from tasks.data.show import Label
 
     (path,) = done.store.files(done.held["train"])
     encoding, _ = read_encoding(done.store, done.scaled["encoding"])

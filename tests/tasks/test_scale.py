@@ -16,7 +16,7 @@ from schemas.dataset import DatasetSpec
 from storage import tables
 from storage.store import Store
 from tasks.artifacts import read_encoding, read_protocol, read_scaled
-from tasks.scale import classes_of, encoding_of
+from tasks.data.scale import classes_of, encoding_of
 
 
 def spec(**changes):

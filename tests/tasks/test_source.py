@@ -14,7 +14,7 @@ from ldptree.simulate import trips
 from schemas.config import load
 from schemas.dataset import DatasetSpec
 from storage.store import Store
-from tasks.source import (
+from tasks.data.source import (
     check_named,
     files,
     locate,

@@ -9,8 +9,8 @@ from chain import Chain, inputs_of, rides, rides_config
 from ldptree.errors import DataError
 from storage import tables
 from storage.store import Store
-from tasks import split as module
-from tasks.split import is_test, mixed, one_row_each, split
+from tasks.data import split as module
+from tasks.data.split import is_test, mixed, one_row_each, split
 
 
 def held(store, *paths, changes=None, **config):

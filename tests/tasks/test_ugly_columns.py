@@ -13,8 +13,8 @@ from ldptree.errors import ConfigError, DataError
 from schemas.config import load
 from schemas.dataset import DatasetSpec
 from storage.raw.recognition.findings import LEVELS_LISTED
-from tasks.ingest import ingest_files
-from tasks.source import locate
+from tasks.data.ingest import ingest_files
+from tasks.data.source import locate
 
 N = 90
 CANARY = "CANARY77"

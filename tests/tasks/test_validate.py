@@ -13,8 +13,8 @@ from ldptree.errors import ConfigError
 from schemas.dataset import DatasetSpec
 from schemas.expectations import Expectation, Suite, check_columns, suite_of
 from storage.store import Store
-from tasks.source import read_suite
-from tasks.validate import check_private, check_public, count_violations
+from tasks.data.source import read_suite
+from tasks.data.validate import check_private, check_public, count_violations
 
 COLUMNS = (("firm", "text", "string"), ("miles", "integer", "int16"), ("paid", "integer", "int64"))
 SPEC = DatasetSpec(

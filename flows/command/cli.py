@@ -13,9 +13,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from flows.ending import leave, silence_threads
-from flows.interrupt import EXIT_CODES, FINISHED_STEPS_STAND, INTERRUPTED
-from flows.streams import output_fault, prepare_streams, print_file, print_json
+from flows.command.ending import leave, silence_threads
+from flows.command.interrupt import EXIT_CODES, FINISHED_STEPS_STAND, INTERRUPTED
+from flows.command.streams import output_fault, prepare_streams, print_file, print_json
 from ldptree.errors import BudgetError, ConfigError, LdptreeError
 from storage.machine_faults import check_working_directory, machine_fault
 
@@ -52,7 +52,7 @@ def _sets(incomplete: str) -> list[str]:
 
 
 def _mechanisms(incomplete: str) -> list[str]:
-    from flows.audit import EVERY
+    from flows.command.audit import EVERY
     from ldptree.mechanisms import CHOICES
 
     names = dict.fromkeys((*CHOICES, *EVERY, "all"))
@@ -82,7 +82,7 @@ def run(
 
     settings = load(config, assignments)
     # Before a server is started: what is wrong with the names and rules that a run was given.
-    from tasks.source import check_named
+    from tasks.data.source import check_named
 
     check_named(settings.dataset)
     if plan:
@@ -90,7 +90,7 @@ def run(
 
         show_plan(settings, work, as_json=as_json)
         return
-    from flows.running import run_here
+    from flows.command.running import run_here
 
     run_here(
         settings,
@@ -215,7 +215,7 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Test whether a mechanism keeps the epsilon it claims; exit code 4 if it does not."""
-    from flows.audit import run_audit
+    from flows.command.audit import run_audit
 
     stands = run_audit(
         mechanism,
@@ -255,8 +255,8 @@ def gc(
     ] = False,
 ) -> None:
     """Delete what no kept run refers to. A campaign's protocol and reports and the ledger always stay."""
-    from flows.flow_runs import collect_flow_runs
     from flows.provenance import collect_garbage
+    from flows.server.flow_runs import collect_flow_runs
 
     typer.echo(collect_garbage(work, keep=keep, dry_run=dry_run))
     if message := collect_flow_runs(work, keep=keep, dry_run=dry_run):
@@ -269,7 +269,7 @@ def ui(
     port: Annotated[int, typer.Option(min=1, max=65535)] = 4200,
 ) -> None:
     """Start the Prefect server with its UI on this work folder's own database; later runs use it."""
-    from flows.server import start_ui
+    from flows.server.process import start_ui
 
     def tell() -> None:
         typer.echo(f"Prefect UI: http://127.0.0.1:{port}   (stop with Ctrl-C)", err=True)
@@ -290,7 +290,7 @@ def datasets_list() -> None:
 @datasets_app.command("show")
 def datasets_show(name: Annotated[str, typer.Argument(autocompletion=_sets)]) -> None:
     """Show a data set's specification, and where its files are looked for."""
-    from flows.datasets import show
+    from flows.command.datasets import show
 
     typer.echo(show(name))
 
@@ -303,7 +303,7 @@ def datasets_make(
     seed: Annotated[int, typer.Option(min=0)] = 0,
 ) -> None:
     """Write a simulated data set as raw CSV."""
-    from flows.datasets import make
+    from flows.command.datasets import make
 
     make(name, rows=rows, out=out, seed=seed)
     typer.echo(f"{out}: {rows:,} simulated rows", err=True)

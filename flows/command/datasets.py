@@ -32,7 +32,7 @@ def show(name: str) -> str:
 
 def make(name: str, *, rows: int, out: Path, seed: int) -> None:
     """Write a simulated data set as raw CSV, whole or not at all. Raises ConfigError."""
-    from tasks.source import write_trips
+    from tasks.data.source import write_trips
 
     if not _known(name).get("simulated"):
         raise ConfigError(

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from flows.ending import end_now
+from flows.command.ending import end_now
 
 INTERRUPTED = 130
 """What typer exits with on Ctrl-C."""

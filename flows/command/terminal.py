@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from flows.ending import done_at_the_end
+from flows.command.ending import done_at_the_end
 from tasks.progress import Event, Timeline, listen
 from tasks.step import REGISTERED
 

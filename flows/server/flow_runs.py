@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows import prefect_database, standing
 from flows.provenance import in_use, newest_runs
-from flows.server import Server, environment
-from flows.watch import watched
+from flows.server import prefect_database, standing
+from flows.server.process import Server, environment
+from flows.server.watch import watched
 from ldptree.errors import LdptreeError
 from storage.store import Store
 

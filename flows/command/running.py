@@ -16,11 +16,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from flows.interrupt import end_at_once, ended_politely, handle_again
-from flows.server import Server
-from flows.streams import print_json
-from flows.warmup import warm_up
-from flows.watch import watched
+from flows.command.interrupt import end_at_once, ended_politely, handle_again
+from flows.command.streams import print_json
+from flows.command.warmup import warm_up
+from flows.server.process import Server
+from flows.server.watch import watched
 from schemas.config import RunConfig
 from storage.store import Store
 
@@ -71,7 +71,7 @@ def _run(
     warm_up(config, store.root)
     from prefect.task_runners import ThreadPoolTaskRunner
 
-    from flows.terminal import StepList
+    from flows.command.terminal import StepList
     from flows.train_flow import train
 
     server.wait()

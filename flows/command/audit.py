@@ -18,7 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from flows.streams import print_json
+from flows.command.streams import print_json
 from ldptree.audit.empirical import CONFIDENCE, Audit, audit, reports_for
 from ldptree.audit.exact import LAW_ALARM, MOST_VALUES, enumerated
 from ldptree.errors import ConfigError

@@ -36,8 +36,8 @@ from storage.raw.row_groups import RowGroupWriter
 from storage.raw.typed_rows import ASKED, BAD, TypedQuery
 from storage.sql import check_predicate, list_columns, suggest_name
 from storage.store import Draft
-from tasks.label_kind import LabelKind, label_kind
-from tasks.protected_columns import ProtectedColumns, check_no_leak
+from tasks.data.label_kind import LabelKind, label_kind
+from tasks.data.protected_columns import ProtectedColumns, check_no_leak
 from tasks.step import step
 
 LABELS_LISTED = 100
@@ -102,9 +102,9 @@ def ingest_files(
     the kept columns and `_row`, the number of the row in its file. Row groups, and so the bytes, depend on the
     input alone. Quarantined rows go to `quarantine/` in their zone's folder; details of private faults go to
     `faults` (default: faults.txt in `holders_dir`) and nowhere else. `seed` is public. `numeric`: the target is a number,
-    and kept as one; None: as public rows tell (`tasks.label_kind`). `protected`: the label, and columns that some holder keeps to
-    themselves, where others are public. `every_feature`: that so are all features. `row_digests`: keeps
-    who each row of the private Parquet files is.
+    and kept as one; None: as public rows tell (`tasks.data.label_kind`). `protected`: the label, and columns that some holder
+    keeps to themselves, where others are public. `every_feature`: that so are all features. `row_digests`: keeps who each row
+    of the private Parquet files is.
 
     Raises ConfigError (a rule that is not one, or names no column) and DataError (what is wrong with the files);
     then neither folder has a Parquet file from this call.

@@ -6,9 +6,9 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from flows.ending import end_now
-from flows.health import answers
-from flows.server import Server
+from flows.command.ending import end_now
+from flows.server.health import answers
+from flows.server.process import Server
 from ldptree.errors import LdptreeError
 
 INTERVAL_SECONDS = 0.5

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from flows.health import answers
+from flows.server.health import answers
 from ldptree.errors import ConfigError, LdptreeError
 
 ADDRESS_FILE = "server.json"

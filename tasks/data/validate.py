@@ -28,7 +28,7 @@ from storage import tables
 from storage.ledger.released_checks import check_release, release_checks
 from storage.sql import literal, quote
 from storage.store import Draft, Store
-from tasks.source import read_suite
+from tasks.data.source import read_suite
 from tasks.step import step
 
 Check = dict[str, Any]

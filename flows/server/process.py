@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from flows import prefect_database, standing
-from flows.ending import done_at_the_end
-from flows.health import answers, answers_at_last, forget_proxies, is_loopback, name_direct_hosts
-from flows.standing import STARTUP_SECONDS, address_stated
+from flows.command.ending import done_at_the_end
+from flows.server import prefect_database, standing
+from flows.server.health import answers, answers_at_last, forget_proxies, is_loopback, name_direct_hosts
+from flows.server.standing import STARTUP_SECONDS, address_stated
 from ldptree.errors import ConfigError, LdptreeError
 
 NAMED_SECONDS = 10.0
@@ -144,7 +144,7 @@ class Server:
         assert self._socket is not None
         with (self._home / "server.log").open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                [sys.executable, "-m", "flows.server", str(self._socket.fileno())],
+                [sys.executable, "-m", "flows.server.process", str(self._socket.fileno())],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -198,7 +198,7 @@ def start_ui(work: Path, port: int, on_ready: Callable[[], object]) -> int:
 def _begin_ui(home: Path, url: str, port: int) -> subprocess.Popen[bytes]:
     with (home / "ui.log").open("wb") as log:
         return subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-m", "flows.server", "--ui", str(port)],
+            [sys.executable, "-m", "flows.server.process", "--ui", str(port)],
             env=os.environ | {"PREFECT_SERVER_UI_API_URL": url},
             stdin=subprocess.PIPE,
             stdout=log,

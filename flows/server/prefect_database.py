@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
-from flows.standing import STARTUP_SECONDS
+from flows.server.standing import STARTUP_SECONDS
 from ldptree.errors import LdptreeError
 
 NAME = "prefect.db"

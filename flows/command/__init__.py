@@ -1,0 +1,1 @@
+"""The command line: its commands, what a terminal shows, and how the program ends."""

@@ -1,0 +1,1 @@
+"""The Prefect server of a run or of a work folder: started, found again, watched, tidied."""

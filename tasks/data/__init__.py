@@ -1,0 +1,1 @@
+"""The steps before any question: from raw files to checked, split and scaled rows."""
