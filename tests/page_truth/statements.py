@@ -43,9 +43,6 @@ WORDS_ONLY = frozenset(
         "open scores",
         "protected all",
         "weighing",
-        "unscored found",
-        "unscored nothing",
-        "unscored",
         "failed",
     )
 )
@@ -329,6 +326,7 @@ def hidden(run: Run) -> Figures:
 
 RULES: dict[str, Callable[[Run], Figures]] = {
     **dict.fromkeys(("better", "worse", "no better", "nothing new", "unsure", "beats", "loses", "ties"), two),
+    **dict.fromkeys(("unscored found", "unscored nothing", "unscored"), lambda run: (n_private(run),)),
     "scores of two": lambda run: (chief(run, reference(run)), chief(run, ours(run))),
     "n private": lambda run: (n_private(run),),
     "epsilon": lambda run: (
@@ -535,13 +533,17 @@ def check_cells(run: Run, heads: list[str], rows: list[list[str]]) -> list[str]:
             if head in heads and not row[heads.index(head)].startswith("under"):
                 share = 100.0 * max(value or 0.0, 0.0)
                 faults += compare(f"{row[0]}, {head}", numbers(row[heads.index(head)], run), [share])
-        for name in ("reports", "public"):
+        for name in ("reports", "public", "differences"):
             faults += check_beside(run, name, facts, heads, row)
+        corrected = [i for i, head in enumerate(heads) if head.split(" “")[0] == "Corrected"]
+        for place, answer in zip(corrected, facts["answers"] or [], strict=True):
+            scale = 100.0 if run.facts["label"] == "class" else 1.0
+            faults += compare(f"{row[0]}, corrected", numbers(row[place], run), [scale * answer])
     return faults
 
 
 def check_beside(run: Run, name: str, facts: dict[str, Any], heads: list[str], row: list[str]) -> list[str]:
-    head = {"reports": "Reports alone", "public": "Public"}[name]
+    head = {"reports": "Reports alone", "public": "Public", "differences": "Difference"}[name]
     places = [i for i, one in enumerate(heads) if one.split(" “")[0] == head]
     scale = 100.0 if run.facts["label"] == "class" else 1.0
     faults = []
