@@ -28,10 +28,14 @@ from lpct_samples import Sample, chicago, companies, synthetic_pair, wine
 from numpy.typing import NDArray
 from regression_sets import load, splits
 
-from ldptree.estimators import LPCTClassifier, LPDTRegressor, tuned
-from ldptree.estimators.tuning import QUESTIONS, AllErrors, ValidationQuestion
-from ldptree.estimators.tuning.all_errors import advanced_composition
-from ldptree.estimators.tuning.choice import choose, excess, question_for
+from ldptree.estimators import LPCTClassifier, LPDTRegressor, tuning
+from ldptree.estimators.tuning import PublicLosses, Trained, choose, expected_excess, question_for
+from ldptree.estimators.validation_questions import (
+    QUESTIONS,
+    AllErrors,
+    ValidationQuestion,
+    advanced_composition,
+)
 from ldptree.oracles import Words
 
 Floats = NDArray[np.float64]
@@ -56,18 +60,16 @@ class Trial:
     """Candidates of one repetition.
 
     Attributes:
-        public, private: float64 [n, k], losses of the candidates that differ, on public rows and on those that validate.
+        public: losses of the candidates that differ, as everybody knows them.
+        private: float64 [n, k], their losses on the rows that validate.
         test: float64 [k], mean losses on test rows.
         untuned: mean test loss of the estimator without tuning.
-        loss_bound, difference_bounds: as `question_for`.
     """
 
-    public: Floats
+    public: PublicLosses
     private: Floats
     test: Floats
     untuned: float
-    loss_bound: float
-    difference_bounds: list[float]
 
 
 def trial(
@@ -79,54 +81,40 @@ def trial(
     test_y: NDArray[Any],
 ) -> Trial:
     """Train the candidates of a tuned estimator, and the estimator without tuning."""
-    seen: dict[str, Any] = {}
-    train, ask = tuned.trained, tuned.tune
+    seen: list[tuple[Trained, PublicLosses, Floats]] = []
+    choose_candidate = tuning.choose_candidate
 
-    def keep_losses(*arguments: Any, **settings: Any) -> Any:
-        seen.update(settings)
-        return ask(*arguments, **settings)
+    def keep_losses(trained: Trained, public: PublicLosses, private: Floats, **settings: Any) -> Any:
+        seen.append((trained, public, private))
+        return choose_candidate(trained, public, private, **settings)
 
-    found: list[Any] = []
-
-    def trained(*arguments: Any, **settings: Any) -> Any:
-        found.append(train(*arguments, **settings))
-        return found[-1]
-
-    with mock.patch.object(tuned, "trained", trained), mock.patch.object(tuned, "tune", keep_losses):
+    with mock.patch.object(tuning, "choose_candidate", keep_losses):
         fitted = estimator.fit(X, y, public=public)
+    ((trained, public_losses, private_losses),) = seen
     plain = type(estimator)(**estimator.get_params() | {"tune": None, "candidates": None}).fit(
         X, y, public=public
     )
-    distinct = np.unique(seen["first_like"])
+    distinct = np.unique(trained.first_like)
 
     def loss(predicted: NDArray[Any]) -> float:
         wrong = predicted != test_y if isinstance(fitted, LPCTClassifier) else (predicted - test_y) ** 2
         return float(np.mean(wrong))
 
-    def of(model: Any) -> float:
-        said = model.predict(test_X)
-        return loss(fitted.classes_[said] if isinstance(fitted, LPCTClassifier) else said)
+    def test_loss(model: Any) -> float:
+        found = model.predict(test_X)
+        return loss(fitted.classes_[found] if isinstance(fitted, LPCTClassifier) else found)
 
     return Trial(
-        public=seen["public_losses"][:, distinct],
-        private=seen["private_losses"][:, distinct],
-        test=np.array([of(found[0].models[j]) for j in distinct]),
+        public=public_losses.select(distinct),
+        private=private_losses[:, distinct],
+        test=np.array([test_loss(trained.models[j]) for j in distinct]),
         untuned=loss(plain.predict(test_X)),
-        loss_bound=seen["loss_bound"],
-        difference_bounds=[seen["difference_bounds"][j] for j in distinct],
     )
 
 
 def question(name: str, epsilon: float, one: Trial) -> ValidationQuestion:
     """As an estimator asks it, or with the paper's noise."""
-    made = question_for(
-        "laplace" if name == PRINTED else name,
-        epsilon,
-        public_losses=one.public,
-        loss_bound=one.loss_bound,
-        difference_bounds=one.difference_bounds,
-        n_validation=len(one.private),
-    )
+    made = question_for("laplace" if name == PRINTED else name, epsilon, one.public, len(one.private))
     return AllErrors.as_printed(epsilon, made.ranges) if name == PRINTED else made
 
 
@@ -136,11 +124,11 @@ def chosen_by(name: str, epsilon: float, one: Trial, coins: tuple[int, int]) -> 
         return {"": 0, ", least estimate": 0}
     asking = question(name, epsilon, one)
     losses = one.private[np.random.default_rng(coins).permutation(len(one.private))]
-    asked = asking.asked(len(losses))
+    asked = asking.assign(len(losses))
     words = Words.seeded(np.random.SeedSequence([*coins, round(1000 * epsilon)]))
     estimates = asking.estimate(asking.randomize(losses, asked, words), asked)
-    held = excess(estimates, one.public)
-    return {"": choose(*held), ", least estimate": int(np.argmin(estimates.value))}
+    expected = expected_excess(estimates, one.public.values)
+    return {"": choose(*expected), ", least estimate": int(np.argmin(estimates.value))}
 
 
 def test_losses(trials: Sequence[Trial], epsilon: float, draws: int) -> dict[str, Floats]:
@@ -153,9 +141,9 @@ def test_losses(trials: Sequence[Trial], epsilon: float, draws: int) -> dict[str
         found.setdefault(UNTUNED, []).append(one.untuned)
         without = int(one.private.mean(axis=0).argmin())
         found.setdefault("no noise, all validation errors", []).append(float(one.test[without]))
-        if len(one.public):
+        if len(one.public.values):
             found.setdefault("public rows alone choose", []).append(
-                float(one.test[one.public.mean(axis=0).argmin()])
+                float(one.test[one.public.values.mean(axis=0).argmin()])
             )
         for name in ("auto", *QUESTIONS, PRINTED):
             chosen: dict[str, list[float]] = {}

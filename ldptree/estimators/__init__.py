@@ -1,11 +1,11 @@
-"""scikit-learn estimators: thin classes over the parts that the pipeline uses too."""
+"""scikit-learn estimators: each is parameters and a docstring over its family."""
 
 from ldptree.estimators.correction import CorrectionClassifier, CorrectionRegressor
 from ldptree.estimators.histoftree import HistOfTreeRegressor
 from ldptree.estimators.lpct import LPCTClassifier
 from ldptree.estimators.lpdt import LPDTRegressor
 from ldptree.estimators.public_features import PublicFeatureClassifier, PublicFeatureRegressor
-from ldptree.estimators.ranges import PublicRangeScaler
+from ldptree.estimators.scaler import PublicRangeScaler
 
 __all__ = [
     "CorrectionClassifier",

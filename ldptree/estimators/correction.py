@@ -1,41 +1,27 @@
-"""Correction as scikit-learn estimators: a public model, corrected by one randomised report of everybody else.
-
-Here are the parameters and their checks. `fit` plays the holders on this machine (`holders`).
-"""
+"""Correction as scikit-learn estimators: a public model, corrected by one randomised report of everybody else."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin, RegressorMixin
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.estimators.holders import encoding_of, public_seed, respond_with, target_name
+from ldptree.estimators.estimator import PublicRowsEstimator
+from ldptree.estimators.holders import SplitRows, public_seed, target_name
 from ldptree.estimators.range_warnings import warn_of_assumed_label
 from ldptree.families.correction import Correction
 from ldptree.families.correction_plan import CHOICES, Plan
 from ldptree.families.corrections import Corrections
-from ldptree.families.family import PublicRows, converse
+from ldptree.families.family import converse
 from ldptree.limits import MAX_PROTOCOL_BYTES, is_number
 from ldptree.models.corrected import CorrectedModel
 from ldptree.partition import PARTITIONS
-from ldptree.protocol.ledger import Ledger
 from ldptree.public_models.fit import BASES, with_thresholds
 from ldptree.public_models.model import PublicModel
-from ldptree.validation import (
-    Noisy,
-    check_class_labels,
-    check_depth,
-    check_seed,
-    checked_epsilon,
-    checked_mask,
-    classes_of,
-    one_of,
-    validated,
-)
+from ldptree.validation import Noisy, check_depth, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -44,22 +30,22 @@ if TYPE_CHECKING:
     from ldptree.protocol.totals import Totals
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 MOST_LEVELS = 1024
 
 
-class _Correction(BaseEstimator):  # type: ignore[misc]
+class _CorrectionEstimator(PublicRowsEstimator):
     """What classifier and regressor share."""
 
-    epsilon: Any
     base: Any
     partition: Any
     depth: Any
     mechanism: Any
     label_levels: Any
-    feature_range: Any
     max_protocol_bytes: Any
-    random_state: Any
+    residual_range: Any = "auto"
+    slope: Any = None
 
     base_: PublicModel
     corrections_: Corrections
@@ -67,31 +53,12 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
     model_: CorrectedModel
     protocols_: tuple[Protocol, ...]
     totals_: tuple[Totals, ...]
-    ledger_: Ledger
     says_: str
 
-    def _correct(
-        self,
-        rows: Floats,
-        labels: NDArray[Any],
-        is_public: NDArray[np.bool_],
-        classes: tuple[Any, ...],
-        residual_range: float | None,
-    ) -> None:
-        """Fit everything; labels are numbers, or class indices with -1 for one that is not declared."""
-        if is_public.all():
-            raise DataError("public: every row is public, so nobody is left to report; mark fewer rows")
-        seeds = (
-            None
-            if self.random_state is None
-            else check_random_state(self.random_state).randint(2**31, size=4)
-        )
-        names = getattr(self, "feature_names_in_", None)
-        encoding = encoding_of(rows[is_public], names, self.feature_range)
+    def _learn(self, rows: SplitRows, seeds: Ints | None) -> None:
+        encoding = rows.encoding
         if self._fitted_base is not None:
             encoding = with_thresholds(encoding, self._fitted_base)
-        self.ledger_ = Ledger(cap=float(self.epsilon))
-        X, y = rows[~is_public], labels[~is_public]
         family = Correction(
             epsilon=float(self.epsilon),
             heading={"target": target_name(encoding.columns)},
@@ -100,33 +67,25 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
             depth=self.depth,
             mechanism=str(self.mechanism),
             n_levels=self.label_levels,
-            residual_range=residual_range,
+            residual_range=None if self._is_auto("residual_range") else float(self.residual_range),
             max_bytes=int(self.max_protocol_bytes),
             seed=public_seed(seeds),
-            with_slope=getattr(self, "slope", None) is not None,
+            with_slope=self.slope is not None,
         )
-        view = family.summarize(
-            PublicRows(
-                encoding=encoding,
-                X=encoding.encode(rows[is_public]),
-                y=labels[is_public],
-                label=classes,
-                n_private=len(y),
-            )
-        )
-        respond = respond_with(X, y.__getitem__, ledger=self.ledger_, seeds=seeds)
-        self.model_, (answers,) = converse(family, view, respond)
+        rows = replace(rows, encoding=encoding)
+        view = family.summarize(rows.view())
+        self.model_, (answers,) = converse(family, view, rows.respond(seeds))
         self.base_, self.plan_ = view.side.base, answers.published.evidence.plan
         self.corrections_ = self.model_.corrections
         self.protocols_, self.totals_ = (answers.protocol,), answers.totals
-        self.says_ = self._describe(classes, has_public=bool(is_public.any()))
+        self.says_ = self._describe(rows)
 
-    def _describe(self, classes: tuple[Any, ...], *, has_public: bool) -> str:
+    def _describe(self, rows: SplitRows) -> str:
         """What was found, in one line; without public rows and a fitted base a constant was corrected, and no public model."""
-        if has_public or self._fitted_base is not None:
-            return self.corrections_.says_of(classes)
-        base = f"an equal share of {len(classes)} classes" if classes else "the constant 0"
-        return f"There are no public rows. {self.corrections_.says_of(classes, base=base)}"
+        if rows.n_public or self._fitted_base is not None:
+            return self.corrections_.says_of(rows.label)
+        base = f"an equal share of {len(rows.label)} classes" if rows.label else "the constant 0"
+        return f"There are no public rows. {self.corrections_.says_of(rows.label, base=base)}"
 
     @property
     def _fitted_base(self) -> Any:
@@ -135,34 +94,36 @@ class _Correction(BaseEstimator):  # type: ignore[misc]
             return None
         return self.base.estimator if type(self.base).__name__ == "FrozenEstimator" else self.base
 
-    def _rows(self, X: ArrayLike) -> Floats:
-        check_is_fitted(self)
-        rows: Floats = validated(self, X, dtype=np.float64, reset=False)
-        return rows
+    def _is_auto(self, parameter: str) -> bool:
+        value = getattr(self, parameter)
+        return isinstance(value, str) and value == "auto"
 
     def _check_parameters(self) -> None:
-        """Everything that can be wrong before a row is looked at."""
-        checked_epsilon(self.epsilon)
-        check_seed(self.random_state)
+        super()._check_parameters()
         if self._fitted_base is None:
             one_of("base", self.base, BASES, "or a fitted scikit-learn tree, forest or histogram boosting")
         one_of("partition", self.partition, PARTITIONS)
         one_of("mechanism", self.mechanism, CHOICES)
         check_depth(self.depth)
-        is_auto = isinstance(self.label_levels, str) and self.label_levels == "auto"
-        if not is_auto and not (
-            is_number(self.label_levels, whole=True) and 2 <= self.label_levels <= MOST_LEVELS
+        levels = self.label_levels
+        if not self._is_auto("label_levels") and not (
+            is_number(levels, whole=True) and 2 <= levels <= MOST_LEVELS
         ):
             raise ConfigError(
-                f'label_levels must be "auto" or a whole number from 2 to {MOST_LEVELS}, got {self.label_levels!r}'
+                f'label_levels must be "auto" or a whole number from 2 to {MOST_LEVELS}, got {levels!r}'
             )
         if not (is_number(self.max_protocol_bytes, whole=True) and self.max_protocol_bytes > 0):
             raise ConfigError(
                 f"max_protocol_bytes must be a whole number above 0, got {self.max_protocol_bytes!r}"
             )
+        half = self.residual_range
+        if not self._is_auto("residual_range") and not (is_number(half) and half > 0):
+            raise ConfigError(f'residual_range must be "auto" or a number above 0, got {half!r}')
+        if self.slope is not None:
+            one_of("slope", self.slope, ("auto",), "or None")
 
 
-class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore[misc]
+class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # type: ignore[misc]
     """A public classifier, corrected where private people differ from it.
 
     A model is fitted on public rows and published. Every private row computes its own residual, 0/1 of a class less the model's
@@ -195,6 +156,8 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """
 
+    _is_numeric = False
+
     def __init__(
         self,
         epsilon: float,
@@ -218,37 +181,14 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore
         self.max_protocol_bytes = max_protocol_bytes
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
-        """Fit the public model, ask every private row once, and correct the model.
-
-        Args:
-            X: numbers [n, d], a numpy array or a pandas or polars frame.
-            y: labels [n].
-            public: bool [n], which rows are public; None: all are private.
-
-        Raises:
-            ConfigError: a parameter is wrong (a ValueError).
-            DataError: the rows are (a ValueError).
-        """
-        self._check_parameters()
-        rows: Floats
-        labels: NDArray[Any]
-        rows, labels = validated(self, X, y, dtype=np.float64)
-        is_public = checked_mask(public, len(labels), X)
-        has_public = bool(is_public.any())
+    def _read_labels(
+        self, labels: NDArray[Any], is_public: NDArray[np.bool_]
+    ) -> tuple[NDArray[Any], tuple[Any, ...]]:
         declared = getattr(self._fitted_base, "classes_", None)
-        if declared is None:
-            known = labels[is_public] if has_public else labels
-            check_class_labels(known)
-            declared = classes_of(known, are_public=has_public)
-        self.classes_ = np.asarray(declared)
-        places = np.minimum(np.searchsorted(self.classes_, labels), self.classes_.size - 1)
-        codes = np.where(self.classes_[places] == labels, places, -1)
+        codes, classes = self._read_classes(labels, is_public, declared)
         if (codes[is_public] < 0).any():
             raise DataError("y: a public row has a label that the base does not know; leave such rows out")
-        names = tuple(v.item() if isinstance(v, np.generic) else v for v in self.classes_)
-        self._correct(rows, codes, is_public, names, None)
-        return self
+        return codes, classes
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Classes [n] of rows [n, d]."""
@@ -257,11 +197,11 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _Correction):  # type: ignore
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Expected shares of the classes, float64 [n, C], each in [0, 1]."""
-        rows = self._rows(X)
+        rows = self._read_rows(X)
         return self.model_.predict_proba(rows)
 
 
-class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[misc]
+class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type: ignore[misc]
     """A public regressor, corrected where private people differ from it.
 
     As `CorrectionClassifier`, with the residual label less prediction, clipped to a range that public out-of-fold errors give.
@@ -281,6 +221,8 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
         base_, corrections_, says_, plan_, protocols_, totals_, model_, ledger_, n_features_in_, feature_names_in_: as of
             `CorrectionClassifier`.
     """
+
+    _is_numeric = True
 
     def __init__(
         self,
@@ -303,34 +245,22 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
         self.depth = depth
         self.mechanism = mechanism
         self.label_levels = label_levels
-        self.residual_range: Any = residual_range
+        self.residual_range = residual_range
         self.slope = slope
         self.feature_range = feature_range
         self.max_protocol_bytes = max_protocol_bytes
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
-        """Fit the public model, ask every private row once, and correct the model; arguments and errors as the classifier's.
-
-        Args:
-            X: numbers [n, d], a numpy array or a pandas or polars frame.
-            y: numbers [n].
-            public: bool [n], which rows are public; None: all are private.
-        """
-        self._check_parameters()
-        rows: Floats
-        labels: Floats
-        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
-        half = None if self.residual_range == "auto" else float(self.residual_range)
-        is_public = checked_mask(public, len(labels), X)
-        if half is None and not is_public.any() and self._fitted_base is None:
+    def _read_labels(
+        self, labels: NDArray[Any], is_public: NDArray[np.bool_]
+    ) -> tuple[NDArray[Any], tuple[Any, ...]]:
+        if self._is_auto("residual_range") and not is_public.any() and self._fitted_base is None:
             warn_of_assumed_label(-1.0, 1.0, "residual_range")
-        self._correct(rows, labels, is_public, (), half)
-        return self
+        return labels, ()
 
     def predict(self, X: ArrayLike) -> Floats:
         """Expected labels, float64 [n], of rows [n, d]."""
-        rows = self._rows(X)
+        rows = self._read_rows(X)
         return self.model_.predict(rows)
 
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
@@ -339,16 +269,6 @@ class CorrectionRegressor(Noisy, RegressorMixin, _Correction):  # type: ignore[m
         It is an interval of the correction, given the public model's shape within the cell. By how much that model is off for
         people like the row beside its mean error in the cell is not in it: the mean label of such people lies outside more often.
         """
-        rows = self._rows(X)
+        rows = self._read_rows(X)
         low, high = self.model_.interval(rows, level)
         return low[:, 0], high[:, 0]
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        is_auto = isinstance(self.residual_range, str) and self.residual_range == "auto"
-        if not is_auto and not (is_number(self.residual_range) and self.residual_range > 0):
-            raise ConfigError(
-                f'residual_range must be "auto" or a number above 0, got {self.residual_range!r}'
-            )
-        if self.slope is not None:
-            one_of("slope", self.slope, ("auto",), "or None")

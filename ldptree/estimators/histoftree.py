@@ -1,45 +1,37 @@
-"""HistOfTree and AdHistOfTree as a scikit-learn regressor: some features are public, two randomised reports of every row.
-
-What lives here: the parameters, their checks, and the holders played on this machine. What does not: any arithmetic
-(`ldptree.families.histoftree`).
-"""
+"""HistOfTree and AdHistOfTree as a scikit-learn regressor: some features are public, two randomised reports of every row."""
 
 from __future__ import annotations
 
 import os
-import warnings
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import RegressorMixin
 
-from ldptree.baselines.regression_checks import NoisyRegressor, seed_of
-from ldptree.encoding import Encoding
-from ldptree.errors import AssumedRangeWarning, ConfigError
+from ldptree.errors import ConfigError
+from ldptree.estimators.estimator import PublicFeaturesEstimator
 from ldptree.estimators.holders import column_names, encoding_between
-from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
-from ldptree.families.family import converse, respond_in_rounds
-from ldptree.families.histoftree import BIN_SHIFTS, RELEASES, HistOfTree
+from ldptree.estimators.range_warnings import (
+    warn_of_assumed_features,
+    warn_of_assumed_label,
+    warn_of_shown_beyond,
+)
+from ldptree.families.histoftree import BIN_SHIFTS, RELEASES, HistOfTree, HistOfTreeModel
 from ldptree.limits import MAX_DEPTH, is_number, label_ends
 from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
 from ldptree.partition.masked import CRITERIA, SPLITS
 from ldptree.partition.product import MAX_BINS
-from ldptree.protocol.ledger import Charge, Ledger, RowRange
-from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
+from ldptree.protocol.question import PublicView
 from ldptree.validation import (
-    check_aligned,
-    check_seed,
+    Noisy,
     check_simulated,
     checked_count,
-    checked_epsilon,
     checked_number,
     checked_protects,
     checked_range,
     one_of,
-    validated,
 )
 
 if TYPE_CHECKING:
@@ -47,11 +39,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from ldptree.protocol.question import AnsweredQuestion
+
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
 
-class HistOfTreeRegressor(NoisyRegressor):
+class HistOfTreeRegressor(Noisy, RegressorMixin, PublicFeaturesEstimator):  # type: ignore[misc]
     """HistOfTree (Ma, Jia and Yang, AISTATS 2025): a histogram on private features times a tree on public ones.
 
     Each row is a holder who shows some features, the same for everybody (`private_features`) or chosen by each (`protects`),
@@ -94,6 +89,9 @@ class HistOfTreeRegressor(NoisyRegressor):
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """
 
+    _is_numeric = True
+    model_: HistOfTreeModel
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -133,76 +131,59 @@ class HistOfTreeRegressor(NoisyRegressor):
         self.feature_range: Any = feature_range
         self.random_state: Any = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, protects: ArrayLike | None = None) -> Self:
-        """Ask every row for its label, then for its cell, and fit the model.
-
-        Args:
-            X: numbers [n, d], a numpy array or a pandas or polars frame.
-            y: labels [n].
-            protects: bool [n, d], the mask W: True where a holder protects the feature.
-
-        Raises:
-            ConfigError: a parameter is wrong, or the cells would not fit into memory (a ValueError).
-            DataError: the rows or the mask are (a ValueError).
-        """
-        self._check_parameters()
-        rows: Floats
-        labels: Floats
-        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
-        n, d = rows.shape
-        check_aligned("protects", protects, X)
-        mask = self._mask(protects, (n, d))
-        curator = self._curator(d)
-        is_shown = ~mask if self.mask_release == "all" else np.zeros((n, d), dtype=bool)
-        _warn_of_range(rows, is_shown, curator.encoding, self.feature_range)
-        if self.label_range is None:
-            warn_of_assumed_label(-1.0, 1.0)
-        points = curator.encoding.encode(rows).astype(np.float64)
-        is_seeded = self.random_state is not None
-        words = Words.seeded(seed_of(self.random_state)) if is_seeded else Words.system()
-        self.ledger_ = Ledger(cap=float(self.epsilon))
-
-        def answer(question: Question, holders: NDArray[np.int64]) -> NDArray[Any]:
-            self.ledger_.spend(_charge(question, n))
-            return question.randomize(points[holders], labels[holders], mask[holders], words)
-
-        shown = (
-            PublicView.of(points, mask)
-            if self.mask_release == "all"
-            else PublicView(np.zeros((n, d)), np.ones((n, d), dtype=bool))
-        )
-        self.shape_ = curator.shape(shown)
-        self.answers_: list[AnsweredQuestion]
-        self.model_, self.answers_ = converse(curator, shown, respond_in_rounds(shown, answer))
-        return self
-
     def predict(self, X: ArrayLike) -> Floats:
         """Labels [n] of complete rows [n, d]."""
-        check_is_fitted(self)
-        return self.model_.predict(validated(self, X, dtype=np.float64, reset=False))
+        rows = self._read_rows(X)
+        return self.model_.predict(rows)
 
-    def _mask(self, protects: ArrayLike | None, shape: tuple[int, int]) -> Mask:
-        """W. Raises ConfigError or DataError."""
+    def _read_labels(self, labels: NDArray[Any]) -> Floats:
+        if self.label_range is None:
+            warn_of_assumed_label(-1.0, 1.0)
+        return labels
+
+    def _read_mask(self, protects: ArrayLike | None, shape: tuple[int, int]) -> Mask:
         if protects is None and self.mask_release != "all":
             raise ConfigError(
                 f'mask_release = "{self.mask_release}" hides what each holder protects: give protects=, or leave it out'
             )
-        private = self.private_features
-        if private is not None:
-            private = _columns(private, getattr(self, "feature_names_in_", None), shape[1])
-        return checked_protects(protects, private, shape, getattr(self, "feature_names_in_", None))
+        return checked_protects(protects, self._private_columns(shape[1]), shape, self._column_names)
 
-    def _curator(self, d: int) -> HistOfTree:
-        names = getattr(self, "feature_names_in_", None)
-        label_low, label_high = label_ends((-1.0, 1.0) if self.label_range is None else self.label_range)
+    def _prepare(self, rows: Floats, mask: Mask, seeds: Ints | None) -> tuple[HistOfTree, Floats]:
+        family = self._family(rows.shape[1], seeds)
+        columns = family.encoding.columns
+        low, high = self._ends(len(columns))
+        is_shown = ~mask if self.mask_release == "all" else np.zeros_like(mask)
+        if self.feature_range is None:
+            warn_of_assumed_features([columns[j] for j in np.flatnonzero(~is_shown.any(axis=0))])
+        warn_of_shown_beyond(columns, low, high, np.where(is_shown, rows, np.nan))
+        return family, family.encoding.encode(rows).astype(np.float64)
+
+    def _view(self, points: Floats, mask: Mask) -> PublicView:
+        if self.mask_release == "all":
+            return super()._view(points, mask)
+        return PublicView(np.zeros_like(points), np.ones_like(mask))
+
+    def _seeded_words(self, seeds: Ints) -> Words:
+        return Words.seeded(np.random.SeedSequence(seeds.tolist()))
+
+    def _keep(self, family: HistOfTree, view: PublicView, transcript: list[AnsweredQuestion]) -> None:
+        self.shape_ = family.shape(view)
+        self.answers_ = transcript
+
+    def _ends(self, d: int) -> tuple[Floats, Floats]:
+        """The range of each of d features: 0 to 1 where none is given, as protected values cannot tell it."""
+        return checked_range((0.0, 1.0) if self.feature_range is None else self.feature_range, d)
+
+    def _family(self, d: int, seeds: Ints | None) -> HistOfTree:
+        low, high = label_ends((-1.0, 1.0) if self.label_range is None else self.label_range)
         s, t, p = (None if isinstance(value, str) else int(value) for value in (self.s, self.t, self.p))
         if s is not None and s > d:
             raise ConfigError(f"s = {s}: there are {d} features to bin; choose at most {d}")
         return HistOfTree(
             epsilon=float(self.epsilon),
-            encoding=encoding_between(column_names(names, d), *_ends(self.feature_range, d)),
-            low=label_low,
-            high=label_high,
+            encoding=encoding_between(column_names(self._column_names, d), *self._ends(d)),
+            low=low,
+            high=high,
             n_binned=s,
             bins=t,
             depth=p,
@@ -215,17 +196,11 @@ class HistOfTreeRegressor(NoisyRegressor):
             label=self.label,
             rho=float(self.rho),
             mask_release=self.mask_release,
-            seed=(
-                int.from_bytes(os.urandom(4), "little")
-                if self.random_state is None
-                else int(check_random_state(_copied(self.random_state)).randint(2**31))
-            ),
+            seed=int.from_bytes(os.urandom(4), "little") if seeds is None else int(seeds[0]),
         )
 
     def _check_parameters(self) -> None:
-        """Everything that can be wrong before a row is looked at. Raises ConfigError."""
-        checked_epsilon(self.epsilon)
-        check_seed(self.random_state)
+        super()._check_parameters()
         one_of("partition", self.partition, SPLITS)
         one_of("criterion", self.criterion, CRITERIA)
         one_of("mechanism", self.mechanism, MASKED)
@@ -247,66 +222,3 @@ class HistOfTreeRegressor(NoisyRegressor):
         checked_number("bias_weight", self.bias_weight, low=0, high=1e6, is_open=True)
         if not is_number(self.t_shift, whole=True) or self.t_shift not in BIN_SHIFTS:
             raise ConfigError(f"t_shift must be -1, 0 or 1, got {self.t_shift!r}")
-
-
-def _ends(given: tuple[ArrayLike, ArrayLike] | None, d: int) -> tuple[Floats, Floats]:
-    """The range of each of d features: 0 to 1 where none is given, as what holders protect cannot tell it."""
-    return checked_range((0.0, 1.0) if given is None else given, d)
-
-
-def _warn_of_range(
-    rows: Floats, is_shown: Mask, encoding: Encoding, given: tuple[ArrayLike, ArrayLike] | None
-) -> None:
-    """Warn of shown values beyond the range, and of a range assumed where nobody shows a value; protected values have no say."""
-    columns, d = encoding.columns, rows.shape[1]
-    anybody = is_shown.any(axis=0)
-    if given is None:
-        warn_of_assumed_features([columns[j] for j in np.flatnonzero(~anybody)])
-    low, high = _ends(given, d)
-    seen = np.where(is_shown, rows, np.nan)
-    beyond = [columns[j] for j in np.flatnonzero(((seen < low) | (seen > high)).any(axis=0))]
-    if beyond:
-        warnings.warn(
-            f"feature_range: values that are shown lie beyond it, and are moved to its ends, of {', '.join(beyond)}. Give "
-            "feature_range = (low, high), numbers or one for each feature; without it, it is (0, 1), for protected "
-            "features too",
-            AssumedRangeWarning,
-            stacklevel=3,
-        )
-
-
-def _columns(private: Any, names: NDArray[Any] | None, d: int) -> list[int]:
-    """Column numbers of features given by number or name. Raises ConfigError."""
-    if isinstance(private, str) or not np.iterable(private):
-        raise ConfigError(f"private_features must be a list of columns, got {private!r}; write [{private!r}]")
-    known = [] if names is None else [str(name) for name in names]
-    found = []
-    for feature in np.atleast_1d(np.asarray(private, dtype=object)).tolist():
-        if isinstance(feature, str):
-            if names is None:
-                raise ConfigError(
-                    f"private_features: {feature!r} is a name, and X has no column names; give numbers"
-                )
-            one_of("private_features", feature, known)
-            found.append(known.index(feature))
-        else:
-            found.append(checked_count("private_features: a column", feature, low=0, high=d - 1))
-    return found
-
-
-def _charge(question: Question, n: int) -> Charge:
-    return Charge(
-        question=question.digest,
-        epsilon=question.epsilon,
-        who=RowRange(source="holders", start=0, stop=n),
-        about=question.about,
-    )
-
-
-def _copied(random_state: Any) -> Any:
-    """Drawing public coins must not move the holders' generator."""
-    if isinstance(random_state, np.random.RandomState):
-        copied = np.random.RandomState()
-        copied.set_state(random_state.get_state())
-        return copied
-    return random_state

@@ -1,20 +1,19 @@
-"""The holders, played on this machine: their rows go in, and only what their reports say comes out.
-
-What lives here: what the estimators of one tree share on either side of a report. What does not: parameters and their checks.
-"""
+"""The holders, played on this machine: their rows go in, and only their reports come out."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ldptree.encoding import Encoding, NumericFeature, check_widths
 from ldptree.errors import ConfigError
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_clipped_features
-from ldptree.families.family import Counted, Evidence, Published
+from ldptree.families.family import Counted, Evidence, PublicRows, Published, collect_answers
 from ldptree.mechanisms import Mechanism
 from ldptree.oracles import Words
 from ldptree.protocol.ledger import Charge, Ledger, RowRange
@@ -25,7 +24,13 @@ from ldptree.validation import checked_range
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from ldptree.families.family import Family
+    from ldptree.families.tree import LPCT, LPDT
+    from ldptree.models.tree import AnyTree
+    from ldptree.protocol.totals import Totals
+
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 MAX_REPORT_BYTES = 2**30
 # reports that are in memory at once
@@ -85,12 +90,12 @@ def target_name(columns: tuple[str, ...]) -> str:
     return name
 
 
-def public_seed(seeds: NDArray[np.int64] | None) -> int:
+def public_seed(seeds: Ints | None) -> int:
     """Of public coins: of a simulation, or fresh."""
     return int.from_bytes(os.urandom(7), "little") if seeds is None else int(seeds[3])
 
 
-def words_of(protocol: Protocol, seeds: NDArray[np.int64] | None) -> Words:
+def words_of(protocol: Protocol, seeds: Ints | None) -> Words:
     """The operating system's coins, or those of a simulation: never the same for two protocols or rounds."""
     if seeds is None:
         return Words.system()
@@ -104,7 +109,7 @@ def respond_with(
     labels_of: Callable[[slice], NDArray[Any]],
     *,
     ledger: Ledger,
-    seeds: NDArray[np.int64] | None,
+    seeds: Ints | None,
     start: int = 0,
 ) -> Callable[[Published[Evidence]], Counted[Evidence]]:
     """The holders' side of a conversation: every private row [n, d] answers each question once.
@@ -114,19 +119,21 @@ def respond_with(
         labels_of: the labels of a slice of them, as `Protocol.values` wants them.
         ledger: charged before a report is drawn.
         seeds: of a simulation, or None for the operating system's coins.
-        start: the first row's place among the ledger's rows, where only some of them are asked.
+        start: the first row's place among the ledger's rows, where only a part of them responds.
     """
 
     def respond(published: Published[Evidence]) -> Counted[Evidence]:
         protocol = published.protocol
         check_report(protocol.mechanism)
-        sums = _report(protocol, X, labels_of, ledger=ledger, words=words_of(protocol, seeds), start=start)
+        sums = _collect_sums(
+            protocol, X, labels_of, ledger=ledger, words=words_of(protocol, seeds), start=start
+        )
         return Counted(published, sums.totals(protocol.rounds[0]))
 
     return respond
 
 
-def _report(
+def _collect_sums(
     protocol: Protocol,
     X: Floats,
     labels_of: Callable[[slice], NDArray[Any]],
@@ -153,3 +160,101 @@ def _report(
         values = protocol.values(X[rows], labels_of(rows), words=words, outputs=outputs)
         sums.add(mechanism.randomize(values, words), outputs)
     return sums
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SplitRows:
+    """The rows of a fit: the public ones, and the private ones, which only their holders see.
+
+    Attributes:
+        encoding: how rows are read.
+        public_rows, private_rows: float64 [n, d], raw rows.
+        public_labels, private_labels: class indices (-1 for a label that is not declared), or numbers.
+        label: the declared classes, or the two ends of a number's range.
+        ledger: charged before a private row reports.
+        start: the first private row's place among the ledger's rows.
+    """
+
+    encoding: Encoding
+    public_rows: Floats
+    public_labels: NDArray[Any]
+    private_rows: Floats
+    private_labels: NDArray[Any]
+    label: tuple[Any, ...]
+    ledger: Ledger
+    start: int = 0
+
+    @property
+    def n_public(self) -> int:
+        """Number of public rows."""
+        return len(self.public_labels)
+
+    @property
+    def n_private(self) -> int:
+        """Number of private rows."""
+        return len(self.private_labels)
+
+    @cached_property
+    def encoded(self) -> NDArray[np.float32]:
+        """The public rows, encoded."""
+        return self.encoding.encode(self.public_rows)
+
+    def view(self, n_private: int | None = None) -> PublicRows:
+        """What everybody can see, where so many private rows will report (None: all)."""
+        n = self.n_private if n_private is None else n_private
+        return PublicRows(
+            encoding=self.encoding, X=self.encoded, y=self.public_labels, label=self.label, n_private=n
+        )
+
+    def part(self, rows: Ints, start: int) -> SplitRows:
+        """With these private rows only, the first of which stands at `start` in the ledger."""
+        return replace(
+            self, private_rows=self.private_rows[rows], private_labels=self.private_labels[rows], start=start
+        )
+
+    def respond(self, seeds: Ints | None) -> Callable[[Published[Evidence]], Counted[Evidence]]:
+        """The holders' side of a conversation (`respond_with`)."""
+        return respond_with(
+            self.private_rows,
+            self.private_labels.__getitem__,
+            ledger=self.ledger,
+            seeds=seeds,
+            start=self.start,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Conversation:
+    """A family of trees, what it saw, and the questions with their totals.
+
+    Attributes:
+        family: who asked.
+        view: what everybody can see.
+        transcript: questions and totals.
+    """
+
+    family: LPCT | LPDT
+    view: PublicRows
+    transcript: list[Counted[Any]]
+
+    @classmethod
+    def hold(cls, family: LPCT | LPDT, rows: SplitRows, seeds: Ints | None) -> Conversation:
+        """Ask until nothing is left to ask."""
+        view, asks = rows.view(), cast("Family[Any, Any, Counted[Any], AnyTree]", family)
+        return cls(family, view, collect_answers(asks, view, rows.respond(seeds)))
+
+    def fit(self, **reading: Any) -> AnyTree:
+        """The model, by the family's own lam, prune and rule or by others."""
+        model: AnyTree = replace(self.family, **reading).fit(self.view, self.transcript)
+        return model
+
+    @property
+    def protocol(self) -> Protocol:
+        """The last question."""
+        return self.transcript[-1].protocol
+
+    @property
+    def totals(self) -> Totals:
+        """The totals of the last question."""
+        (totals,) = self.transcript[-1].totals
+        return totals

@@ -1,57 +1,31 @@
-"""LPCT as a scikit-learn classifier: a small public sample, and one randomised report of everybody else.
-
-What lives here: the parameters, their checks, and the order of the parts. What does not: any arithmetic; the pipeline's
-tasks call the same parts. `fit` plays the holders on this machine: their rows go into it, and only what their reports say
-comes out.
-"""
+"""LPCT as a scikit-learn classifier: a small public sample, and one randomised report of everybody else."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin
 
-from ldptree.encoding import Encoding, Level
-from ldptree.errors import DataError
-from ldptree.estimators.holders import encoding_of, public_seed, respond_with, target_name
-from ldptree.estimators.private_tuning import Tuning
-from ldptree.estimators.tuned import Asked, Parts, check_tuning, tuned
-from ldptree.families.family import PublicRows, collect_answers
+from ldptree.encoding import Encoding
+from ldptree.estimators.tree import TreeEstimator
+from ldptree.estimators.tuning import Loss, ZeroOneLoss
 from ldptree.families.fit_classes import check_settings
 from ldptree.families.tree import LPCT
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.pruning import PRUNINGS
-from ldptree.inference.weighting import RULES
-from ldptree.mechanisms import CHOICES, Mechanism
 from ldptree.models.tree import ClassTree
-from ldptree.partition import PARTITIONS
-from ldptree.protocol.ledger import Ledger
-from ldptree.validation import (
-    Noisy,
-    check_class_labels,
-    check_depth,
-    check_lam,
-    check_seed,
-    check_simulated,
-    checked_epsilon,
-    checked_mask,
-    classes_of,
-    one_of,
-    validated,
-)
+from ldptree.validation import Noisy, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 
-class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LPCTClassifier(Noisy, ClassifierMixin, TreeEstimator):  # type: ignore[misc]
     """Locally private classification tree with public data (LPCT, Ma and Yang, JMLR 2024), and what goes beyond it.
 
     A tree is grown on public rows; every private row sends one epsilon-LDP report of its cell and label; the two are
@@ -77,7 +51,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         candidates: dicts of lam, prune, rule, depth, mechanism, partition, the first of which stays unless
             another is surely better; None: a grid around these parameters that shares its training reports.
         validation_share: of the private rows, where there is tuning.
-        tune_mechanism: what validation rows report, one of `ldptree.estimators.tuning.choice.CHOICES`.
+        tune_mechanism: what validation rows report, one of `ldptree.estimators.tuning.CHOICES`.
         random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
             repeated, and protects nobody.
 
@@ -92,6 +66,9 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         tuning_: what tuning found, a `Tuning`; None without. Its rows are private rows in the order drawn.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """
+
+    _is_numeric = False
+    model_: ClassTree
 
     def __init__(
         self,
@@ -125,130 +102,6 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.validation_share: Any = validation_share
         self.tune_mechanism: Any = tune_mechanism
         self.random_state: Any = random_state
-
-    def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
-        """Grow the tree on public rows, ask every private row once, and fit the model.
-
-        Args:
-            X: numbers [n, d], a numpy array or a pandas or polars frame.
-            y: labels [n].
-            public: bool [n], which rows are public; None: all are private.
-
-        Raises:
-            ConfigError: a parameter is wrong (a ValueError).
-            DataError: the rows are (a ValueError).
-        """
-        epsilon, prune = self._check_parameters()
-        rows: NDArray[Any]
-        labels: NDArray[Any]
-        rows, labels = validated(self, X, y, dtype=np.float64)
-        is_public = checked_mask(public, len(labels), X)
-        declared = labels[is_public] if is_public.any() else labels
-        check_class_labels(declared)
-        seeds = (
-            None
-            if self.random_state is None
-            else check_random_state(self.random_state).randint(2**31, size=4)
-        )
-        self.classes_ = classes_of(declared, are_public=bool(is_public.any()))
-        check_settings(lam=self.lam, prune=prune, rule=self.rule, n_classes=self.classes_.size)
-        names = getattr(self, "feature_names_in_", None)
-        encoding = encoding_of(rows[is_public], names, self.feature_range)
-        X_public = encoding.encode(rows[is_public])
-        codes = np.searchsorted(self.classes_, labels[is_public])
-        X_private, y_private = rows[~is_public], labels[~is_public]
-        if is_public.all():
-            raise DataError(
-                "public: every row is public, so nobody is left to report; leave out LPCT, or mark fewer rows"
-            )
-        self.ledger_ = Ledger(cap=epsilon)
-
-        def ask(
-            one: LPCTClassifier,
-            at: NDArray[np.int64] | slice,
-            coins: NDArray[np.int64] | None,
-            start: int = 0,
-        ) -> Asked:
-            return one._trained(encoding, X_public, codes, X_private[at], y_private[at], coins, start)
-
-        self.tuning_: Tuning | None = None
-        if self.tune is None:
-            asked = ask(self, slice(None), seeds)
-            model: Any = asked.read(lam=self.lam, prune=prune, rule=self.rule)
-        else:
-            parts = Parts(
-                ask=ask,
-                depth=lambda one, n: one._family(encoding, seeds).depth_for(
-                    self._view(encoding, X_public, codes, n)
-                ),
-                public_losses=lambda m: _is_wrong(m, rows[is_public], codes),
-                private_losses=lambda m, at: _is_wrong(
-                    m, X_private[at], _codes(y_private[at], self.classes_)
-                ),
-                n_public=len(codes),
-                loss_bound=1.0,
-                difference_bound=lambda first, other: 1.0,
-            )
-            asked, model, self.tuning_ = tuned(
-                self, parts, n_private=len(y_private), seeds=seeds, ledger=self.ledger_
-            )
-        self.protocol_, self.totals_ = asked.protocol, asked.totals
-        self.model_: ClassTree = model
-        self.partition_ = self.protocol_.partition
-        self.mechanism_: Mechanism = self.protocol_.mechanism
-        return self
-
-    def _trained(
-        self,
-        encoding: Encoding,
-        X_public: NDArray[np.float32],
-        codes: NDArray[np.int64],
-        X: Floats,
-        y: NDArray[Any],
-        seeds: NDArray[np.int64] | None,
-        start: int,
-    ) -> Asked:
-        """Grow the tree, have each of these private rows answer once (Algorithm 2: perhaps twice), and add the answers up."""
-        family = self._family(encoding, seeds)
-        view = self._view(encoding, X_public, codes, len(y))
-        transcript = collect_answers(
-            family,
-            view,
-            respond_with(
-                X,
-                lambda part: _codes(y[part], self.classes_),
-                ledger=self.ledger_,
-                seeds=seeds,
-                start=start,
-            ),
-        )
-        (totals,) = transcript[-1].totals
-
-        def read(**reading: Any) -> ClassTree:
-            return replace(family, **reading).fit(view, transcript)
-
-        return Asked(transcript[-1].protocol, totals, read)
-
-    def _view(
-        self, encoding: Encoding, X_public: NDArray[np.float32], codes: NDArray[np.int64], n_private: int
-    ) -> PublicRows:
-        labels = tuple(_plain(label) for label in self.classes_)
-        return PublicRows(encoding=encoding, X=X_public, y=codes, label=labels, n_private=n_private)
-
-    def _family(self, encoding: Encoding, seeds: NDArray[np.int64] | None) -> LPCT:
-        epsilon, prune = self._check_parameters()
-        return LPCT(
-            epsilon=epsilon,
-            heading={"target": target_name(encoding.columns), "outside": self.outside},
-            mechanism=self.mechanism,
-            partition=self.partition,
-            depth="auto" if self.depth == "auto" else int(self.depth),
-            seed=public_seed(seeds),
-            lam=self.lam,
-            prune=prune,
-            rule=self.rule,
-            has_positive=self.classes_.size == 2,
-        )
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Classes [n] of rows [n, d]."""
@@ -285,49 +138,30 @@ class LPCTClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         low, high = (end[nodes] for end in self.model_.estimate_interval(level))
         return (low[:, 0], high[:, 0]) if self.classes_.size == 2 else (low, high)
 
-    def _nodes(self, X: ArrayLike) -> NDArray[np.int32]:
-        check_is_fitted(self)
-        return self.model_.nodes(validated(self, X, dtype=np.float64, reset=False))
-
-    def _check_parameters(self) -> tuple[float, str | PaperOptions]:
-        """Everything that can be wrong before a row is looked at; epsilon, and what to prune by."""
-        epsilon = checked_epsilon(self.epsilon)
-        check_seed(self.random_state)
-        one_of("mechanism", self.mechanism, CHOICES)
-        check_simulated(
-            "mechanism", self.mechanism, self.random_state, devices=("laplace",), instead="discrete_laplace"
-        )
-        one_of("partition", self.partition, PARTITIONS)
-        one_of("rule", self.rule, RULES)
-        one_of("outside", self.outside, ("clip", "drop"))
+    def _check_parameters(self) -> None:
+        """What is wrong whatever the number of classes."""
         if not isinstance(self.prune, PaperOptions):
             one_of("prune", self.prune, (*PRUNINGS, "paper"))
-        check_depth(self.depth)
-        check_lam(self.lam)
-        check_tuning(self, LPCTClassifier._check_candidate)
-        return epsilon, PaperOptions() if self.prune == "paper" else self.prune
+        super()._check_parameters()
 
-    def _check_candidate(self) -> None:
-        """As alone; "paper", the only one that cares for the number of classes, is no candidate."""
-        _, prune = self._check_parameters()
-        check_settings(lam=self.lam, prune=prune, rule=self.rule, n_classes=2)
+    def _check_reading(self, n_classes: int = 2) -> None:
+        check_settings(lam=self.lam, prune=self._pruning, rule=self.rule, n_classes=n_classes)
 
+    def _read_labels(
+        self, labels: NDArray[Any], is_public: NDArray[np.bool_]
+    ) -> tuple[NDArray[Any], tuple[Any, ...]]:
+        codes, classes = self._read_classes(labels, is_public)
+        self._check_reading(len(classes))
+        return codes, classes
 
-def _is_wrong(model: ClassTree, X: Floats, codes: NDArray[np.int64]) -> Floats:
-    """0/1 loss, float64 [n]; a label that is not declared (-1) is never met."""
-    return np.asarray(model.predict(X) != codes, dtype=np.float64)
-
-
-def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """The class index of each label, -1 where it is not among the classes."""
-    places = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
-    return np.where(classes[places] == labels, places, -1)
-
-
-def _plain(label: Any) -> Level:
-    value = label.item() if isinstance(label, np.generic) else label
-    if not isinstance(value, str | int | float | bool):
-        raise DataError(
-            f"y: a label is of type {type(value).__name__}; labels are texts, numbers or booleans"
+    def _family(self, encoding: Encoding, seeds: Ints | None) -> LPCT:
+        return LPCT(
+            **self._tree_settings(encoding, seeds), prune=self._pruning, has_positive=self.classes_.size == 2
         )
-    return value
+
+    def _loss(self) -> Loss:
+        return ZeroOneLoss()
+
+    @property
+    def _pruning(self) -> str | PaperOptions:
+        return PaperOptions() if isinstance(self.prune, str) and self.prune == "paper" else self.prune

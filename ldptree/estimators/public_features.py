@@ -1,107 +1,89 @@
-"""Regression and classification where some features are public, as scikit-learn estimators: one report of every row.
-
-What lives here: the parameters, their checks, and the holders played on this machine. What does not: any arithmetic
-(`ldptree.families.public_features`).
-"""
+"""Regression and classification where some features are public, as scikit-learn estimators: one report of every row."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin, RegressorMixin
 
 from ldptree.encoding import check_widths
 from ldptree.errors import ConfigError, DataError
+from ldptree.estimators.estimator import PublicFeaturesEstimator
 from ldptree.estimators.holders import column_names
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
-from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.public_features import PublicFeatureModel, PublicFeatures
-from ldptree.limits import is_number, label_ends
+from ldptree.limits import label_ends
 from ldptree.models.public_features import scaled
-from ldptree.oracles import Words
-from ldptree.protocol.ledger import Charge, Ledger, Names
-from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
-from ldptree.validation import (
-    Noisy,
-    check_aligned,
-    check_class_labels,
-    check_seed,
-    checked_epsilon,
-    checked_range,
-    classes_of,
-    named_mask,
-    one_of,
-    validated,
-)
+from ldptree.validation import Noisy, check_class_labels, checked_protects, checked_range, classes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from ldptree.protocol.question import AnsweredQuestion, PublicView
+
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
 
-class _PublicFeatureEstimator(BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: the mask, the range, and the conversation."""
+class _PublicFeatureEstimator(PublicFeaturesEstimator):
+    """What both estimators share."""
 
-    epsilon: Any
-    private_features: Any
-    feature_range: Any
-    random_state: Any
-    n_features_in_: int
+    label_range: Any = None
+    model_: PublicFeatureModel
+    rounds_: list[AnsweredQuestion]
 
-    def _converse(
-        self,
-        rows: Floats,
-        labels: Floats,
-        protects: ArrayLike | None,
-        label_range: tuple[float, float] | None,
-    ) -> None:
-        """Ask every row at most one question, and fit; label_range None: labels are -1 and 1."""
-        epsilon = checked_epsilon(self.epsilon)
-        n, d = rows.shape
-        names = getattr(self, "feature_names_in_", None)
-        mask = _mask(protects, self.private_features, names, (n, d))
-        low, high = _range(rows, mask, self.feature_range, names)
-        seeds = (
-            None
-            if self.random_state is None
-            else check_random_state(self.random_state).randint(2**31, size=4)
-        )
-        label_low, label_high = label_range or (-1.0, 1.0)
-        curator = PublicFeatures(
-            epsilon=epsilon,
-            columns=tuple(column_names(names, d)),
+    def _read_mask(self, protects: ArrayLike | None, shape: tuple[int, int]) -> Mask:
+        if (protects is None) == (self.private_features is None):
+            found = "neither" if protects is None else "both"
+            raise ConfigError(
+                f"which features are private? {found} of private_features (columns; [] protects the label alone) and protects "
+                "(a mask, to fit) is given; give exactly one"
+            )
+        return checked_protects(protects, self._private_columns(shape[1]), shape, self._column_names)
+
+    def _prepare(self, rows: Floats, mask: Mask, seeds: Ints | None) -> tuple[PublicFeatures, Floats]:
+        columns = column_names(self._column_names, rows.shape[1])
+        low, high = self._ends(rows, mask, columns)
+        label_low, label_high = self._label_ends()
+        family = PublicFeatures(
+            epsilon=float(self.epsilon),
+            columns=tuple(columns),
             low=tuple(low.tolist()),
             high=tuple(high.tolist()),
             label_low=label_low,
             label_high=label_high,
-            is_binary=label_range is None,
+            is_binary=not self._is_numeric,
             seed=int.from_bytes(os.urandom(8), "little") if seeds is None else int(seeds[0]),
         )
-        words = Words.system() if seeds is None else Words.seeded(np.random.SeedSequence(seeds[1:].tolist()))
-        points = scaled(rows, low, high)
-        self.ledger_ = Ledger(cap=epsilon)
+        return family, scaled(rows, low, high)
 
-        def answer(question: Question, holders: NDArray[np.int64]) -> NDArray[Any]:
-            self.ledger_.spend(_charge(question, holders))
-            return question.randomize(points[holders], labels[holders], mask[holders], words)
+    def _label_ends(self) -> tuple[float, float]:
+        return (-1.0, 1.0) if self.label_range is None else label_ends(self.label_range)
 
-        self.model_: PublicFeatureModel
-        self.rounds_: list[AnsweredQuestion]
-        view = PublicView.of(points, mask)
-        self.model_, self.rounds_ = converse(curator, view, respond_in_rounds(view, answer))
+    def _ends(self, rows: Floats, mask: Mask, columns: list[str]) -> tuple[Floats, Floats]:
+        """Ends of every feature's range, from what is shown or given. Raises ConfigError or DataError."""
+        if self.feature_range is not None:
+            return checked_range(self.feature_range, len(columns))
+        low = np.where(mask, np.inf, rows).min(axis=0)
+        high = np.where(mask, -np.inf, rows).max(axis=0)
+        is_shown = np.logical_not(mask.all(axis=0))
+        low, high = np.where(is_shown, low, 0.0), np.where(is_shown, high, 1.0)
+        warn_of_assumed_features([columns[j] for j in np.flatnonzero(~is_shown)])
+        check_widths(low, high, columns)
+        return low, high
 
-    def _predicted(self, X: ArrayLike) -> Floats:
-        check_is_fitted(self)
-        rows = validated(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
-        missing = np.isnan(rows).any(axis=0)
+    def _keep(self, family: PublicFeatures, view: PublicView, transcript: list[AnsweredQuestion]) -> None:
+        self.rounds_ = transcript
+
+    def _predict_numbers(self, X: ArrayLike) -> Floats:
+        """The expected label, float64 [n]. Raises DataError where a feature that every row showed is missing."""
+        rows = self._read_rows(X, ensure_all_finite="allow-nan")
+        missing = np.asarray(np.isnan(rows).any(axis=0))
         missing[list(self.model_.private)] = False
         if missing.any():
             column = self.model_.columns[int(np.argmax(missing))]
@@ -138,6 +120,8 @@ class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  #
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """
 
+    _is_numeric = True
+
     def __init__(
         self,
         epsilon: float,
@@ -153,35 +137,21 @@ class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  #
         self.feature_range: Any = feature_range
         self.random_state: Any = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, protects: ArrayLike | None = None) -> Self:
-        """Ask every row at most one question, and fit.
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._label_ends()
 
-        Args:
-            X: numbers [n, d], complete rows: a numpy array or a pandas or polars frame.
-            y: labels [n].
-            protects: bool [n, d], True where a row protects the feature; instead of `private_features`.
-
-        Raises:
-            ConfigError: a parameter is wrong (a ValueError).
-            DataError: the rows or the mask are (a ValueError).
-        """
-        check_seed(self.random_state)
+    def _read_labels(self, labels: NDArray[Any]) -> Floats:
         if self.label_range is None:
             warn_of_assumed_label(-1.0, 1.0)
-        label_range = (-1.0, 1.0) if self.label_range is None else label_ends(self.label_range)
-        rows: Floats
-        labels: Floats
-        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
-        check_aligned("protects", protects, X)
-        self._converse(rows, labels, protects, label_range)
-        return self
+        return labels
 
     def predict(self, X: ArrayLike) -> Floats:
         """Labels, float64 [n], of rows [n, d].
 
         A feature that somebody protected in the fit may be NaN: the row is then predicted from the others.
         """
-        return self._predicted(X)
+        return self._predict_numbers(X)
 
 
 class PublicFeatureClassifier(Noisy, ClassifierMixin, _PublicFeatureEstimator):  # type: ignore[misc]
@@ -201,6 +171,8 @@ class PublicFeatureClassifier(Noisy, ClassifierMixin, _PublicFeatureEstimator): 
         classes_: the two labels, sorted.
         model_, rounds_, ledger_, n_features_in_, feature_names_in_: as in `PublicFeatureRegressor`.
     """
+
+    _is_numeric = False
 
     def __init__(
         self,
@@ -223,22 +195,7 @@ class PublicFeatureClassifier(Noisy, ClassifierMixin, _PublicFeatureEstimator): 
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: ArrayLike, y: ArrayLike, protects: ArrayLike | None = None) -> Self:
-        """Ask every row at most one question, and fit.
-
-        Args:
-            X: numbers [n, d], complete rows.
-            y: labels [n] of two classes.
-            protects: bool [n, d], True where a row protects the feature; instead of `private_features`.
-
-        Raises:
-            ConfigError: a parameter is wrong (a ValueError).
-            DataError: the rows, the labels or the mask are (a ValueError).
-        """
-        check_seed(self.random_state)
-        rows: Floats
-        rows, labels = validated(self, X, y, dtype=np.float64)
-        check_aligned("protects", protects, X)
+    def _read_labels(self, labels: NDArray[Any]) -> Floats:
         declared = labels if self.classes is None else np.asarray(self.classes)
         check_class_labels(declared)
         self.classes_ = classes_of(declared, are_public=False)
@@ -249,86 +206,18 @@ class PublicFeatureClassifier(Noisy, ClassifierMixin, _PublicFeatureEstimator): 
             )
         if not np.isin(labels, self.classes_).all():
             raise DataError(f"y: a label is none of the declared classes {self.classes_.tolist()}")
-        self._converse(rows, np.where(labels == self.classes_[1], 1.0, -1.0), protects, None)
-        return self
+        return np.where(labels == self.classes_[1], 1.0, -1.0)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Expected shares of the classes, float64 [n, 2]; NaN as in `PublicFeatureRegressor.predict`."""
-        share = (1.0 + self._predicted(X)) / 2.0
+        share = (1.0 + self._predict_numbers(X)) / 2.0
         return np.column_stack([1.0 - share, share])
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """The expected label of -1 and 1, float64 [n]."""
-        return self._predicted(X)
+        return self._predict_numbers(X)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The likelier class, [n]."""
-        is_second = self._predicted(X) > 0
+        is_second = self._predict_numbers(X) > 0
         return np.asarray(self.classes_[is_second.astype(int)])
-
-
-def _mask(protects: ArrayLike | None, private: Any, names: Any, shape: tuple[int, int]) -> Mask:
-    """W, from exactly one of its two forms. Raises ConfigError or DataError."""
-    if (protects is None) == (private is None):
-        found = "neither" if protects is None else "both"
-        raise ConfigError(
-            f"which features are private? {found} of private_features (columns; [] protects the label alone) and protects "
-            "(a mask, to fit) is given; give exactly one"
-        )
-    if protects is not None:
-        mask = named_mask(protects, names)
-        if mask.dtype != bool or mask.shape != shape:
-            raise DataError(
-                f"protects is {mask.dtype} of shape {mask.shape}; one True (protected) or False (shown) for each of "
-                f"{shape[0]} x {shape[1]} values"
-            )
-        return mask
-    mask = np.zeros(shape, dtype=bool)
-    mask[:, _columns(private, names, shape[1])] = True
-    return mask
-
-
-def _columns(private: Any, names: Any, d: int) -> list[int]:
-    """Column numbers of features given by number or name. Raises ConfigError."""
-    if isinstance(private, str) or not np.iterable(private):
-        raise ConfigError(f"private_features must be a list of columns, got {private!r}; write [{private!r}]")
-    known = [] if names is None else [str(name) for name in names]
-    found = []
-    for feature in private:
-        if isinstance(feature, str):
-            if not known:
-                raise ConfigError(
-                    f"private_features: {feature!r} is a name, and X has no column names; give numbers"
-                )
-            one_of("private_features", feature, known)
-            found.append(known.index(feature))
-        elif is_number(feature, whole=True) and 0 <= feature < d:
-            found.append(int(feature))
-        else:
-            raise ConfigError(f"private_features: {feature!r} is no column; X has 0 to {d - 1}")
-    return found
-
-
-def _range(rows: Floats, mask: Mask, given: Any, names: Any) -> tuple[Floats, Floats]:
-    """Ends of every feature's range, from what is shown or configured. Raises ConfigError or DataError."""
-    d = rows.shape[1]
-    if given is not None:
-        return checked_range(given, d)
-    is_shown = ~mask
-    low = np.where(is_shown, rows, np.inf).min(axis=0)
-    high = np.where(is_shown, rows, -np.inf).max(axis=0)
-    anybody = is_shown.any(axis=0)
-    low, high = np.where(anybody, low, 0.0), np.where(anybody, high, 1.0)
-    columns = column_names(names, d)
-    warn_of_assumed_features([columns[j] for j in np.flatnonzero(~anybody)])
-    check_widths(low, high, columns)
-    return low, high
-
-
-def _charge(question: Question, holders: NDArray[np.int64]) -> Charge:
-    return Charge(
-        question=question.digest,
-        epsilon=question.epsilon,
-        who=Names(holders.astype(np.uint64)),
-        about=question.about,
-    )

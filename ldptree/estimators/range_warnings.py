@@ -1,10 +1,11 @@
-"""Warnings of ranges that nobody stated, or that cut public values off: from the parameters and public rows alone.
+"""Warnings of ranges that nobody stated, or that cut off values that everybody sees.
 
-Whether a private value lies beyond a range is not looked at: the warning would tell.
+They depend on parameters and public values alone: a warning that depended on a private value would reveal it.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -19,12 +20,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 COLUMNS_NAMED = 8
-_CALLER = 4
-"""Frames from `warnings.warn` up to a user's call of `fit`, or near it."""
 
 
 def warn_of_assumed_features(columns: Iterable[object]) -> None:
-    """Warn that the range of these columns is not known, so that 0 to 1 is assumed; says nothing of none."""
+    """Warn that the range of these columns is not known, so that 0 to 1 is assumed; silent where there are none."""
     if names := _listed([str(column) for column in columns]):
         _warn(
             f"feature_range: no public row tells the range of {names}, so it is assumed to be 0 to 1. Values beyond it are "
@@ -52,6 +51,17 @@ def warn_of_clipped_features(columns: Sequence[object], low: Floats, high: Float
         )
 
 
+def warn_of_shown_beyond(columns: Sequence[object], low: Floats, high: Floats, shown: Floats) -> None:
+    """Warn where values that holders show lie beyond the range. Arguments as of `warn_of_clipped_features`."""
+    beyond = [str(columns[j]) for j in np.flatnonzero(((shown < low) | (shown > high)).any(axis=0)).tolist()]
+    if beyond:
+        _warn(
+            f"feature_range: values that are shown lie beyond it, and are moved to its ends, of {', '.join(beyond)}. Give "
+            "feature_range = (low, high), numbers or one for each feature; without it, it is (0, 1), for protected "
+            "features too"
+        )
+
+
 def warn_of_assumed_label(low: float, high: float, parameter: str = "label_range") -> None:
     """Warn that the range of the label is not known."""
     _warn(
@@ -70,4 +80,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(f"{message}.", AssumedRangeWarning, stacklevel=_CALLER)
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("ldptree.estimators."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"{message}.", AssumedRangeWarning, stacklevel=level)  # where the user calls `fit`

@@ -231,6 +231,10 @@ class LPDT(TreeSettings, Family[PublicRows, Published[PublicLabels], Counted[Pub
         (totals,) = only.totals
         return fit_regression(only.protocol, totals, only.published.evidence, **self.reading)
 
+    def depth_for(self, view: PublicRows) -> int:
+        """How deep a cell may lie where `view.n_private` holders are asked."""
+        return self.depths_for(view).asked
+
     def depths_for(self, view: PublicRows) -> NumberDepths:
         """How deep the tree is that is asked about, and how deep public rows part its cells further."""
         found = self._depths(view)

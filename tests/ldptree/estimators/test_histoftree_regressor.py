@@ -208,7 +208,7 @@ def test_a_hidden_mask_and_what_is_shown_never_reach_the_curator(release):
         X, y, protects=protects
     )
     blind = HistOfTree.fit(
-        fitted._curator(D), PublicView(np.zeros(X.shape), np.ones(X.shape, dtype=bool)), fitted.answers_
+        fitted._family(D, None), PublicView(np.zeros(X.shape), np.ones(X.shape, dtype=bool)), fitted.answers_
     )
     assert blind.to_json() == fitted.model_.to_json()
     other = HistOfTreeRegressor(6.0, s=1, t=2, p=3, mask_release=release, random_state=2).fit(

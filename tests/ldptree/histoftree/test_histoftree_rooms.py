@@ -124,7 +124,7 @@ def test_a_report_that_contradicts_what_its_holder_shows_is_refused():
 
     protects = np.tile([True, False], (60, 1))
     with pytest.raises(DataError, match="cannot be in"):
-        fitted._curator(2).fit(PublicView.of(X, protects), fitted.answers_)
+        fitted._family(2, None).fit(PublicView.of(X, protects), fitted.answers_)
 
 
 def test_reports_over_memory_are_refused_with_the_size_that_fits():

@@ -9,9 +9,22 @@ import numpy as np
 import pytest
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.estimators.tuning import QUESTIONS, AllErrors, Difference, Estimates
-from ldptree.estimators.tuning.all_errors import STEPS, advanced_composition
-from ldptree.estimators.tuning.choice import CHOICES, choose, excess, largest_difference, question_for
+from ldptree.estimators.tuning import (
+    CHOICES,
+    PublicLosses,
+    choose,
+    expected_excess,
+    largest_difference,
+    question_for,
+)
+from ldptree.estimators.validation_questions import (
+    QUESTIONS,
+    STEPS,
+    AllErrors,
+    Difference,
+    Estimates,
+    advanced_composition,
+)
 from ldptree.oracles import Words
 from ldptree.oracles.coins import log_up
 from ldptree.oracles.integer_laplace import UNIT
@@ -50,7 +63,7 @@ def test_no_holder_says_more_than_epsilon(name, epsilon, loss):
     assert question.epsilon <= epsilon
     ratios = [
         worst_ratio([question.law(row, int(asked)) for row in losses])
-        for asked in np.unique(question.asked(100))
+        for asked in np.unique(question.assign(100))
     ]
     assert max(ratios) > 1
     assert log_up(max(ratios)) <= question.epsilon
@@ -88,7 +101,7 @@ def test_laplace_draws_that_law():
     question = AllErrors((64.0, 64.0), UNIT // 2)
     n = 40_000
     losses = np.full((n, 2), 20.0)
-    reports = question.randomize(losses, question.asked(n), words(3))[:, 0] - 20
+    reports = question.randomize(losses, question.assign(n), words(3))[:, 0] - 20
     scale = math.tanh(0.25)
     for x in range(-10, 11):
         p = scale * math.exp(-abs(x) / 2)
@@ -110,7 +123,7 @@ def test_reports_are_drawn_with_the_stated_chances(name, epsilon):
     """20,000 holders with the same losses: z below 5.5 for each output (false alarm 4e-8 each)."""
     question, n = QUESTIONS[name].for_budget(epsilon, [0.3] * 4), 20_000
     losses = everybody("squared")[2]
-    asked = np.full(n, question.asked(100)[-1])
+    asked = np.full(n, question.assign(100)[-1])
     reports = question.randomize(np.tile(losses, (n, 1)), asked, words(5))
     for report, chance in question.law(losses, int(asked[0])):
         p, seen = float(chance), (reports == report).reshape(n, -1).all(axis=1).sum()
@@ -129,10 +142,10 @@ def test_estimates_are_unbiased_and_their_deviations_true(name):
     runs = []
     for run in range(150):
         # the order is drawn by public coins
-        mine, asked = losses[rng.permutation(400)], question.asked(400)
+        mine, asked = losses[rng.permutation(400)], question.assign(400)
         runs.append(question.estimate(question.randomize(mine, asked, words(7, run)), asked))
     values, stated = np.stack([e.value for e in runs]), np.stack([e.sd for e in runs]).mean(axis=0)
-    first = int(question.asked(9)[0] == 1)
+    first = int(question.assign(9)[0] == 1)
     assert (np.abs(values.mean(axis=0) - truth)[first:] < 5 * stated[first:] / math.sqrt(150)).all()
     assert (np.abs(values.std(axis=0)[first:] / stated[first:] - 1) < 0.32).all()
     assert (values[:, :first] == 0).all()
@@ -140,7 +153,7 @@ def test_estimates_are_unbiased_and_their_deviations_true(name):
 
 def test_holders_are_asked_about_all_models_equally_often():
     for n in (1, 2, 7, 100, 1001):
-        asked = Difference.for_budget(1.0, [1.0] * 4).asked(n)
+        asked = Difference.for_budget(1.0, [1.0] * 4).assign(n)
         counts = np.bincount(asked, minlength=4)
         assert counts[0] == 0
         assert counts[1:].max() - counts[1:].min() <= 1
@@ -149,16 +162,16 @@ def test_holders_are_asked_about_all_models_equally_often():
 
 def test_a_model_nobody_was_asked_about_is_not_chosen():
     question = Difference.for_budget(1.0, [1.0] * 9)
-    asked = question.asked(4)
+    asked = question.assign(4)
     estimates = question.estimate(question.randomize(np.zeros((4, 9)), asked, words(1)), asked)
     assert np.isinf(estimates.sd[1:]).all()
-    assert choose(*excess(estimates, np.zeros((0, 9)))) == 0
+    assert choose(*expected_excess(estimates, np.zeros((0, 9)))) == 0
 
 
 def test_the_first_stays_unless_another_is_surely_better():
     def chosen(value, sd):
         return choose(
-            *excess(Estimates(np.array(value), np.array(sd), first_is_known=True), np.zeros((0, 3)))
+            *expected_excess(Estimates(np.array(value), np.array(sd), first_is_known=True), np.zeros((0, 3)))
         )
 
     assert chosen([0, -0.1, 0.2], [0, 0.2, 0.01]) == 0
@@ -172,10 +185,10 @@ def test_public_rows_keep_a_hopeless_candidate_out_and_give_way_to_reports():
     public = rng.random((100, 2)) * [1.0, 6.0]
     lucky = Estimates(np.array([0.0, -5.0]), np.array([0.0, 4.0]), first_is_known=True)
     sure = Estimates(np.array([0.0, -0.2]), np.array([0.0, 0.01]), first_is_known=True)
-    assert choose(*excess(lucky, public[:0])) == 1
-    assert choose(*excess(lucky, public)) == 0
+    assert choose(*expected_excess(lucky, public[:0])) == 1
+    assert choose(*expected_excess(lucky, public)) == 0
     # private people are others: the reports say so, and they are believed
-    assert choose(*excess(sure, public)) == 1
+    assert choose(*expected_excess(sure, public)) == 1
 
 
 def test_the_quieter_question_is_asked():
@@ -183,16 +196,13 @@ def test_the_quieter_question_is_asked():
     base = rng.random((200, 1))
     alike = base + 0.01 * rng.random((200, 4))
     apart = (rng.random((200, 4)) < 0.3).astype(float)
-    settings = {"loss_bound": 1.0, "n_validation": 1000}
-    near = question_for("auto", 1.0, public_losses=alike, difference_bounds=[0, *[0.01] * 3], **settings)
+    near = question_for("auto", 1.0, PublicLosses(alike, 1.0, [0, *[0.01] * 3]), 1000)
     assert near.name == "difference"
     assert max(near.ranges[1:]) <= 0.01
-    far = question_for("auto", 1.0, public_losses=apart, difference_bounds=[0, *[1.0] * 3], **settings)
+    far = question_for("auto", 1.0, PublicLosses(apart, 1.0, [0, *[1.0] * 3]), 1000)
     assert far.name == "one-model"
     for choice in CHOICES:
-        asked = question_for(
-            choice, 0.7, public_losses=apart[:0], difference_bounds=[0, *[1.0] * 3], **settings
-        )
+        asked = question_for(choice, 0.7, PublicLosses(apart[:0], 1.0, [0, *[1.0] * 3]), 1000)
         assert asked.epsilon <= 0.7
         assert json.loads(asked.to_json())["question"] == asked.name
 
@@ -216,13 +226,11 @@ def test_what_makes_no_sense_is_refused(name):
         with pytest.raises(ConfigError):
             kind.for_budget(1.0, ranges)
     question = kind.for_budget(1.0, [1.0] * 3)
-    asked = question.asked(6)
+    asked = question.assign(6)
     for losses in (np.zeros((6, 2)), np.zeros((5, 3)), np.full((6, 3), np.nan)):
         with pytest.raises(DataError, match="losses of shape"):
             question.randomize(losses, asked, words(1))
     with pytest.raises(DataError):
         question.estimate(np.zeros((6, 7)), asked)
     with pytest.raises(ConfigError, match="known are auto"):
-        question_for(
-            "sue", 1.0, public_losses=np.zeros((0, 2)), loss_bound=1, difference_bounds=[0, 1], n_validation=9
-        )
+        question_for("sue", 1.0, PublicLosses(np.zeros((0, 2)), 1.0, [0, 1]), 9)
