@@ -19,8 +19,8 @@ from regression_sets import RegressionSet, splits
 
 from ldptree.encoding import Encoding
 from ldptree.estimators.holders import encoding_of
-from ldptree.families.finer import public_labels
 from ldptree.families.fit_numbers import PublicLabels, fit_regression
+from ldptree.families.tree_public import public_labels
 from ldptree.inference.depth import NumberDepths, fewest_public_rows, number_depths, number_levels
 from ldptree.mechanisms import adds_noise_to_every_cell, number_mechanism_for
 from ldptree.models.tree import NumberTree

@@ -129,7 +129,7 @@ class RunConfig(RunTables):
 
     @property
     def round_settings(self) -> dict[str, Any]:
-        """The settings of an estimator that asks in rounds, as `ldptree.families.curators` takes them."""
+        """The settings of an estimator that asks in rounds, as `ldptree.families.FAMILIES` takes them."""
         return self.model.round_settings(self)
 
 

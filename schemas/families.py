@@ -264,7 +264,7 @@ class ModelConfig(Table):
         return "all"
 
     def round_settings(self, run: RunTables) -> dict[str, Any]:
-        """The settings of an estimator that asks in rounds, as `ldptree.families.curators` takes them."""
+        """The settings of an estimator that asks in rounds, as `ldptree.families.FAMILIES` takes them."""
         return {}
 
     def faults(self, run: RunTables) -> list[str]:

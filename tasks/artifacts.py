@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +33,8 @@ from numpy.typing import NDArray
 from ldptree import models
 from ldptree.encoding import Encoding
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
-from ldptree.families.curators import question_from_json
-from ldptree.families.finer import Finer
-from ldptree.families.public_labels import PublicLabels
-from ldptree.partition import Partition
+from ldptree.families.questions import question_from_json
+from ldptree.families.tree_public import PublicLabels
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
 from ldptree.protocol.raw_sums import RawSums
@@ -122,38 +119,12 @@ def write_trust(draft: Draft, inflation: float) -> None:
 
 def read_labels(store: Store, labels: Manifest) -> PublicLabels:
     """What public rows say of a label that is a number."""
-    content = json.loads(store.file(labels, "labels.json").read_bytes())
-    finer = content.pop("finer", None)
-    if finer is not None:
-        finer = Finer(**(_with_arrays(finer) | {"partition": Partition.from_json(finer["partition"])}))
-    return PublicLabels(**_with_arrays(content), finer=finer)
+    return PublicLabels.from_json(json.loads(store.file(labels, "labels.json").read_bytes()))
 
 
 def write_labels(draft: Draft, labels: PublicLabels) -> None:
     """Write what public rows say of a label that is a number."""
-    (draft.folder("labels") / "labels.json").write_text(json.dumps(_without_arrays(labels)))
-
-
-def _with_arrays(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: np.array(value, dtype=np.float64) if isinstance(value, list) else value
-        for name, value in content.items()
-    }
-
-
-def _without_arrays(value: Any) -> Any:
-    match value:
-        case PublicLabels():
-            found = {field.name: _without_arrays(getattr(value, field.name)) for field in fields(value)}
-            return {name: field for name, field in found.items() if field is not None}
-        case Finer():
-            return {field.name: _without_arrays(getattr(value, field.name)) for field in fields(value)}
-        case Partition():
-            return value.to_json()
-        case np.ndarray():
-            return value.tolist()
-        case _:
-            return value
+    (draft.folder("labels") / "labels.json").write_text(json.dumps(labels.to_json()))
 
 
 def read_public(store: Store, public: Manifest, protocol: Protocol) -> Public:

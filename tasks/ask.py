@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ldptree.errors import BudgetError
-from ldptree.families.curators import CURATORS, Task
+from ldptree.families import FAMILIES, LearningProblem
 from ldptree.families.family import RoundsFamily
 from ldptree.protocol.question import PublicView, Question, Transcript
 from schemas.manifest import Manifest
@@ -39,7 +39,7 @@ def ask(
 ) -> Mapping[str, Any]:
     """Write the question ("question"): `question.json`, null where nothing is left to ask.
 
-    `transcripts`: of the rounds before, in any order. `settings`: the estimator's own (`ldptree.families.curators`).
+    `transcripts`: of the rounds before, in any order. `settings`: the family's own, as keyword arguments.
     `simulation`: the holders' coins come from a seed, and the question says so.
     """
     store = draft.store
@@ -74,8 +74,8 @@ def curator_of(
     """The curator with these settings; its features are the encoded columns."""
     features, _ = read_encoding(store, encoding)
     low, high = label_range
-    task = Task(columns=features.names, epsilon=epsilon, label_range=(low, high), seed=seed)
-    return CURATORS[estimator](task, settings)
+    problem = LearningProblem(columns=features.names, epsilon=epsilon, label=(low, high), seed=seed)
+    return FAMILIES[estimator].build(problem, **settings)
 
 
 def check_budget(question: Question, shown: PublicView, answered: Transcript, epsilon: float) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from ldptree.errors import ProtocolMismatch
-from ldptree.families.curators import question_from_json
+from ldptree.families.questions import question_from_json
 from schemas.manifest import Manifest
 from storage.store import Draft
 from tasks.artifacts import read_shown, reports_of_table, write_transcript

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ldptree.errors import DataError
 from ldptree.families.correction_plan import make_plan
-from ldptree.families.family import Counted, Family, PublicRows, Published
+from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published
 from ldptree.families.fit_correction import Public, PublicSide, corrected, plan_behind, protocol_of
 from ldptree.limits import MAX_PROTOCOL_BYTES, check_memory
 
@@ -39,7 +39,7 @@ class PublicModelled:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Correction(Family[PublicModelled, Published[Public], Counted[Public], "CorrectedModel"]):
+class Correction(OneTreeFamily[PublicModelled, Public, "CorrectedModel"]):
     """A public model, corrected where private people differ from it.
 
     Attributes:
@@ -134,6 +134,10 @@ class Correction(Family[PublicModelled, Published[Public], Counted[Public], "Cor
         """The public model, corrected by the totals of the answers."""
         (only,) = transcript
         return corrected(only.protocol, only.published.evidence, only.totals, epsilon=self.epsilon)
+
+    def read_evidence(self, data: Mapping[str, Any], protocol: Protocol) -> Public:
+        """See `OneTreeFamily`."""
+        return Public.from_json(data, protocol)
 
 
 def _labels(rows: PublicRows) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ Estimators, tests and the pipeline hold the same conversation with every family.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -148,3 +148,11 @@ class Counted(Generic[Evidence]):
     def protocol(self) -> Protocol:
         """The question."""
         return self.published.protocol
+
+
+class OneTreeFamily(Family[View, Published[Evidence], Counted[Evidence], Released]):
+    """A family that asks every holder about one tree. What public rows say of its question may be written down and read again."""
+
+    @abstractmethod
+    def read_evidence(self, data: Mapping[str, Any], protocol: Protocol) -> Evidence:
+        """The evidence whose `to_json` wrote `data`, beside the protocol it was written for."""

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.families.finer import refined
-from ldptree.families.public_labels import PublicLabels
+from ldptree.families.tree_public import PublicLabels, refined
 from ldptree.inference.model_uncertainty import doubt
 from ldptree.inference.pruning import NUMBER_PRUNINGS
 from ldptree.inference.weighting import Evidence, check_weighting, gather, weigh

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from ldptree.families.family import Counted, Family, PublicRows, Published
-from ldptree.families.finer import public_labels
+import numpy as np
+
+from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published
 from ldptree.families.fit_classes import asks_again, fit_model
 from ldptree.families.fit_numbers import fit_regression
-from ldptree.families.public_labels import PublicLabels
+from ldptree.families.tree_public import PublicLabels, public_labels
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.depth import (
     NumberDepths,
@@ -35,7 +36,6 @@ from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.stochastic_rounding import label_levels
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from ldptree.models.tree import ClassTree, NumberTree
@@ -93,9 +93,13 @@ class ClassEvidence:
         """See the class. It takes several trees to find out, so it is computed where it is needed."""
         return self._inflate()
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"counts": self.counts.tolist(), "inflation": self.inflation}
+
 
 @dataclass(frozen=True, kw_only=True)
-class LPCT(TreeSettings, Family[PublicRows, Published[ClassEvidence], Counted[ClassEvidence], "ClassTree"]):
+class LPCT(TreeSettings, OneTreeFamily[PublicRows, ClassEvidence, "ClassTree"]):
     """Classes.
 
     Attributes:
@@ -142,6 +146,10 @@ class LPCT(TreeSettings, Family[PublicRows, Published[ClassEvidence], Counted[Cl
             is_second_query=len(transcript) > 1,
             inflation=evidence.inflation if self.lam == "learned" else 1.0,
         )
+
+    def read_evidence(self, data: Mapping[str, Any], protocol: Protocol) -> ClassEvidence:
+        """See `OneTreeFamily`."""
+        return ClassEvidence(np.array(data["counts"], dtype=np.int64), lambda: float(data["inflation"]))
 
     def depth_for(self, view: PublicRows) -> int:
         """How deep a cell may lie where `view.n_private` holders are asked."""
@@ -201,7 +209,7 @@ class LPCT(TreeSettings, Family[PublicRows, Published[ClassEvidence], Counted[Cl
 
 
 @dataclass(frozen=True, kw_only=True)
-class LPDT(TreeSettings, Family[PublicRows, Published[PublicLabels], Counted[PublicLabels], "NumberTree"]):
+class LPDT(TreeSettings, OneTreeFamily[PublicRows, PublicLabels, "NumberTree"]):
     """Numbers.
 
     Attributes:
@@ -234,6 +242,10 @@ class LPDT(TreeSettings, Family[PublicRows, Published[PublicLabels], Counted[Pub
     def depth_for(self, view: PublicRows) -> int:
         """How deep a cell may lie where `view.n_private` holders are asked."""
         return self.depths_for(view).asked
+
+    def read_evidence(self, data: Mapping[str, Any], protocol: Protocol) -> PublicLabels:
+        """See `OneTreeFamily`."""
+        return PublicLabels.from_json(data)
 
     def depths_for(self, view: PublicRows) -> NumberDepths:
         """How deep the tree is that is asked about, and how deep public rows part its cells further."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.families.finer import asked_nodes
 from ldptree.models.description import (
     Basis,
     Cell,
@@ -209,7 +208,7 @@ def _number_reports(model: NumberTree, asked: Partition, totals: Totals) -> Floa
     masses = np.divide(noise, of_mean, out=held, where=of_mean > 0)
     alone = centre + (totals.counts @ about) / masses
     parts = model.partition.leaves
-    above = asked_nodes(model.partition, asked.n_nodes)[parts]
+    above = model.partition.nodes_above(asked.n_nodes)[parts]
     return np.asarray(
         alone[asked.cell_of_node[above]] + (model.estimate[:, 0][parts] - model.estimate[:, 0][above])
     )

@@ -177,6 +177,13 @@ class Partition:
         order = np.lexsort((all_nodes, all_cells))
         return all_cells[order], all_nodes[order]
 
+    def nodes_above(self, n_top: int) -> NDArray[np.int32]:
+        """int32 [nodes]: a node's own number among the first `n_top`, which make a tree; below, that of its cell there."""
+        found = np.arange(self.n_nodes, dtype=np.int32)
+        for node in range(n_top, self.n_nodes):  # parents come first
+            found[node] = found[self.parent[node]]
+        return found
+
     def to_json(self) -> dict[str, Any]:
         """Plain lists, from which `from_json` makes a partition with the same digest."""
         return {name: getattr(self, name).tolist() for name in ("feature", "threshold", "left", "right")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,16 @@ import pytest
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.estimators.holders import respond_with
+from ldptree.families import FAMILIES, LearningProblem
 from ldptree.families.correction import Correction
-from ldptree.families.curators import CURATORS, Task
-from ldptree.families.family import PublicRows, collect_answers, converse, respond_in_rounds
+from ldptree.families.family import (
+    Counted,
+    PublicRows,
+    Published,
+    collect_answers,
+    converse,
+    respond_in_rounds,
+)
 from ldptree.families.tree import LPCT, LPDT
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.oracles import Words
@@ -28,6 +36,7 @@ TREES = {
     "correction of a class": (Correction(**ASKS, base="tree"), "class"),
     "correction of a number": (Correction(**ASKS, base="tree"), "number"),
 }
+ROUNDS = [name for name, family in FAMILIES.items() if family.in_rounds]
 SEEDS = np.array([1, 2, 3, 4])
 
 
@@ -61,7 +70,8 @@ def rounds_conversation(name):
     """The same of a family whose questions go to a part of the holders each."""
     X, y = people("number")
     protects = np.tile([False, False, True], (len(X), 1))
-    family = CURATORS[name](Task(columns=("a", "b", "c"), epsilon=2.0, label_range=(-0.5, 1.5), seed=3), {})
+    problem = LearningProblem(columns=("a", "b", "c"), epsilon=2.0, label=(-0.5, 1.5), seed=3)
+    family = FAMILIES[name].build(problem)
     view = PublicView.of(X, protects)
 
     def respond():
@@ -73,7 +83,7 @@ def rounds_conversation(name):
     return family, view, respond
 
 
-CONVERSATIONS = dict.fromkeys(TREES, tree_conversation) | dict.fromkeys(CURATORS, rounds_conversation)
+CONVERSATIONS = dict.fromkeys(TREES, tree_conversation) | dict.fromkeys(ROUNDS, rounds_conversation)
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
@@ -102,6 +112,19 @@ def test_the_same_answers_give_the_same_model(name):
     model, transcript = converse(family, view, respond())
     again, seen, _ = CONVERSATIONS[name](name)
     assert again.fit(seen, transcript).digest == model.digest
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_model_is_the_same_from_public_evidence_that_was_written_down(name):
+    family, view, respond = tree_conversation(name)
+    model, transcript = converse(family, view, respond())
+
+    def read_back(counted):
+        text = json.dumps(counted.published.evidence.to_json())
+        evidence = family.read_evidence(json.loads(text), counted.protocol)
+        return Counted(Published(counted.protocol, lambda: evidence), counted.totals)
+
+    assert family.fit(view, [read_back(counted) for counted in transcript]).digest == model.digest
 
 
 @pytest.mark.parametrize("name", TREES)

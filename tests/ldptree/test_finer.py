@@ -7,7 +7,7 @@ import pytest
 from number_examples import UNIT, people
 
 from ldptree.estimators import LPDTRegressor
-from ldptree.families.finer import asked_nodes, grafted
+from ldptree.families.tree_public import grafted
 from ldptree.partition import grow_partition
 from ldptree.partition.tree import LEAF, Partition
 
@@ -64,7 +64,7 @@ def test_the_tree_asked_about_is_the_top_of_the_finer_one_node_by_node():
         np.testing.assert_array_equal(
             getattr(finer, name)[: asked.n_nodes][inner], getattr(asked, name)[inner]
         )
-    above = asked_nodes(finer, asked.n_nodes)
+    above = finer.nodes_above(asked.n_nodes)
     np.testing.assert_array_equal(above[finer.leaves][finer.apply(rows)], asked.leaves[asked.apply(rows)])
     assert finer.max_depth == 5
     assert np.bincount(finer.apply(rows)).min() >= 5
@@ -84,7 +84,7 @@ def test_without_public_rows_in_a_cell_it_stays_whole():
 def test_what_is_learned_in_a_cell_holds_for_its_parts_and_their_mean_is_the_cells(fitted):
     for one, _, _ in fitted:
         model, n_asked = one.model_, one.partition_.n_nodes
-        above = asked_nodes(model.partition, n_asked)
+        above = model.partition.nodes_above(n_asked)
         np.testing.assert_array_equal(model.discrepancy[:, 0], model.discrepancy[:, 0][above])
         assert (model.estimate_sd[:, 0][n_asked:] > model.estimate_sd[:, 0][above[n_asked:]]).all()
         for cell in one.partition_.leaves:

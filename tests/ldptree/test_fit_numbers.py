@@ -10,7 +10,7 @@ from number_examples import TREE, UNIT, Asked, people, protocol_of
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.families.fit_numbers import check_settings, fit_regression
-from ldptree.families.public_labels import PublicLabels
+from ldptree.families.tree_public import PublicLabels
 from ldptree.inference.public_trust import INFLATIONS
 from ldptree.models.tree import NumberTree
 from ldptree.partition import Partition, grow_partition

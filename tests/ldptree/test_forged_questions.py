@@ -7,10 +7,10 @@ import pytest
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, ProtocolMismatch
-from ldptree.families.curators import question_from_json
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.histoftree import HistOfTree, LabelQuestion
 from ldptree.families.public_features import PublicFeatures
+from ldptree.families.questions import question_from_json
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.oracles import Words
 from ldptree.protocol.question import PublicView

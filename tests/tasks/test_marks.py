@@ -23,7 +23,7 @@ from chain import (
 
 from ldptree.client import Client, Report
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
-from ldptree.families.curators import QUESTIONS, question_from_json
+from ldptree.families.questions import QUESTIONS, question_from_json
 from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from storage.store import Store
