@@ -5,9 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
-import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -102,32 +100,39 @@ def test_named_holders_cost_eight_bytes_each(account):
     assert files(account)[0].stat().st_size < 801_000
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from ldptree.protocol.ledger import Charge, RowRange
-from storage import store as module
-from storage.ledger.accounts import Account
-from storage.store import Store
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["pytest", "hypothesis.strategies", "storage.ledger.accounts", "ldptree.client"])
+TEN = RowRange(source="file", start=0, stop=10)
 
-at, work = sys.argv[1:]
-real_fsync, real_link = module.fsync, Path.hardlink_to
-die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-if at == "half written":
-    Path.write_bytes = lambda self, data: (open(self, "wb").write(data[: len(data) // 2]), die())
-elif at == "before it has its number":
-    Path.hardlink_to = die
-elif at == "just after it has its number":
-    Path.hardlink_to = lambda self, target: (real_link(self, target), die())
-who = RowRange(source="file", start=0, stop=10)
-Account(Store(work), None).charge([Charge(question="one", epsilon=1.0, who=who)], 1.0)
-die()
-"""
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def charge_and_die(at, work):
+    """One process: charges, and is killed before, while or after its charge gets its number."""
+    real_link = Path.hardlink_to
+    if at == "half written":
+        Path.write_bytes = lambda self, data: (self.open("wb").write(data[: len(data) // 2]), die())
+    elif at == "before it has its number":
+        Path.hardlink_to = die
+    elif at == "just after it has its number":
+        Path.hardlink_to = lambda self, target: (real_link(self, target), die())
+    Account(Store(work), None).charge([asks("one", who=TEN)], 1.0)
+    die()
+
+
+def ended(processes):
+    """Exit codes of processes that run at the same time."""
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(100)
+    return [process.exitcode for process in processes]
 
 
 def killed(at, work):
-    code = subprocess.run([sys.executable, "-c", KILLED, at, str(work)], check=False).returncode
-    assert code == -signal.SIGKILL
+    assert ended([PROCESSES.Process(target=charge_and_die, args=(at, work))]) == [-signal.SIGKILL]
 
 
 @pytest.mark.parametrize(
@@ -142,17 +147,16 @@ def killed(at, work):
 def test_a_killed_charge_is_there_whole_or_not_at_all_and_is_never_paid_twice(store, account, at, cap):
     killed(at, store.root)
     assert account.read().cap == cap
-    who = RowRange(source="file", start=0, stop=10)
-    again = account.charge([asks("one", who=who)], cap=1.0)
-    assert (again.spent_by(who), len(again)) == (1.0, 1)
+    again = account.charge([asks("one", who=TEN)], cap=1.0)
+    assert (again.spent_by(TEN), len(again)) == (1.0, 1)
     with pytest.raises(BudgetError):
-        account.charge([asks("two", who=who)], cap=None)
+        account.charge([asks("two", who=TEN)], cap=None)
 
 
 def test_what_is_charged_and_never_answered_is_spent(store, account):
     killed("after", store.root)
     with pytest.raises(BudgetError, match="1 is spent already"):
-        account.charge([asks("another question", who=RowRange(source="file", start=0, stop=10))], cap=1.0)
+        account.charge([asks("another question", who=TEN)], cap=1.0)
 
 
 def test_a_charge_is_on_disk_before_it_is_said_to_be(account, monkeypatch):
@@ -221,50 +225,36 @@ def test_what_was_kept_of_an_answer_is_not_read_where_it_is_damaged(account):
 RACING = 6
 
 
-def _spend(work, number, gate, won, lockless):
+def race(work, question, gate, lockless):
+    """One process: ends with 0 where its charge was the one that there was room for."""
     if lockless:
         ledgers.fcntl.flock = lambda *_: None
     account = Account(Store(work), None)
     gate.wait()
     try:
-        account.charge([asks(f"question {number}")], cap=None)
-        won.put(number)
+        account.charge([asks(question, who=TEN)], cap=None)
     except BudgetError:
-        won.put(None)
+        os._exit(1)
 
 
 @pytest.mark.parametrize("lockless", [False, True], ids=["locked", "where locks do nothing"])
 def test_of_processes_that_charge_at_once_one_spends_the_last_of_the_budget(store, account, lockless):
-    account.charge([asks("earlier", 1.0)], cap=2.5)
-    context = multiprocessing.get_context("spawn")
-    gate, won = context.Barrier(RACING), context.Queue()
+    account.charge([asks("earlier", who=TEN)], cap=2.5)
+    gate = PROCESSES.Barrier(RACING)
     racers = [
-        context.Process(target=_spend, args=(store.root, number, gate, won, lockless))
+        PROCESSES.Process(target=race, args=(store.root, f"question {number}", gate, lockless))
         for number in range(RACING)
     ]
-    for racer in racers:
-        racer.start()
-    results = [won.get(timeout=100) for _ in racers]
-    for racer in racers:
-        racer.join()
-    winners = [number for number in results if number is not None]
-    assert len(winners) == 1
-    assert [e.question for e in account.read().entries] == ["earlier", f"question {winners[0]}"]
+    codes = ended(racers)
+    assert sorted(codes) == [0] + [1] * (RACING - 1)
+    assert [e.question for e in account.read().entries] == ["earlier", f"question {codes.index(0)}"]
 
 
 def test_two_processes_that_ask_the_same_question_pay_once(store, account):
-    work = textwrap.dedent("""
-        import sys
-        from ldptree.protocol.ledger import Charge, RowRange
-        from storage.ledger.accounts import Account
-        from storage.store import Store
-        who = RowRange(source="file", start=0, stop=10)
-        Account(Store(sys.argv[1]), None).charge([Charge(question="one", epsilon=1.0, who=who)], 1.0)
-    """)
-    both = [subprocess.Popen([sys.executable, "-c", work, str(store.root)]) for _ in range(2)]
-    assert [process.wait() for process in both] == [0, 0]
-    assert account.read().spent_by(RowRange(source="file", start=0, stop=10)) == 1.0
-    assert len(account.read()) == 1
+    gate = PROCESSES.Barrier(2)
+    both = [PROCESSES.Process(target=race, args=(store.root, "one", gate, False)) for _ in range(2)]
+    assert ended(both) == [0, 0]
+    assert (account.read().spent_by(TEN), len(account.read())) == (1.0, 1)
 
 
 def test_answers_that_went_missing_are_not_given_a_second_time(store, account):
