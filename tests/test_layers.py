@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,9 +41,19 @@ def modules(*folders):
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text(), str(path))
+
+
+@cache
 def imports(path):
     """(line, top-level name) of everything a module imports, wherever in it, types only or not."""
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    return list(_imports(parsed(path), path))
+
+
+def _imports(tree, path):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name.split(".")[0]) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -91,7 +102,7 @@ def test_the_algorithms_know_no_pipeline_no_files_and_no_network():
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in modules("ldptree")
         if path != ROOT / DEVICE
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in ("open", "print")
@@ -118,7 +129,7 @@ def test_every_module_says_what_lives_in_it():
     silent = [
         str(path.relative_to(ROOT))
         for path in modules(*LAYERS)
-        if path.read_text().strip() and not ast.get_docstring(ast.parse(path.read_text()))
+        if path.read_text().strip() and not ast.get_docstring(parsed(path))
     ]
     assert silent == []
 

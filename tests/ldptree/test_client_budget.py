@@ -148,7 +148,9 @@ def entries_of(path):
 def test_several_processes_with_one_file_never_overspend_together(tmp_path):
     path = tmp_path / "answered.json"
     server = multiprocessing.get_context("forkserver")  # a fork of a process with threads may die of itself
-    server.set_forkserver_preload(["pytest", "hypothesis.strategies", "ldptree.client", "ldptree.families.tree"])
+    server.set_forkserver_preload(
+        ["pytest", "hypothesis.strategies", "ldptree.client", "ldptree.families.tree"]
+    )
     barrier = server.Barrier(4)
     names = [[f"{i} {j}" if j % 2 else f"shared {j}" for j in range(6)] for i in range(4)]
     processes = [server.Process(target=race, args=(path, mine, barrier)) for mine in names]

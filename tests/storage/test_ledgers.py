@@ -101,7 +101,9 @@ def test_named_holders_cost_eight_bytes_each(account):
 
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["pytest", "hypothesis.strategies", "storage.ledger.accounts", "ldptree.client"])
+PROCESSES.set_forkserver_preload(
+    ["pytest", "hypothesis.strategies", "storage.ledger.accounts", "ldptree.client"]
+)
 TEN = RowRange(source="file", start=0, stop=10)
 
 

@@ -1,20 +1,25 @@
-"""What is wrong with the rows that an estimator is given is said with the column and a remedy, and with no value of them."""
+"""What a user gets wrong is said where it is, with a remedy, alike by every estimator, and with no value of a private row."""
 
 from __future__ import annotations
 
 import traceback
+from inspect import signature
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
 
+from ldptree import baselines, estimators
 from ldptree.baselines.aphist import APHISTRegressor
 from ldptree.baselines.deconv import DeconvolutionRegressor
 from ldptree.baselines.krr import KaryResponseRegressor
 from ldptree.baselines.label_dt import LabelTreeRegressor
 from ldptree.baselines.phist import PHISTRegressor
-from ldptree.errors import DataError
+from ldptree.errors import ConfigError, DataError
 from ldptree.estimators import (
     CorrectionClassifier,
     CorrectionRegressor,
@@ -25,6 +30,7 @@ from ldptree.estimators import (
     PublicFeatureRegressor,
     PublicRangeScaler,
 )
+from ldptree.validation import check_aligned, check_seed, named_mask
 
 N = 40
 NUMBERS = np.linspace(0, 1, N)
@@ -32,16 +38,17 @@ DAYS = pd.date_range("2020-01-01", periods=N)
 ESTIMATORS = [
     LPCTClassifier(1.0),
     LPDTRegressor(1.0),
-    CorrectionRegressor(1.0),
+    CorrectionRegressor(1.0, base="tree"),
     HistOfTreeRegressor(1.0),
     PublicFeatureRegressor(1.0, private_features=[]),
 ]
 ALL = [
     *ESTIMATORS,
-    CorrectionClassifier(1.0),
+    CorrectionClassifier(1.0, base="tree"),
     PublicFeatureClassifier(1.0, private_features=[]),
     PublicRangeScaler(),
 ]
+SMALL = {CorrectionClassifier: {"base": "tree"}}
 SECRET = "Alice 987654321"
 
 
@@ -148,7 +155,7 @@ def tells_nothing(fault):
 MISSING = {"None": None, "a text nan": "nan", "a text inf": "inf", "infinity": np.inf}
 REGRESSORS = [
     LPDTRegressor(1.0, label_range=(0, 1)),
-    CorrectionRegressor(1.0),
+    CorrectionRegressor(1.0, base="tree"),
     HistOfTreeRegressor(1.0),
     PublicFeatureRegressor(1.0, private_features=[]),
     *(
@@ -274,15 +281,113 @@ def test_a_private_label_that_is_no_class_is_outside_and_stops_nobody(kind):
     rows, labels = np.stack([NUMBERS, NUMBERS], axis=1), (NUMBERS > 0.5).astype(float)
     for other in (2.0, 0.5):
         labels[31] = other
-        assert kind(1.0).fit(rows, labels, public=public).classes_.tolist() == [0.0, 1.0]
+        assert kind(1.0, **SMALL.get(kind, {})).fit(rows, labels, public=public).classes_.tolist() == [
+            0.0,
+            1.0,
+        ]
         with pytest.raises(DataError, match="Unknown label type: continuous"):
-            kind(1.0).fit(rows, np.where(labels == 0, 0.5, labels), public=public)
+            kind(1.0, **SMALL.get(kind, {})).fit(rows, np.where(labels == 0, 0.5, labels), public=public)
 
 
 @pytest.mark.parametrize("kind", [LPCTClassifier, CorrectionClassifier, PublicFeatureClassifier])
 def test_booleans_and_numbers_in_an_object_array_are_labels(kind):
     rows = np.stack([NUMBERS, NUMBERS], axis=1)
-    estimator = kind(1.0, private_features=[]) if kind is PublicFeatureClassifier else kind(1.0)
+    estimator = (
+        kind(1.0, private_features=[])
+        if kind is PublicFeatureClassifier
+        else kind(1.0, **SMALL.get(kind, {}))
+    )
     found = estimator.fit(rows, (NUMBERS > 0.5).astype(object)).classes_
     assert found.dtype == bool
     assert estimator.fit(rows, (NUMBERS > 0.5).astype(int).astype(object)).classes_.dtype.kind == "i"
+
+
+NAMES = ("a", "b", "c")
+COLUMNS = {"c": [False, False], "b": [False, True], "a": [True, True]}
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_columns_of_a_mask_are_found_by_name(frame):
+    np.testing.assert_array_equal(
+        named_mask(frame(COLUMNS), NAMES), [[True, False, False], [True, True, False]]
+    )
+
+
+def test_a_mask_of_other_features_is_refused():
+    with pytest.raises(DataError, match="its columns are a, b, the features are a, b, c"):
+        named_mask(pd.DataFrame({"a": [True], "b": [True]}), NAMES)
+
+
+def test_an_array_is_taken_as_it_is():
+    np.testing.assert_array_equal(named_mask([[True, False]], NAMES), [[True, False]])
+
+
+X = pd.DataFrame({"a": np.linspace(0, 1, 60), "b": np.linspace(0, 1, 60) ** 2}, index=range(100, 160))
+Y = pd.Series((X["a"] * 10).astype(int) % 2)
+PUBLIC = pd.Series(np.arange(60) % 3 != 1, index=X.index)
+PROTECTS = pd.DataFrame({"b": PUBLIC, "a": PUBLIC})
+MASKED = [
+    *(kind(1.0) for kind in (LPCTClassifier, LPDTRegressor, HistOfTreeRegressor)),
+    *(kind(1.0, base="tree") for kind in (CorrectionClassifier, CorrectionRegressor)),
+    *(kind(1.0) for kind in (PublicFeatureClassifier, PublicFeatureRegressor)),
+    PublicRangeScaler(),
+    *(baselines.REGRESSORS[name]() for name in ("dt_pub", "krr", "par_dt")),
+]
+
+
+@pytest.mark.parametrize("estimator", MASKED, ids=lambda e: type(e).__name__)
+def test_a_mask_of_other_rows_is_refused_with_how_to_align_it(estimator):
+    """By position it would be another holder's: a private row would be taken for a public one."""
+    name = "public" if "public" in signature(estimator.fit).parameters else "protects"
+    mask = PUBLIC if name == "public" else PROTECTS
+    said = rf"^{name} has another index than X, .* give {name}\.to_numpy\(\) where .* or else sort it by X's index"
+    for other in (mask[::-1], mask.reset_index(drop=True)):
+        with pytest.raises(DataError, match=said):
+            estimator.fit(X, Y, **{name: other})
+    for same in (mask, mask[::-1].reindex(X.index)):
+        estimator.fit(X, Y, **{name: same})
+
+
+def test_an_index_of_another_type_is_the_same_index():
+    for kind in ("Int64", "int32", "float64", object):
+        check_aligned("public", PUBLIC, X.set_axis(X.index.astype(kind)))
+
+
+def test_what_has_no_index_goes_by_position():
+    for mask in (PUBLIC.to_numpy(), PUBLIC.tolist(), pl.Series(PUBLIC.to_numpy()), None):
+        check_aligned("public", mask, X)
+    for rows in (X.to_numpy(), X.to_numpy().tolist(), pl.DataFrame(X.to_dict("list"))):
+        check_aligned("public", PUBLIC, rows)
+
+
+def test_folds_keep_a_mask_beside_its_rows():
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(
+            PublicRangeScaler().set_fit_request(public=True).set_output(transform="pandas"),
+            LPCTClassifier(8.0, random_state=0).set_fit_request(public=True),
+        )
+        scores = cross_validate(pipe, X, Y, params={"public": PUBLIC}, cv=3, error_score="raise")
+        assert len(scores["test_score"]) == 3
+
+
+SEEDED = [
+    *(kind for name in estimators.__all__ if (kind := getattr(estimators, name)) is not PublicRangeScaler),
+    *baselines.REGRESSORS.values(),
+]
+WRONG = [-1, 2**32, 2**40, 10**400, 0.5, "x", True, np.nan, [1, 2], np.random.default_rng(0)]
+
+
+@pytest.mark.parametrize("kind", SEEDED)
+def test_every_estimator_refuses_a_wrong_one_with_what_to_give(kind):
+    estimator = kind(**({"epsilon": 1.0} if "epsilon" in signature(kind).parameters else {}))
+    for wrong in WRONG:
+        with pytest.raises(ConfigError) as fault:
+            estimator.set_params(random_state=wrong).fit(np.full((20, 1), np.nan), np.zeros(20))
+        said = str(fault.value)
+        assert said.startswith("random_state must be None, a whole number from 0 to 2**32 - 1, or a numpy.")
+        assert said.endswith(f"got {wrong!r}")
+
+
+@pytest.mark.parametrize("right", [None, 0, 2**32 - 1, np.int64(3), np.uint32(3), np.random.RandomState(1)])
+def test_what_scikit_learn_takes_is_taken(right):
+    check_seed(right)
