@@ -158,7 +158,7 @@ def _scores(run: Run) -> dict[str, Any]:
     scores, ours = run.scores, run.scores.ours
     unit = units.score_unit(run)
     ends = [end for score in scores.models for end in (score.interval.low, score.interval.high)]
-    near = [score for key in (*summary.REFERENCES, "non_private") if (score := scores.find(key))]
+    near = [score for score in (summary.find_reference(run), scores.find("non_private")) if score]
     mini = [end for score in (ours, *near) for end in (score.interval.low, score.interval.high)]
     spread = ours.spread
     return {
