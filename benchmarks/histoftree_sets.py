@@ -13,7 +13,7 @@ from regression_sets import HISTOFTREE_NAMES, histoftree_printed, load, min_max
 from semi_feature_laws import aligned, personalised, private_count
 from sklearn.tree import DecisionTreeRegressor
 
-from ldptree.baselines.par_dt import PublicPartTreeRegressor
+from ldptree.baselines.label_dt import PublicPartTreeRegressor
 from ldptree.estimators.histoftree import HistOfTreeRegressor
 
 DEFAULTS = {"default, laplace": "laplace", "default": "optimal_label"}

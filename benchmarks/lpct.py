@@ -31,7 +31,7 @@ from lpct_tables import Table, standard_error
 from lpct_trials import PAPER_LAM, Asked, algorithm_2, asked, coins, paper_grid
 from numpy.typing import NDArray
 
-from ldptree.baselines import public_tree
+from ldptree.baselines.public import predict_by_tree
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.depth import paper_depth
 
@@ -69,7 +69,7 @@ def mean_of(
 
 def plain_tree(sample: Sample, X: NDArray[np.float64], y: NDArray[np.int64], run: int) -> float:
     """Accuracy of scikit-learn's tree on these rows, pruned by cross-validation."""
-    shares = public_tree.fit_predict_proba(
+    shares = predict_by_tree(
         X.astype(np.float32),
         y,
         sample.test_X.astype(np.float32),
@@ -319,8 +319,8 @@ def variants(runs: int) -> bool:
     line("LPCT-P", 'partition="max-edge", lam=0', ours(lam=0.0))
     line("LPCT-Q", 'partition="max-edge", lam=inf', ours(lam=math.inf))
     line("LPCT-R", 'partition="random-edge"', ours("random-edge"))
-    line("CT-W (no privacy)", "`baselines.public_tree` on all rows", tree(on_all=True))
-    line("CT-Q (public rows alone)", "`baselines.public_tree` on public rows", tree(on_all=False))
+    line("CT-W (no privacy)", "`baselines.public.predict_by_tree` on all rows", tree(on_all=True))
+    line("CT-Q (public rows alone)", "`baselines.public.predict_by_tree` on public rows", tree(on_all=False))
     for name, lams, partition in (
         ("LPCT, as published", PAPER_LAM, "max-edge"),
         ("LPCT-P, as published", (0.0,), "max-edge"),

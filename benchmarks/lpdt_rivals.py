@@ -40,7 +40,7 @@ from regression_sets import (
 )
 
 from ldptree.baselines import REGRESSORS
-from ldptree.baselines.phist import PHISTRegressor
+from ldptree.baselines.histograms import PHISTRegressor
 
 Floats = NDArray[np.float64]
 

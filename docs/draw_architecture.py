@@ -31,8 +31,7 @@ REGISTRIES = {
     "partitions": ["ldptree.partition.PARTITIONS"],
     "families (algorithms)": ["ldptree.families.FAMILIES"],
     "families (settings)": ["schemas.families.FAMILIES"],
-    "baselines of classes": ["ldptree.baselines.BASELINES"],
-    "baselines of numbers": ["ldptree.baselines.REGRESSION_BASELINES"],
+    "baselines": ["ldptree.baselines.BASELINES"],
 }
 """Where each registry is; the first that exists."""
 DRAWN = re.compile(r"(<!-- drawn: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

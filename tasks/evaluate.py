@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.baselines import BASELINES
+from ldptree.baselines import BASELINES, select_baselines
 from ldptree.errors import DataError
 from ldptree.families.fit_classes import SECOND_QUERY, fit_model, fit_without_noise
 from ldptree.metrics.classes import score
@@ -242,11 +242,11 @@ def _baselines(
         X, y = public_X, public_y
         if baseline.reads == "private":
             X, y = some_private(shards, protocol, caps["private"], seed)
-        return baseline.fit_predict_proba(
+        return baseline.fit_predict(
             X, y, test_X, n_classes=len(protocol.classes), max_rows=caps[baseline.reads], seed=seed
         )
 
-    return {key: partial(fit, key) for key in BASELINES}
+    return {key: partial(fit, key) for key in select_baselines(len(protocol.classes))}
 
 
 def _is_right(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.baselines import REGRESSION_BASELINES
+from ldptree.baselines import BASELINES, select_baselines
 from ldptree.encoding import Encoding
 from ldptree.errors import DataError
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
@@ -98,11 +98,11 @@ def _rivals(
     caps = {"public": evaluation.public_rows, "private": evaluation.private_rows}
 
     def fit(key: str) -> Floats:
-        baseline = REGRESSION_BASELINES[key]
+        baseline = BASELINES[key]
         X, y = public
         if baseline.reads == "private":
             rows = at_most(caps["private"], read_complete(shards, encoding, target), seed)
             X, y = points_of(encoding, rows.raw[rows.is_known]).astype(np.float32), rows.labels[rows.is_known]
-        return baseline.fit_predict(X, y, test_X, max_rows=caps[baseline.reads], seed=seed)
+        return baseline.fit_predict(X, y, test_X, n_classes=0, max_rows=caps[baseline.reads], seed=seed)
 
-    return {key: lambda key=key: fit(key) for key in REGRESSION_BASELINES}  # type: ignore[misc]
+    return {key: lambda key=key: fit(key) for key in select_baselines(n_classes=0)}  # type: ignore[misc]

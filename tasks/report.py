@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ldptree.baselines import BASELINES
 from ldptree.errors import DataError
 from ldptree.families.asked import describe_protocol
 from ldptree.models.description import Description, Evidence, name_level
@@ -325,13 +326,9 @@ def _privacy(
 
 def caps_of(evaluation: EvaluateConfig, n_public: int, n_private: int) -> dict[str, str]:
     """Of each baseline that read fewer rows than there were, how many."""
-    said: dict[str, str] = {}
-    if n_public > evaluation.public_rows:
-        note = f"fitted on {evaluation.public_rows:,} of {n_public:,} public rows"
-        said |= {"public_tree": note, "public_forest": note}
-    if n_private > evaluation.private_rows:
-        said["non_private"] = f"fitted on about {evaluation.private_rows:,} of {n_private:,} private rows"
-    return said
+    rows = {"public": (n_public, evaluation.public_rows), "private": (n_private, evaluation.private_rows)}
+    said = {name: baseline.describe_cap(*rows[baseline.reads]) for name, baseline in BASELINES.items()}
+    return {name: cap for name, cap in said.items() if cap}
 
 
 def _set_aside(ingested: Mapping[str, Any]) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.baselines import BASELINES, REGRESSION_BASELINES
+from ldptree.baselines import BASELINES, select_baselines
 from ldptree.families.corrections import Observed, correct, observed
 from ldptree.metrics.classes import score
 from ldptree.metrics.intervals import accuracy_interval, paired_lead
@@ -125,22 +125,18 @@ def _rivals(question: Mended, rows: Rows) -> dict[str, Floats]:
         return question.public_rows
 
     def fit(key: str) -> Floats:
-        if question.classes:
-            of_classes = BASELINES[key]
-            return of_classes.fit_predict_proba(
-                *rows_for(of_classes.reads),
-                test,
-                n_classes=question.classes,
-                max_rows=caps[of_classes.reads],
-                seed=question.seed,
-            )
-        of_numbers = REGRESSION_BASELINES[key]
-        return of_numbers.fit_predict(
-            *rows_for(of_numbers.reads), test, max_rows=caps[of_numbers.reads], seed=question.seed
-        )[:, None]
+        baseline = BASELINES[key]
+        answers = baseline.fit_predict(
+            *rows_for(baseline.reads),
+            test,
+            n_classes=question.classes,
+            max_rows=caps[baseline.reads],
+            seed=question.seed,
+        )
+        return answers.reshape(len(test), -1)
 
     with ThreadPoolExecutor(2) as pool:
-        keys = list(BASELINES if question.classes else REGRESSION_BASELINES)
+        keys = list(select_baselines(question.classes))
         # The last take longest: begun first, they do not end alone.
         waiting = {key: pool.submit(fit, key) for key in reversed(keys)}
         return {key: waiting[key].result() for key in keys}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.baselines import REGRESSION_BASELINES
+from ldptree.baselines import BASELINES, select_baselines
 from ldptree.families.fit_numbers import PublicLabels, fit_regression, fit_without_noise
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
 from ldptree.models.tree import NumberTree
@@ -84,14 +84,16 @@ def _rivals(question: Question, holders: KnownHolders, raw: Floats) -> dict[str,
         return model.predict(raw)
 
     def fit(key: str) -> Floats:
-        baseline = REGRESSION_BASELINES[key]
+        baseline = BASELINES[key]
         X, y = question.public_rows
         if baseline.reads == "private":
             X, y = some_private(question.shards, protocol, caps["private"], question.seed)
-        return baseline.fit_predict(X, y, test_X, max_rows=caps[baseline.reads], seed=question.seed)
+        return baseline.fit_predict(
+            X, y, test_X, n_classes=0, max_rows=caps[baseline.reads], seed=question.seed
+        )
 
     return {
         "public_only": lambda: exactly(lam=np.inf),
         "no_noise": exactly,
-        **{key: lambda key=key: fit(key) for key in REGRESSION_BASELINES},  # type: ignore[misc]
+        **{key: lambda key=key: fit(key) for key in select_baselines(n_classes=0)},  # type: ignore[misc]
     }

@@ -1,7 +1,7 @@
-"""What the model is held against: one file a baseline, and a line in a registry.
+"""What the model is held against: one function or class a baseline, and a line in a registry.
 
-What lives here: `BASELINES` and `REGRESSION_BASELINES`, functions that a run's page scores beside a model of classes
-or of numbers; and `REGRESSORS`, the rivals of the regression papers as scikit-learn estimators, for benchmarks.
+`BASELINES` are functions that a run scores beside its model, of classes or of numbers; `REGRESSORS` the rivals of the regression
+papers as scikit-learn estimators, for benchmarks.
 """
 
 from __future__ import annotations
@@ -9,22 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from ldptree.baselines import constant, majority, non_private, public_forest, public_tree
+from ldptree.baselines.public import predict_by_forest, predict_by_tree, predict_constant
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+PUBLIC_ROWS, PRIVATE_ROWS = 20_000, 100_000
+"""Rows that a baseline learns from at most."""
 
-class FitPredictProba(Protocol):
-    """Learn from encoded rows X [n, d] with labels [n] in 0 to C - 1; return the class shares of test_X."""
+
+class FitPredict(Protocol):
+    """Learn from encoded rows X [n, d] with their labels [n], and answer for test_X.
+
+    Labels are whole numbers from 0 to C - 1, and answers the shares of these classes, [n_test, C]; or with `n_classes` = 0
+    labels and answers are numbers, [n_test].
+    """
 
     def __call__(
         self,
         X: NDArray[np.float32],
-        labels: NDArray[np.integer],
+        labels: NDArray[Any],
         test_X: NDArray[np.float32],
         *,
         n_classes: int,
@@ -39,98 +46,63 @@ class Baseline:
     """A rival of the model.
 
     Attributes:
-        title: what a page calls it.
-        reads: whose rows X and labels are: "public" ones, or "private" ones as they are, without any privacy.
-        max_rows: how many of them it learns from at most, drawn with the seed; a caller may set another
-            number.
-        fit_predict_proba: the baseline itself.
+        title: what a page calls it. reads: whose rows X and labels are: "public" ones, or "private" ones as they are, without
+        any privacy. fit_predict: the baseline itself. max_rows: how many of them it learns from at most, drawn with the seed;
+        a caller may set another number. None: it reads all. label: which labels it is for; None: both.
     """
 
     title: str
     reads: Literal["public", "private"]
-    max_rows: int
-    fit_predict_proba: FitPredictProba
+    fit_predict: FitPredict
+    max_rows: int | None = None
+    label: Literal["class", "number"] | None = None
+
+    def describe_cap(self, n_rows: int, max_rows: int) -> str:
+        """How many of the rows it learns from, where these are not all, otherwise ""."""
+        if self.max_rows is None or n_rows <= max_rows:
+            return ""
+        about = "about " if self.reads == "private" else ""
+        return f"fitted on {about}{max_rows:,} of {n_rows:,} {self.reads} rows"
 
 
 BASELINES: dict[str, Baseline] = {
     "majority": Baseline(
         title="majority class of the public rows",
         reads="public",
-        max_rows=20_000,
-        fit_predict_proba=majority.fit_predict_proba,
+        fit_predict=predict_constant,
+        label="class",
+    ),
+    "constant": Baseline(
+        title="mean of the public rows",
+        reads="public",
+        fit_predict=predict_constant,
+        label="number",
     ),
     "public_tree": Baseline(
         title="plain tree on public rows",
         reads="public",
-        max_rows=20_000,
-        fit_predict_proba=public_tree.fit_predict_proba,
+        fit_predict=predict_by_tree,
+        max_rows=PUBLIC_ROWS,
     ),
     "public_forest": Baseline(
         title="forest on public rows",
         reads="public",
-        max_rows=20_000,
-        fit_predict_proba=public_forest.fit_predict_proba,
+        fit_predict=predict_by_forest,
+        max_rows=PUBLIC_ROWS,
     ),
     "non_private": Baseline(
         title="plain tree on private rows, no privacy",
         reads="private",
-        max_rows=100_000,
-        fit_predict_proba=non_private.fit_predict_proba,
+        fit_predict=predict_by_tree,
+        max_rows=PRIVATE_ROWS,
     ),
 }
 
 
-class FitPredict(Protocol):
-    """Learn from encoded rows X [n, d] with labels y [n]; return the predictions for test_X, float64 [n_test]."""
-
-    def __call__(
-        self,
-        X: NDArray[np.float32],
-        y: NDArray[np.float64],
-        test_X: NDArray[np.float32],
-        *,
-        max_rows: int,
-        seed: int,
-    ) -> NDArray[np.float64]:
-        """See the class."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegressionBaseline:
-    """A rival of a model of numbers; as `Baseline`."""
-
-    title: str
-    reads: Literal["public", "private"]
-    max_rows: int
-    fit_predict: FitPredict
-
-
-REGRESSION_BASELINES: dict[str, RegressionBaseline] = {
-    "constant": RegressionBaseline(
-        title="mean of the public rows",
-        reads="public",
-        max_rows=20_000,
-        fit_predict=constant.fit_predict,
-    ),
-    "public_tree": RegressionBaseline(
-        title="plain tree on public rows",
-        reads="public",
-        max_rows=20_000,
-        fit_predict=public_tree.fit_predict,
-    ),
-    "public_forest": RegressionBaseline(
-        title="forest on public rows",
-        reads="public",
-        max_rows=20_000,
-        fit_predict=public_forest.fit_predict,
-    ),
-    "non_private": RegressionBaseline(
-        title="plain tree on private rows, no privacy",
-        reads="private",
-        max_rows=100_000,
-        fit_predict=non_private.fit_predict,
-    ),
-}
+def select_baselines(n_classes: int) -> dict[str, Baseline]:
+    """The baselines for labels of so many classes; 0: for numbers."""
+    label = "class" if n_classes else "number"
+    return {name: one for name, one in BASELINES.items() if one.label in (None, label)}
 
 
 class _Classes(Mapping[str, type]):
@@ -153,15 +125,15 @@ class _Classes(Mapping[str, type]):
 
 REGRESSORS: Mapping[str, type] = _Classes(
     {
-        "phist": "phist:PHISTRegressor",
-        "aphist": "aphist:APHISTRegressor",
+        "phist": "histograms:PHISTRegressor",
+        "aphist": "histograms:APHISTRegressor",
         "deconv": "deconv:DeconvolutionRegressor",
-        "hist": "hist:HistRegressor",
+        "hist": "histograms:HistRegressor",
         "krr": "krr:KaryResponseRegressor",
-        "par_dt": "par_dt:PublicPartTreeRegressor",
+        "par_dt": "label_dt:PublicPartTreeRegressor",
         "label_dt": "label_dt:LabelTreeRegressor",
         "dt": "dt:PlainTreeRegressor",
-        "dt_pub": "dt_pub:PublicTreeRegressor",
+        "dt_pub": "dt:PublicTreeRegressor",
     }
 )
 """The rivals of LPDT and HistOfTree. Each module says what it guarantees, and what its paper's description violates."""

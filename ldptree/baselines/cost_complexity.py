@@ -1,7 +1,5 @@
-"""A plain CART, pruned by cost complexity with the price of a leaf chosen by cross-validation, or on rows held back.
-
-What lives here: the tree that two baselines share (`public_tree`, `non_private`), for classes and for numbers. Not a baseline
-by itself, and not how the product grows its partitions (`ldptree.partition`).
+"""A plain CART, pruned by cost complexity with the price of a leaf chosen by cross-validation, or on rows held back: the tree of
+two baselines, on public and on private rows.
 
 Breiman, Friedman, Olshen, Stone 1984, chapter 3: for a price alpha, the best pruned tree minimises (weighted
 impurity of its leaves) + alpha (number of leaves). For a fixed alpha it is found exactly by one pass from
@@ -118,24 +116,23 @@ class GrownTree:
         return found
 
 
-def fit_predict_proba(
+def fit_pruned_tree(
     X: NDArray[np.float32],
-    labels: NDArray[np.integer],
+    labels: NDArray[Any],
     test_X: NDArray[np.float32],
     *,
     n_classes: int,
     seed: int,
 ) -> Floats:
-    """[n_test, C] class shares by the tree of best accuracy on rows it was not grown on; of equals, the smallest."""
+    """Class shares, [n_test, C], by the tree of best accuracy on rows it was not grown on; with `n_classes` = 0 mean labels,
+    [n_test], by that of least squared error. Of equally good trees the smallest is taken.
+    """
+    if n_classes:
+        return _fit_predict(
+            X, labels, test_X, lambda X, labels: GrownTree.grow(X, labels, n_classes, seed), _n_right, seed
+        )
     return _fit_predict(
-        X, labels, test_X, lambda X, labels: GrownTree.grow(X, labels, n_classes, seed), _n_right, seed
-    )
-
-
-def fit_predict(X: NDArray[np.float32], y: Floats, test_X: NDArray[np.float32], *, seed: int) -> Floats:
-    """[n_test] mean labels by the tree of least squared error on rows it was not grown on; of equals, the smallest."""
-    return _fit_predict(
-        X, y, test_X, lambda X, y: GrownTree.grow_on_numbers(X, y, seed), _minus_squared_error, seed
+        X, labels, test_X, lambda X, y: GrownTree.grow_on_numbers(X, y, seed), _minus_squared_error, seed
     )[:, 0]
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
+from ldptree.baselines.noisy_regressor import NoisyRegressor, scaled, seed_of
 from ldptree.limits import label_ends
 from ldptree.validation import check_seed, checked_epsilon, checked_number, validated
 

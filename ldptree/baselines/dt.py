@@ -1,7 +1,4 @@
-"""DT: a plain tree on every row as it is (LPDT 4.2, HistOfTree 5).
-
-NOTHING IS PRIVATE: the error that privacy is measured against.
-"""
+"""DT and DT-pub: plain trees on every row as it is, or on the public rows alone (LPDT 4.2 and Table 7, HistOfTree 5)."""
 
 from __future__ import annotations
 
@@ -11,9 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ldptree.errors import DataError
 from ldptree.limits import MAX_DEPTH
 from ldptree.partition.label_unit import fit_in_unit
-from ldptree.validation import check_seed, checked_count, validated
+from ldptree.validation import check_seed, checked_count, checked_mask, validated
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -22,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class PlainTreeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """scikit-learn's CART with the two parameters that the papers tune.
+    """DT: scikit-learn's CART with the two parameters that the papers tune.
+
+    NOTHING IS PRIVATE: the error that privacy is measured against.
 
     Args:
         max_depth: 1 to 62; LPDT D.1 tries 1 to 4, HistOfTree C.1 1, 2, 4, 6, 8.
@@ -70,3 +70,28 @@ class PlainTreeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_seed(self.random_state)
         checked_count("max_depth", self.max_depth, low=1, high=MAX_DEPTH)
         checked_count("min_samples_leaf", self.min_samples_leaf, low=1, high=2**31)
+
+
+class PublicTreeRegressor(PlainTreeRegressor):
+    """DT-pub: `PlainTreeRegressor` on the rows that a mask calls public. Private rows are never read: 0-LDP for them, exactly."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike, public: ArrayLike | None = None) -> Self:
+        """Fit the public rows of [n, d].
+
+        Args:
+            X: numbers [n, d].
+            y: labels [n].
+            public: bool [n], which rows are public.
+
+        Raises:
+            ConfigError: a parameter is wrong (a ValueError).
+            DataError: no row is public, or the mask is none (a ValueError).
+        """
+        self._check_parameters()
+        rows: NDArray[Any]
+        labels: NDArray[Any]
+        rows, labels = validated(self, X, y, dtype=np.float64, y_numeric=True)
+        if public is None:
+            raise DataError("public: this tree reads public rows only; say which rows are public")
+        mask = checked_mask(public, len(labels), X)
+        return self._grow(rows[mask], labels[mask])

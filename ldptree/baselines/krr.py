@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
+from ldptree.baselines.noisy_regressor import NoisyRegressor, scaled, seed_of
 from ldptree.limits import MAX_DEPTH, label_ends
 from ldptree.oracles import Words
 from ldptree.oracles.grr import Grr

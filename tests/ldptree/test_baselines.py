@@ -14,25 +14,21 @@ from scipy.stats import ks_2samp, kstest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
-from ldptree.baselines import BASELINES, REGRESSION_BASELINES, REGRESSORS
-from ldptree.baselines.aphist import APHISTRegressor
+from ldptree.baselines import BASELINES, REGRESSORS, select_baselines
 from ldptree.baselines.cost_complexity import MIN_SAMPLES_LEAF, GrownTree
 from ldptree.baselines.deconv import DeconvolutionRegressor
-from ldptree.baselines.dt import PlainTreeRegressor
-from ldptree.baselines.dt_pub import PublicTreeRegressor
-from ldptree.baselines.hist import HistRegressor
+from ldptree.baselines.dt import PlainTreeRegressor, PublicTreeRegressor
+from ldptree.baselines.histograms import APHISTRegressor, HistRegressor, PHISTRegressor
 from ldptree.baselines.krr import KaryResponseRegressor
-from ldptree.baselines.label_dt import LabelTreeRegressor
-from ldptree.baselines.par_dt import PublicPartTreeRegressor
-from ldptree.baselines.phist import PHISTRegressor
-from ldptree.baselines.sample import at_most
+from ldptree.baselines.label_dt import LabelTreeRegressor, PublicPartTreeRegressor
+from ldptree.baselines.public import draw_at_most
 from ldptree.errors import ConfigError, DataError
 from ldptree.oracles.grr import Grr
 
 CONSTANTS = {"majority", "constant"}
 ON_PAGES = [
-    *(pytest.param("classes", name, id=f"classes-{name}") for name in BASELINES),
-    *(pytest.param("numbers", name, id=f"numbers-{name}") for name in REGRESSION_BASELINES),
+    *(pytest.param("classes", name, id=f"classes-{name}") for name in select_baselines(2)),
+    *(pytest.param("numbers", name, id=f"numbers-{name}") for name in select_baselines(0)),
 ]
 TREES = [case for case in ON_PAGES if case.values[1] not in CONSTANTS]
 LAPLACE = {"phist": {"bins": 3}, "aphist": {"bins": 2}, "hist": {"bins": 2}, "deconv": {}}
@@ -58,10 +54,8 @@ class Rows:
         return X, np.where(rng.random(n) < 0.2 * noise, 1 - y, y)
 
     def answers(self, name, X, y, test_X, *, max_rows, seed=0):
-        if self.label == "numbers":
-            return REGRESSION_BASELINES[name].fit_predict(X, y, test_X, max_rows=max_rows, seed=seed)
-        fit = BASELINES[name].fit_predict_proba
-        return fit(X, y, test_X, n_classes=2, max_rows=max_rows, seed=seed)
+        n_classes = 2 if self.label == "classes" else 0
+        return BASELINES[name].fit_predict(X, y, test_X, n_classes=n_classes, max_rows=max_rows, seed=seed)
 
 
 # Baselines of a run's page: functions
@@ -92,7 +86,7 @@ def test_a_handful_of_rows_and_equal_labels_are_enough_to_answer(label, name, n)
 def test_rows_beyond_the_cap_are_not_looked_at(label, name):
     rows = Rows(label)
     X, y = rows.draw(400, 3)
-    drawn, labels = at_most(150, X, y, seed=7)
+    drawn, labels = draw_at_most(150, X, y, seed=7)
     assert drawn.shape == (150, 4)
     np.testing.assert_array_equal(
         rows.answers(name, X, y, X, max_rows=150, seed=7),
@@ -101,20 +95,26 @@ def test_rows_beyond_the_cap_are_not_looked_at(label, name):
 
 
 def test_the_caps_and_what_is_read_are_stated_and_the_same_for_classes_and_numbers():
-    assert list(REGRESSION_BASELINES) == ["constant", *list(BASELINES)[1:]]
-    for name in list(BASELINES)[1:]:
-        a, b = REGRESSION_BASELINES[name], BASELINES[name]
-        assert (a.title, a.reads, a.max_rows) == (b.title, b.reads, b.max_rows)
-    for registry in (BASELINES, REGRESSION_BASELINES):
-        assert {name for name, baseline in registry.items() if baseline.reads == "private"} == {"non_private"}
+    trees = ["public_tree", "public_forest", "non_private"]
+    assert [list(select_baselines(n)) for n in (2, 0)] == [["majority", *trees], ["constant", *trees]]
+    assert {name for name, baseline in BASELINES.items() if baseline.reads == "private"} == {"non_private"}
     assert BASELINES["public_forest"].max_rows == BASELINES["public_tree"].max_rows == 20_000
     assert BASELINES["non_private"].max_rows == 100_000
+    capped = {name: baseline.describe_cap(300_000, 1_000) for name, baseline in BASELINES.items()}
+    assert capped == {
+        "majority": "",
+        "constant": "",
+        "public_tree": "fitted on 1,000 of 300,000 public rows",
+        "public_forest": "fitted on 1,000 of 300,000 public rows",
+        "non_private": "fitted on about 1,000 of 300,000 private rows",
+    }
+    assert not any(baseline.describe_cap(1_000, 1_000) for baseline in BASELINES.values())
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", select_baselines(2))
 def test_shares_sum_to_one_even_for_a_class_nobody_has(name):
     X, y = Rows("classes").draw(300, 0)
-    shares = BASELINES[name].fit_predict_proba(X, y, X[:50], n_classes=3, max_rows=200, seed=0)
+    shares = BASELINES[name].fit_predict(X, y, X[:50], n_classes=3, max_rows=200, seed=0)
     assert shares.shape == (50, 3)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     np.testing.assert_array_equal(shares[:, 2], 0.0)
@@ -122,7 +122,7 @@ def test_shares_sum_to_one_even_for_a_class_nobody_has(name):
 
 def test_the_constant_is_the_mean():
     X, y = Rows("numbers").draw(100, 0)
-    predicted = REGRESSION_BASELINES["constant"].fit_predict(X, y, X[:7], max_rows=10, seed=0)
+    predicted = BASELINES["constant"].fit_predict(X, y, X[:7], n_classes=0, max_rows=10, seed=0)
     np.testing.assert_array_equal(predicted, np.full(7, y.mean()))
 
 

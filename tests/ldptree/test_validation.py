@@ -14,11 +14,10 @@ from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 
 from ldptree import baselines, estimators
-from ldptree.baselines.aphist import APHISTRegressor
 from ldptree.baselines.deconv import DeconvolutionRegressor
+from ldptree.baselines.histograms import APHISTRegressor, PHISTRegressor
 from ldptree.baselines.krr import KaryResponseRegressor
 from ldptree.baselines.label_dt import LabelTreeRegressor
-from ldptree.baselines.phist import PHISTRegressor
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators import (
     CorrectionClassifier,

@@ -24,7 +24,7 @@ from chain import (
     without_holders,
 )
 
-from ldptree.baselines import BASELINES, REGRESSION_BASELINES
+from ldptree.baselines import select_baselines
 from ldptree.client import Client
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import CorrectionClassifier, CorrectionRegressor
@@ -538,7 +538,7 @@ def test_a_campaigns_terms_are_those_it_was_published_on(tmp_path, changes, key)
 def test_scores_have_every_rival_and_say_what_they_promise(scored):
     scores = scores_of(scored)
     is_class = scores["label"] == "class"
-    rivals = BASELINES if is_class else REGRESSION_BASELINES
+    rivals = select_baselines(2 if is_class else 0)
     assert scores["kind"] == "correction"
     assert scores["scores"].keys() == {"ours", "public_only", "no_noise", *rivals}
     assert scores["n_test"] == scored.held.facts["n_test"]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from chain import Chain, fares, fares_config, scores_of, without_holders
 
-from ldptree.baselines import REGRESSION_BASELINES
+from ldptree.baselines import select_baselines
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import LPDTRegressor
 from ldptree.families.fit_numbers import fit_regression
@@ -306,7 +306,7 @@ def test_a_campaign_goes_on_with_its_protocol_and_takes_new_public_rows(run, tmp
 def test_scores_have_every_rival_and_say_what_they_promise(base):
     scores = scores_of(base)
     assert scores["kind"] == "regression"
-    assert scores["scores"].keys() == {"ours", "public_only", "no_noise", *REGRESSION_BASELINES}
+    assert scores["scores"].keys() == {"ours", "public_only", "no_noise", *select_baselines(0)}
     assert len(scores["redraws"]) == base.config.evaluation.redraws
     assert len(set(scores["redraws"])) > 1
     assert sum(b["n"] for b in scores["bins"]) == scores["n_test"] == base.held.facts["n_test"]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from ldptree.baselines import public_forest
 from ldptree.baselines.cost_complexity import GrownTree
 from ldptree.baselines.dt import PlainTreeRegressor
+from ldptree.baselines.public import predict_by_forest
 from ldptree.errors import ConfigError
 from ldptree.estimators import CorrectionRegressor, LPDTRegressor
 from ldptree.families.public_features.surface import fitted
@@ -54,8 +54,8 @@ def test_what_rounding_leaves_of_labels_is_nothing_in_their_unit():
 
 def test_baselines_and_their_prices_are_the_same_in_any_unit():
     X, y = rows()
-    said = public_forest.fit_predict(X, y, X, max_rows=1000, seed=0)
-    small = public_forest.fit_predict(X, y * SMALL, X, max_rows=1000, seed=0)
+    said = predict_by_forest(X, y, X, n_classes=0, max_rows=1000, seed=0)
+    small = predict_by_forest(X, y * SMALL, X, n_classes=0, max_rows=1000, seed=0)
     np.testing.assert_array_equal(small, said * SMALL)
     tree, other = (GrownTree.grow_on_numbers(X, labels, 0) for labels in (y, y * SMALL))
     np.testing.assert_array_equal(other.values, tree.values * SMALL)

@@ -1,8 +1,4 @@
-"""What a user of a rival regressor can get wrong, and how its rows, labels and coins are prepared.
-
-What lives here: the class they share, and checks shared by the rivals of the regression papers. What does not: any
-rival (one file each), and the checks they share with the estimators (`ldptree.validation`).
-"""
+"""What regressors on noisy reports share: their class, and how rows and coins are prepared."""
 
 from __future__ import annotations
 

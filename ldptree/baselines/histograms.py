@@ -1,7 +1,4 @@
-"""What the private histograms share: t bins on each of d features, and Laplace noise on a cell's indicator and label.
-
-What lives here: the report, its sums, and the frame of the estimators. What does not: how a cell's prediction is made
-of the two sums (`phist`, `aphist`, `hist`).
+"""Private histograms: t bins on each of d features, and Laplace noise on a cell's indicator and label.
 
 Berrett, Gyorfi and Walk 2021 (as LPDT, NeurIPS 2023, D.1 and HistOfTree, AISTATS 2025, C.1 use it). A holder with row
 x and label y sends, for every cell A, W_A = 1[x in A] + (4 / eps) Lap and Z_A = y 1[x in A] + (4 M / eps) Lap, abs(y)
@@ -19,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ldptree.baselines.regression_checks import NoisyRegressor, scaled, seed_of
+from ldptree.baselines.noisy_regressor import NoisyRegressor, scaled, seed_of
 from ldptree.errors import ConfigError
 from ldptree.limits import is_number, label_ends
 from ldptree.partition.product import MAX_BINS, Histogram
@@ -130,6 +127,53 @@ class CubicHistogramRegressor(NoisyRegressor):
         self.histogram_ = Histogram(tuple(range(d)), int(self.bins))
         cells = self.histogram_.apply(scaled(X, self.feature_range))
         return cells, np.clip(y, *label_ends(self.label_range))
+
+
+class PHISTRegressor(CubicHistogramRegressor):
+    """PHIST: the private histogram of Berrett, Gyorfi and Walk (EJS 15, 2021), as LPDT D.1 compares it.
+
+    A cell predicts Z / W, or 0 where W is below a threshold. Privacy: eps-LDP of row and label together, in real arithmetic (a
+    simulation device). Noise variance of a cell: 32 n / eps^2 of W, M^2 times that of Z. Parameters and attributes as
+    `CubicHistogramRegressor`.
+    """
+
+    def _values(self, marginal: Floats, joint: Floats) -> Floats:
+        return share_of(joint, marginal, float(self.threshold))
+
+
+class APHISTRegressor(CubicHistogramRegressor):
+    """APHIST: the adjusted private histogram of Gyorfi and Kroll (2022), as LPDT D.1 describes it.
+
+    PHIST with "the privatized marginal probability" replaced by "an average of marginal probability and volume of the cell",
+    and 0 where that average is below a threshold. Privacy: eps-LDP in real arithmetic, PHIST's own report (a simulation
+    device).
+
+    As described, a cell predicts 2 P(A) / (P(A) + volume) times what it should, however many rows there are: right where
+    features are uniform, twice too much in a small crowded cell, too little in a large empty one. The figures LPDT prints at
+    eps >= 2 are those of 2/3 of the mean label at h = 1 (ABA: 10.4 + 98.6 / 9 = 21.4, printed 20.7 at eps 8), which this
+    description does not give either. Parameters and attributes as `CubicHistogramRegressor`."""
+
+    def _values(self, marginal: Floats, joint: Floats) -> Floats:
+        volume = 1.0 / self.histogram_.n_cells
+        return share_of(joint, (marginal + volume) / 2.0, float(self.threshold))
+
+
+class HistRegressor(PHISTRegressor):
+    """Hist: the private histogram as HistOfTree C.1 compares it, and the same histogram without privacy.
+
+    With an epsilon it is PHIST under HistOfTree's names (t bins, threshold zeta): every feature and the label are private,
+    whatever holders show. Privacy: eps-LDP of row and label together, in real arithmetic (a simulation device). With
+    `epsilon=None` no noise is added and NOTHING IS PRIVATE: what the cubes alone can do. Parameters and attributes as
+    `CubicHistogramRegressor`; `epsilon` may be None."""
+
+    def _check_parameters(self) -> None:
+        if self.epsilon is None:
+            HistRegressor(**(self.get_params() | {"epsilon": 1.0}))._check_parameters()
+        else:
+            super()._check_parameters()
+
+    def _scales(self) -> tuple[float, float]:
+        return (0.0, 0.0) if self.epsilon is None else super()._scales()
 
 
 def share_of(total: Floats, probability: Floats, threshold: float) -> Floats:
