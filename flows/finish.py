@@ -22,10 +22,11 @@ from storage.warehouse import all_runs, build
 from tasks.artifacts import read_scores
 from tasks.data.validate import check_passed, failures
 from tasks.page.data import Run
+from tasks.page.making import peak_rss_mb
 from tasks.page.privacy import say_question
 from tasks.page.render import render, summarize
 from tasks.progress import Timeline
-from tasks.report import failed_facts, peak_rss_mb, read_facts
+from tasks.report import failed_facts, read_facts
 
 
 def finish(run: Pipeline) -> dict[str, Any]:
@@ -114,7 +115,7 @@ def _of_rounds(run: Pipeline, facts: Run) -> dict[str, Any]:
     }
     return {
         "largest_spend": run.conversation.spent.largest,
-        "mechanism": ", ".join(dict.fromkeys(one.mechanism for one in facts.privacy.asked)),
+        "mechanism": facts.privacy.mechanism,
         "form": "reports",
         "seeded": config.is_seeded,
         "n_private": shown.facts["n_private"],
@@ -123,7 +124,11 @@ def _of_rounds(run: Pipeline, facts: Run) -> dict[str, Any]:
         "n_features": shown.facts["n_features"],
         "columns_left_out": facts.columns_left_out,
         "rounds": [
-            {"about": say_question(one, facts.target), "epsilon": one.epsilon, "n_asked": one.n_asked}
+            {
+                "about": say_question(one, facts.target),
+                "epsilon": one.question.epsilon,
+                "n_asked": one.n_asked,
+            }
             for one in facts.privacy.asked
         ],
         "metrics": metrics.get("ours", {}),
@@ -176,7 +181,7 @@ def _tables(config: RunConfig, facts: Run, by_step: dict[str, Record]) -> dict[s
         "nodes": by_step["report"].facts["nodes"],
         "facts": {
             "name": config.name,
-            "protocol": facts.making.digests["protocol"],
+            "protocol": facts.privacy.asked[-1].digest,
             "mechanism": facts.privacy.mechanism,
             "k": facts.privacy.k,
             "epsilon": facts.privacy.epsilon,

@@ -27,6 +27,7 @@ from tasks.data.scale import scale
 from tasks.data.split import split
 from tasks.data.validate import validate
 from tasks.progress import Timeline
+from tasks.report import report
 from tasks.step import NotInKey, StepTask
 
 NOTHING = Spent(largest=0.0, questions=0, cap=None)
@@ -305,26 +306,36 @@ class Pipeline(ABC):
     def scores(self) -> Record:
         """What a simulation measures of it."""
 
-    @property
-    @abstractmethod
-    def page(self) -> Record:
-        """The page."""
-
-    def of_page(self) -> Call:
-        """What every page tells of."""
-        terms = self.terms
+    @step_of(report)
+    def page(self) -> Call:
+        """Every question, what earlier steps left, and their facts."""
+        talk = self.conversation
+        artifacts = {"checks": self.checked["checks"], "scaled": self.scaled["scaled"], **self.of_model()}
+        if self.terms.config.evaluate:
+            artifacts["scores"] = self.scores["scores"]
         return {
-            "config": terms.config,
-            "checks": self.checked["checks"],
-            "model": self.model["model"],
-            "scores": self.scores["scores"] if terms.config.evaluate else None,
-            "ingested": self.ingested.facts,
-            "held": self.held.facts,
-            "fitted": self.scaled.facts,
-            "spent": self.conversation.spending,
+            "config": self.terms.config,
+            "questions": [one.question() for one in talk.whole],
+            "artifacts": artifacts,
+            "facts": {
+                "ingested": self.ingested.facts,
+                "held": self.held.facts,
+                "scaled": self.scaled.facts,
+                "spent": talk.spending,
+                "form": self.form,
+            },
             "timeline": NotInKey(self.timeline),
             "command": NotInKey(self.command),
         }
+
+    @property
+    def form(self) -> str:
+        """Whether reports are written, or exact totals drawn."""
+        return "reports"
+
+    @abstractmethod
+    def of_model(self) -> dict[str, Manifest]:
+        """The model, and the artifacts beside which it describes itself."""
 
 
 def _protected(terms: Terms) -> Call:

@@ -314,7 +314,7 @@ def _in_run(store: Store, path: Path) -> str | None:
     except (FileNotFoundError, KeyError):
         return None
     made_by = {
-        "report.html": ("report", "report_shown"),
+        "report.html": ("report",),
         "protocol.json": ("partition",),
         "questions.json": ("publish",),
     }.get(path.name, ("prune", "learn"))

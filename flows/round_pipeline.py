@@ -17,7 +17,6 @@ from tasks.data.show import in_order, show
 from tasks.evaluate_shown import evaluate_shown
 from tasks.learn import learn
 from tasks.publish import publish
-from tasks.report_shown import report_shown
 
 
 @dataclass(eq=False, kw_only=True)
@@ -165,15 +164,12 @@ class RoundPipeline(Pipeline):
             "seed": config.seed,
         }
 
-    @step_of(report_shown)
-    def page(self) -> Call:
-        """Everything the page tells of."""
-        talk = self.conversation
-        return self.of_page() | {
+    def of_model(self) -> dict[str, Manifest]:
+        """The model, its curves, and what everybody can see."""
+        return {
+            "model": self.model["model"],
             "curves": self.model["curves"],
             "shown": self.shown["shown"],
-            "questions": [one.question() for one in talk.whole],
-            "rounds": [dict(one.asked.facts) | {"artifact": one.question().digest} for one in talk.whole],
         }
 
 

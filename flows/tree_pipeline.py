@@ -20,7 +20,6 @@ from tasks.evaluate import evaluate
 from tasks.partition import partition
 from tasks.perturb import perturb
 from tasks.prune import prune
-from tasks.report import report
 from tasks.terminate import terminate
 
 LEARNED: Final[dict[str, Literal["classes", "numbers", "errors"]]] = {
@@ -219,16 +218,10 @@ class TreePipeline(Pipeline):
             "noise_seed": config.simulation.noise_seed,
         }
 
-    @step_of(report)
-    def page(self) -> Call:
-        """Everything the page tells of."""
-        talk = self.conversation
-        left: Any = talk.last.left
-        is_correction = self.terms.config.model.is_correction
-        return self.of_page() | {
-            "asked": [one.question() for one in talk.whole],
-            "totals": left["totals"],
-            "scaled": self.scaled["scaled"],
-            "form": self.form,
-            **({"public": self.published["public"]} if is_correction else {}),
-        }
+    def of_model(self) -> dict[str, Manifest]:
+        """The model and its totals; of a correction what public rows say of the public model."""
+        left: Any = self.conversation.last.left
+        found = {"model": self.model["model"], "totals": left["totals"]}
+        if "public" in self.published.parts:
+            found["public"] = self.published["public"]
+        return found

@@ -186,6 +186,12 @@ def read_question(store: Store, question: Manifest) -> Question:
     return question_from_json(store.file(question, "question.json").read_bytes())
 
 
+def read_published(store: Store, question: Manifest) -> Protocol | Question:
+    """The question in an artifact, whichever kind it is. Raises ProtocolMismatch."""
+    (entry,) = question.files
+    return (read_protocol if entry.name == "protocol.json" else read_question)(store, question)
+
+
 def write_question(draft: Draft, question: Question | None, *, simulation: bool) -> bytes:
     """Write a question, or null; returns its text. `simulation`: it says that the holders' coins come from a seed."""
     mark = {"simulation": True} if simulation else {}

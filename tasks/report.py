@@ -8,138 +8,157 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import resource
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from importlib.metadata import version
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from ldptree.baselines import BASELINES
 from ldptree.errors import DataError
-from ldptree.families.asked import describe_protocol
-from ldptree.models.description import Description, Evidence, name_level
+from ldptree.models import Model
+from ldptree.models.curves import Along
+from ldptree.models.description import Evidence, name_columns, name_level
+from ldptree.oracles.description import PoisoningBound
 from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.question import PublicView, Question, QuestionDescription
 from ldptree.protocol.stochastic_rounding import label_levels
+from ldptree.protocol.totals import Totals
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from schemas.tables import EvaluateConfig
 from storage.store import Draft, Store
 from tasks.artifacts import (
     read_model,
-    read_protocol,
     read_public,
     read_public_counts,
+    read_published,
     read_scaled,
     read_scores,
+    read_shown,
     read_totals_of_outputs,
 )
-from tasks.page.data import Check, Failure, Influence, Making, Privacy, Rows, Run, Scores, Span, Step
+from tasks.page.data import (
+    AskedQuestion,
+    Check,
+    Failure,
+    Feature,
+    Influence,
+    Privacy,
+    Rows,
+    Run,
+    Scores,
+    Span,
+)
 from tasks.page.example import draw_example
+from tasks.page.making import describe_making
 from tasks.page.render import render
 from tasks.progress import Timeline
 from tasks.step import NotInKey, step
 
-LIBRARIES = (
-    "ldptree",
-    "prefect",
-    "polars",
-    "pyarrow",
-    "numpy",
-    "duckdb",
-    "great-expectations",
-    "scikit-learn",
-    "numba",
-)
 MANY_DUPLICATES = 0.01
 NODES_IN_WAREHOUSE = 20_000
+DIGESTS = {"totals": "totals", "scaled": "public rows, scaled", "shown": "what is shown"}
+"""Of the artifacts whose digests stand on the page, what they are called there."""
+Published = Protocol | Question
 
 
 def _zone(arguments: Mapping[str, Any]) -> Any:
-    return "curator" if arguments["scores"] is None else "simulation"
+    return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="5", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="6", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
     config: RunConfig,
-    checks: Manifest,
-    asked: Sequence[Manifest],
-    totals: Manifest,
-    scaled: Manifest,
-    model: Manifest,
-    scores: Manifest | None,
-    ingested: Mapping[str, Any],
-    held: Mapping[str, Any],
-    fitted: Mapping[str, Any],
-    form: str,
-    spent: Mapping[str, Any],
+    questions: Sequence[Manifest],
+    artifacts: Mapping[str, Manifest],
+    facts: Mapping[str, Any],
     timeline: NotInKey,
     command: NotInKey,
-    public: Manifest | None = None,
 ) -> Mapping[str, Any]:
-    """Write `report.html` and `facts.json` ("page"). `asked`: the protocol of each round; `public`: what public rows say of a
-    public model that is corrected.
+    """Write `report.html` and `facts.json` ("page").
+
+    Args:
+        config: of the run.
+        questions: every one that was asked, in order.
+        artifacts: "checks", "model", "scaled"; "scores", where there are any; and what the model describes itself beside:
+            "totals", and "public" of a public model that is corrected; or "curves" and "shown".
+        facts: of the steps that "ingested", "held" back and "scaled"; what was "spent"; the "form" that reports take.
+        timeline, command: for how the run was made.
     """
     store = draft.store
-    protocols = [read_protocol(store, protocol) for protocol in asked]
-    published, learned = protocols[-1], read_model(store, model)
-    received = read_totals_of_outputs(store, totals, published)
-    n_private = sum(one.n_private for one in received)  # in a campaign more than this run asked
-    known = None if public is None else read_public(store, public, published)
-    has_counts = known is None and not published.numeric
-    description = learned.describe(
-        Evidence(
-            names=config.dataset.names,
-            totals=received,
-            asked=published.partition,
-            public_counts=read_public_counts(store, scaled, published) if has_counts else None,
-            public=known,
-            rows=read_scaled(store, scaled)[0],
-        )
-    )
-    ends = published.label_range if published.numeric else (0.0, 0.0)
-    if known is not None:
-        ends = -known.plan.range.half, known.plan.range.half
+    learned = read_model(store, artifacts["model"])
+    asked = [read_published(store, question) for question in questions]
+    evidence = read_evidence(store, config, asked[-1], artifacts, facts["scaled"].get("label_range"))
+    description = learned.describe(evidence)
+    last = asked[-1].describe()
     classes = tuple(
-        name_level(published.target, value, config.dataset.names) for value in published.label_classes
+        name_level(learned.target, value, config.dataset.names)
+        for value in facts["scaled"].get("classes", ())
     )
-    named = published.numeric or known is not None
+    digests = {f"question {number}": one.digest for number, one in enumerate(asked, 1)}
+    digests |= {"model": learned.digest}
+    digests |= {name: artifacts[part].digest for part, name in DIGESTS.items() if part in artifacts}
     run = Run(
-        **gather(config, store, checks, scores, ingested, held, fitted),
-        privacy=_privacy(
-            config, protocols, description, n_private, len(received), spent, ends if named else None, form
-        ),
-        making=make(
-            config,
-            command.value,
-            timeline.value,
-            {
-                "protocol": published.digest,
-                "totals": totals.digest,
-                "model": learned.digest,
-                "public rows, scaled": scaled.digest,
-            },
-        ),
+        **gather(config, store, artifacts["checks"], artifacts.get("scores"), facts),
+        privacy=describe_privacy(config, asked, learned, evidence, description.moves, facts),
+        making=describe_making(config, command.value, timeline.value, digests),
         classes=classes,
-        levels=tuple(f"{level:g}" for level in label_levels(*ends, published.n_classes))
-        if named
-        else classes,
-        label_range=Span(low=ends[0], high=ends[1]) if published.numeric and known is None else None,
-        lam="" if known is not None else str(config.model.weighting),
-        prune=config.model.settings.get("prune", "smooth"),
-        n_private=n_private,
-        n_cells=published.n_cells,
-        depth=published.partition.max_depth,
+        levels=name_levels(last, classes),
+        label_range=_span(evidence.label_range),
+        lam=str(config.model.weighting) if "lam" in config.model.settings else "",
+        prune=config.model.settings.get("prune", ""),
+        n_private=learned.n_private,
+        n_cells=int(last.figures.get("cells", 0)),
+        depth=int(last.figures.get("depth", 0)),
         description=description,
     )
     write_page(draft, run)
-    return {"nodes": _nodes(learned)}
+    return {"nodes": list_nodes(learned) if evidence.totals else []}
+
+
+def read_evidence(
+    store: Store,
+    config: RunConfig,
+    question: Published,
+    artifacts: Mapping[str, Manifest],
+    label_range: Sequence[float] | None,
+) -> Evidence:
+    """What the model describes itself beside, as far as there are artifacts of it. `question`: the last one."""
+    ends = None if label_range is None else (float(label_range[0]), float(label_range[1]))
+    rows, _ = read_scaled(store, artifacts["scaled"])
+    found = Evidence(names=config.dataset.names, rows=rows, label_range=ends)
+    if "shown" in artifacts:
+        curves = store.file(artifacts["curves"], "curves.json").read_bytes()
+        found = replace(found, shown=read_shown(store, artifacts["shown"]), along=Along.from_json(curves))
+    if isinstance(question, Protocol):
+        found = replace(
+            found,
+            totals=read_totals_of_outputs(store, artifacts["totals"], question),
+            asked=question.partition,
+            public=read_public(store, artifacts["public"], question) if "public" in artifacts else None,
+            public_counts=None
+            if question.numeric
+            else read_public_counts(store, artifacts["scaled"], question),
+        )
+    return found
+
+
+def _span(ends: tuple[float, float] | None) -> Span | None:
+    return None if ends is None else Span(low=ends[0], high=ends[1])
+
+
+def name_levels(question: QuestionDescription, classes: tuple[str, ...]) -> tuple[str, ...]:
+    """What the levels are called that a report names: classes, or numbers; () where it names none."""
+    figures = question.figures
+    if "levels" not in figures:
+        return ()
+    if "low" not in figures:
+        return classes
+    levels = label_levels(figures["low"], figures["high"], int(figures["levels"]))
+    return tuple(f"{level:g}" for level in levels)
 
 
 def write_page(draft: Draft, run: Run) -> None:
@@ -159,11 +178,10 @@ def gather(
     store: Store,
     checks: Manifest,
     scores: Manifest | None,
-    ingested: Mapping[str, Any],
-    held: Mapping[str, Any],
-    fitted: Mapping[str, Any],
+    facts: Mapping[str, Any],
 ) -> dict[str, Any]:
     """What every run that reached its end says: its data, checks, rows, sizes, scores and warnings."""
+    ingested, held, fitted = facts["ingested"], facts["held"], facts["scaled"]
     content = read_scores(store, scores)
     caps = caps_of(config.evaluation, fitted["n_public"], held["n_private"])
     n_public = fitted["n_public"]
@@ -206,22 +224,6 @@ def identify(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def make(config: RunConfig, command: str, timeline: Timeline, digests: Mapping[str, str]) -> Making:
-    """How the run was made."""
-    return Making(
-        created=datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
-        version=version("ldptree"),
-        command=command,
-        seconds=timeline.elapsed,
-        peak_rss_mb=peak_rss_mb(),
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
-        steps=steps_of(timeline),
-        config=_flat(config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})),
-        versions={name: version(name) for name in LIBRARIES},
-        digests=dict(digests),
-    )
-
-
 def failed_facts(
     store: Store, config: RunConfig, ingested: Record, checked: Record, timeline: Timeline, command: str
 ) -> Run:
@@ -233,7 +235,7 @@ def failed_facts(
         privacy=Privacy(
             epsilon=config.privacy.epsilon, holder=config.dataset.holder, seeded=config.is_seeded
         ),
-        making=make(config, command, timeline, {}),
+        making=describe_making(config, command, timeline, {}),
         checks=checks,
         rows=(
             Rows(
@@ -255,73 +257,83 @@ def read_checks(store: Store, checks: Manifest) -> tuple[Check, ...]:
     return tuple(Check(**check) for check in content)
 
 
-def steps_of(timeline: Timeline) -> tuple[Step, ...]:
-    """The steps so far, as the page shows them."""
-    return tuple(
-        Step(
-            name=entry.name,
-            state=_state(entry.state),
-            seconds=entry.seconds if entry.is_done else timeline.elapsed - entry.start,
-            start=entry.start,
-            shards=entry.shards,
-        )
-        for entry in timeline.steps()
-    )
-
-
-def _state(state: str) -> Literal["computed", "cached", "failed"]:
-    if state == "failed":
-        return "failed"
-    return "cached" if state == "cached" else "computed"
-
-
-def peak_rss_mb() -> float:
-    """Peak memory of this process, in MB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1024 * 1024 if sys.platform == "darwin" else 1024), 1)
-
-
-def _privacy(
+def describe_privacy(
     config: RunConfig,
-    protocols: Sequence[Protocol],
-    description: Description,
-    n_private: int,
-    n_outputs: int,
-    spent: Mapping[str, Any],
-    ends: tuple[float, float] | None,
-    form: str,
+    questions: Sequence[Published],
+    model: Model,
+    evidence: Evidence,
+    moves: Sequence[float],
+    facts: Mapping[str, Any],
 ) -> Privacy:
-    """What the questions were, and what they cost; `ends`: of what a report names, where that is a number."""
-    last = protocols[-1]
-    asked = [describe_protocol(protocol, n_private) for protocol in protocols]
-    if ends is not None:
-        found = asked[-1].figures | {"low": ends[0], "high": ends[1]}
-        asked[-1] = replace(asked[-1], figures=found)
-    force = last.mechanism.poisoning_bound(n_private)
-    each = last.mechanism.poisoning_bound(max(n_private // n_outputs, 1))
-    reach = np.sort(np.abs(np.array(description.moves)))[::-1][: each.totals_at_once]
-    push = float(each.one * reach.sum()) if reach.size else math.inf
+    """What the questions were, whom they were put to and what they cost. `moves`: as of a description."""
+    n, spent = model.n_private, facts["spent"]
+    spends, answers = np.zeros(n), np.zeros(n, dtype=np.int64)
+    columns, asked = name_columns(model.encoding), []
+    for question in questions:
+        who = np.arange(n) if isinstance(question, Protocol) else question.respondents(evidence.shown)
+        told = _within(question.describe(), evidence.label_range)
+        spends[who] += told.epsilon
+        answers[who] += 1
+        column = "" if told.feature is None else columns[told.feature]
+        asked.append(AskedQuestion(question=told, digest=question.digest, n_asked=who.size, column=column))
+    last = questions[-1]
     return Privacy(
         epsilon=config.privacy.epsilon,
-        epsilon_exact=math.fsum(protocol.epsilon_exact for protocol in protocols),
-        epsilon_spent=math.fsum(protocol.epsilon for protocol in protocols),
+        epsilon_exact=float(spends.max()),
+        epsilon_spent=model.epsilon,
         largest_spend=spent["largest"],
         n_questions=spent["questions"],
         lifetime_epsilon=spent["cap"],
-        mechanism=asked[-1].mechanism,
+        mechanism=", ".join(dict.fromkeys(one.question.mechanism for one in asked)),
         asked=tuple(asked),
-        holder=last.holder,
+        most_answers=int(answers.max()),
+        n_never_asked=int((answers == 0).sum()),
+        holder=config.dataset.holder,
         seeded=config.is_seeded,
-        form=form,  # type: ignore[arg-type]
-        k=last.k,
-        influence=Influence(
-            one=force.one,
-            one_percent=force.one_percent,
-            at_once=force.totals_at_once,
-            push=push if math.isfinite(push) else None,
-        ),
-        example=draw_example(last, config.dataset.names),
+        form=facts["form"],
+        k=int(asked[-1].question.figures.get("values", 0)),
+        influence=_influence(evidence.totals, moves, n) if evidence.totals else None,
+        features=() if evidence.shown is None else list_features(config, model, evidence.shown),
+        mask_release=cast("Literal['all', 'cells', 'none']", config.mask_release),
+        example=draw_example(last, config.dataset.names) if isinstance(last, Protocol) else None,
     )
+
+
+def _within(question: QuestionDescription, label_range: tuple[float, float] | None) -> QuestionDescription:
+    """The ends of a label's question moved into the label's range, as every label is."""
+    if question.about != "label" or label_range is None:
+        return question
+    low, high = max(question.figures["low"], label_range[0]), min(question.figures["high"], label_range[1])
+    return replace(question, figures=question.figures | {"low": low, "high": high})
+
+
+def _influence(totals: Sequence[Totals], moves: Sequence[float], n: int) -> Influence:
+    """What dishonest holders can do to the totals, and to the sum over one cell."""
+    force: PoisoningBound = totals[0].mechanism.poisoning_bound(n)
+    each = totals[0].mechanism.poisoning_bound(max(n // len(totals), 1))
+    reach = np.sort(np.abs(np.array(moves)))[::-1][: each.totals_at_once]
+    push = float(each.one * reach.sum()) if reach.size else math.inf
+    return Influence(
+        one=force.one,
+        one_percent=force.one_percent,
+        at_once=force.totals_at_once,
+        push=push if math.isfinite(push) else None,
+    )
+
+
+def list_features(config: RunConfig, model: Model, view: PublicView) -> tuple[Feature, ...]:
+    """Every raw column, and how many protect it by the public mask."""
+    found, at = [], 0
+    for feature in model.encoding.features:
+        declared: Literal["public", "private", "own choice"] = "public"
+        if feature.column in config.features.private or config.mask_release != "all":
+            declared = "private"
+        elif feature.column in config.features.protects:
+            declared = "own choice"
+        protects = int(view.protects[:, at].sum()) if config.mask_release == "all" else None
+        found.append(Feature(name=feature.column.replace("_", " "), declared=declared, protects=protects))
+        at += len(feature.names)
+    return tuple(found)
 
 
 def caps_of(evaluation: EvaluateConfig, n_public: int, n_private: int) -> dict[str, str]:
@@ -354,7 +366,7 @@ def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tup
     return tuple(said)
 
 
-def _nodes(model: Any) -> list[dict[str, Any]]:
+def list_nodes(model: Any) -> list[dict[str, Any]]:
     """Every node with its path, for the warehouse."""
     tree = model.partition
     if tree.n_nodes > NODES_IN_WAREHOUSE:
@@ -371,12 +383,3 @@ def _nodes(model: Any) -> list[dict[str, Any]]:
         }
         for node in range(tree.n_nodes)
     ]
-
-
-def _flat(value: Any, prefix: str = "") -> dict[str, str]:
-    if isinstance(value, dict):
-        flat: dict[str, str] = {}
-        for key, item in value.items():
-            flat |= _flat(item, f"{prefix}.{key}" if prefix else key)
-        return flat
-    return {prefix: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}

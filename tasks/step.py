@@ -63,7 +63,9 @@ class Step:
         return self.home(arguments) if callable(self.home) else self.home
 
     def place(self, store: Store, arguments: Mapping[str, Any]) -> ArtifactKey:
-        """Where this step, called with `arguments`, keeps its record: manifests are inputs, all else parameters."""
+        """Where this step, called with `arguments`, keeps its record: manifests (one, several, or by name) are inputs, all else
+        parameters.
+        """
         inputs: dict[str, str] = {}
         parameters: dict[str, Any] = {}
         for name, value in arguments.items():
@@ -74,6 +76,8 @@ class Step:
             elif isinstance(value, (list, tuple)) and value and all(isinstance(v, Manifest) for v in value):
                 # Which of several files came first tells nothing, and names differ between work folders.
                 inputs |= {f"{name}[{i}]": d for i, d in enumerate(sorted(v.digest for v in value))}
+            elif isinstance(value, Mapping) and any(isinstance(v, Manifest) for v in value.values()):
+                inputs |= {f"{name}.{part}": v.digest for part, v in value.items()}
             else:
                 parameters[name] = _plain(value)
         return store.place(

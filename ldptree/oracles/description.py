@@ -44,6 +44,12 @@ class MechanismDescription:
     label_noise_sd: float | None = None
     is_simulation_device: bool = False
 
+    @property
+    def figures(self) -> dict[str, float]:
+        """Chances and noise of one report, as far as the mechanism has them."""
+        found = {name: getattr(self, name) for name in ("p", "q", "label_p", "noise_sd", "label_noise_sd")}
+        return {name: figure for name, figure in found.items() if figure is not None}
+
 
 @dataclass(frozen=True)
 class PoisoningBound:

@@ -26,6 +26,7 @@ from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 from ldptree.protocol.protocol_json import VERSION, read_fields, read_parts
 from ldptree.protocol.published_base import DRAWN, PublishedBase
+from ldptree.protocol.question import QuestionDescription
 from ldptree.protocol.stochastic_rounding import label_levels, round_at_random
 from ldptree.public_models.slope import Slope, without_slope
 
@@ -203,6 +204,23 @@ class Protocol:
     def epsilon_exact(self) -> float:
         """The epsilon that the integer coins spend, rounded up; never above `epsilon`."""
         return self.mechanism.epsilon
+
+    def describe(self) -> QuestionDescription:
+        """What it asks and how it is answered; of a number with the ends that it is moved into."""
+        figures = self.mechanism.describe().figures
+        figures |= {"values": self.k, "cells": self.n_cells, "levels": self.n_classes}
+        figures["depth"] = self.partition.max_depth
+        if self.numeric:
+            low, high = self.label_range
+            figures |= {"low": low, "high": high}
+            if "label_noise_sd" in figures:
+                figures["label_noise_sd"] *= high - low
+        return QuestionDescription(
+            about="cell and label" if self.base is None else "cell and error",
+            mechanism=self.mechanism.full_name,
+            epsilon=self.epsilon_exact,
+            figures=figures,
+        )
 
     @cached_property
     def raw_tree(self) -> RawTree:

@@ -13,8 +13,8 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -75,6 +75,32 @@ class PublicView:
         return PublicView(self.values[holders], self.protects[holders])
 
 
+About = Literal["cell and label", "cell and error", "label bin", "feature bin", "label", "residual", "cell"]
+"""What a question asks for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionDescription:
+    """What a published question asks and how it is answered: figures and plain names, without a sentence.
+
+    Attributes:
+        about: what it asks for.
+        mechanism: how the answer is randomised, such as "joint oue" or "duchi".
+        epsilon: what one answer spends, by the integers in use.
+        figures: chances ("p", "q", "label_p"), noise ("noise_sd", "label_noise_sd"), sizes ("values", "size", "cells", "depth",
+            "levels") and ends ("low", "high"), as far as the question has them.
+        feature: the encoded feature that it is about; None where it is about no single one.
+        shape: what the residual of that feature's question is multiplied by.
+    """
+
+    about: About
+    mechanism: str
+    epsilon: float
+    figures: dict[str, float] = field(default_factory=dict)
+    feature: int | None = None
+    shape: str = ""
+
+
 class Question(ABC):
     """One question to some of the holders: a frozen value with a JSON form, published before it is answered.
 
@@ -95,6 +121,10 @@ class Question(ABC):
     @abstractmethod
     def about(self) -> str:
         """See the class."""
+
+    @abstractmethod
+    def describe(self) -> QuestionDescription:
+        """What it asks and how it is answered."""
 
     @abstractmethod
     def respondents(self, view: PublicView) -> NDArray[np.int64]:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
-from ldptree.families.asked import Asked
 from ldptree.models.description import Description, Estimate
+from ldptree.protocol.question import QuestionDescription
 
 Zone = Literal["public", "private"]
 STRICT = {"extra": "forbid"}
@@ -232,6 +232,23 @@ def _score(key: str, one: Mapping[str, Any], redraws: Sequence[float], caps: Map
 
 
 @dataclass(frozen=True, kw_only=True)
+class AskedQuestion:
+    """A published question and whom it was put to.
+
+    Attributes:
+        question: what it asks, and how it is answered.
+        digest: by which it is known.
+        n_asked: holders asked.
+        column: the name of the feature that it is about; "" where it is about no single one.
+    """
+
+    question: QuestionDescription
+    digest: str
+    n_asked: int
+    column: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Feature:
     """A raw column of a run where some features are public: who protects it (None where that was not sent)."""
 
@@ -281,7 +298,7 @@ class Privacy:
         epsilon_spent: what this run has each holder spend, as claimed.
         largest_spend, n_questions: the most that any holder has spent in this work folder, and on how many questions.
         lifetime_epsilon: the most that anyone may spend; None where none was stated.
-        mechanism: as `run.json` has it, such as "joint oue".
+        mechanism: of every question, as `run.json` has it, such as "joint oue".
         asked: every question, in order.
         most_answers: questions that one holder answered at most.
         n_never_asked: holders who took part and were asked nothing.
@@ -302,7 +319,7 @@ class Privacy:
     n_questions: int = 0
     lifetime_epsilon: float | None = None
     mechanism: str = ""
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[AskedQuestion, ...] = ()
     most_answers: int = 1
     n_never_asked: int = 0
     holder: str = "row"

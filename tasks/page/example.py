@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ldptree.encoding import NumericFeature
-from ldptree.families.asked import measure_mechanism
 from ldptree.models.description import Names, name_level
 from ldptree.protocol.protocol import Protocol
 from tasks.page.data import Example
@@ -46,7 +45,7 @@ def draw_example(protocol: Protocol, names: Names) -> Example | None:
     facts = protocol.mechanism.describe()
     bits: tuple[bool, ...] = ()
     if facts.oracle in OF_BITS and protocol.k <= MOST_BITS and protocol.n_cells <= MOST_CELLS:
-        chances = measure_mechanism(facts)
+        chances = facts.figures
         is_true = np.arange(protocol.k) == cell * n + level
         bits = tuple((rng.random(protocol.k) < np.where(is_true, chances["p"], chances["q"])).tolist())
     return Example(row=tuple(said[:MOST_COLUMNS]), cell=cell, level=level, levels=levels, bits=bits)

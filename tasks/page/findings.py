@@ -352,14 +352,14 @@ def tabulate_rounds(run: Run) -> Table:
     rows, unit = [], Unit("number", run.label_sd, run.unit)
     for number, one in enumerate(run.privacy.asked, 1):
         ends = ""
-        if "low" in one.figures:
-            ends = f"{unit.bare(one.figures['low'])} to {unit.bare(one.figures['high'])}"
+        if "low" in (figures := one.question.figures):
+            ends = f"{unit.bare(figures['low'])} to {unit.bare(figures['high'])}"
         rows.append(
             (
                 f"{number}. {say_question(one, run.target)}",
                 units.count(one.n_asked),
-                f"{one.epsilon:.6g}",
-                say_mechanism(one),
+                f"{one.question.epsilon:.6g}",
+                say_mechanism(one.question),
                 ends or "–",
             )
         )

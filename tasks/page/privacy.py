@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ldptree.families.asked import Asked
+from ldptree.protocol.question import QuestionDescription
 from tasks.page import units
 from tasks.page.captions import ABOUT, ALIKE, MECHANISMS, SHAPES, Sentence, say
-from tasks.page.data import Run
+from tasks.page.data import AskedQuestion, Run
 from tasks.page.summary import best_guess
 from tasks.page.units import Unit, label_unit
 
@@ -46,20 +46,21 @@ def answers(run: Run) -> list[Answer]:
     ]
 
 
-def say_question(asked: Asked, target: str) -> str:
+def say_question(asked: AskedQuestion, target: str) -> str:
     """What a question asks."""
-    return ABOUT[asked.about].format(
+    question = asked.question
+    return ABOUT[question.about].format(
         target=target.replace("_", " "),
-        feature=asked.feature,
-        shape=SHAPES[asked.shape],
-        values=units.count(asked.figures.get("values", 0)),
-        cells=units.count(asked.figures.get("cells", 0)),
+        feature=asked.column,
+        shape=SHAPES[question.shape],
+        values=units.count(question.figures.get("values", 0)),
+        cells=units.count(question.figures.get("cells", 0)),
     )
 
 
-def say_mechanism(asked: Asked) -> str:
+def say_mechanism(question: QuestionDescription) -> str:
     """How its answer leaves."""
-    return MECHANISMS.get(asked.mechanism, f"by {asked.mechanism.replace('_', ' ')}")
+    return MECHANISMS.get(question.mechanism, f"by {question.mechanism.replace('_', ' ')}")
 
 
 def odds(run: Run) -> str:
@@ -81,7 +82,7 @@ def _who(run: Run) -> Sentence:
 
 def _asked(run: Run) -> tuple[Sentence, ...]:
     """What was sent: of the last question where there is one, of the conversation else."""
-    last = run.privacy.asked[-1]
+    last = run.privacy.asked[-1].question
     if run.privacy.features:
         said = [
             say(
@@ -124,8 +125,8 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
     return tuple(said)
 
 
-def _coins(run: Run, asked: Asked) -> list[Sentence]:
-    figures, said = asked.figures, []
+def _coins(run: Run, question: QuestionDescription) -> list[Sentence]:
+    figures, said = question.figures, []
     if "p" in figures:
         said.append(say("chances", p=units.chance(figures["p"]), q=units.chance(figures["q"])))
     if "label_p" in figures:
@@ -154,7 +155,8 @@ def _promise(run: Run) -> tuple[Sentence, ...]:
         say("promise", nouns=run.nouns, alike=alike, factor=odds(run)),
         say("exact", exact=units.exact_epsilon(run.privacy.epsilon_exact)),
     ]
-    if any("laplace" in one.mechanism and "discrete" not in one.mechanism for one in run.privacy.asked):
+    names = [one.question.mechanism for one in run.privacy.asked]
+    if any("laplace" in name and "discrete" not in name for name in names):
         said.append(say("real numbers"))
     if run.privacy.form == "totals":
         said.append(say("of sums"))

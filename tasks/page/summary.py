@@ -325,8 +325,8 @@ def warnings(run: Run) -> list[Caution]:
         if run.privacy.form == "totals":
             keys.append(("totals", {}))
         if any(
-            asked.mechanism.endswith("laplace") and "discrete" not in asked.mechanism
-            for asked in run.privacy.asked
+            one.question.mechanism.endswith("laplace") and "discrete" not in one.question.mechanism
+            for one in run.privacy.asked
         ):
             keys.append(("device", {}))
         if run.scores is not None:

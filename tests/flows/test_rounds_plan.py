@@ -44,7 +44,7 @@ def prepared(chain):
 
 def test_before_the_first_run_all_of_it_is_foreseen_as_far_as_the_first_round(chain, capsys, tmp_path):
     new = plan_of(chain.config, tmp_path / "new")
-    assert [line["name"] for line in new] == [*BEFORE, *ROUND, "learn", "report_shown"]
+    assert [line["name"] for line in new] == [*BEFORE, *ROUND, "learn", "report"]
     assert new[0]["state"] == "compute"
     assert {(line["state"]) for line in new[1:]} == {"depends"}
     assert not (tmp_path / "new").exists()
@@ -66,7 +66,7 @@ def test_a_finished_run_is_all_cached_and_spends_nothing(chain, capsys):
     assert prepared(chain).converse().page
     found = states(chain)
     assert {state for _, state in found} == {"cached"}
-    assert [name for name, _ in found] == [*BEFORE, *ROUND, *ROUND, "ask", "learn", "report_shown"]
+    assert [name for name, _ in found] == [*BEFORE, *ROUND, *ROUND, "ask", "learn", "report"]
     assert "no holder would be asked: nothing is spent" in told(chain, capsys)
 
 

@@ -295,7 +295,7 @@ def sizes(run: Run) -> Figures:
 
 
 def ends(run: Run) -> Figures:
-    found = run.facts["privacy"]["asked"][-1]["figures"]
+    found = run.facts["privacy"]["asked"][-1]["question"]["figures"]
     levels = float(run.protocol.n_classes)
     if run.protocol.base is None:
         low, high = run.protocol.label_range
@@ -369,9 +369,9 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "ends": ends,
     "ends sent": lambda run: run.protocol.label_range,
     "chances": chances,
-    "label chance": lambda run: (run.facts["privacy"]["asked"][-1]["figures"]["label_p"],),
-    "noise": lambda run: (run.facts["privacy"]["asked"][-1]["figures"]["noise_sd"],),
-    "label noise": lambda run: (run.facts["privacy"]["asked"][-1]["figures"]["label_noise_sd"],),
+    "label chance": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["label_p"],),
+    "noise": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["noise_sd"],),
+    "label noise": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["label_noise_sd"],),
     "reports written": lambda run: (n_private(run),),
     "promise": lambda run: (math.exp(epsilon(run)),),
     "exact": exact,

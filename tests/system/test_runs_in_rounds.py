@@ -61,7 +61,7 @@ def test_two_rounds_are_one_epsilon(twice):
     assert [one["n_asked"] for one in first["rounds"]] == [first["n_private"]] * 2
     assert first["epsilon_spent"] <= first["epsilon"] == first["largest_spend"] == 2.0
     assert len(before) == 2
-    assert {"show", "ask", "answer", "publish", "learn", "report_shown"} <= steps(first, "computed")
+    assert {"show", "ask", "answer", "publish", "learn", "report"} <= steps(first, "computed")
     run = folder / "work" / "runs" / first["run"]
     assert len(json.loads((run / "questions.json").read_text())) == 2
     assert "What was asked, round by round" in (run / "report.html").read_text()

@@ -230,9 +230,11 @@ def test_the_page_of_every_kind_of_noise_says_what_was_sent(run, mechanism):
     facts = read_facts(chain.store, chain.page["page"])
     named = {"randomized_response": "number_response", "laplace": "number_laplace"}.get(mechanism, mechanism)
     privacy, (asked,) = facts.privacy, facts.privacy.asked
-    assert privacy.mechanism == asked.mechanism == named
+    assert privacy.mechanism == asked.question.mechanism == named
     assert privacy.epsilon_exact <= privacy.epsilon == 4.0
-    assert ("label_noise_sd" in asked.figures) == (mechanism not in ("discrete_laplace", "signed_subset"))
+    assert ("label_noise_sd" in asked.question.figures) == (
+        mechanism not in ("discrete_laplace", "signed_subset")
+    )
     assert (privacy.influence.push is None) == (mechanism == "laplace")  # without bound
 
 

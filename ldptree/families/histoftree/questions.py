@@ -19,7 +19,7 @@ from ldptree.mechanisms.masked import MASKED, Masked
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.mechanisms.numbers.number import NumberMechanism
 from ldptree.partition.product import ANY, Candidates, Product
-from ldptree.protocol.question import PublicView, Question
+from ldptree.protocol.question import PublicView, Question, QuestionDescription
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,6 +66,15 @@ class LabelQuestion(Question):
     def about(self) -> str:
         """In words."""
         return f"round 1: the label by {self.mechanism.name}"
+
+    def describe(self) -> QuestionDescription:
+        """The label, between its ends."""
+        return QuestionDescription(
+            about="label",
+            mechanism=self.mechanism.name,
+            epsilon=self.epsilon,
+            figures={"low": self.low, "high": self.high},
+        )
 
     def respondents(self, view: PublicView) -> NDArray[np.int64]:
         """Everybody."""
@@ -158,6 +167,15 @@ class CellsQuestion(Question):
     def about(self) -> str:
         """In words."""
         return f"round 2: the cell, of {self.partition.n_cells:,}, by {self.mechanism.name}"
+
+    def describe(self) -> QuestionDescription:
+        """The cell, of how many."""
+        return QuestionDescription(
+            about="cell",
+            mechanism=self.mechanism.name,
+            epsilon=self.epsilon,
+            figures={"cells": self.partition.n_cells},
+        )
 
     @property
     def width(self) -> int:

@@ -23,7 +23,7 @@ from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
 from ldptree.models.public_features import Effect
 from ldptree.models.surface import BINS, Contrast, Surface, bin_of
 from ldptree.oracles.subset import SubsetSelection
-from ldptree.protocol.question import PublicView, Question
+from ldptree.protocol.question import PublicView, Question, QuestionDescription
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,6 +69,11 @@ class BinQuestion(Question):
         """Sets of bins, uint8 [m, 2]."""
         return self.oracle.randomize(self._bins(rows, labels), words)
 
+    @property
+    def _sizes(self) -> dict[str, float]:
+        """Bins, and how many of them a report names."""
+        return {"values": self.oracle.k, "size": self.oracle.size}
+
     def _bins(self, rows: Floats, labels: Floats) -> NDArray[np.int64]:
         raise NotImplementedError
 
@@ -100,6 +105,12 @@ class LabelBins(BinQuestion):
     def about(self) -> str:
         """In words."""
         return f"the label's bin of {self.oracle.k}"
+
+    def describe(self) -> QuestionDescription:
+        """The label's bin, of how many."""
+        return QuestionDescription(
+            about="label bin", mechanism=self.oracle.name, epsilon=self.epsilon, figures=self._sizes
+        )
 
     def _bins(self, rows: Floats, labels: Floats) -> NDArray[np.int64]:
         return label_bin_of(labels, self.low, self.high)
@@ -140,6 +151,16 @@ class FeatureBins(BinQuestion):
     def about(self) -> str:
         """In words."""
         return f"the bin of column {self.feature} of {self.oracle.k}"
+
+    def describe(self) -> QuestionDescription:
+        """The feature's bin, of how many."""
+        return QuestionDescription(
+            about="feature bin",
+            mechanism=self.oracle.name,
+            epsilon=self.epsilon,
+            figures=self._sizes,
+            feature=self.feature,
+        )
 
     def _bins(self, rows: Floats, labels: Floats) -> NDArray[np.int64]:
         return bin_of(rows[:, self.feature])
@@ -196,6 +217,25 @@ class ResidualQuestion(Question):
         if self.contrast is None:
             return f"the label by {self.mechanism.name}"
         return f"the label's residual times the {self.contrast.shape} of column {self.contrast.feature}"
+
+    def describe(self) -> QuestionDescription:
+        """The label around what is published of it, or its residual times a contrast."""
+        if self.contrast is None:
+            middle = self.surface.intercept
+            return QuestionDescription(
+                about="label",
+                mechanism=self.mechanism.name,
+                epsilon=self.epsilon,
+                figures={"low": middle - self.half, "high": middle + self.half},
+            )
+        return QuestionDescription(
+            about="residual",
+            mechanism=self.mechanism.name,
+            epsilon=self.epsilon,
+            figures={"low": -self.half, "high": self.half},
+            feature=self.contrast.feature,
+            shape=self.contrast.shape,
+        )
 
     def respondents(self, view: PublicView) -> NDArray[np.int64]:
         """The part's holders."""

@@ -1,0 +1,81 @@
+"""How a run was made: when, with what, how long each step took; the machine's own facts, of no family."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, Literal
+
+from schemas.config import RunConfig
+from tasks.page.data import Making, Step
+from tasks.progress import Timeline
+
+LIBRARIES = (
+    "ldptree",
+    "prefect",
+    "polars",
+    "pyarrow",
+    "numpy",
+    "duckdb",
+    "great-expectations",
+    "scikit-learn",
+    "numba",
+)
+
+
+def describe_making(
+    config: RunConfig, command: str, timeline: Timeline, digests: Mapping[str, str]
+) -> Making:
+    """How the run was made."""
+    return Making(
+        created=datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
+        version=version("ldptree"),
+        command=command,
+        seconds=timeline.elapsed,
+        peak_rss_mb=peak_rss_mb(),
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
+        steps=list_steps(timeline),
+        config=_flat(config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})),
+        versions={name: version(name) for name in LIBRARIES},
+        digests=dict(digests),
+    )
+
+
+def list_steps(timeline: Timeline) -> tuple[Step, ...]:
+    """The steps so far, as the page shows them."""
+    return tuple(
+        Step(
+            name=entry.name,
+            state=_state(entry.state),
+            seconds=entry.seconds if entry.is_done else timeline.elapsed - entry.start,
+            start=entry.start,
+            shards=entry.shards,
+        )
+        for entry in timeline.steps()
+    )
+
+
+def _state(state: str) -> Literal["computed", "cached", "failed"]:
+    if state == "failed":
+        return "failed"
+    return "cached" if state == "cached" else "computed"
+
+
+def peak_rss_mb() -> float:
+    """Peak memory of this process, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1024 * 1024 if sys.platform == "darwin" else 1024), 1)
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, str]:
+    if isinstance(value, dict):
+        flat: dict[str, str] = {}
+        for key, item in value.items():
+            flat |= _flat(item, f"{prefix}.{key}" if prefix else key)
+        return flat
+    return {prefix: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}
