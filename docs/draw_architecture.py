@@ -59,7 +59,7 @@ def draw_rooms() -> Iterator[str]:
 def steps() -> dict[str, tuple[Path, str, str]]:
     """(file, version, zone of its record) of every `@step("name", version=..., home=...)` in tasks/."""
     found = {}
-    for path in sorted((ROOT / "tasks").glob("*.py")):
+    for path in sorted((ROOT / "tasks").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             for call in getattr(node, "decorator_list", []):
                 if isinstance(call, ast.Call) and ast.unparse(call.func) == "step":
