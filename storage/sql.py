@@ -10,7 +10,7 @@ import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from ldptree.errors import ConfigError
@@ -72,6 +72,18 @@ _REFUSED = {
     "STAR": "a star",
     "LAMBDA": "a lambda",
 }
+
+
+def scratch_cursor() -> Any:
+    """A cursor of DuckDB that reads no files; tables that it registers are its own. Making a database takes far longer."""
+    return _scratch_database().cursor()
+
+
+@cache
+def _scratch_database() -> Any:
+    import duckdb
+
+    return duckdb.connect(config={"threads": 1, "enable_external_access": "false"})
 
 
 def quote(name: str) -> str:
@@ -158,9 +170,9 @@ def _expression_type(text: str, column_types: tuple[tuple[str, str], ...], key: 
 
     columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in column_types)
     source = f" FROM (SELECT {columns})" if columns else ""
-    with duckdb.connect() as connection:
+    with scratch_cursor() as cursor:
         try:
-            rows = connection.execute(f"DESCRIBE SELECT ({text}\n) AS value{source}").fetchall()
+            rows = cursor.execute(f"DESCRIBE SELECT ({text}\n) AS value{source}").fetchall()
         except duckdb.Error as error:
             raise ConfigError(f"{key}: {_first_line(error)}") from None
     return str(rows[0][1])
@@ -168,17 +180,15 @@ def _expression_type(text: str, column_types: tuple[tuple[str, str], ...], key: 
 
 def _parse(text: str, key: str) -> dict[str, Any]:
     """The syntax tree of one expression. Raises ConfigError."""
-    import duckdb
-
     if not text.strip():
         raise ConfigError(f"{key}: the expression is empty")
     if len(text) > LONGEST_EXPRESSION or "\0" in text:
         raise ConfigError(
             f"{key}: the expression is longer than {LONGEST_EXPRESSION} characters, or has a NUL in it"
         )
-    with duckdb.connect() as connection:
+    with scratch_cursor() as cursor:
         # The newline ends a trailing comment, so that it cannot swallow the bracket.
-        row = connection.execute(
+        row = cursor.execute(
             "SELECT json_serialize_sql(?::VARCHAR, skip_default := true)", [f"SELECT ({text}\n)"]
         ).fetchone()
     try:

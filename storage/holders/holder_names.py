@@ -31,7 +31,11 @@ NUMBER = r"^[+-]?\d{1,18}(\.\d*)?([eE][+-]?\d+)?$"
 
 
 def name_type(
-    spec: DatasetSpec, files: Sequence[RawFile], public: PublicRows, rule_types: Mapping[str, ColumnType]
+    spec: DatasetSpec,
+    files: Sequence[RawFile],
+    connection: Any,
+    public: PublicRows,
+    rule_types: Mapping[str, ColumnType],
 ) -> ColumnType:
     """How the names in the holders' column of raw files are read: as integers or texts, or as they are declared.
 
@@ -48,7 +52,7 @@ def name_type(
     elif families & {"boolean"}:
         found = "text"
     else:
-        found = _shown_by_public_rows(column, files, public, rule_types)
+        found = _shown_by_public_rows(column, files, connection, public, rule_types)
     if found == "text" and "number" in families:
         declare = f'dataset.types = {{"{column}" = "integer"}}'
         raise DataError(
@@ -121,23 +125,24 @@ def type_of_names(kind: ColumnType) -> NameType:
 
 
 def _shown_by_public_rows(
-    column: str, files: Sequence[RawFile], public: PublicRows, rule_types: Mapping[str, ColumnType]
+    column: str,
+    files: Sequence[RawFile],
+    connection: Any,
+    public: PublicRows,
+    rule_types: Mapping[str, ColumnType],
 ) -> NameType:
     import polars as pl
 
     n_names = n_numbers = 0
-    with raw_files.connect(files) as connection:
-        for index, file in enumerate(files):
-            if column in rule_types:  # public whole
-                query = file.select([column], [column], skip_bad_lines=file.kind == "csv")
-                batches: Iterator[Any] = raw_files.stream(
-                    connection.cursor(), query, file, raw_files.BATCH_ROWS
-                )
-            else:
-                batches = public.raw_batches(connection.cursor(), file, index, [column], rule_types)
-            for batch in batches:
-                names = pl.DataFrame(batch)[column].cast(pl.String).str.strip_chars()
-                names = names.filter(names.is_not_null() & ~names.is_in(list(file.nulls)))
-                n_names += len(names)
-                n_numbers += int(names.str.contains(NUMBER).sum())
+    for index, file in enumerate(files):
+        if column in rule_types:  # public whole
+            query = file.select([column], [column], skip_bad_lines=file.kind == "csv")
+            batches: Iterator[Any] = raw_files.stream(connection.cursor(), query, file, raw_files.BATCH_ROWS)
+        else:
+            batches = public.raw_batches(connection.cursor(), file, index, [column], rule_types)
+        for batch in batches:
+            names = pl.DataFrame(batch)[column].cast(pl.String).str.strip_chars()
+            names = names.filter(names.is_not_null() & ~names.is_in(list(file.nulls)))
+            n_names += len(names)
+            n_numbers += int(names.str.contains(NUMBER).sum())
     return "integer" if n_names and n_numbers == n_names else "text"

@@ -68,19 +68,32 @@ def column_types(
             known[column] = family
         elif column in spec.ranges:
             known[column] = "number"
+    with raw_files.connect(files) as connection:
+        return _told_types(spec, files, connection, public, used, known)
+
+
+def _told_types(
+    spec: DatasetSpec,
+    files: Sequence[RawFile],
+    connection: Any,
+    public: PublicRows,
+    used: UsedColumns,
+    known: dict[str, ColumnType],
+) -> ColumnTypes:
+    """Those that values tell, beside those that are known already."""
     in_rule = [column for column in used.in_rule if column not in known]
-    for column, evidence in _gathered(files, in_rule, None, {}).evidence.items():
+    for column, evidence in _gathered(connection, files, in_rule, None, {}).evidence.items():
         known[column] = evidence.verdict() or "text"
     if spec.rule.predicate is not None:
         check_is_predicate(spec.rule.predicate, {c: known[c] for c in used.in_rule}, "dataset.public")
     doubtful = _doubtful(spec, files[0], used)
     rule_types = {column: known[column] for column in used.in_rule}
     if spec.holder_column in used.read:
-        known[spec.holder] = name_type(spec, files, public, rule_types)
+        known[spec.holder] = name_type(spec, files, connection, public, rule_types)
     unknown = [column for column in used.read if column not in known or column in doubtful]
     numeric = set(spec.features(used.read, used.in_rule)) - set(spec.categorical)
     found: dict[str, Finding] = {}
-    values = _gathered(files, unknown, public, rule_types)
+    values = _gathered(connection, files, unknown, public, rule_types)
     for column, evidence in values.evidence.items():
         if column in doubtful and (finding := recognise(values.sample(column))) is not None:
             found[column] = finding
@@ -144,6 +157,7 @@ def _declared_type(spec: DatasetSpec, column: str) -> ColumnType | None:
 
 
 def _gathered(
+    connection: Any,
     files: Sequence[RawFile],
     columns: Sequence[str],
     public: PublicRows | None,
@@ -154,15 +168,14 @@ def _gathered(
         return PublicValues(())
 
     def batches() -> Iterator[tuple[Any, Sequence[str]]]:
-        with raw_files.connect(files) as connection:
-            for index, file in enumerate(files):
-                rows = raw_files.batch_rows(len(columns))
-                if public is None:
-                    everything = file.select(columns, columns, skip_bad_lines=file.kind == "csv")
-                    found: Iterator[Any] = raw_files.stream(connection.cursor(), everything, file, rows)
-                else:
-                    found = public.raw_batches(connection.cursor(), file, index, columns, rule_types)
-                for batch in found:
-                    yield batch, file.nulls
+        for index, file in enumerate(files):
+            rows = raw_files.batch_rows(len(columns))
+            if public is None:
+                everything = file.select(columns, columns, skip_bad_lines=file.kind == "csv")
+                found: Iterator[Any] = raw_files.stream(connection.cursor(), everything, file, rows)
+            else:
+                found = public.raw_batches(connection.cursor(), file, index, columns, rule_types)
+            for batch in found:
+                yield batch, file.nulls
 
     return gather(columns, batches())

@@ -45,6 +45,15 @@ def ingest(tmp_path):
     return run
 
 
+BATCH = 4096
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    """Batches and row groups of `BATCH` rows, so that few rows fill many."""
+    monkeypatch.setattr("storage.raw.raw_files.BATCH_ROWS", BATCH)
+
+
 def rows(folder):
     return [row for path in sorted(folder.glob("part-*.parquet")) for row in pq.read_table(path).to_pylist()]
 
@@ -96,17 +105,17 @@ def test_rows_that_are_not_asked_belong_to_nobody(ingest):
 
 
 def test_a_fraction_is_drawn_by_seed_file_and_row_alone(ingest, tmp_path):
-    text = "miles,paid\n" + "".join(f"{i % 97},{i % 2}\n" for i in range(20_000))
+    text = "miles,paid\n" + "".join(f"{i % 97},{i % 2}\n" for i in range(5_000))
     _, public, private = ingest(text, public="random 0.1", folder=tmp_path / "1")
     _, again, _ = ingest(text, public="random 0.1", folder=tmp_path / "2")
     _, longer, _ = ingest(text + "1,1\n", public="random 0.1", folder=tmp_path / "3")
     _, other, _ = ingest(text, public="random 0.1", seed=8, folder=tmp_path / "4")
     assert public == again
-    assert public == [row for row in longer if row["_row"] < 20_000]
+    assert public == [row for row in longer if row["_row"] < 5_000]
     assert public != other
     # Five standard deviations of a binomial: one false alarm in two million.
-    assert abs(len(public) - 2000) < 5 * math.sqrt(20_000 * 0.09)
-    assert len(public) + len(private) == 20_000
+    assert abs(len(public) - 500) < 5 * math.sqrt(5_000 * 0.09)
+    assert len(public) + len(private) == 5_000
 
 
 def test_the_first_rows_are_those_of_the_first_file(ingest):
@@ -128,8 +137,9 @@ def test_a_second_file_is_public_and_the_first_is_not(ingest):
     assert found.public[0].name == "part-0001.parquet"
 
 
+@pytest.mark.usefixtures("small_batches")
 def test_every_row_keeps_its_number_over_many_batches(ingest):
-    firms = np.random.default_rng(3).integers(0, 9, 300_000)
+    firms = np.random.default_rng(3).integers(0, 9, 10_000)
     lines = [f"f{firm},{i},{i % 2}" for i, firm in enumerate(firms.tolist())]
     names = ", ".join(f"'f{k}'" for k in range(7))
     _, public, private = ingest(
@@ -141,8 +151,9 @@ def test_every_row_keeps_its_number_over_many_batches(ingest):
     assert all(row["miles"] == row["_row"] for row in public + private)
 
 
+@pytest.mark.usefixtures("small_batches")
 def test_the_bytes_depend_on_the_input_alone(ingest, tmp_path):
-    text = "firm,miles,paid\n" + "".join(f"{'pq'[i % 7 > 2]},{i * 0.5},{i % 2}\n" for i in range(200_000))
+    text = "firm,miles,paid\n" + "".join(f"{'pq'[i % 7 > 2]},{i * 0.5},{i % 2}\n" for i in range(9_000))
     digests = []
     for folder, content, name in (
         ("1", text, "a.csv"),
@@ -154,7 +165,7 @@ def test_the_bytes_depend_on_the_input_alone(ingest, tmp_path):
         digests.append([hashlib.sha256(part.read_bytes()).hexdigest() for part in parts])
     assert digests[0] == digests[1] == digests[2]
     metadata = pq.read_metadata(tmp_path / "1" / "holders" / "part-0000.parquet")
-    assert metadata.row_group(0).num_rows == min(131_072, metadata.num_rows)
+    assert metadata.row_group(0).num_rows == BATCH < metadata.num_rows
 
 
 # Types
@@ -350,12 +361,13 @@ def test_quarantine_has_a_limit(ingest, tmp_path):
     assert not list(tmp_path.rglob("*.parquet"))
 
 
+@pytest.mark.usefixtures("small_batches")
 def test_a_faulty_row_is_found_where_it_is_in_a_long_file(ingest, tmp_path):
-    lines = [f"{'pq'[i % 2]},{i % 97},x,{i % 2}" for i in range(200_000)]
-    lines[150_001] = "q,CANARY,x,0"
+    lines = [f"{'pq'[i % 2]},{i % 97},x,{i % 2}" for i in range(10_000)]
+    lines[7_501] = "q,CANARY,x,0"
     with pytest.raises(DataError):
         ingest("firm,miles,area,paid\n" + "\n".join(lines))
-    assert (tmp_path / "holders" / "faults.txt").read_text().split("\t")[1] == "row 150002"
+    assert (tmp_path / "holders" / "faults.txt").read_text().split("\t")[1] == "row 7502"
 
 
 def test_a_broken_line_stops_the_run_without_a_word_of_it(ingest, tmp_path):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from storage.raw.recognition.findings import FITS, ColumnSample, Finding, Reading, new_name, sql_name
-from storage.sql import literal
+from storage.sql import literal, scratch_cursor
 
 FORMS_TRIED = 8
 """Different shapes of value that are looked at; a column of dates has one or two."""
@@ -229,10 +229,9 @@ def _reading(sample: ColumnSample, texts: Sequence[str], form: _Form) -> Reading
 
 def _ask(query: str, texts: Sequence[str]) -> list[tuple[Any, ...]]:
     """What DuckDB answers about the texts, the column "value" of the table "given"."""
-    import duckdb
     import pyarrow as pa
 
-    with duckdb.connect(":memory:") as connection:
-        connection.register("given", pa.table({"value": pa.array(texts, pa.string())}))
-        answer: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+    with scratch_cursor() as cursor:
+        cursor.register("given", pa.table({"value": pa.array(texts, pa.string())}))
+        answer: list[tuple[Any, ...]] = cursor.execute(query).fetchall()
     return answer
