@@ -15,10 +15,10 @@ import numpy as np
 from correction import FAMILY, Lines, public_view
 from numpy.typing import NDArray
 
+from ldptree.coins import Words
 from ldptree.families.correction_plan import Plan, make_plan
 from ldptree.families.corrections import Observed, correct
 from ldptree.families.fit_correction import protocol_of
-from ldptree.oracles import Words
 from ldptree.public_models.fit import BASES
 from ldptree.simulate.redraws import KnownHolders
 

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from trip_samples import PAPER, PLAIN, Trips, simulated
 
+from ldptree.coins import Words
 from ldptree.encoding import Encoding
 from ldptree.families.correction_plan import Plan, make_plan
 from ldptree.families.corrections import Observed, correct
@@ -36,7 +37,6 @@ from ldptree.families.fit_correction import PublicSide, protocol_of
 from ldptree.inference.depth import automatic_depth
 from ldptree.mechanisms import mechanism_for, report_values
 from ldptree.models.ensemble import Ensemble
-from ldptree.oracles import Words
 from ldptree.partition import grow_partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.stochastic_rounding import round_at_random

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from regression_sets import RegressionSet, splits
 
+from ldptree.coins import Words
 from ldptree.encoding import Encoding
 from ldptree.estimators.holders import encoding_of
 from ldptree.families.fit_numbers import PublicLabels, fit_regression
@@ -24,7 +25,6 @@ from ldptree.families.tree_public import public_labels
 from ldptree.inference.depth import NumberDepths, fewest_public_rows, number_depths, number_levels
 from ldptree.mechanisms import adds_noise_to_every_cell, number_mechanism_for
 from ldptree.models.tree import NumberTree
-from ldptree.oracles import Words
 from ldptree.partition import Partition, grow_partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.stochastic_rounding import label_levels

@@ -66,7 +66,8 @@ def ours(name: str, k: int, repetitions: int) -> Rates:
     """Randomize and aggregate, with the operating system's random bits."""
     import numpy as np
 
-    from ldptree.oracles import ORACLES, Words
+    from ldptree.coins import Words
+    from ldptree.mechanisms.oracles import ORACLES
 
     oracle, words = ORACLES[name].for_budget(EPSILON, k), Words.system()
     reports = oracle.randomize(np.arange(20_000) % k, words)

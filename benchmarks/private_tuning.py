@@ -28,6 +28,7 @@ from lpct_samples import Sample, chicago, companies, synthetic_pair, wine
 from numpy.typing import NDArray
 from regression_sets import load, splits
 
+from ldptree.coins import Words
 from ldptree.estimators import LPCTClassifier, LPDTRegressor, tuning
 from ldptree.estimators.tuning import PublicLosses, Trained, choose, expected_excess, question_for
 from ldptree.estimators.validation_questions import (
@@ -36,7 +37,6 @@ from ldptree.estimators.validation_questions import (
     ValidationQuestion,
     advanced_composition,
 )
-from ldptree.oracles import Words
 
 Floats = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ ORDER = (
 )
 """Of the steps that the picture has; others come last."""
 REGISTRIES = {
-    "frequency oracles": ["ldptree.oracles.ORACLES", "ldptree.mechanisms.ORACLES"],
+    "frequency oracles": ["ldptree.mechanisms.oracles.ORACLES", "ldptree.mechanisms.ORACLES"],
     "mechanisms": ["ldptree.mechanisms.MECHANISMS"],
     "mechanisms of a number": ["ldptree.mechanisms.NUMBER_MECHANISMS", "ldptree.mechanisms.NUMERIC"],
     "partitions": ["ldptree.partition.PARTITIONS"],

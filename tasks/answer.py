@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ldptree.oracles import Words
+from ldptree.coins import Words
 from schemas.families import FeaturesConfig
 from schemas.manifest import Manifest
 from storage.digests import Hasher

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, select_baselines
+from ldptree.coins import Words
 from ldptree.errors import DataError
 from ldptree.families.fit_classes import SECOND_QUERY, fit_model, fit_without_noise
 from ldptree.metrics.classes import score
 from ldptree.metrics.intervals import accuracy_interval, paired_lead
 from ldptree.models.tree import ClassTree
-from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
 from schemas.families import PaperConfig

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ldptree.oracles import Words
+from ldptree.coins import Words
 from ldptree.protocol.protocol import Protocol
 from schemas.manifest import Manifest
 from storage import tables

@@ -16,10 +16,10 @@ import numpy as np
 
 from ldptree.baselines import BASELINES
 from ldptree.errors import DataError
+from ldptree.mechanisms.description import PoisoningBound
 from ldptree.models import Model
 from ldptree.models.curves import Along
 from ldptree.models.description import Evidence, name_columns, name_level
-from ldptree.oracles.description import PoisoningBound
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.question import PublicView, Question, QuestionDescription
 from ldptree.protocol.stochastic_rounding import label_levels

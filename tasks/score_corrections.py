@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, select_baselines
+from ldptree.coins import Words
 from ldptree.families.corrections import Observed, correct, observed
 from ldptree.metrics.classes import score
 from ldptree.metrics.intervals import accuracy_interval, paired_lead
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
 from ldptree.models.corrected import CorrectedModel, add_clipped, shares_of
-from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownResiduals
 from schemas.tables import EvaluateConfig

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, select_baselines
+from ldptree.coins import Words
 from ldptree.families.fit_numbers import PublicLabels, fit_regression, fit_without_noise
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
 from ldptree.models.tree import NumberTree
-from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownHolders
 from schemas.tables import EvaluateConfig

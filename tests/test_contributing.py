@@ -13,7 +13,7 @@ import pytest
 
 from ldptree.baselines import BASELINES
 from ldptree.mechanisms import CHOICES, MECHANISMS
-from ldptree.oracles import ORACLES
+from ldptree.mechanisms.oracles import ORACLES
 from schemas.dataset import DatasetSpec
 from schemas.tables import PrivacyConfig
 from tasks.step import REGISTERED

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 from chain import Chain, RoundsChain, fares, fares_config, mended, rides, rides_config, shells, shells_config
 
+from ldptree.coins import Words
 from ldptree.mechanisms import CHOICES, mechanism_for, number_mechanism_for
-from ldptree.oracles import Words
 from schemas.manifest import Manifest
 from storage.store import Store
 

@@ -185,7 +185,7 @@ def test_the_algorithms_load_neither_scikit_learn_nor_numba_before_they_are_used
         "models.tree",
         "partition",
         "baselines",
-        "oracles",
+        "mechanisms",
     )
     assert loaded_by("import " + ", ".join(f"ldptree.{module}" for module in everything)) == {"numpy"}
 

@@ -21,6 +21,7 @@ from rich.table import Table
 from flows.command.streams import print_json
 from ldptree.audit.empirical import CONFIDENCE, Audit, audit, reports_for
 from ldptree.audit.exact import LAW_ALARM, MOST_VALUES, enumerated
+from ldptree.coins import Words
 from ldptree.errors import ConfigError
 from ldptree.limits import MAX_EPSILON, MIN_EPSILON
 from ldptree.mechanisms import (
@@ -31,7 +32,6 @@ from ldptree.mechanisms import (
     mechanism_for,
     number_mechanism_for,
 )
-from ldptree.oracles import Words
 from schemas.named_files import check_output, written_whole
 
 LABELS = ("class", "number")

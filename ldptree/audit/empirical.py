@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.audit.exact import Audited, Exact, inner_of, inputs_of
 from ldptree.audit.views import Half, Sample, View, views
+from ldptree.coins import Words
 from ldptree.errors import ConfigError
-from ldptree.oracles import PoisoningBound, Words
+from ldptree.mechanisms.description import PoisoningBound
 
 CONFIDENCE = 0.99
 LEAST_REPORTS = 1000

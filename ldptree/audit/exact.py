@@ -18,13 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.audit import exact_numbers as audit_numbers
+from ldptree.coins import RATE_UNIT, Words, log_up, rounded_up
 from ldptree.mechanisms.discrete_laplace import DiscreteLaplace
 from ldptree.mechanisms.joint import Joint
 from ldptree.mechanisms.number_response import NumberResponse
-from ldptree.oracles import Words
-from ldptree.oracles.coins import log_up, rounded_up
-from ldptree.oracles.integer_laplace import UNIT
-from ldptree.oracles.local_hash import PRIME, Olh
+from ldptree.mechanisms.oracles.local_hash import PRIME, Olh
 
 MOST_PROBABILITIES = 2**16
 """Probabilities that an enumeration goes through at most: a second or two."""
@@ -176,7 +174,7 @@ def _by_sensitivity(noise: DiscreteLaplace) -> float:
     """
     truths = noise.indicators(np.arange(noise.k))
     furthest = max(int(np.abs(truths - truth).sum(axis=1).max()) for truth in truths)
-    return rounded_up(Fraction(furthest * noise.rate, UNIT))
+    return rounded_up(Fraction(furthest * noise.rate, RATE_UNIT))
 
 
 def _worst_misfit(inner: Any, laws: Sequence[dict[bytes, Fraction]], words: Words) -> Misfit | None:
@@ -256,7 +254,7 @@ def _noise_against_law(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Counts and chances of (indicator, noise), both tails cut where hardly any noise comes."""
     truth = np.broadcast_to(noise.indicators(np.array([value])), reports.shape).ravel()
-    rate = noise.rate / UNIT
+    rate = noise.rate / RATE_UNIT
     far = math.ceil(12 / rate) if rate > 12 / MOST_PROBABILITIES else MOST_PROBABILITIES
     drawn = np.clip(reports.ravel().astype(np.int64) - truth, -far, far) + far
     a = math.exp(-rate)

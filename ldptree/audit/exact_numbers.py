@@ -14,9 +14,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from ldptree.coins import RATE_UNIT, rounded_up
 from ldptree.mechanisms.number_response import NumberResponse
-from ldptree.oracles.coins import rounded_up
-from ldptree.oracles.integer_laplace import UNIT
 
 # noise further out than so many scales, or whole numbers, is one symbol
 _FAR, _MOST = 12, 2**16
@@ -30,7 +29,7 @@ def worst_ratio(mechanism: NumberResponse, epsilon_of_bits: float) -> float:
     That is exact, also where labels are cut off: P(label y) is proportional to e^(-rate |y - truth|), where the last y stands
     for all further out, and beyond both truths the ratio reaches e^(rate |truth - truth'|).
     """
-    return rounded_up(Fraction(epsilon_of_bits) + Fraction(mechanism.steps * mechanism.rate, UNIT))
+    return rounded_up(Fraction(epsilon_of_bits) + Fraction(mechanism.steps * mechanism.rate, RATE_UNIT))
 
 
 def values_of(mechanism: NumberResponse) -> list[int]:
@@ -61,7 +60,7 @@ def against_law(
 
 def _noise(rate: int, noise: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The symbol of each noise, and the chance of each symbol: stretches of equal chance, and the noise modulo 4."""
-    r = rate / UNIT
+    r = rate / RATE_UNIT
     far = min(math.ceil(_FAR / r), _MOST)
     whole = np.arange(-far, far + 1)
     a = math.exp(-r)

@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldptree.audit.exact import fit_of
+from ldptree.coins import log_up
 from ldptree.errors import DataError
 from ldptree.families.family import RoundsFamily
-from ldptree.oracles.coins import log_up
 from ldptree.protocol.question import AnsweredQuestion, PublicView, Question, Transcript
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.oracles import Words
+    from ldptree.coins import Words
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]

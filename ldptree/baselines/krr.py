@@ -1,7 +1,7 @@
 """KRR: protected features by k-ary randomised response, labels by Laplace noise, then a plain tree (HistOfTree 5 (iv), C.1).
 
 Not kernel ridge regression: the paper's KRR is k-generalised randomised response. A protected value is the number of
-its bin, of k equal ones, answered by `ldptree.oracles.grr` (integer coins); the curator reads it as the bin's middle.
+its bin, of k equal ones, answered by `ldptree.mechanisms.oracles.grr` (integer coins); the curator reads it as the bin's middle.
 Values that are shown stay as they are. The label gets Laplace noise on its range: floating point, so the whole is A
 SIMULATION DEVICE.
 
@@ -19,9 +19,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.noisy_regressor import NoisyRegressor, scaled, seed_of
+from ldptree.coins import Words
 from ldptree.limits import MAX_DEPTH, label_ends
-from ldptree.oracles import Words
-from ldptree.oracles.grr import Grr
+from ldptree.mechanisms.oracles.grr import Grr
 from ldptree.partition.label_unit import fit_in_unit
 from ldptree.validation import (
     check_aligned,

@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ldptree.baselines.noisy_regressor import NoisyRegressor, scaled, seed_of
+from ldptree.coins import Words
 from ldptree.families.histoftree.questions import LabelQuestion
 from ldptree.limits import MAX_DEPTH, label_ends
 from ldptree.mechanisms.numbers import NUMBERS
-from ldptree.oracles import Words
 from ldptree.partition.label_unit import fit_in_unit
 from ldptree.validation import (
     check_aligned,

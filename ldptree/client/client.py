@@ -28,10 +28,10 @@ import numpy as np
 from ldptree import serialize
 from ldptree.client.budget import ANSWERING, KeptAnswers, Memory, QuestionKey
 from ldptree.client.memory import FileMemory
+from ldptree.coins import Words
 from ldptree.encoding import CategoricalFeature, Feature
 from ldptree.errors import BudgetError, ConfigError, DataError, ProtocolMismatch
 from ldptree.limits import MAX_LIFETIME, MAX_PROTOCOL_BYTES
-from ldptree.oracles.words import Words
 from ldptree.protocol.protocol import Protocol
 
 __all__ = ["Client", "FileMemory", "Report"]

@@ -13,11 +13,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.holders import SplitRows, encoding_of
 from ldptree.families.family import RoundsFamily, converse, respond_in_rounds
 from ldptree.limits import is_number
-from ldptree.oracles import Words
 from ldptree.protocol.ledger import Charge, Ledger, Names
 from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
 from ldptree.validation import (

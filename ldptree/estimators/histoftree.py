@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from ldptree.coins import Words
 from ldptree.errors import ConfigError
 from ldptree.estimators.estimator import PublicFeaturesEstimator
 from ldptree.estimators.holders import column_names, encoding_between
@@ -20,7 +21,6 @@ from ldptree.families.histoftree import BIN_SHIFTS, RELEASES, HistOfTree, HistOf
 from ldptree.limits import MAX_DEPTH, is_number, label_ends
 from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
-from ldptree.oracles import Words
 from ldptree.partition.masked import CRITERIA, SPLITS
 from ldptree.partition.product import MAX_BINS
 from ldptree.protocol.question import PublicView

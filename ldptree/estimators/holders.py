@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature, check_widths
 from ldptree.errors import ConfigError
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_clipped_features
 from ldptree.families.family import Counted, Evidence, PublicRows, Published, collect_answers
 from ldptree.mechanisms import Mechanism
-from ldptree.oracles import Words
 from ldptree.protocol.ledger import Charge, Ledger, RowRange
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.raw_sums import RawSums

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.holders import Conversation, SplitRows
 from ldptree.estimators.validation_questions import (
@@ -36,7 +37,6 @@ from ldptree.estimators.validation_questions import (
     ValidationQuestion,
 )
 from ldptree.inference.depth import fewest_public_rows
-from ldptree.oracles import Words
 from ldptree.protocol.ledger import Charge, Ledger, RowRange
 
 if TYPE_CHECKING:

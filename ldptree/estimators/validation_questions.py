@@ -18,17 +18,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from ldptree.coins import (
+    RATE_UNIT,
+    SMALLEST_RATE,
+    checked_epsilon,
+    draw_laplace,
+    furthest_laplace,
+    laplace_variance,
+    rounded_up,
+)
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.numbers import NumberMechanism, OptimalLabel
-from ldptree.oracles import integer_laplace
-from ldptree.oracles.coins import checked_epsilon, rounded_up
-from ldptree.oracles.integer_laplace import SMALLEST_RATE, UNIT
 from ldptree.protocol.stochastic_rounding import round_at_random
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.oracles import Words
+    from ldptree.coins import Words
 
     Floats = NDArray[np.float64]
 
@@ -299,7 +305,7 @@ class AllErrors(ValidationQuestion):
     `AllErrors.as_printed` has the paper's noise, and its `epsilon` is what that spends.
 
     An error is clipped to its range and rounded at random to one of 65 levels, so its mean is exact; noise is drawn by
-    `oracles.integer_laplace`, exactly. Noise variance of a candidate's mean of n holders: 2 k^2 range^2 / (eps^2 n).
+    `coins.draw_laplace`, exactly. Noise variance of a candidate's mean of n holders: 2 k^2 range^2 / (eps^2 n).
     Reports are int32 [n, k]: each error in steps of range / 64, with noise of rate / 2^32 a step.
 
     Attributes:
@@ -325,7 +331,8 @@ class AllErrors(ValidationQuestion):
     def for_budget(cls, epsilon: float, ranges: Sequence[float]) -> Self:
         """epsilon / k for each error: pure epsilon, by basic composition."""
         return cls(
-            tuple(map(float, ranges)), int(Fraction(checked_epsilon(epsilon)) * UNIT / (STEPS * len(ranges)))
+            tuple(map(float, ranges)),
+            int(Fraction(checked_epsilon(epsilon)) * RATE_UNIT / (STEPS * len(ranges))),
         )
 
     @classmethod
@@ -336,17 +343,17 @@ class AllErrors(ValidationQuestion):
     @property
     def epsilon(self) -> float:
         """64 k r, exact or rounded up."""
-        return rounded_up(Fraction(self.n_candidates * STEPS * self.rate, UNIT))
+        return rounded_up(Fraction(self.n_candidates * STEPS * self.rate, RATE_UNIT))
 
     @property
     def noise(self) -> float:
         """Of one error."""
-        return integer_laplace.variance(self.rate) / STEPS**2
+        return laplace_variance(self.rate) / STEPS**2
 
     @property
     def bound(self) -> int:
         """Noise is cut off here: one in 2^64 lies beyond."""
-        return integer_laplace.furthest(self.rate)
+        return furthest_laplace(self.rate)
 
     def assign(self, n: int) -> NDArray[np.int64]:
         """Every holder reports on all candidates."""
@@ -356,7 +363,7 @@ class AllErrors(ValidationQuestion):
         """Each error rounded at random, and noise."""
         shares = np.clip(self.checked_losses(losses, assigned) / np.array(self.ranges), 0.0, 1.0)
         levels = round_at_random(shares.ravel(), 0.0, 1.0, STEPS + 1, words)
-        noisy = levels + integer_laplace.draw(self.rate, levels.size, words)
+        noisy = levels + draw_laplace(self.rate, levels.size, words)
         kept: NDArray[np.int32] = np.clip(noisy, -self.bound, self.bound + STEPS).astype(np.int32)
         return kept.reshape(shares.shape)
 

@@ -21,7 +21,7 @@ from ldptree.errors import ConfigError
 from ldptree.inference.depth import NUMBER_LEVELS
 from ldptree.inference.tree_gaussian import Levels
 from ldptree.mechanisms import Mechanism, number_mechanism_for
-from ldptree.oracles import ORACLES
+from ldptree.mechanisms.oracles import ORACLES
 from ldptree.protocol.stochastic_rounding import expected_shares, label_levels
 from ldptree.public_models.public_slope import KnownSlope, PlannedSlope
 from ldptree.public_models.slope import cut, without_slope

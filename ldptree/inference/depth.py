@@ -10,7 +10,7 @@ import numpy as np
 
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import NUMBER_MECHANISMS, mechanism_for, number_mechanism_for
-from ldptree.oracles import ORACLES
+from ldptree.mechanisms.oracles import ORACLES
 from ldptree.protocol.stochastic_rounding import expected_shares, label_levels
 
 # 65,536 cells: a deeper tree fits in no report and no picture

@@ -12,9 +12,9 @@ from ldptree.mechanisms.laplace import Laplace
 from ldptree.mechanisms.mechanism import Mechanism, report_values
 from ldptree.mechanisms.number_laplace import NumberLaplace
 from ldptree.mechanisms.number_response import NumberResponse
+from ldptree.mechanisms.oracles import ORACLES
 from ldptree.mechanisms.randomized_response import RandomizedResponse
 from ldptree.mechanisms.signed_subset import SignedSubset
-from ldptree.oracles import ORACLES
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     "joint": Joint,

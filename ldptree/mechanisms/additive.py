@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import Words
+from ldptree.mechanisms.description import Form, MechanismDescription
 from ldptree.mechanisms.mechanism import Mechanism
-from ldptree.oracles.description import Form, MechanismDescription
-from ldptree.oracles.words import Words
 
 # numbers whose noise is drawn together: they stay in the cache
 _BLOCK = 2**17

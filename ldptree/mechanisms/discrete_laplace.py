@@ -21,14 +21,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldptree.coins import (
+    RATE_UNIT,
+    SMALLEST_RATE,
+    Words,
+    checked_epsilon,
+    draw_laplace,
+    furthest_laplace,
+    laplace_min_entropy,
+    laplace_variance,
+    rounded_up,
+)
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.additive import Additive
-from ldptree.oracles import integer_laplace
-from ldptree.oracles.coins import checked_epsilon, rounded_up
-from ldptree.oracles.description import PoisoningBound
-from ldptree.oracles.integer_laplace import SMALLEST_RATE, UNIT
-from ldptree.oracles.oracle import checked_thresholds
-from ldptree.oracles.words import Words
+from ldptree.mechanisms.description import PoisoningBound
+from ldptree.mechanisms.oracles.oracle import checked_thresholds
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class DiscreteLaplace(Additive):
     @classmethod
     def for_budget(cls, epsilon: float, n_cells: int, n_classes: int) -> Self:
         """Noise of rate epsilon / 4, rounded down."""
-        return cls(n_cells, n_classes, int(Fraction(checked_epsilon(epsilon)) * UNIT / 4))
+        return cls(n_cells, n_classes, int(Fraction(checked_epsilon(epsilon)) * RATE_UNIT / 4))
 
     @classmethod
     def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
@@ -73,22 +80,22 @@ class DiscreteLaplace(Additive):
     @property
     def epsilon(self) -> float:
         """4 r, exact or rounded up."""
-        return rounded_up(Fraction(4 * self.rate, UNIT))
+        return rounded_up(Fraction(4 * self.rate, RATE_UNIT))
 
     @property
     def min_entropy(self) -> float:
         """Of the noise of each number."""
-        return self.raw_size * integer_laplace.min_entropy(self.rate)
+        return self.raw_size * laplace_min_entropy(self.rate)
 
     @property
     def bound(self) -> int:
         """B: noise is cut off there."""
-        return integer_laplace.furthest(self.rate)
+        return furthest_laplace(self.rate)
 
     @property
     def noise_variance(self) -> float:
         """2 a / (1 - a)^2 with a = e^-r."""
-        return integer_laplace.variance(self.rate)
+        return laplace_variance(self.rate)
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.int32]:
         """Indicators and noise, cut off at the bound: int32 [n, L C]."""
@@ -101,7 +108,7 @@ class DiscreteLaplace(Additive):
 
     def draw_noise(self, n: int, words: Words) -> NDArray[np.int64]:
         """Exact discrete Laplace variables, int64 [n]."""
-        return integer_laplace.draw(self.rate, n, words)
+        return draw_laplace(self.rate, n, words)
 
     def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         """Every number is in -B .. B + 1."""
@@ -127,7 +134,7 @@ class DiscreteLaplace(Additive):
         n, size = int(np.sum(counts)), self.raw_size
         if not n:
             return np.zeros(size, dtype=np.int64)
-        success = -math.expm1(-self.rate / UNIT)
+        success = -math.expm1(-self.rate / RATE_UNIT)
         noise = generator.negative_binomial(n, success, size) - generator.negative_binomial(n, success, size)
         totals: NDArray[np.int64] = self.true_sums(counts) + noise
         return totals

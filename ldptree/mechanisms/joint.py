@@ -16,9 +16,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import Words
 from ldptree.errors import ConfigError
+from ldptree.mechanisms.description import MechanismDescription, PoisoningBound
 from ldptree.mechanisms.mechanism import Mechanism
-from ldptree.oracles import ORACLES, MechanismDescription, Oracle, PoisoningBound, Words
+from ldptree.mechanisms.oracles import ORACLES, Oracle
 
 # in the order of preference where two are equally good
 _CHOICE = ("grr", "oue")

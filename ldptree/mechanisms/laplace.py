@@ -18,12 +18,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldptree.coins import Words, checked_epsilon
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.additive import Additive
-from ldptree.oracles.coins import checked_epsilon
-from ldptree.oracles.description import PoisoningBound
-from ldptree.oracles.oracle import checked_thresholds
-from ldptree.oracles.words import Words
+from ldptree.mechanisms.description import PoisoningBound
+from ldptree.mechanisms.oracles.oracle import checked_thresholds
 
 # epsilon is kept in billionths: a protocol has integers only
 _UNIT = 10**9

@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from ldptree.coins import WORD, checked_epsilon
 from ldptree.errors import ConfigError, DataError
-from ldptree.oracles.coins import WORD, checked_epsilon
-from ldptree.oracles.grr import Grr
-from ldptree.oracles.unary import Sue
+from ldptree.mechanisms.oracles.grr import Grr
+from ldptree.mechanisms.oracles.unary import Sue
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.oracles import Words
+    from ldptree.coins import Words
     from ldptree.partition.product import Candidates
 
     Floats = NDArray[np.float64]

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
-from ldptree.oracles.description import Form, MechanismDescription, PoisoningBound
-from ldptree.oracles.words import Words
+from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
 
 MAX_VALUES = 2**31
 

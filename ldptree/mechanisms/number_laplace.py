@@ -18,12 +18,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import Words, checked_epsilon
 from ldptree.errors import ConfigError, DataError
+from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
 from ldptree.mechanisms.number_label import STEPS, NumberLabel, checked_rho
-from ldptree.oracles import Words
-from ldptree.oracles.coins import checked_epsilon
-from ldptree.oracles.description import Form, MechanismDescription, PoisoningBound
-from ldptree.oracles.oracle import checked_thresholds
+from ldptree.mechanisms.oracles.oracle import checked_thresholds
 
 # a protocol has integers only
 _UNIT = 10**9

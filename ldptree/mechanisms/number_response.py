@@ -3,7 +3,7 @@
 Each bit of the one-hot of the cell (L of them, and one for no cell) is kept with probability e^(rho eps / 2) / (1 + e^(rho
 eps / 2)): two holders differ in at most two bits, so the bits are rho eps-LDP. The label gets Laplace noise of scale
 (high - low) / ((1 - rho) eps), 2 M / ((1 - rho) eps) in the paper's range [-M, M]; here on the integers, in steps of the
-range (`number_label`), drawn exactly (`integer_laplace`), so that it does not leak through floating point. rho = 1/2 is the
+range (`number_label`), drawn exactly (`coins.draw_laplace`), so that it does not leak through floating point. rho = 1/2 is the
 paper's eq. 3, another the split of its appendix D.1, which prints one probability twice: it is meant as here.
 
 With U^_j = (bit_j - q) / (1 - 2 q) and T^ the noisy label over S, N~_j1 = sum of T^ U^_j (eq. 5's numerator) and
@@ -23,14 +23,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import (
+    RATE_UNIT,
+    SMALLEST_RATE,
+    WORD,
+    Words,
+    checked_epsilon,
+    draw_laplace,
+    furthest_laplace,
+    laplace_min_entropy,
+    laplace_variance,
+    rounded_up,
+)
 from ldptree.errors import ConfigError, DataError
+from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
 from ldptree.mechanisms.number_label import STEPS, NumberLabel, checked_rho
-from ldptree.oracles import Words, integer_laplace
-from ldptree.oracles.coins import WORD, checked_epsilon, rounded_up
-from ldptree.oracles.description import Form, MechanismDescription, PoisoningBound
-from ldptree.oracles.integer_laplace import SMALLEST_RATE, UNIT
-from ldptree.oracles.oracle import checked_thresholds
-from ldptree.oracles.unary import Sue
+from ldptree.mechanisms.oracles.oracle import checked_thresholds
+from ldptree.mechanisms.oracles.unary import Sue
 
 # bits that are unpacked or drawn at once
 _BLOCK = 2**22
@@ -75,9 +84,9 @@ class NumberResponse(NumberLabel):
         whole = Fraction(checked_epsilon(epsilon))
         bits = Sue.for_budget(float(whole * Fraction(rho)), n_cells + 1)
         left = whole - Fraction(bits.epsilon)
-        most = max(1, int(left * UNIT / SMALLEST_RATE))
+        most = max(1, int(left * RATE_UNIT / SMALLEST_RATE))
         steps = min(steps, most) if steps > 0 else steps
-        return cls(n_cells, n_classes, steps, bits, int(left * UNIT / max(steps, 1)))
+        return cls(n_cells, n_classes, steps, bits, int(left * RATE_UNIT / max(steps, 1)))
 
     @classmethod
     def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
@@ -93,22 +102,22 @@ class NumberResponse(NumberLabel):
     @cached_property
     def epsilon(self) -> float:
         """Of the bits, and rate times steps of the label; rounded up."""
-        return rounded_up(Fraction(self.bits.epsilon) + Fraction(self.steps * self.rate, UNIT))
+        return rounded_up(Fraction(self.bits.epsilon) + Fraction(self.steps * self.rate, RATE_UNIT))
 
     @property
     def bound(self) -> int:
         """A noisy label lies in -bound .. steps + bound."""
-        return integer_laplace.furthest(self.rate)
+        return furthest_laplace(self.rate)
 
     @property
     def label_variance(self) -> float:
         """Noise variance of T^, in ranges squared."""
-        return integer_laplace.variance(self.rate) / self.steps**2
+        return laplace_variance(self.rate) / self.steps**2
 
     @property
     def min_entropy(self) -> float:
         """Of the bits and of the label's noise."""
-        return self.bits.min_entropy + integer_laplace.min_entropy(self.rate)
+        return self.bits.min_entropy + laplace_min_entropy(self.rate)
 
     @property
     def report_bytes(self) -> int:
@@ -127,7 +136,7 @@ class NumberResponse(NumberLabel):
         step = max(1, _BLOCK // self.report_bytes)
         for start in range(0, values.size, step):
             block = slice(start, start + step)
-            noisy = steps[block] + integer_laplace.draw(self.rate, steps[block].size, words)
+            noisy = steps[block] + draw_laplace(self.rate, steps[block].size, words)
             noisy = np.clip(noisy, -self.bound, self.steps + self.bound)
             reports[block, :4] = noisy.astype("<i4")[:, None].view(np.uint8)
             reports[block, 4:] = self.bits.randomize(cells[block], words)
@@ -164,7 +173,7 @@ class NumberResponse(NumberLabel):
         """Reports drawn in blocks with numpy's samplers, and summed."""
         counts = np.asarray(counts, dtype=np.int64)
         values = np.repeat(np.arange(self.n_values), counts)
-        success, L = -math.expm1(-self.rate / UNIT), self.n_cells
+        success, L = -math.expm1(-self.rate / RATE_UNIT), self.n_cells
         sums = self.no_reports()
         step = max(1, _BLOCK // (L + 1))
         for start in range(0, values.size, step):

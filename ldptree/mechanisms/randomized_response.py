@@ -22,14 +22,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import WORD, Words, checked_epsilon, rounded_up
 from ldptree.errors import ConfigError
+from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
 from ldptree.mechanisms.mechanism import Mechanism
-from ldptree.oracles import Words
-from ldptree.oracles.coins import WORD, checked_epsilon, rounded_up
-from ldptree.oracles.description import Form, MechanismDescription, PoisoningBound
-from ldptree.oracles.grr import Grr
-from ldptree.oracles.oracle import checked_thresholds
-from ldptree.oracles.unary import Sue
+from ldptree.mechanisms.oracles.grr import Grr
+from ldptree.mechanisms.oracles.oracle import checked_thresholds
+from ldptree.mechanisms.oracles.unary import Sue
 
 _BLOCK = 2**22
 

@@ -32,15 +32,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import WORD, Words, checked_epsilon, exp
 from ldptree.compiled import compiled
 from ldptree.errors import ConfigError, DataError
+from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
 from ldptree.mechanisms.mechanism import Mechanism
+from ldptree.mechanisms.oracles.oracle import checked_thresholds
+from ldptree.mechanisms.oracles.subset import SubsetSelection, log_comb
 from ldptree.mechanisms.signed_variance import Law, Sums, variance_of
-from ldptree.oracles import Words
-from ldptree.oracles.coins import WORD, checked_epsilon, exp
-from ldptree.oracles.description import Form, MechanismDescription, PoisoningBound
-from ldptree.oracles.oracle import checked_thresholds
-from ldptree.oracles.subset import SubsetSelection, log_comb
 
 # what a count's variance weighs beside a difference's, when the size of a set is chosen
 _COUNT_WEIGHT = Fraction(1, 10)

@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.oracles.coins import WORD
-from ldptree.oracles.subset import SubsetSelection
+from ldptree.coins import WORD
+from ldptree.mechanisms.oracles.subset import SubsetSelection
 
 
 @dataclass(frozen=True)

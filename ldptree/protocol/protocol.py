@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldptree import serialize
+from ldptree.coins import Words
 from ldptree.encoding import Encoding, Level, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.limits import check_memory
 from ldptree.mechanisms import Joint, Mechanism, report_values
 from ldptree.mechanisms.number_label import NumberLabel
-from ldptree.oracles import Words
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 from ldptree.protocol.protocol_json import VERSION, read_fields, read_parts

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ldptree.oracles import Words
+    from ldptree.coins import Words
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]

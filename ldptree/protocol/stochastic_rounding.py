@@ -14,7 +14,7 @@ from ldptree.limits import check_order
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from ldptree.oracles import Words
+    from ldptree.coins import Words
 
 
 def label_levels(low: float, high: float, n_levels: int) -> tuple[float, ...]:

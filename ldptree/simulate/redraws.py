@@ -18,7 +18,7 @@ from ldptree.protocol.totals import Totals
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.oracles import Words
+    from ldptree.coins import Words
     from ldptree.protocol.protocol import Protocol
 
     Floats = NDArray[np.float64]

@@ -259,7 +259,7 @@ class Feature:
 
 @dataclass(frozen=True, kw_only=True)
 class Influence:
-    """What dishonest holders can do to the totals (`ldptree.oracles.Influence`).
+    """What dishonest holders can do to the totals (`ldptree.mechanisms.oracles.Influence`).
 
     `push`: the most that one moves the sum of labels, or of errors, in one cell, in the label's unit.
     """

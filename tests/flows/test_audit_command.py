@@ -9,7 +9,7 @@ import pytest
 
 from flows.command.audit import EVERY, _gone_through
 from flows.command.cli import main
-from ldptree.oracles.grr import Grr
+from ldptree.mechanisms.oracles.grr import Grr
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from functools import cache, partial
 
 import numpy as np
 
+from ldptree.coins import Words
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.families.fit_numbers import PublicLabels
 from ldptree.mechanisms import number_mechanism_for
-from ldptree.oracles import Words
 from ldptree.partition import Partition, grow_partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.stochastic_rounding import label_levels

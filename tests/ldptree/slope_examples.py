@@ -7,10 +7,10 @@ from functools import cache
 import numpy as np
 from number_examples import UNIT
 
+from ldptree.coins import Words
 from ldptree.families.correction_plan import Plan, plan_on
 from ldptree.families.fit_correction import PublicSide, protocol_of
 from ldptree.mechanisms import number_mechanism_for
-from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
 from ldptree.simulate.redraws import KnownHolders

@@ -11,9 +11,10 @@ from scipy.stats import beta, binom
 
 from ldptree.audit.empirical import _inputs, _log_ratio, audit, reports_for
 from ldptree.audit.exact import LAW_ALARM, Exact, enumerated, fit_of
+from ldptree.coins import Words
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for
-from ldptree.oracles import ORACLES, Words
+from ldptree.mechanisms.oracles import ORACLES
 
 REAL = [name for name in CHOICES if name not in MECHANISMS or not MECHANISMS[name].is_simulation_device]
 

@@ -9,9 +9,9 @@ import pytest
 from ldptree.audit import exact_numbers as audit_numbers
 from ldptree.audit.empirical import audit
 from ldptree.audit.exact import LAW_ALARM, enumerated, inputs_of
+from ldptree.coins import Words
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.mechanisms.number_response import NumberResponse
-from ldptree.oracles import Words
 
 MAKE = NumberResponse.for_budget
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from test_vectors import coded, played
 
 from ldptree.client import Client, FileMemory, Report
+from ldptree.coins import Words, log_up
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.families.correction_plan import make_plan
@@ -24,8 +25,6 @@ from ldptree.families.fit_correction import PublicSide
 from ldptree.families.fit_correction import protocol_of as question_of
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.mechanisms import mechanism_for, number_mechanism_for
-from ldptree.oracles import Words
-from ldptree.oracles.coins import log_up
 from ldptree.partition import Partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.published_base import PublishedBase

@@ -23,7 +23,7 @@ from ldptree.baselines.krr import KaryResponseRegressor
 from ldptree.baselines.label_dt import LabelTreeRegressor, PublicPartTreeRegressor
 from ldptree.baselines.public import draw_at_most
 from ldptree.errors import ConfigError, DataError
-from ldptree.oracles.grr import Grr
+from ldptree.mechanisms.oracles.grr import Grr
 
 CONSTANTS = {"majority", "constant"}
 ON_PAGES = [

@@ -19,9 +19,9 @@ from test_vectors import NAMES, OF_BASES, ROWS, protocol_of
 
 import ldptree
 from ldptree.client import Client, FileMemory, Report
+from ldptree.coins import Words
 from ldptree.errors import BudgetError, ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import mechanism_for
-from ldptree.oracles import Words
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "client" / "protocol.schema.json").read_text())
 X, Y = ROWS[0]
@@ -339,7 +339,7 @@ def test_it_needs_python_and_numpy_only(tmp_path):
 import sys, json, pathlib, importlib.util
 sys.path.insert(0, {str(tmp_path)!r})
 from ldptree.client import Client
-from ldptree.oracles.words import Words
+from ldptree.coins import Words
 import numpy as np
 assert not any(map(importlib.util.find_spec, ("numba", "scipy", "sklearn")))
 bases = 0

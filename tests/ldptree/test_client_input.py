@@ -19,9 +19,9 @@ from test_vectors import protocol_of
 
 from ldptree import serialize
 from ldptree.client import Client, Report
+from ldptree.coins import Words
 from ldptree.errors import DataError, LdptreeError, ProtocolMismatch
 from ldptree.limits import MAX_PROTOCOL_BYTES
-from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 
 HUGE = 10**5000

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.estimators.holders import respond_with
 from ldptree.families import FAMILIES, LearningProblem
@@ -22,7 +23,6 @@ from ldptree.families.family import (
 )
 from ldptree.families.tree import LPCT, LPDT
 from ldptree.inference.algorithm_2 import PaperOptions
-from ldptree.oracles import Words
 from ldptree.protocol.ledger import Ledger
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.question import PublicView

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, ProtocolMismatch
 from ldptree.families.family import converse, respond_in_rounds
@@ -12,7 +13,6 @@ from ldptree.families.histoftree import HistOfTree, LabelQuestion
 from ldptree.families.public_features import PublicFeatures
 from ldptree.families.questions import question_from_json
 from ldptree.mechanisms.numbers import NUMBERS
-from ldptree.oracles import Words
 from ldptree.protocol.question import PublicView
 
 HUGE = 10**400

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from base_examples import protocol_of as base_protocol
 
+from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import DataError
 from ldptree.families.fit_numbers import PublicLabels, fit_regression, fit_without_noise
 from ldptree.mechanisms import CHOICES, number_mechanism_for
-from ldptree.oracles import Words
 from ldptree.partition.tree import Partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.stochastic_rounding import label_levels

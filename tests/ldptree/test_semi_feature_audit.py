@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from ldptree.audit.transcripts import alternatives, exact, misfit, sampled
+from ldptree.coins import Words
 from ldptree.errors import DataError
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.public_features import PublicFeatures
 from ldptree.families.public_features.allocation import Part
 from ldptree.families.public_features.questions import ResidualQuestion
-from ldptree.oracles import Words
 from ldptree.protocol.question import AnsweredQuestion, PublicView
 
 ROWS = np.array([[0.2, 0.3], [0.6, 0.9], [0.1, 0.5], [0.8, 0.2]])

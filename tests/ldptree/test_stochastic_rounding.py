@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from ldptree.coins import Words
 from ldptree.errors import ConfigError
-from ldptree.oracles import Words
 from ldptree.protocol.stochastic_rounding import expected_shares, label_levels, round_at_random
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from ldptree.coins import Words
 from ldptree.errors import DataError
 from ldptree.mechanisms import CHOICES, mechanism_for
-from ldptree.oracles import Words
 from ldptree.partition.max_edge import grow_max_edge
 from ldptree.protocol.totals import Totals
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from ldptree.client import Client
+from ldptree.coins import Words
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import CHOICES, mechanism_for, number_mechanism_for
-from ldptree.oracles import Words
 from ldptree.partition import Partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.stochastic_rounding import label_levels

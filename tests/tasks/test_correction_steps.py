@@ -30,8 +30,8 @@ from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import CorrectionClassifier, CorrectionRegressor
 from ldptree.families.corrections import Observed, correct
 from ldptree.families.fit_correction import corrected
+from ldptree.mechanisms.oracles import ORACLES
 from ldptree.models.corrected import CorrectedModel, shares_of
-from ldptree.oracles import ORACLES
 from storage import tables
 from storage.store import Store
 from tasks.artifacts import read_public, read_totals

@@ -22,9 +22,9 @@ from chain import (
 )
 
 from ldptree.client import Client, Report
+from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.families.questions import QUESTIONS, question_from_json
-from ldptree.oracles import Words
 from ldptree.protocol.protocol import Protocol
 from storage.store import Store
 from tasks.artifacts import digest_unmarked, read_question

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from chain import Chain, example_protocol, publish, rides, rides_config, shards_of
 
+from ldptree.coins import Words
 from ldptree.errors import ArtifactCorrupt
 from ldptree.mechanisms import CHOICES
-from ldptree.oracles import Words
 from storage import tables
 from storage.digests import Hasher
 from storage.store import Draft, Store

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from flows.command.cli import app
 from ldptree.client import Client
+from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms import CHOICES
-from ldptree.oracles import Words
 from storage.report_files import MOST_REPORTS
 from tasks.receive import UNREADABLE, receive
 

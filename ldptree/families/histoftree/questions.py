@@ -24,7 +24,7 @@ from ldptree.protocol.question import PublicView, Question, QuestionDescription
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.oracles import Words
+    from ldptree.coins import Words
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]

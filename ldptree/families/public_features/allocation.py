@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ldptree.coins import Words
 from ldptree.errors import ProtocolMismatch
 from ldptree.models.surface import SHAPES, Contrast
-from ldptree.oracles.words import Words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -60,9 +60,9 @@ from ldptree.families.public_features.summary import explained, said
 from ldptree.families.public_features.surface import fitted
 from ldptree.families.public_features.transcript import of_contrasts, of_label, shares_of, visible
 from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
+from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.models.public_features import PublicFeatureModel
 from ldptree.models.surface import BINS, Surface
-from ldptree.oracles.subset import SubsetSelection
 from ldptree.protocol.question import PublicView, Question, Transcript
 
 if TYPE_CHECKING:

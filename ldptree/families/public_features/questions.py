@@ -1,7 +1,7 @@
 """The four questions with public features; every holder is put one of them at most, and it takes the whole epsilon.
 
 What lives here: what is asked, what is sent back, the exact law of it. What does not: which part of the holders is asked what
-(`curator`), and the coins (`ldptree.mechanisms.numbers`, `ldptree.oracles`).
+(`curator`), and the coins (`ldptree.mechanisms.numbers`, `ldptree.mechanisms.oracles`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ldptree.families.public_features.allocation import Part
 from ldptree.families.public_features.label import LABEL_BINS, label_bin_of
 from ldptree.limits import check_ends
 from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
+from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.models.public_features import Effect
 from ldptree.models.surface import BINS, Contrast, Surface, bin_of
-from ldptree.oracles.subset import SubsetSelection
 from ldptree.protocol.question import PublicView, Question, QuestionDescription
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.oracles import Words
+    from ldptree.coins import Words
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]

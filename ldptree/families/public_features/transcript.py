@@ -18,7 +18,7 @@ from ldptree.protocol.question import AnsweredQuestion, PublicView, Transcript
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.oracles.subset import SubsetSelection
+    from ldptree.mechanisms.oracles.subset import SubsetSelection
 
     Floats = NDArray[np.float64]
 

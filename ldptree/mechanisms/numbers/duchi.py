@@ -15,11 +15,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import WORD, Words, checked_epsilon, exp, log_up, threshold_above
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.numbers.number import Floats, NumberMechanism, checked_numbers
-from ldptree.oracles.coins import WORD, checked_epsilon, exp, log_up, threshold_above
-from ldptree.oracles.oracle import checked_thresholds
-from ldptree.oracles.words import Words
+from ldptree.mechanisms.oracles.oracle import checked_thresholds
 
 
 @dataclass(frozen=True)

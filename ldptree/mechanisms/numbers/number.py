@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import Words
 from ldptree.errors import DataError
-from ldptree.oracles.description import MechanismDescription
-from ldptree.oracles.words import Words
+from ldptree.mechanisms.description import MechanismDescription
 
 Floats = NDArray[np.float64]
 

@@ -28,11 +28,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import WORD, Words, checked_epsilon, log_up
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.numbers.number import Floats, NumberMechanism, checked_numbers
 from ldptree.mechanisms.numbers.programme import MEAN, SCALE, Table, solved, worst_ratio
-from ldptree.oracles.coins import WORD, checked_epsilon, log_up
-from ldptree.oracles.words import Words
 
 _NAMES = {"steps", "positions", "counts"}
 _MOST_OUTPUTS = 255

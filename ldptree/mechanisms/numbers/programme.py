@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ldptree.coins import WORD, exp
 from ldptree.errors import ConfigError
-from ldptree.oracles.coins import WORD, exp
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

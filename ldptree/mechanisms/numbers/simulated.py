@@ -14,10 +14,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import Words, checked_epsilon
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.numbers.number import Floats, NumberMechanism, checked_numbers
-from ldptree.oracles.coins import checked_epsilon
-from ldptree.oracles.words import Words
 
 
 @dataclass(frozen=True)

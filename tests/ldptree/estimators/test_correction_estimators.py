@@ -15,10 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.utils.estimator_checks import check_estimator
 
+from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.correction import CorrectionClassifier, CorrectionRegressor
 from ldptree.models.corrected import CorrectedModel, shares_of
-from ldptree.oracles import Words
 from ldptree.public_models.fit import BASES
 
 

@@ -11,12 +11,12 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from ldptree.baselines.label_dt import LabelTreeRegressor
+from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import AssumedRangeWarning, ConfigError, DataError
 from ldptree.estimators.histoftree import HistOfTreeRegressor
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.histoftree import HistOfTree, HistOfTreeModel
-from ldptree.oracles import Words
 from ldptree.partition.max_edge import grow_max_edge
 from ldptree.protocol.question import PublicView
 
@@ -90,7 +90,7 @@ def test_with_everything_protected_it_is_a_plain_ldp_histogram():
     assert (
         cells.question.partition.candidates(np.zeros(X.shape), np.ones(X.shape, bool)).sizes == 2**D
     ).all()
-    from ldptree.oracles.grr import Grr
+    from ldptree.mechanisms.oracles.grr import Grr
 
     oracle = Grr.for_budget(cells.question.epsilon, 2**D)
     reports = cells.reports.view("<u4")[:, 0]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from ldptree.coins import Words
 from ldptree.errors import BudgetError, ConfigError, DataError
 from ldptree.estimators import LPCTClassifier, LPDTRegressor, holders
 from ldptree.estimators.tuning import (
@@ -18,7 +19,6 @@ from ldptree.estimators.tuning import (
 )
 from ldptree.estimators.validation_questions import AllErrors, Difference
 from ldptree.inference.algorithm_2 import PaperOptions
-from ldptree.oracles import Words
 from ldptree.protocol.ledger import Charge, Ledger, RowRange
 
 

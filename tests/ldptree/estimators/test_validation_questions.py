@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from ldptree.coins import RATE_UNIT, Words, log_up
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.tuning import (
     CHOICES,
@@ -25,9 +26,6 @@ from ldptree.estimators.validation_questions import (
     Estimates,
     advanced_composition,
 )
-from ldptree.oracles import Words
-from ldptree.oracles.coins import log_up
-from ldptree.oracles.integer_laplace import UNIT
 
 LISTED = [name for name in QUESTIONS if name != "laplace"]
 EPSILONS = (0.1, 1.0, 4.0)
@@ -84,7 +82,7 @@ def test_enumeration_catches_a_holder_who_answers_about_two_models_with_all_of_e
 def test_laplace_spends_what_its_integers_say(epsilon):
     """P(report | levels) ~ prod e^(-r |x - level|): the worst exponent over levels and reports, in rational numbers."""
     question = AllErrors.for_budget(epsilon, [0.3] * 3)
-    r = Fraction(question.rate, UNIT)
+    r = Fraction(question.rate, RATE_UNIT)
     ends = [0, STEPS // 2, STEPS]
     worst = max(
         r * sum(abs(x - b) - abs(x - a) for x, a, b in zip(report, one, other, strict=True))
@@ -98,7 +96,7 @@ def test_laplace_spends_what_its_integers_say(epsilon):
 
 def test_laplace_draws_that_law():
     """40,000 reports at level 20 with a rate of about .5: z below 5.5 at each of 21 outputs (false alarm 1e-6)."""
-    question = AllErrors((64.0, 64.0), UNIT // 2)
+    question = AllErrors((64.0, 64.0), RATE_UNIT // 2)
     n = 40_000
     losses = np.full((n, 2), 20.0)
     reports = question.randomize(losses, question.assign(n), words(3))[:, 0] - 20

@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.histoftree import CellsQuestion, HistOfTree
 from ldptree.mechanisms.masked import MASKED
-from ldptree.oracles import Words
 from ldptree.partition.product import Histogram, Product
 from ldptree.partition.tree import Partition
 from ldptree.protocol.question import AnsweredQuestion, PublicView

@@ -7,9 +7,10 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+from ldptree.coins import Words
 from ldptree.mechanisms import CHOICES, NUMBER_MECHANISMS, mechanism_for, number_mechanism_for
 from ldptree.mechanisms.numbers import NUMBERS
-from ldptree.oracles import ORACLES, Words
+from ldptree.mechanisms.oracles import ORACLES
 
 
 @pytest.mark.parametrize("name", ORACLES)

@@ -7,7 +7,7 @@ import pytest
 
 from ldptree.errors import DataError
 from ldptree.mechanisms import joint, mechanism_for, report_values
-from ldptree.oracles import ORACLES
+from ldptree.mechanisms.oracles import ORACLES
 
 
 def test_each_cell_and_label_has_its_own_value_and_the_last_is_outside():

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.masked import MASKED, MaskedGrr
-from ldptree.oracles import Words
 from ldptree.partition.product import Histogram, Product
 from ldptree.partition.tree import Partition
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, ks_2samp
 
+from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for, report_values
-from ldptree.oracles import Words
 
 NAMES = CHOICES[1:]
 NOT_JOINT = [name for name in MECHANISMS if name != "joint"]

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
+from ldptree.coins import RATE_UNIT
 from ldptree.mechanisms import Joint, mechanism_for, number_mechanism_for
-from ldptree.oracles import integer_laplace
-from ldptree.oracles.local_hash import PRIME
+from ldptree.mechanisms.oracles.local_hash import PRIME
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
@@ -22,7 +22,7 @@ def test_no_report_is_likelier_than_its_mechanism_says_and_one_is_as_likely(name
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_of_noise_on_whole_numbers_zero_is_the_likeliest(epsilon):
     mechanism = mechanism_for("discrete_laplace", epsilon, 3, 2)
-    a = math.exp(-mechanism.rate / integer_laplace.UNIT)
+    a = math.exp(-mechanism.rate / RATE_UNIT)
     mass = sum(a ** abs(x) for x in range(-2_000, 2_001))
     assert mechanism.min_entropy == pytest.approx(6 * math.log2(mass), rel=1e-9)
 

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from ldptree.audit.exact import fit_of
+from ldptree.coins import Words, log_up
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.numbers import NUMBERS, OptimalLabel, programme
-from ldptree.oracles import Words
-from ldptree.oracles.coins import log_up
 
 EPSILONS = (1e-6, 0.01, 0.1, 0.5, 1.0, 2.0, 3.3, 4.0, 5.0, 6.0, 8.0, 64.0)
 EXACT = [name for name, kind in NUMBERS.items() if not kind.is_simulation_device]

@@ -7,12 +7,11 @@ import pytest
 
 from ldptree.audit.empirical import audit
 from ldptree.audit.exact import enumerated
+from ldptree.coins import WORD, Words, log_up
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms import mechanism_for, signed_subset
+from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.mechanisms.signed_subset import SignedSubset, best_size
-from ldptree.oracles import Words
-from ldptree.oracles.coins import WORD, log_up
-from ldptree.oracles.subset import SubsetSelection
 
 SIZES = [(1, 1.0), (2, 0.5), (2, 3.0), (3, 1.0), (4, 0.3)]
 """Cells and epsilon, with sets of 1, 2, 1, 2 and 4 cells."""

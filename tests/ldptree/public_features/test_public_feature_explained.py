@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
+from ldptree.coins import Words
 from ldptree.estimators.public_features import PublicFeatureClassifier, PublicFeatureRegressor
 from ldptree.families.public_features.summary import Estimate, label_variance, of_classes, variance_explained
 from ldptree.mechanisms.numbers import NUMBERS
-from ldptree.oracles import Words
 
 N = 10_000
 SAID = re.compile(r"explain about (\d+)% \((\d+)% to (\d+)%\) of the variance of labels")

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.public_features import QUESTIONS, PublicFeatures
@@ -14,9 +15,8 @@ from ldptree.families.public_features.label import LABEL_BINS, LabelLaw, half_wi
 from ldptree.families.public_features.questions import ResidualQuestion
 from ldptree.families.public_features.transcript import from_reports, from_shown
 from ldptree.mechanisms.numbers import NUMBERS
+from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.models.surface import SHAPES, Contrast
-from ldptree.oracles import Words
-from ldptree.oracles.subset import SubsetSelection
 from ldptree.protocol.question import PublicView
 
 N = 600

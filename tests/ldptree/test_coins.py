@@ -5,8 +5,8 @@ import os
 import numpy as np
 import pytest
 
+from ldptree.coins import Words
 from ldptree.errors import ConfigError
-from ldptree.oracles import Words
 
 
 def seeded(*key):

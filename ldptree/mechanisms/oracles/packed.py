@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.compiled import compiled
-from ldptree.oracles.oracle import Oracle
+from ldptree.mechanisms.oracles.oracle import Oracle
 
 # reports counted at once: padded to whole words, they stay in the cache
 _COUNTED = 1020

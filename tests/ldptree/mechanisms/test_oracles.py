@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from ldptree.coins import WORD, Words, log_up
 from ldptree.errors import ConfigError, DataError
-from ldptree.oracles import ORACLES, Words
-from ldptree.oracles.coins import WORD, log_up
+from ldptree.mechanisms.oracles import ORACLES
 
 EPSILONS = [0.01, 0.5, 1.0, 2.0, 4.0, 8.0]
 NAMES = list(ORACLES)

@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
-from ldptree.oracles.description import Form, MechanismDescription, PoisoningBound
-from ldptree.oracles.words import Words
+from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
 
 # reports that `sample_totals` holds at once
 _DRAWN_BYTES = 2**23

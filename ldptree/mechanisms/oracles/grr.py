@@ -21,11 +21,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import WORD, Words, checked_epsilon, exp, log_up, threshold_above
 from ldptree.errors import ConfigError
-from ldptree.oracles.coins import WORD, checked_epsilon, exp, log_up, threshold_above
-from ldptree.oracles.description import Form, PoisoningBound
-from ldptree.oracles.oracle import Oracle, checked_thresholds
-from ldptree.oracles.words import Words
+from ldptree.mechanisms.description import Form, PoisoningBound
+from ldptree.mechanisms.oracles.oracle import Oracle, checked_thresholds
 
 # holders whose coins are drawn together: the arrays stay in the cache
 _BLOCK = 2**16

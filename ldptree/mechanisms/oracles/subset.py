@@ -23,13 +23,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree.coins import WORD, Words, checked_epsilon, exp, log_up, threshold_above
 from ldptree.compiled import compiled
 from ldptree.errors import ConfigError
-from ldptree.oracles.coins import WORD, checked_epsilon, exp, log_up, threshold_above
-from ldptree.oracles.description import Form, PoisoningBound
-from ldptree.oracles.oracle import checked_thresholds
-from ldptree.oracles.packed import PackedBits
-from ldptree.oracles.words import Words
+from ldptree.mechanisms.description import Form, PoisoningBound
+from ldptree.mechanisms.oracles.oracle import checked_thresholds
+from ldptree.mechanisms.oracles.packed import PackedBits
 
 # words drawn at once: half a megabyte, which stays in the cache
 _BLOCK = 2**16

@@ -26,13 +26,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldptree.coins import WORD, Words, checked_epsilon, exp
 from ldptree.compiled import compiled
 from ldptree.errors import ConfigError
-from ldptree.oracles.coins import WORD, checked_epsilon, exp
-from ldptree.oracles.description import Form, PoisoningBound
-from ldptree.oracles.grr import Grr
-from ldptree.oracles.oracle import Oracle, checked_thresholds
-from ldptree.oracles.words import Words
+from ldptree.mechanisms.description import Form, PoisoningBound
+from ldptree.mechanisms.oracles.grr import Grr
+from ldptree.mechanisms.oracles.oracle import Oracle, checked_thresholds
 
 PRIME = 2**31 - 1
 MOST_BUCKETS = 2**15
