@@ -39,7 +39,6 @@ EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 SHIFT = {1.0: 0.72, 2.0: 0.66, 4.0: 0.62}
 WINE = "WINE"
 """Among the names of sets of `shift`: red wine public, white wine private."""
-WINE_SHIFT = {1.0: 0.94, 2.0: 0.91, 4.0: 0.88, 8.0: 0.86}
 GEOMETRIC = {2.0: 0.995, 4.0: 0.98, 8.0: 0.92}
 ABOVE_PUBLIC = 1.02
 CHICAGO = {0.5: 0.645, 1.0: 0.648, 2.0: 0.650, 4.0: 0.653}
@@ -118,10 +117,10 @@ class Rows:
 
 
 def mse(
-    rows: Rows, epsilons: Iterable[float], run: int, base: str = "tree", *, with_slope: bool = True
+    rows: Rows, epsilons: Iterable[float], run: int, base: str = "tree"
 ) -> tuple[float, list[float], list[int]]:
     """Mean squared error of the public model alone, then corrected at each epsilon; cells of collection."""
-    family = replace(FAMILY, base=base, with_slope=with_slope)
+    family = replace(FAMILY, base=base)
     public = public_view(family, rows.public, ())
     X, y = rows.test
     found: list[float] = []
@@ -203,7 +202,7 @@ def _wine_line(lines: Lines, runs: int) -> None:
         test, train = np.split(order, [white.y.size // 5])
         rows = Rows((red.X, red.y), (white.X[train], white.y[train]), (white.X[test], white.y[test]))
         found.append(mse(rows, EPSILONS, run))
-    _shift_line(lines, "red wine public, white private", found, WINE_SHIFT)
+    _shift_line(lines, "red wine public, white private", found, {})
 
 
 def _half_a_deviation(lines: Lines, runs: int, names: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 The sets of the LPDT paper (public : private : test = 1 : 7 : 2), and red wine public with white wine private. Every figure is an
 MSE over that of the smoothed public tree alone on the same rows; the geometric mean leaves out CBM, whose labels nine speeds
-determine to the last digit, so that its ratios say nothing. No straight line stands beside the tree here.
+determine to the last digit, so that its ratios say nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _figures(name: str, run: int, base: str) -> list[float]:
-    alone, corrected, _ = mse(rows_of(name, run), EPSILONS, run, base, with_slope=False)
+    alone, corrected, _ = mse(rows_of(name, run), EPSILONS, run, base)
     return [alone, *corrected]
 
 

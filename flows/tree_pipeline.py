@@ -73,8 +73,7 @@ class TreePipeline(Pipeline):
         """What only some estimators' question depends on."""
         config = self.terms.config
         if config.model.is_correction:
-            slope = {"slope": config.correction.slope} if config.has_slope else {}
-            return {"correction": config.correction} | slope
+            return {"correction": config.correction}
         if config.is_numeric:
             return {"rho": config.model.settings["rho"]}
         return {"has_positive": self.terms.dataset.positive is not None, "paper": config.model.algorithm_2}

@@ -104,11 +104,6 @@ class RunConfig(RunTables):
         return self
 
     @property
-    def has_slope(self) -> bool:
-        """Whether a straight line may stand beside a public model."""
-        return self.model.has_slope(self)
-
-    @property
     def label(self) -> Label | None:
         """What the label is, by the estimator or by what is declared; None where only public rows can tell."""
         return self.model.label_of(self)

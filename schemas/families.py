@@ -14,9 +14,7 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    SerializerFunctionWrapHandler,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
@@ -94,27 +92,28 @@ class CorrectionConfig(Table):
     `base`: a forest, boosting, one smoothed tree, or (for numbers) a weighted mean of forests and a line, fitted on public rows.
     `label_levels`: to how many levels a residual is rounded. `residual_range`: a number's residuals are moved into +- this, by
     default that of public out-of-fold errors. `max_protocol_bytes`: the largest protocol that is published, the base in it.
-    `slope`: whether reports on a tree of numbers may also say on which side of a straight line a row is.
     """
 
     base: Literal["forest", "boosting", "tree", "blend"] = "forest"
     label_levels: Auto | Annotated[Whole, AfterValidator(_levels)] = "auto"
     residual_range: Auto | Annotated[Number, AfterValidator(_half_range)] = "auto"
-    slope: Literal["auto", "none"] = "auto"
     max_protocol_bytes: Annotated[Whole, Field(ge=1)] = MAX_PROTOCOL_BYTES
 
-    @model_serializer(mode="wrap")
-    def _without_unused_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A run with the usual `slope` has the canonical text that it had before there was such a key."""
-        plain: dict[str, Any] = handler(self)
-        if self.slope == "auto":
-            plain.pop("slope", None)
-        return plain
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_slope(cls, raw: Any) -> Any:
+        """An older version had such a key."""
+        if isinstance(raw, dict) and "slope" in raw:
+            raise ValueError(
+                'slope: this version has no straight line beside base = "tree" any more; leave it out, and take base = "blend" '
+                "for a line and forests together"
+            )
+        return raw
 
     @property
     def is_for_numbers(self) -> bool:
         """Whether a key is set that only a label that is a number has."""
-        return self.base == "blend" or self.residual_range != "auto" or "slope" in self.model_fields_set
+        return self.base == "blend" or self.residual_range != "auto"
 
 
 class FeaturesConfig(Table):
@@ -254,10 +253,6 @@ class ModelConfig(Table):
         """The kind of label that it predicts; None where only public rows can tell."""
         only, *others = self.labels
         return None if others else only
-
-    def has_slope(self, run: RunTables) -> bool:
-        """Whether a straight line may stand beside a public model."""
-        return False
 
     def mask_release(self, run: RunTables) -> str:
         """What holders send of what they protect: all, or less."""
@@ -407,10 +402,6 @@ class CorrectionModelConfig(TreeConfig):
             return "number"
         return None if declared in (None, "integer") else "class"
 
-    def has_slope(self, run: RunTables) -> bool:
-        """Beside a tree of numbers."""
-        return run.correction.base == "tree" and self.label_of(run) == "number"
-
     def faults(self, run: RunTables) -> list[str]:
         """A residual is reported jointly with its cell; some keys are for numbers."""
         faults, own, mechanism = super().faults(run), run.correction, run.privacy.mechanism
@@ -424,8 +415,6 @@ class CorrectionModelConfig(TreeConfig):
             faults.append(
                 'correction.base: "blend" is for a label that is a number; for classes take "forest", "boosting" or "tree"'
             )
-        if "slope" in own.model_fields_set and not self.has_slope(run):
-            faults.append('correction.slope: is for base = "tree" and a label that is a number. Leave it out')
         if not is_number and own.residual_range != "auto":
             faults.append(
                 "correction.residual_range: is for a label that is a number; a class's residual is in +- 1. Leave it out"

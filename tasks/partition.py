@@ -55,7 +55,6 @@ def partition(
     paper: PaperConfig | None = None,
     rho: float | None = None,
     correction: CorrectionConfig | None = None,
-    slope: Literal["auto", "none"] = "none",
     simulation: bool = False,
 ) -> Mapping[str, Any]:
     """Write the protocol ("protocol"); and how far public cells are to be trusted ("trust"), what public rows say of a label that
@@ -63,9 +62,8 @@ def partition(
 
     `frozen`: a campaign's published one, taken as it is. `paper`: LPCT's Algorithm 2 is to prune, so depth and epsilon are
     those of its first query. `seed`: of public coins, where the partition tosses any. `rho`: the label is a number, and this
-    share of epsilon the cell's where it is sent apart. `correction`: reports are about the error of a public model; `slope`:
-    whether they may also say on which side of a straight line a row is. `simulation`: the holders' coins come from a seed, and
-    the protocol says so, unless it is a campaign's that is frozen already.
+    share of epsilon the cell's where it is sent apart. `correction`: reports are about the error of a public model. `simulation`:
+    the holders' coins come from a seed, and the protocol says so, unless it is a campaign's that is frozen already.
     """
     store, is_marked = draft.store, simulation and frozen is None
     heading = {"outside": outside, "holder": holder, "target": target, "campaign": campaign}
@@ -83,7 +81,7 @@ def partition(
     X, y = read_scaled(store, scaled)
     rows = PublicRows(encoding=features, X=X, y=y, label=label, n_private=n_private)
     if correction is not None:
-        protocol = _publish_correction(draft, rows, correction, with_slope=slope == "auto", **asking)
+        protocol = _publish_correction(draft, rows, correction, **asking)
     elif rho is not None:
         numbers = LPDT(rho=rho, **asking).ask(rows, [])
         assert numbers is not None

@@ -65,7 +65,7 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
     )
     told = _told_numbers if not question.classes else _told_classes
     said = question.learned.predict_parts(rows.raw)
-    public, ours, cells, apart = said.public, said.corrected, said.cells, said.apart
+    public, ours, cells = said.public, said.corrected, said.cells
     progress.advance(0.1)
     holders = known_residuals(question.shards, question.protocol)
     progress.advance(0.4)
@@ -73,13 +73,13 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
     answers: dict[str, Floats] = {
         "ours": ours,
         "public_only": public,
-        "no_noise": _mended(question, exact, public, cells, apart),
+        "no_noise": _mended(question, exact, public, cells),
         **_rivals(question, rows),
     }
     redraws = []
     for number in range(question.evaluation.redraws):
         seen = observed(question.public.plan, holders.drawn_again(question.words(number)))
-        redraws.append(_chief(question, rows.labels, _mended(question, seen, public, cells, apart)))
+        redraws.append(_chief(question, rows.labels, _mended(question, seen, public, cells)))
     return {
         "kind": "correction",
         "label": "class" if question.classes else "number",
@@ -105,11 +105,10 @@ def _mended(
     seen: Sequence[Observed],
     public: Floats,
     cells: NDArray[np.int32],
-    apart: Floats | None,
 ) -> Floats:
     """The public model's answers, corrected by what these observations of its outputs say, [n, M]."""
     found = correct(question.public.plan, seen)
-    added = np.where((cells >= 0)[:, None], found.added(cells, apart), found.mean)
+    added = np.where((cells >= 0)[:, None], found.correction[cells], found.mean)
     return add_clipped(public, added) if question.classes else public + added
 
 

@@ -45,7 +45,6 @@ class _CorrectionEstimator(PublicRowsEstimator):
     label_levels: Any
     max_protocol_bytes: Any
     residual_range: Any = "auto"
-    slope: Any = None
 
     base_: PublicModel
     corrections_: Corrections
@@ -70,7 +69,6 @@ class _CorrectionEstimator(PublicRowsEstimator):
             residual_range=None if self._is_auto("residual_range") else float(self.residual_range),
             max_bytes=int(self.max_protocol_bytes),
             seed=public_seed(seeds),
-            with_slope=self.slope is not None,
         )
         rows = replace(rows, encoding=encoding)
         view = family.summarize(rows.view())
@@ -119,8 +117,6 @@ class _CorrectionEstimator(PublicRowsEstimator):
         half = self.residual_range
         if not self._is_auto("residual_range") and not (is_number(half) and half > 0):
             raise ConfigError(f'residual_range must be "auto" or a number above 0, got {half!r}')
-        if self.slope is not None:
-            one_of("slope", self.slope, ("auto",), "or None")
 
 
 class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # type: ignore[misc]
@@ -213,9 +209,6 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
             `CorrectionClassifier`.
         residual_range: residuals are clipped to +- this: "auto" (2 rms of public out-of-fold errors, at most the largest; without
             public rows 1), or a number above 0.
-        slope: with base "tree", whether reports may also say on which side of a straight line a row is, so that they show how
-            much of that line private people follow: "auto" (where public rows expect that to help), or None for never. Cells
-            are then cut once more, below `depth`.
 
     Attributes:
         base_, corrections_, says_, plan_, protocols_, totals_, model_, ledger_, n_features_in_, feature_names_in_: as of
@@ -234,7 +227,6 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
         mechanism: str = "auto",
         label_levels: str | int = "auto",
         residual_range: str | float = "auto",
-        slope: str | None = "auto",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         max_protocol_bytes: int = MAX_PROTOCOL_BYTES,
         random_state: int | np.random.RandomState | None = None,
@@ -246,7 +238,6 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
         self.mechanism = mechanism
         self.label_levels = label_levels
         self.residual_range = residual_range
-        self.slope = slope
         self.feature_range = feature_range
         self.max_protocol_bytes = max_protocol_bytes
         self.random_state = random_state

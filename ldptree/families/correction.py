@@ -52,7 +52,6 @@ class Correction(OneTreeFamily[PublicModelled, Public, "CorrectedModel"]):
         n_levels: levels of a residual, or "auto".
         residual_range: residuals are clipped to +- this; None: by the public out-of-fold errors.
         max_bytes: the largest protocol.
-        with_slope: whether reports may also say on which side of a straight line a row is.
         frozen: a question that was published before; it is asked as it is.
     """
 
@@ -67,7 +66,6 @@ class Correction(OneTreeFamily[PublicModelled, Public, "CorrectedModel"]):
     residual_range: float | None = None
     max_bytes: int = MAX_PROTOCOL_BYTES
     seed: int = 0
-    with_slope: bool = True
     frozen: Protocol | None = None
 
     def summarize(self, rows: PublicRows) -> PublicModelled:
@@ -88,7 +86,6 @@ class Correction(OneTreeFamily[PublicModelled, Public, "CorrectedModel"]):
             residual_range=self.residual_range,
             max_bytes=self.max_bytes,
             seed=self.seed,
-            with_slope=self.with_slope,
         )
         return PublicModelled(rows, side if self.frozen is None else side.answering_as(self.frozen))
 

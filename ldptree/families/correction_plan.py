@@ -11,8 +11,8 @@ unbiased sum of their levels, (S / w - offset) / slope estimates their mean resi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,8 +23,6 @@ from ldptree.inference.tree_gaussian import Levels
 from ldptree.mechanisms import Mechanism, number_mechanism_for
 from ldptree.mechanisms.oracles import ORACLES
 from ldptree.protocol.stochastic_rounding import expected_shares, label_levels
-from ldptree.public_models.public_slope import KnownSlope, PlannedSlope
-from ldptree.public_models.slope import cut, without_slope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,9 +90,8 @@ class Plan:
         public_count: float64 [L], public rows.
         own_variance: float64 [L, M], variance of the public model's own mean error; 0 where it does not know.
         doubt: float64 [L, M], the same for the sd of a correction alone: where the public model does not know its own, as much as
-            the mean of the public labels of a cell has by their out-of-fold errors; with a slope never less than that.
+            the mean of the public labels of a cell has by their out-of-fold errors.
         expected_sd: what a report's noise leaves unknown of the mean residual of a cell of 1/L of the people.
-        slope: what cells are cut by once more; None where they are not.
     """
 
     partition: Partition
@@ -106,34 +103,12 @@ class Plan:
     own_variance: Floats
     doubt: Floats
     expected_sd: float
-    slope: PlannedSlope | None = None
-
-    @cached_property
-    def places(self) -> NDArray[np.int32]:
-        """int32 [L], the node at which a cell differs from others by its place: the cell itself, or what a slope cuts in two."""
-        leaves = self.partition.leaves
-        return leaves if self.slope is None else self.partition.parent[leaves]
-
-    @cached_property
-    def _parents(self) -> NDArray[np.int32]:
-        tree = self.partition if self.slope is None else without_slope(self.partition, self.slope.column)
-        return tree.parent
 
     def on_nodes(self, mean: Floats, variance: Floats) -> tuple[Levels, Floats, Floats]:
-        """The tree of these nodes, and what was seen of them with which variance, in the label's scale; mean, variance [L].
-
-        Cells at one node are seen together, by their precisions.
-        """
-        tree, at = Levels.of(self._parents), self.places
+        """The tree, and what was seen of its nodes with which variance, in the label's scale; mean, variance [L]."""
+        tree, leaves = Levels.of(self.partition.parent), self.partition.leaves
         values, of_nodes = np.full(tree.n_nodes, np.nan), np.full(tree.n_nodes, np.inf)
-        if self.slope is None:
-            values[at], of_nodes[at] = mean / self.scale, variance / self.scale**2
-            return tree, values, of_nodes
-        precision = self.scale**2 / variance
-        total = np.bincount(at, precision, tree.n_nodes)
-        pull = np.bincount(at, precision * np.where(precision > 0, mean / self.scale, 0.0), tree.n_nodes)
-        is_seen = total > 0
-        values[is_seen], of_nodes[is_seen] = pull[is_seen] / total[is_seen], 1.0 / total[is_seen]
+        values[leaves], of_nodes[leaves] = mean / self.scale, variance / self.scale**2
         return tree, values, of_nodes
 
     @property
@@ -153,7 +128,6 @@ class Known:
         scale: see `Plan`.
         grow: the collection tree of a given depth.
         own_variance: [L, M] of a collection tree; 0 where the public model does not know how unsure it is.
-        slope: what cells may be cut by once more; None where there is no such thing.
     """
 
     X: NDArray[np.float32]
@@ -162,17 +136,6 @@ class Known:
     scale: float
     grow: Callable[[int], Partition]
     own_variance: Callable[[Partition], Floats]
-    slope: KnownSlope | None = None
-
-    @cached_property
-    def rows(self) -> NDArray[np.float32]:
-        """float32 [n, d or d + 1], the rows, lengthened by the slope's column where there is one."""
-        return self.X if self.slope is None else np.column_stack([self.X, self.slope.column])
-
-    def cut(self, tree: Partition) -> Partition:
-        """The collection tree with its cells cut once more, by the slope."""
-        assert self.slope is not None
-        return cut(tree, self.X.shape[1], self.slope.middle)
 
 
 def make_plan(
@@ -189,7 +152,7 @@ def make_plan(
     Levels and oracle minimise the variance of the mean residual of a cell of 1/L of the people. Depth "auto" is the one with
     the largest expected drop of posterior variance, sum over cells of share V^2 / (V + E), V the public model's own
     variance and E the reports'. Where it does not know its own (V = 0), it is the deepest with sqrt(E) at most
-    `NOISE_OF_SCALE` of the scale, and at least one split. A slope is asked about where that makes the expected drop larger.
+    `NOISE_OF_SCALE` of the scale, and at least one split.
 
     Args:
         known: what is public.
@@ -213,14 +176,14 @@ def make_plan(
         mechanism=mechanism,
     )
     if depth != "auto":
-        return max(_with_slope(known, on, on(known.grow(int(depth)))), key=expected_drop)
+        return on(known.grow(int(depth)))
     plans: list[Plan] = []
     for plan in _deeper(known, on):
         plans.append(plan)
         if not plan.own_variance.any() and plan.expected_sd > NOISE_OF_SCALE * plan.scale and len(plans) > 1:
             break  # deeper is noisier still
     if any(plan.own_variance.any() for plan in plans):
-        return max((each for plan in plans for each in _with_slope(known, on, plan)), key=expected_drop)
+        return max(plans, key=expected_drop)
     kept = [plan for plan in plans[1:] if plan.expected_sd <= NOISE_OF_SCALE * plan.scale]
     return kept[-1] if kept else plans[min(1, len(plans) - 1)]
 
@@ -232,8 +195,7 @@ def expected_drop(plan: Plan) -> float:
         return 0.0
     share = (plan.public_count / total)[:, None]
     variance = plan.own_variance
-    drop = float(np.sum(share * variance**2 / (variance + _expected_noise(plan.expected_sd, share))))
-    return drop + (0.0 if plan.slope is None else plan.slope.drop)
+    return float(np.sum(share * variance**2 / (variance + _expected_noise(plan.expected_sd, share))))
 
 
 def _expected_noise(sd: float, share: Floats) -> Floats:
@@ -253,13 +215,6 @@ def _deeper(known: Known, on: Callable[[Partition], Plan]) -> Iterator[Plan]:
         yield on(tree)
 
 
-def _with_slope(known: Known, on: Callable[..., Plan], plan: Plan) -> Iterator[Plan]:
-    """The plan, and the same with a slope where there is one and its cells are not too many."""
-    yield plan
-    if known.slope is not None and 2 * plan.partition.n_leaves <= MAX_CELLS:
-        yield on(plan.partition, is_cut=True)
-
-
 def _on(
     known: Known,
     tree: Partition,
@@ -268,26 +223,21 @@ def _on(
     n_holders: int,
     n_levels: int | str,
     mechanism: str,
-    is_cut: bool = False,
 ) -> Plan:
-    n_cells = 2 * tree.n_leaves if is_cut else tree.n_leaves
     oracles = _AUTO if mechanism == "auto" else (mechanism,)
     counts = NUMBER_LEVELS if n_levels == "auto" else (int(n_levels),)
     choices = [
-        _noise(known, number_mechanism_for(name, epsilon, n_cells, b), n_holders)
+        _noise(known, number_mechanism_for(name, epsilon, tree.n_leaves, b), n_holders)
         for name in oracles
         for b in counts
     ]
     best = min(choices, key=lambda choice: choice[0])
-    return (_cut_plan if is_cut else _plan)(known, tree, *best)
+    return _plan(known, tree, *best)
 
 
 def plan_on(known: Known, tree: Partition, mechanism: Mechanism, n_holders: int) -> Plan:
     """The plan of a question that was published before: its tree and mechanism, with what public rows of now say of it."""
-    noise = _noise(known, mechanism, max(n_holders, 1))
-    if known.slope is None:
-        return _plan(known, tree, *noise)
-    return _cut_plan(known, without_slope(tree, known.X.shape[1]), *noise)
+    return _plan(known, tree, *_noise(known, mechanism, max(n_holders, 1)))
 
 
 def _plan(known: Known, tree: Partition, variance: float, mean_square: float, mechanism: Mechanism) -> Plan:
@@ -303,31 +253,6 @@ def _plan(known: Known, tree: Partition, variance: float, mean_square: float, me
         own_variance=own,
         doubt=np.where(own > 0, own, _doubt_of_means(known, public_count)),
         expected_sd=variance**0.5,
-    )
-
-
-def _cut_plan(
-    known: Known, tree: Partition, variance: float, mean_square: float, mechanism: Mechanism
-) -> Plan:
-    """The same with every cell of the tree cut once more.
-
-    Both halves are as unsure as the whole; but the sd of a correction believes the public tree, which knows nothing of the cut,
-    no more on either side of it than the mean of the public labels there.
-    """
-    slope, plan = known.slope, _plan(known, tree, variance, mean_square, mechanism)
-    assert slope is not None
-    cells = 2 * tree.apply(known.X).astype(np.int64) + (slope.column > slope.middle)
-    public_count = np.bincount(cells, minlength=2 * tree.n_leaves).astype(np.float64)
-    own = np.repeat(plan.own_variance, 2, axis=0)
-    share = (public_count / public_count.sum())[:, None]
-    noise = (_expected_noise(plan.expected_sd, share) + own)[:, 0]
-    return replace(
-        plan,
-        partition=known.cut(tree),
-        public_count=public_count,
-        own_variance=own,
-        doubt=np.maximum(own, _doubt_of_means(known, public_count)),
-        slope=PlannedSlope.of(slope, known.X.shape[1], cells, noise),
     )
 
 

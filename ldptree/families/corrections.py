@@ -1,17 +1,20 @@
 """Where, by how much and how surely a public model is wrong on people whose data nobody sees: the reports, read.
 
-What lives here: the mean residual of each cell with its variance, and the corrections. What does not: a holder's residual
-(`published_base`), what is asked (`correction_plan`), and the model that is released (`corrected`). All of it is post-processing
-of private totals and costs no privacy.
+All of it is post-processing of private totals and costs no privacy.
 
 In cell j the reports say d_j = mu_j + N(0, E_j) of the mean residual mu_j = D_j + N(0, V_j): V_j is the public model's own
 variance, D the discrepancy between public and private people, a Gaussian process on the tree that stays exactly 0 unless the
 totals speak against it (`discrepancy.choose_discrepancy`). The correction is D_j + V_j / (V_j + E_j) (d_j - D_j).
+
+The standard deviation of a correction, and of an average over several, does not rest on that choice: every discrepancy process of
+the grid speaks by its likelihood, and a public model that does not know its own doubt is believed no more than the mean of a
+cell's public labels (`Plan.doubt`). Given a process, mu_j has mean D_j + w_j (d_j - D_j) and variance
+w_j E_j + (1 - w_j)^2 var(D_j), w_j = V_j / (V_j + E_j); its distance from the correction is averaged over processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,11 +22,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.errors import DataError
-from ldptree.families.correction_means import ROOTS, sd_of_cells
-from ldptree.families.correction_slope import FoundSlope, chosen, leans, sd_of_amount
 from ldptree.inference.cell_masses import cell_masses
-from ldptree.inference.discrepancy import ALIKE, DiscrepancyPrior, choose_discrepancy
-from ldptree.inference.tree_gaussian import posterior
+from ldptree.inference.discrepancy import ALIKE, DiscrepancyPrior, choose_discrepancy, likely_discrepancies
+from ldptree.inference.tree_gaussian import posterior, variance_of_sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+ROOTS = (0.0, 0.0005, 0.002, 0.01, 0.05)
+"""What the variance of the discrepancy at the root may be, in squares of the label's scale."""
 PUBLIC_MODEL = "the public model"
 SURELY = 0.05
 """The chance that noise alone looks as strong, below which the reports say something."""
@@ -106,8 +109,6 @@ class Corrections:
         noise_sd: float64 [L, M], its standard deviation: noise, rounding and sampling.
         discrepancy: float64 [L, M], the part that says that private people differ from public ones; 0 where it was not found.
         priors: the chosen discrepancy process of each output.
-        slope: how much of the difference of a second public model is added, where that was asked about: a cell's correction is
-            then that of its centre; None else.
     """
 
     share: Floats
@@ -117,7 +118,6 @@ class Corrections:
     noise_sd: Floats
     discrepancy: Floats
     priors: tuple[DiscrepancyPrior, ...]
-    slope: FoundSlope | None = None
 
     @property
     def evidence(self) -> Floats:
@@ -128,27 +128,6 @@ class Corrections:
             out=np.zeros_like(self.observed),
             where=np.isfinite(self.noise_sd) & (self.noise_sd > 0),
         )
-
-    def added(self, cells: NDArray[np.integer], apart: Floats | None = None) -> Floats:
-        """What is added to the outputs of rows in these cells, float64 [n, M].
-
-        Args:
-            cells: int [n].
-            apart: float64 [n], g of the rows; of no matter where there is no slope.
-        """
-        found: Floats = self.correction[cells]
-        if self.slope is not None:
-            assert apart is not None
-            found[:, 0] += self.slope.amount * (apart - self.slope.centre[cells])
-        return found
-
-    def doubt(self, cells: NDArray[np.integer], apart: Floats | None = None) -> Floats:
-        """How unsure that is, float64 [n, M]: at most that of a cell and of the slope together. Arguments as of `added`."""
-        found: Floats = self.sd[cells]
-        if self.slope is not None:
-            assert apart is not None
-            found[:, 0] += self.slope.sd * np.abs(apart - self.slope.centre[cells])
-        return found
 
     @property
     def mean(self) -> Floats:
@@ -167,8 +146,7 @@ class Corrections:
     @property
     def is_nothing(self) -> bool:
         """Whether the correction is within noise of nothing: no discrepancy found, and reports as noise alone makes them."""
-        is_alike = all(prior == ALIKE for prior in self.priors) and not (self.slope and self.slope.tau)
-        return is_alike and self.chance > SURELY
+        return all(prior == ALIKE for prior in self.priors) and self.chance > SURELY
 
     @property
     def says(self) -> str:
@@ -191,16 +169,13 @@ class Corrections:
                 f"Nothing is added: in {cells} the reports differ from {base} more than noise alone would make them "
                 f"(chance {self.chance:.2g}), but not so that any correction is worth it."
             )
-        # with a line, the average also depends on where it lies for private people, which nobody reports
-        has_average = self.correction.shape[1] == 1 and not self._says_slope
-        by = f"{float(self.mean[0]):+.3g} on average, " if has_average else ""
+        by = f"{float(self.mean[0]):+.3g} on average, " if self.correction.shape[1] == 1 else ""
         clearest = self._clearest
         most, sd = float(self.correction[clearest]), float(self.sd[clearest])
         of = f"share of {classes[clearest[1]]} " if len(classes) > 2 else ""
         return (
             f"{base[0].upper()}{base[1:]} is wrong on private people: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) where "
-            f"that is clearest, in {cells}"
-            f"{self._says_slope} (chance that noise alone does this {self.chance:.2g})."
+            f"that is clearest, in {cells} (chance that noise alone does this {self.chance:.2g})."
         )
 
     @property
@@ -210,16 +185,6 @@ class Corrections:
         strength = np.where(size > 0, size / np.maximum(self.sd, 1e-300), 0.0)
         cell, output = np.unravel_index(np.lexsort((size.ravel(), strength.ravel()))[-1], size.shape)
         return int(cell), int(output)
-
-    @property
-    def _says_slope(self) -> str:
-        if self.slope is None or not self.slope.tau:
-            return ""
-        amount = f"{self.slope.amount:+.2f} (sd {self.slope.sd:.2g})"
-        return (
-            f", and by {amount} of where a straight line's answer differs from the tree's, "
-            "as may be right for public people too"
-        )
 
 
 def observed(plan: Plan, totals: Sequence[Totals]) -> list[Observed]:
@@ -237,7 +202,7 @@ def observed(plan: Plan, totals: Sequence[Totals]) -> list[Observed]:
 def correct(plan: Plan, seen: Sequence[Observed]) -> Corrections:
     """The corrections that these reports carry, one `Observed` an output.
 
-    The sd is how far the residual's mean may be off (`correction_means`). The choice of a process is slow to believe that cells
+    The sd is how far the residual's mean may be off (`sd_of_cells`). The choice of a process is slow to believe that cells
     differ, and a public model that does not know its own doubt is taken at its word; the sd does neither.
     """
     n_outputs = plan.own_variance.shape[1]
@@ -253,36 +218,113 @@ def correct(plan: Plan, seen: Sequence[Observed]) -> Corrections:
         noise_sd=np.stack([np.sqrt(one.variance) for one in seen], axis=1),
         discrepancy=np.stack([c[2] for c in columns], axis=1),
         priors=tuple(c[3] for c in columns),
-        slope=columns[0][4],
     )
 
 
-def _one(
-    plan: Plan, output: int, seen: Observed
-) -> tuple[Floats, Floats, Floats, DiscrepancyPrior, FoundSlope | None]:
-    """Correction, sd, discrepancy, prior and slope of one output."""
+def _one(plan: Plan, output: int, seen: Observed) -> tuple[Floats, Floats, Floats, DiscrepancyPrior]:
+    """Correction, sd, discrepancy and prior of one output."""
     own = plan.own_variance[:, output]
-    believed, prior, slope = _believed(plan, seen.mean, seen.variance + own)
+    tree, values, of_nodes = plan.on_nodes(seen.mean, seen.variance + own)
+    prior = choose_discrepancy(tree, values, of_nodes, ROOTS)
+    on_tree = posterior(tree, values, of_nodes, prior.innovation(tree.max_depth)).mean
+    believed: Floats = on_tree[plan.partition.leaves] * plan.scale
     weight = np.where(np.isinf(seen.variance), 0.0, own / np.where(own > 0, own + seen.variance, 1.0))
     found = believed + weight * (seen.mean - believed)
     spread = sd_of_cells(plan, output, seen.mean, seen.variance, found)
-    discrepancy = believed if slope is None else believed - slope.amount * slope.centre
-    return found, spread, discrepancy, prior, slope
+    return found, spread, believed, prior
 
 
-def _believed(
-    plan: Plan, mean: Floats, variance: Floats
-) -> tuple[Floats, DiscrepancyPrior, FoundSlope | None]:
-    """What the process that is chosen says of the mean residual of each cell, D + b g; its prior, and b."""
-    if plan.slope is not None:
-        found = leans(plan, mean, variance, ROOTS)
-        best = chosen(found)
-        centre = plan.slope.centre
-        slope = FoundSlope(
-            amount=best.amount, sd=sd_of_amount(found, best.amount), tau=best.tau, centre=centre
-        )
-        return best.discrepancy + best.amount * centre, best.prior, slope
-    tree, values, of_nodes = plan.on_nodes(mean, variance)
-    prior = choose_discrepancy(tree, values, of_nodes, ROOTS)
-    believed = posterior(tree, values, of_nodes, prior.innovation(tree.max_depth)).mean[plan.places]
-    return believed * plan.scale, prior, None
+@dataclass(frozen=True, eq=False)
+class _Belief:
+    """Under one process: its share of the likelihood, the mean of mu and the variance of D (float64 [L]), its innovation."""
+
+    share: float
+    mean: Floats
+    variance: Floats
+    innovation: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """One output's reports beside the plan's doubt; trust is w, left is w E."""
+
+    plan: Plan
+    mean: Floats
+    trust: Floats
+    left: Floats
+    variance: Floats
+
+    @classmethod
+    def of(cls, plan: Plan, output: int, mean: Floats, noise: Floats) -> _Seen:
+        doubt = plan.doubt[:, output]
+        trust = np.where(np.isinf(noise), 0.0, doubt / np.where(doubt > 0, doubt + noise, 1.0))
+        left = np.where(np.isinf(noise), doubt, trust * np.where(np.isinf(noise), 0.0, noise))
+        return cls(plan, np.where(np.isinf(noise), 0.0, mean), trust, left, noise + doubt)
+
+    def beliefs(self) -> Iterator[_Belief]:
+        tree, values, variance = self.plan.on_nodes(self.mean, self.variance)
+        at, unit = self.plan.partition.leaves, self.plan.scale
+        for prior, share in likely_discrepancies(tree, values, variance, ROOTS):
+            innovation = prior.innovation(tree.max_depth)
+            found = posterior(tree, values, variance, innovation)
+            mean = found.mean[at] * unit
+            yield _Belief(
+                share, mean + self.trust * (self.mean - mean), found.variance[at] * unit**2, innovation
+            )
+
+
+def sd_of_cells(plan: Plan, output: int, mean: Floats, noise: Floats, correction: Floats) -> Floats:
+    """How far the mean residual of each cell may be from its correction, float64 [L].
+
+    Args:
+        plan: the question that was answered.
+        output: which output of the public model.
+        mean, noise: float64 [L], what the reports say, and its variance; infinite where they say nothing.
+        correction: float64 [L].
+    """
+    seen = _Seen.of(plan, output, mean, noise)
+    found = np.zeros(len(mean))
+    for belief in seen.beliefs():
+        apart = belief.mean - correction
+        found += belief.share * (seen.left + (1.0 - seen.trust) ** 2 * belief.variance + apart**2)
+    return np.sqrt(found)
+
+
+def sd_of_means(plan: Plan, found: Corrections, weights: Floats) -> Floats:
+    """The same of weighted means of the corrections, float64 [K, M].
+
+    Args:
+        plan: the question that was answered.
+        found: the corrections.
+        weights: float64 [K, L], one mean a row.
+    """
+    made = np.empty((len(weights), len(found.priors)))
+    for output in range(len(found.priors)):
+        seen = _Seen.of(plan, output, found.observed[:, output], found.noise_sd[:, output] ** 2)
+        tree, _, variance = plan.on_nodes(seen.mean, seen.variance)
+        doubt = weights**2 @ seen.left
+        for belief in seen.beliefs():
+            apart = weights @ (belief.mean - found.correction[:, output])
+            shared = np.zeros(len(weights))
+            if belief.innovation.any():
+                for row, weight in enumerate(weights * (1.0 - seen.trust)):
+                    of_nodes = np.bincount(plan.partition.leaves, weight, tree.n_nodes).astype(np.float64)
+                    shared[row] = variance_of_sum(tree, variance, belief.innovation, of_nodes)
+            doubt = doubt + belief.share * (np.maximum(shared, 0.0) * plan.scale**2 + apart**2)
+        made[:, output] = np.sqrt(doubt)
+    return made
+
+
+def own_weights(plan: Plan, found: Corrections) -> Floats:
+    """How far each correction moves with the mean of its own cell's reports, 0 to 1, float64 [L, M]."""
+    at = plan.partition.leaves
+    made = np.zeros_like(found.correction)
+    for output, prior in enumerate(found.priors):
+        own, noise = plan.own_variance[:, output], found.noise_sd[:, output] ** 2
+        heard = np.isfinite(noise)
+        trust = np.where(heard, own / np.where(heard & (own > 0), own + noise, 1.0), 0.0)
+        tree, values, variance = plan.on_nodes(found.observed[:, output], noise + own)
+        believed = posterior(tree, values, variance, prior.innovation(tree.max_depth)).variance[at]
+        shared = np.where(heard, believed / np.where(heard, variance[at], 1.0), 0.0)
+        made[:, output] = trust + (1.0 - trust) * shared
+    return made

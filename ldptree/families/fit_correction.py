@@ -25,11 +25,8 @@ from ldptree.models.corrected import CorrectedModel
 from ldptree.partition import grow_partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.published_base import DRAWN, PublishedBase
-from ldptree.public_models import public_slope
 from ldptree.public_models.fit import fit_public, take_public
-from ldptree.public_models.model import PublicModel, constant, indicators, n_bytes
-from ldptree.public_models.public_slope import KnownSlope, PlannedSlope
-from ldptree.public_models.slope import COLUMN
+from ldptree.public_models.model import PublicModel, constant, indicators
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,8 +37,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Rows = NDArray[np.float32]
 
-WITH_SLOPE = ("tree",)
-"""Bases that a straight line may stand beside, where the label is a number."""
 _BYTES_A_CELL = 128
 _ARRAYS = ("public_count", "own_variance", "doubt", "answer", "usual")
 
@@ -75,7 +70,6 @@ class PublicSide:
         residual_range: float | None = None,
         max_bytes: int = MAX_PROTOCOL_BYTES,
         seed: int = 0,
-        with_slope: bool = True,
     ) -> Self:
         """Fit the public model, or take over a fitted one.
 
@@ -91,8 +85,6 @@ class PublicSide:
             residual_range: R, or None for that of the public out-of-fold errors; of no matter for classes.
             max_bytes: the largest protocol.
             seed: of public coins, where the partition tosses any.
-            with_slope: whether cells may be cut once more by a straight line beside the base, where it is one of `WITH_SLOPE` and
-                the label a number.
 
         Raises:
             ConfigError: a setting is unknown; the base is too large: its size is named; or public labels are in such a unit that
@@ -124,8 +116,6 @@ class PublicSide:
             "seed": seed,
         }
         known = _known(model, X, y, residual_range, how)
-        if with_slope and isinstance(base, str) and base in WITH_SLOPE and not n_classes:
-            known = replace(known, slope=_slope(model, encoding, X, y, room))
         return cls(base=model, known=known, usual=model.answers(seen).mean(axis=0))
 
     def answering_as(self, protocol: Protocol) -> Self:
@@ -133,14 +123,7 @@ class PublicSide:
         assert protocol.base is not None
         base = replace(self.base, ensemble=protocol.base.ensemble)
         usual = base.answers(self.known.X).mean(axis=0) if len(self.known.X) else self.usual
-        asked, known = protocol.base.slope, self.known
-        if asked is None:
-            slope = None
-        elif known.slope is not None:
-            slope = known.slope.answering_as(asked)
-        else:
-            slope = public_slope.of_published(asked, base.ensemble, known.X, known.errors)
-        return replace(self, base=base, usual=usual, known=replace(known, slope=slope))
+        return replace(self, base=base, usual=usual)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -165,8 +148,7 @@ class Public:
         X, n_cells = side.known.X, plan.partition.n_leaves
         answer = np.tile(side.usual, (n_cells, 1))
         if len(X):
-            rows = X if plan.slope is None else side.known.rows
-            cells, said = plan.partition.apply(rows), side.base.answers(X)
+            cells, said = plan.partition.apply(X), side.base.answers(X)
             is_met = plan.public_count > 0
             sums = np.stack([np.bincount(cells, weights=s, minlength=n_cells) for s in said.T], axis=1)
             answer[is_met] = sums[is_met] / plan.public_count[is_met][:, None]
@@ -186,7 +168,7 @@ class Public:
             "doubt": plan.doubt.tolist(),
             "answer": self.answer.tolist(),
             "usual": self.usual.tolist(),
-        } | ({} if plan.slope is None else {"slope": _plain_slope(plan.slope)})
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], protocol: Protocol) -> Self:
@@ -203,7 +185,6 @@ class Public:
             own_variance=arrays["own_variance"],
             doubt=arrays["doubt"],
             expected_sd=data["expected_sd"],
-            slope=_read_slope(data["slope"], protocol) if "slope" in data else None,
         )
         return cls(plan=plan, answer=arrays["answer"], usual=arrays["usual"], n_public=data["n_public"])
 
@@ -230,7 +211,6 @@ def protocol_of(
     Raises:
         ConfigError: it is larger than that.
     """
-    slope = None if plan.slope is None else plan.slope.published
     protocol = Protocol(
         encoding=encoding,
         partition=plan.partition,
@@ -240,9 +220,7 @@ def protocol_of(
         mechanism=plan.mechanism,
         epsilon=epsilon,
         numeric=True,
-        base=PublishedBase(
-            ensemble=base.ensemble, labels=labels, output=0 if base.n_outputs == 1 else DRAWN, slope=slope
-        ),
+        base=PublishedBase(ensemble=base.ensemble, labels=labels, output=0 if base.n_outputs == 1 else DRAWN),
         **said,
     )
     size = len(protocol.to_json())
@@ -284,7 +262,6 @@ def corrected(
     return CorrectedModel(
         encoding=protocol.encoding,
         base=protocol.base.ensemble,
-        slope=protocol.base.slope,
         partition=protocol.partition,
         corrections=corrections,
         classes=protocol.base.labels,
@@ -295,31 +272,6 @@ def corrected(
         n_private=sum(t.n_private for t in totals),
         n_public=public.n_public,
         protocol_digests=(protocol.digest,),
-    )
-
-
-def _slope(base: PublicModel, encoding: Encoding, X: Rows, y: Floats, room: int) -> KnownSlope | None:
-    """A straight line beside the tree, where there is one and room for it."""
-    found = public_slope.fit(X, y, base.errors[:, 0]) if COLUMN not in encoding.columns else None
-    if found is None or n_bytes(base.ensemble) + n_bytes(found.published.trees) > room:
-        return None
-    return found
-
-
-def _plain_slope(slope: PlannedSlope) -> dict[str, Any]:
-    return {"centre": slope.centre.tolist(), "variance": slope.variance, "drop": slope.drop}
-
-
-def _read_slope(data: Mapping[str, Any], protocol: Protocol) -> PlannedSlope:
-    assert protocol.base is not None
-    assert protocol.base.slope is not None
-    centre = np.array(data["centre"], dtype=np.float64)
-    return PlannedSlope(
-        published=protocol.base.slope,
-        column=protocol.encoding.n_encoded,
-        centre=centre,
-        variance=data["variance"],
-        drop=data["drop"],
     )
 
 

@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 from ldptree import serialize
 from ldptree.encoding import Encoding, Level
 from ldptree.errors import DataError
-from ldptree.families.correction_slope import FoundSlope
 from ldptree.families.corrections import Corrections
 from ldptree.inference.discrepancy import DiscrepancyPrior
 from ldptree.inference.shares import half_width
-from ldptree.limits import LARGEST, check_spent
+from ldptree.limits import check_spent
 from ldptree.models import LEVEL, Model, class_columns
 from ldptree.models.ensemble import Ensemble
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
+from ldptree.protocol.published_base import NO_SLOPE
 from ldptree.public_models.model import answers, n_outputs
-from ldptree.public_models.slope import COLUMN, Slope, without_slope
 
 if TYPE_CHECKING:
     from ldptree.models.description import Description, Evidence
@@ -61,7 +60,6 @@ class Prediction:
         correction: what is added.
         sd: how unsure that is.
         cells: int32 [n], the collection tree's; -1 where a value is missing that no rule fills.
-        apart: float64 [n], how far the second public model is from the first, NaN for a row without a cell; None without a slope.
         is_share: whether the outputs are shares of classes.
     """
 
@@ -69,7 +67,6 @@ class Prediction:
     correction: Floats
     sd: Floats
     cells: NDArray[np.int32]
-    apart: Floats | None = None
     is_share: bool = False
 
     @property
@@ -100,7 +97,6 @@ class CorrectedModel(Model):
         n_private: holders who reported.
         n_public: public rows.
         protocol_digests: of the question that was answered; or of M questions, one an output.
-        slope: the second public model, of which the corrections say how much of its difference is added; None without.
 
     Raises:
         DataError: the parts do not fit each other, or epsilon or a count is impossible.
@@ -121,13 +117,11 @@ class CorrectedModel(Model):
     n_private: int
     n_public: int
     protocol_digests: tuple[str, ...]
-    slope: Slope | None = None
 
     def __post_init__(self) -> None:
         d, found = self.encoding.n_encoded, self.corrections
         check_spent("corrected model", self.epsilon, n_private=self.n_private, n_public=self.n_public)
-        self._check_slope()
-        if max(self.base.feature.max(), self.partition.feature.max() - (self.slope is not None)) >= d:
+        if max(self.base.feature.max(), self.partition.feature.max()) >= d:
             raise DataError(f"corrected model: a tree tests a column that the encoding's {d} do not have")
         if len(self.classes) == 1 or len(set(self.classes)) != len(self.classes):
             raise DataError("corrected model: classes are at least 2, each once, or none for a number")
@@ -154,37 +148,16 @@ class CorrectedModel(Model):
                 f'corrected model: the public model\'s link "{self.base.link}" is none of numbers'
             )
 
-    def _check_slope(self) -> None:
-        found, d = self.corrections.slope, self.encoding.n_encoded
-        if (self.slope is None) != (found is None):
-            raise DataError("corrected model: a slope and how much of it is added go together")
-        if self.slope is None or found is None:
-            return
-        if self.classes:
-            raise DataError("corrected model: a slope is for a label that is a number")
-        if self.slope.trees.feature.max() >= d:
-            raise DataError(f"corrected model: the slope tests a column that the encoding's {d} do not have")
-        self.slope.longer(self.encoding)
-        without_slope(self.partition, d)
-        numbers = np.array([found.amount, found.sd, found.tau, *found.centre])
-        if found.centre.shape != (self.partition.n_leaves,) or not np.isfinite(numbers).all():
-            raise DataError("corrected model: what is said of the slope is not finite numbers, one a cell")
-        if found.sd < 0 or found.tau < 0:
-            raise DataError("corrected model: the slope's sd or tau is below 0")
-
     @cached_property
     def raw_tree(self) -> RawTree:
-        """The collection tree in raw units, of rows lengthened by one column where there is a slope."""
-        encoding = self.encoding if self.slope is None else self.slope.longer(self.encoding)
-        return RawTree.of(self.partition, encoding)
+        """The collection tree in raw units."""
+        return RawTree.of(self.partition, self.encoding)
 
     @cached_property
     def columns_needed(self) -> tuple[str, ...]:
         """The raw columns that decide an answer, in the encoding's order: those of some test, and those without a rule."""
         raw_column = np.repeat(self.encoding.columns, [len(f.names) for f in self.encoding.features])
         features = self.base.feature
-        if self.slope is not None:
-            features = np.concatenate([features, self.slope.trees.feature])
         tested = raw_column[features[features >= 0]]
         used = {*tested.tolist(), *self.raw_tree.columns_used, *self.encoding.columns_without_rule}
         return tuple(column for column in self.encoding.columns if column in used)
@@ -192,14 +165,7 @@ class CorrectedModel(Model):
     def cells(self, raw: Floats) -> NDArray[np.int32]:
         """int32 [n] the cell of each raw row [n, columns]; -1 where a value is missing that no rule fills."""
         rows = np.asarray(raw, dtype=np.float64)
-        is_whole, apart = self.encoding.encodable(rows), None
-        if self.slope is not None:
-            apart = self.slope.lengthened(self.encoding, self.base, rows)[:, -1]
-        return self._cells(rows, is_whole, apart)
-
-    def _cells(self, rows: Floats, is_whole: NDArray[np.bool_], apart: Floats | None) -> NDArray[np.int32]:
-        found = self.raw_tree.apply(rows if apart is None else np.column_stack([rows, apart]))
-        return np.where(is_whole, found, np.int32(-1))
+        return np.where(self.encoding.encodable(rows), self.raw_tree.apply(rows), np.int32(-1))
 
     def predict_parts(self, raw: Floats) -> Prediction:
         """Both parts of the answer to raw rows [n, columns].
@@ -210,17 +176,11 @@ class CorrectedModel(Model):
         is_whole = self.encoding.encodable(rows)
         public = np.tile(self.default, (len(rows), 1))
         correction, sd = np.zeros_like(public), np.tile(self.corrections.sd.max(axis=0), (len(rows), 1))
-        encoded = self.encoding.encode(rows[is_whole])
-        public[is_whole] = answers(self.base, encoded, len(self.classes))
-        apart = None
-        if self.slope is not None:
-            apart = np.full(len(rows), np.nan)
-            apart[is_whole] = self.slope.apart_from(public[is_whole, 0], encoded)
-        cells = self._cells(rows, is_whole, apart)
-        of_whole = None if apart is None else apart[is_whole]
-        correction[is_whole] = self.corrections.added(cells[is_whole], of_whole)
-        sd[is_whole] = self.corrections.doubt(cells[is_whole], of_whole)
-        return Prediction(public, correction, sd, cells, apart, is_share=bool(self.classes))
+        public[is_whole] = answers(self.base, self.encoding.encode(rows[is_whole]), len(self.classes))
+        cells = np.where(is_whole, self.raw_tree.apply(rows), np.int32(-1))
+        correction[is_whole] = self.corrections.correction[cells[is_whole]]
+        sd[is_whole] = self.corrections.sd[cells[is_whole]]
+        return Prediction(public, correction, sd, cells, is_share=bool(self.classes))
 
     def public_answers(self, raw: Floats) -> Floats:
         """float64 [n, M] what the public model alone says of raw rows."""
@@ -285,10 +245,7 @@ class CorrectedModel(Model):
         from ldptree.models.export.dot import to_dot
 
         trees = "1 tree" if self.base.roots.size == 1 else f"{self.base.roots.size} trees"
-        about = f"; its public model of {trees} is not drawn"
-        if found := self.corrections.slope:
-            about += f"; {found.amount:.3g} ± {found.sd:.2g} times how far {COLUMN} is from a cell's mean is added, too"
-        return to_dot(self, self._described_cells(), about)
+        return to_dot(self, self._described_cells(), f"; its public model of {trees} is not drawn")
 
     def _described_cells(self) -> list[str]:
         """What each cell says: a line an output, and the share of people."""
@@ -319,7 +276,7 @@ class CorrectedModel(Model):
 
     @classmethod
     def text_fields(cls, kind: str) -> tuple[Collection[str], Collection[str]]:
-        """Its fields, with those of its corrections in the place of these; a slope where there is one."""
+        """Its fields, with those of its corrections in the place of these; older versions also wrote a slope."""
         return (*_OWN, *_ARRAYS, "priors"), ("slope",)
 
     def to_content(self) -> dict[str, Any]:
@@ -328,38 +285,24 @@ class CorrectedModel(Model):
         content = {name: serialize.plain_value(getattr(self, name)) for name in _OWN}
         content |= {name: serialize.plain_value(getattr(found, name)) for name in _ARRAYS}
         content["priors"] = [[float(p.root), float(p.step), float(p.decay)] for p in found.priors]
-        if self.slope is None or found.slope is None:
-            return content
-        return content | {"slope": self.slope.to_json() | serialize.to_plain(found.slope)}
+        return content
 
     @classmethod
     def of_content(cls, data: Mapping[str, Any]) -> Self:
         """The model from its fields. Raises DataError."""
+        if "slope" in data:
+            raise DataError(f"{cls.NAME}: {NO_SLOPE}")
         arrays = {name: serialize.numbers(data[name], np.float64, cls.NAME, name) for name in _ARRAYS}
         priors = serialize.numbers(data["priors"], np.float64, cls.NAME, "priors")
         if priors.shape[1:] != (3,):
             raise DataError(f"{cls.NAME}: a prior has root, step and decay")
-        slope, found = _read_slope(data["slope"]) if "slope" in data else (None, None)
         return cls(
             corrections=Corrections(
                 **arrays,
                 priors=tuple(DiscrepancyPrior(root=r, step=s, decay=d) for r, s, d in priors.tolist()),
-                slope=found,
             ),
-            slope=slope,
             **serialize.read_fields(cls, data, _OWN, of=cls.NAME),
         )
-
-
-def _read_slope(data: object) -> tuple[Slope, FoundSlope]:
-    """The second public model and how much of it is added. Raises DataError."""
-    names = serialize.field_types(FoundSlope)
-    if not isinstance(data, Mapping) or set(names) - set(data):
-        raise DataError(f"corrected model: the slope has no field of {', '.join(names)}")
-    found = FoundSlope(**serialize.read_fields(FoundSlope, data, of="corrected model: slope"))
-    if max(abs(found.amount), abs(found.sd), abs(found.tau), *np.abs(found.centre).ravel()) > LARGEST:
-        raise DataError(f"corrected model: what is said of the slope is no numbers of at most {LARGEST:g}")
-    return Slope.from_json({name: value for name, value in data.items() if name not in names}), found
 
 
 def add_clipped(public: Floats, added: Floats) -> Floats:

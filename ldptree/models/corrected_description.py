@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.families.correction_means import own_weights, sd_of_means
+from ldptree.families.corrections import own_weights, sd_of_means
 from ldptree.models.corrected import add_clipped, shares_of
 from ldptree.models.description import (
     Basis,
@@ -146,7 +146,7 @@ def _averages(model: CorrectedModel, plan: Plan) -> tuple[Floats, Floats]:
 def _statements(
     model: CorrectedModel, public: Public, answered: Floats, outputs: tuple[str, ...]
 ) -> list[Statement]:
-    """How large the public model is, its mean answer over private people before and after, and the slope."""
+    """How large the public model is, its mean answer over private people before and after."""
     n_trees = 0 if model.base.feature.size == 1 else int(model.base.roots.size)
     said = [Statement(kind="public model", figures={"trees": float(n_trees)})]
     if model.base.feature.size == 1 or public.plan.public_count.all():
@@ -155,8 +155,4 @@ def _statements(
             Statement(kind="mean answer", about=name, figures={"before": float(b), "after": float(a)})
             for name, b, a in zip(outputs, before, after, strict=True)
         ]
-    if (slope := model.corrections.slope) is not None:
-        said.append(
-            Statement(kind="slope", figures={"amount": float(slope.amount), "amount_sd": float(slope.sd)})
-        )
     return said

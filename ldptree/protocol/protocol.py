@@ -28,7 +28,6 @@ from ldptree.protocol.protocol_json import VERSION, read_fields, read_parts
 from ldptree.protocol.published_base import DRAWN, PublishedBase
 from ldptree.protocol.question import QuestionDescription
 from ldptree.protocol.stochastic_rounding import label_levels, round_at_random
-from ldptree.public_models.slope import Slope, without_slope
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,13 +97,10 @@ class Protocol:
             faults.append(f"{self.mechanism.name} is for a label that is a number")
         if self.base is not None:
             faults += self._base_faults(self.base)
-        slope = None if self.base is None else self.base.slope
-        if self.partition.feature.max() >= self.encoding.n_encoded + (slope is not None):
+        if self.partition.feature.max() >= self.encoding.n_encoded:
             faults.append(
                 f"the partition tests column {self.partition.feature.max()} of {self.encoding.n_encoded}"
             )
-        elif slope is not None:
-            faults += self._slope_faults(slope)
         sizes = (self.mechanism.n_cells, self.mechanism.n_classes)
         if sizes != (self.n_cells, self.n_classes):
             faults.append(
@@ -147,16 +143,6 @@ class Protocol:
         if base.ensemble.feature.max() >= self.encoding.n_encoded:
             faults.append(f"the base tests column {base.ensemble.feature.max()} of {self.encoding.n_encoded}")
         return faults
-
-    def _slope_faults(self, slope: Slope) -> list[str]:
-        d = self.encoding.n_encoded
-        try:
-            slope.longer(self.encoding)
-            without_slope(self.partition, d)
-        except DataError as error:
-            return [str(error)]
-        tested = slope.trees.feature.max()
-        return [f"the slope tests column {tested} of {d}"] if tested >= d else []
 
     def _label_faults(self) -> list[str]:
         if any(type(level) is not float for level in self.classes) or self.positive is not None:
@@ -224,9 +210,8 @@ class Protocol:
 
     @cached_property
     def raw_tree(self) -> RawTree:
-        """The partition in raw units, of rows lengthened by one column where there is a slope."""
-        slope = None if self.base is None else self.base.slope
-        return RawTree.of(self.partition, self.encoding if slope is None else slope.longer(self.encoding))
+        """The partition in raw units."""
+        return RawTree.of(self.partition, self.encoding)
 
     @cached_property
     def columns_needed(self) -> tuple[str, ...]:
@@ -279,12 +264,7 @@ class Protocol:
         absent = [column for column in self.columns_needed if column not in names]
         if absent:
             raise DataError(f"raw rows lack the columns {', '.join(absent)}")
-        if self.base is not None and self.base.slope is not None:
-            raw, names = self._in_order(raw, names), self.encoding.columns
-            longer = self.base.slope.lengthened(self.encoding, self.base.ensemble, raw)
-            cells: NDArray[np.int32] = self.raw_tree.apply(longer)
-        else:
-            cells = self.raw_tree.apply(raw, names)
+        cells = self.raw_tree.apply(raw, names)
         is_outside = ~self.encoding.encodable(raw, names)
         if self.outside == "drop":
             is_outside |= self.encoding.is_outside(raw, names)

@@ -18,7 +18,6 @@ from ldptree.errors import DataError
 from ldptree.limits import LARGEST
 from ldptree.models.ensemble import Ensemble
 from ldptree.public_models.model import answers, indicators, n_outputs
-from ldptree.public_models.slope import Slope
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -26,6 +25,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _FIELDS = {"trees", "labels", "output"}
+NO_SLOPE = (
+    'it has a slope, a straight line beside base "tree", which this version no longer has; read it with the version of ldptree '
+    'that wrote it, or learn anew with base = "blend", which has a line in it'
+)
+"""What is said of a protocol or a model of an older version that has one."""
 DRAWN: Literal["drawn"] = "drawn"
 """In the place of an output: each report is about one of them, drawn by coins that depend on nothing."""
 
@@ -39,7 +43,6 @@ class PublishedBase:
         labels: the C declared classes, class 1 the positive one where there are two; none where the label is a number.
         output: which of the model's M outputs (`public_model.n_outputs`) a residual is of: 0, or one of over two classes; or
             `DRAWN`, and each holder draws one of over two.
-        slope: a second public model, where cells also ask on which side of it a row is; None else.
 
     Raises:
         DataError: the parts do not fit each other.
@@ -48,7 +51,6 @@ class PublishedBase:
     ensemble: Ensemble
     labels: tuple[Level, ...] = ()
     output: int | Literal["drawn"] = 0
-    slope: Slope | None = None
 
     def __post_init__(self) -> None:
         c = len(self.labels)
@@ -68,8 +70,6 @@ class PublishedBase:
         highest = float(np.abs(self.ensemble.value).max()) * self.ensemble.roots.size
         if max(highest, float(np.abs(self.ensemble.offset).max())) > LARGEST:
             raise DataError(f"base: values so large that their sum may be beyond {LARGEST:g}")
-        if self.slope is not None and c:
-            raise DataError(f"base: a slope is for a label that is a number, not for {c} labels")
 
     def residuals(
         self,
@@ -109,23 +109,22 @@ class PublishedBase:
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists."""
-        slope = {} if self.slope is None else {"slope": self.slope.to_json()}
-        return {"trees": self.ensemble.to_json(), "labels": list(self.labels), "output": self.output} | slope
+        return {"trees": self.ensemble.to_json(), "labels": list(self.labels), "output": self.output}
 
     @classmethod
     def from_json(cls, data: object) -> Self:
         """The base that `to_json` wrote, every part checked anew. Raises DataError."""
-        if not isinstance(data, Mapping) or set(data) - {"slope"} != _FIELDS:
+        if isinstance(data, Mapping) and "slope" in data:
+            raise DataError(f"base: {NO_SLOPE}")
+        if not isinstance(data, Mapping) or set(data) != _FIELDS:
             raise DataError(f"base: expected exactly the fields {', '.join(sorted(_FIELDS))}")
         labels = data["labels"]
         if not isinstance(labels, list) or any(type(v) not in (str, int, float, bool) for v in labels):
             raise DataError("base: labels must be a list of texts, numbers or booleans")
         if type(data["output"]) is not int and data["output"] != DRAWN:
             raise DataError(f'base: output must be a whole number or "{DRAWN}"')
-        slope = Slope.from_json(data["slope"]) if "slope" in data else None
         return cls(
             ensemble=Ensemble.from_json(data["trees"]),
             labels=tuple(labels),
             output=data["output"],
-            slope=slope,
         )

@@ -30,6 +30,9 @@ REMEDY = (
     "last run, or begin anew in another work folder."
 )
 
+OLDER_TERMS = {"correction.slope": "none"}
+"""Terms that older versions wrote, with the value that holds of every run now."""
+
 
 @dataclass(frozen=True)
 class Frozen:
@@ -80,9 +83,8 @@ class Campaign:
         if frozen is None:
             return
         now = json.loads(canonical(dict(terms)))
-        changed = sorted(
-            key for key in now.keys() | frozen.terms.keys() if now.get(key) != frozen.terms.get(key)
-        )
+        published = {key: value for key, value in frozen.terms.items() if OLDER_TERMS.get(key) != value}
+        changed = sorted(key for key in now.keys() | published.keys() if now.get(key) != published.get(key))
         if changed:
             raise ProtocolMismatch(
                 f"campaign {self.name!r} was published with another {', '.join(changed)}. Its terms are fixed: "

@@ -44,7 +44,6 @@ SAYS = {
     "shared": "The reports do not tell kinds of {noun} apart: the correction is the same everywhere.",
     "says": "{says}",
     "predicts": "Over what the holders show, answers run from {low} to {high}.",
-    "slope": "Private {nouns} follow {amount} of where a straight line differs from the public model.",
     "rival better": "No model from public rows alone does as well: the best, {rival}, has {figure}.",
     "rival worse": "But {rival}, from public rows alone, does better: {figure}.",
     "rival equal": "The best model from public rows alone, {rival}, has {figure}: too near to tell which is better.",
@@ -247,7 +246,6 @@ FIGURES = {
 STATEMENTS = {
     "public model": "The public model",
     "mean answer": "Mean answer over private rows",
-    "slope": "A straight line beside the public model",
     "partition": "The partition",
     "effect": "What private features add",
     "surface": "The line and the trees on top of it",

@@ -149,11 +149,6 @@ def _differences(run: Run) -> list[Sentence]:
         elif model.tree is not None:
             at = model.tree.clearest
             said.append(_average(run, model.tree.estimates[at], model.outputs[at]))
-        for slope in model.of_kind("slope"):
-            amount = Estimate(value=slope.figures["amount"], sd=slope.figures["amount_sd"])
-            if amount.is_clear:
-                unit = Unit("number", 0.1)
-                said.append(say("slope", nouns=run.nouns, amount=unit.estimate(amount)))
         return said
     if not model.differences:
         return []

@@ -13,7 +13,6 @@ from ldptree.models.ensemble import Ensemble
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.published_base import PublishedBase
 from ldptree.protocol.stochastic_rounding import label_levels
-from ldptree.public_models.slope import Slope, cut
 
 ROWS = [
     {"miles": 1.5, "company": "Sun"},
@@ -33,7 +32,6 @@ KINDS = {
     "three classes, softmax": ("olh", 1.0, THREE, 2, "softmax", 3),
     "three classes, shares": ("grr", 1.0, THREE, 1, "identity", 3),
     "three classes, drawn": ("oue", 1.0, THREE, "drawn", "softmax", 3),
-    "number, slope": ("grr", 8.0, (), 0, "identity", 1),
 }
 """Oracle, R, labels, output, link and outputs of each kind of base."""
 DRAWN = [kind for kind, (*_, output, _, _) in KINDS.items() if output == "drawn"]
@@ -57,39 +55,21 @@ def ensemble_of(link: str, n_outputs: int, scale: float = 1.0) -> Ensemble:
     )
 
 
-def slope_of() -> Slope:
-    """A second model of a number, above and below the first, once by more than its clip."""
-    trees = Ensemble(
-        feature=[0, 0, -1, -1, -1, 0, -1, -1],
-        threshold=[0.5, 0.125, 0, 0, 0, 0.765625, 0, 0],
-        left=[1, 2, -1, -1, -1, 6, -1, -1],
-        right=[4, 3, -1, -1, -1, 7, -1, -1],
-        value=np.array([[0, 0, 0.1, 2.3, 5.3, 0, 0.2, -4.1]]).T,
-        roots=[0, 5],
-        offset=np.array([0.7]),
-    )
-    return Slope(trees=trees, half=2.1)
-
-
 def base_of(kind: str) -> PublishedBase:
     _, half, labels, output, link, n_outputs = KINDS[kind]
-    slope = slope_of() if "slope" in kind else None
-    return PublishedBase(
-        ensemble=ensemble_of(link, n_outputs, half), labels=labels, output=output, slope=slope
-    )
+    return PublishedBase(ensemble=ensemble_of(link, n_outputs, half), labels=labels, output=output)
 
 
 def protocol_of(kind: str = "number", *, epsilon: float = 1.0, n_levels: int = 5, **changes) -> Protocol:
-    """Three cells, with a slope six; residuals of a class in -1 .. 1, of a number in -8 .. 8. A changed base keeps its range."""
+    """Three cells; residuals of a class in -1 .. 1, of a number in -8 .. 8. A changed base keeps its range."""
     oracle, half, *_ = KINDS[kind]
-    tree = cut(TREE, ENCODING.n_encoded, 0.4) if "slope" in kind else TREE
     fields = {
         "encoding": ENCODING,
-        "partition": tree,
+        "partition": TREE,
         "target": "paid",
         "classes": label_levels(-half, half, n_levels),
         "positive": None,
-        "mechanism": number_mechanism_for(changes.pop("oracle", oracle), epsilon, tree.n_leaves, n_levels),
+        "mechanism": number_mechanism_for(changes.pop("oracle", oracle), epsilon, TREE.n_leaves, n_levels),
         "epsilon": epsilon,
         "numeric": True,
         "campaign": "vectors",

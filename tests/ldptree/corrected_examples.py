@@ -6,13 +6,11 @@ import numpy as np
 from example_models import every_kind_of_feature, random_rows, random_tree
 
 from ldptree.encoding import Encoding, Level, NumericFeature
-from ldptree.families.correction_slope import FoundSlope
 from ldptree.families.corrections import Corrections
 from ldptree.inference.discrepancy import ALIKE
 from ldptree.models.corrected import CorrectedModel
 from ldptree.models.ensemble import Ensemble
 from ldptree.partition.tree import Partition
-from ldptree.public_models.slope import Slope, cut
 
 KINDS: dict[str, tuple[tuple[Level, ...], str, int]] = {
     "number": ((), "identity", 1),
@@ -45,16 +43,11 @@ def corrected(
     partition: Partition,
     classes: tuple[Level, ...],
     rng: np.random.Generator,
-    slope: Slope | None = None,
 ) -> CorrectedModel:
     """A model with random corrections, some of them 0, that now and then push a share out of [0, 1]."""
     shape = (partition.n_leaves, len(classes) if len(classes) > 2 else 1)
     correction = np.where(rng.random(shape) < 0.2, 0.0, rng.normal(0.0, 0.4, shape))
     noise = np.where(rng.random(shape) < 0.1, np.inf, rng.random(shape))
-    more = {}
-    if slope is not None:
-        centre = rng.normal(0.0, 0.1, shape[0])
-        more = {"slope": FoundSlope(amount=0.7 / 3, sd=0.1, tau=0.05, centre=centre)}
     return CorrectedModel(
         encoding=encoding,
         base=base,
@@ -67,7 +60,6 @@ def corrected(
             noise_sd=noise,
             discrepancy=correction,
             priors=(ALIKE,) * shape[1],
-            **more,
         ),
         classes=classes,
         default=rng.random(shape[1]),
@@ -77,7 +69,6 @@ def corrected(
         n_private=1000,
         n_public=100,
         protocol_digests=("0" * 64,) * shape[1],
-        slope=slope,
     )
 
 
@@ -91,16 +82,6 @@ def random_corrected(
     partitions = [random_tree(encoding.n_encoded, depth, rng) for _ in range(n_trees)]
     base = trees_of(partitions, n_outputs, link, rng)
     return corrected(encoding, base, random_tree(encoding.n_encoded, 3, rng), classes, rng)
-
-
-def random_sloped(seed: int = 0, *, with_rules: bool = False) -> CorrectedModel:
-    """One of a number whose cells are cut once more by how far a second public model is from the first."""
-    model = random_corrected(seed=seed, with_rules=with_rules)
-    rng = np.random.default_rng([seed, 1])
-    trees = trees_of([random_tree(model.encoding.n_encoded, 4, rng) for _ in range(5)], 1, "identity", rng)
-    whole = random_tree(model.encoding.n_encoded, 2, rng)
-    tree = cut(whole, model.encoding.n_encoded, 0.45)
-    return corrected(model.encoding, model.base, tree, (), rng, Slope(trees=trees, half=0.3))
 
 
 def hard_rows(model: CorrectedModel, n: int, seed: int, missing: float = 0.03) -> np.ndarray:

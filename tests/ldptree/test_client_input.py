@@ -30,7 +30,7 @@ SOON = 30.0
 """Seconds, on a busy machine: what hung took hours."""
 LONGEST = 1_000
 """Of a message."""
-OF_NUMBERS = ["number", "number, slope"]
+OF_NUMBERS = ["number"]
 
 
 def kind_of(value):

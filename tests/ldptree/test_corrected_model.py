@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from corrected_examples import KINDS, hard_rows, random_corrected, random_sloped
+from corrected_examples import KINDS, hard_rows, random_corrected
 
 from ldptree.errors import DataError
 from ldptree.models.corrected import LEAST_OF_PUBLIC, CorrectedModel, add_clipped, shares_of
@@ -185,15 +185,12 @@ def test_one_tree_is_not_called_trees():
     assert "a public model of 1 tree, corrected" in to_sql(model).splitlines()[0]
 
 
-def test_the_picture_of_a_model_with_a_slope_says_how_much_is_added():
-    model = random_sloped(8)
-    found, text = model.corrections.slope, model.to_dot()
-    assert (
-        f"{found.amount:.3g} ± {found.sd:.2g} times how far straight line less tree is"
-        in text.splitlines()[0]
-    )
-    tests = [label for label in labels(text).values() if label.startswith("straight line less tree <= ")]
-    assert len(tests) == model.partition.n_leaves // 2
+def test_a_model_of_an_older_version_with_a_slope_is_refused_with_what_to_do():
+    data = json.loads(random_corrected("number", 8).to_json())
+    with pytest.raises(
+        DataError, match=r'it has a slope, a straight line beside base "tree".* base = "blend"'
+    ):
+        CorrectedModel.from_json(signed(data | {"slope": {"amount": 0.5}}))
 
 
 def test_each_class_has_a_line_and_of_two_the_positive_one():

@@ -8,7 +8,7 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pytest
-from corrected_examples import KINDS, corrected, hard_rows, random_corrected, random_sloped, trees_of
+from corrected_examples import KINDS, corrected, hard_rows, random_corrected, trees_of
 from example_models import every_kind_of_feature, random_tree, table_of
 
 from ldptree.encoding import Encoding, NumericFeature
@@ -72,19 +72,6 @@ def test_both_parts_are_the_models_on_every_kind_of_row(kind: str, seed: int) ->
     raw = hard_rows(model, 300, seed)
     assert (model.cells(raw) < 0).any()  # some rows get the default
     assert_equal(model, raw, level=0.8)
-
-
-@pytest.mark.parametrize("with_rules", [False, True])
-def test_a_second_model_that_cells_are_cut_by_and_lean_on(with_rules: bool) -> None:
-    for seed in range(3):
-        model = random_sloped(seed, with_rules=with_rules)
-        raw = hard_rows(model, 300, seed)
-        cells = model.cells(raw)
-        assert with_rules or (cells < 0).any()
-        assert len(set(cells[cells >= 0] % 2)) == 2
-        assert_equal(model, raw, level=0.8)
-        again = CorrectedModel.from_json(model.to_json())
-        np.testing.assert_array_equal(again.answers(raw), model.answers(raw))
 
 
 def test_values_on_a_threshold_and_next_to_it_go_the_models_way() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldptree.families.correction_means import ROOTS, sd_of_means
 from ldptree.families.correction_plan import Plan, ResidualRange
-from ldptree.families.corrections import Observed, correct
+from ldptree.families.corrections import ROOTS, Observed, correct, sd_of_means
 from ldptree.inference.discrepancy import likely_discrepancies
 from ldptree.inference.tree_gaussian import Levels
 from ldptree.mechanisms import number_mechanism_for

@@ -18,7 +18,7 @@ from hashlib import sha256
 import duckdb
 import numpy as np
 import pytest
-from corrected_examples import KINDS, random_corrected, random_sloped
+from corrected_examples import KINDS, random_corrected
 from example_models import random_model, random_rows, table_of
 from foreign_columns import assert_kept_apart
 from hypothesis import given, settings
@@ -81,12 +81,11 @@ MADE = {
     **{
         f"corrected {kind}": lambda kind=kind: random_corrected(kind, 6, n_trees=3, depth=3) for kind in KINDS
     },
-    "corrected with a line": lambda: random_sloped(2),
     "histoftree": lambda: shown_model("histoftree"),
     "public_features": lambda: shown_model("public_features"),
 }
 OF_TREES = [name for name in MADE if name not in ("histoftree", "public_features")]
-FEW = ("two classes", "a number", "corrected with a line", "histoftree", "public_features")
+FEW = ("two classes", "a number", "corrected number", "histoftree", "public_features")
 
 
 @cache
@@ -167,7 +166,7 @@ def test_a_damaged_or_foreign_text_is_refused_with_its_fault(name: str) -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_every_field_has_to_be_there_and_of_its_type_though_the_digest_fits(name: str) -> None:
     data = json.loads(made(name).to_json())
-    for key in set(data) - {"digest", "slope"}:
+    for key in set(data) - {"digest"}:
         with pytest.raises(DataError):
             read_model(signed({k: v for k, v in data.items() if k != key}))
     for key in set(data) - {"digest"}:

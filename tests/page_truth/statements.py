@@ -350,7 +350,6 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "chance": lambda run: (100.0 * float(run.model.corrections.chance),),
     "clear kinds": clear_kinds,
     "unclear": lambda run: (clear_kinds(run)[1] - clear_kinds(run)[0],),  # type: ignore[operator]
-    "slope": lambda run: (run.model.corrections.slope.amount, 2 * run.model.corrections.slope.sd),
     "guess": guess,
     "snoop": guess,
     "scores": lambda run: (float(run.scores["n_test"]), 95.0),  # type: ignore[index]

@@ -60,18 +60,10 @@ def test_other_trees_are_one_word_away_and_known_by_the_keys_they_always_had(est
     assert {"lam", "prune", "rule", "paper", "rho"}.isdisjoint(mended["model"])
 
 
-def test_a_slope_is_a_key_of_a_tree_of_numbers_and_known_by_no_other_run():
-    tree = {"base": "tree"}
-    plain = fares_config("a.csv", **MENDED, correction=tree)
-    assert plain.has_slope
-    assert "slope" not in plain.model_dump(mode="json")["correction"]
-    never = fares_config("a.csv", **MENDED, correction=tree | {"slope": "none"})
-    assert never.model_dump(mode="json")["correction"]["slope"] == "none"
-    assert not fares_config("a.csv", **MENDED).has_slope
-    assert not rides_config("a.csv", **MENDED, correction=tree).has_slope
-    for make, correction in ((fares_config, {}), (rides_config, tree)):
-        with pytest.raises(ConfigError, match=r'correction\.slope: is for base = "tree" and a label that'):
-            make("a.csv", **MENDED, correction=correction | {"slope": "none"})
+def test_the_slope_of_an_older_version_is_refused_with_what_to_do():
+    for value in ("auto", "none"):
+        with pytest.raises(ConfigError, match=r'correction.* slope: this version has no .* base = "blend"'):
+            fares_config("a.csv", **MENDED, correction={"slope": value})
 
 
 @pytest.mark.parametrize("name", ["quickstart", "chicago", "taxi_fare"])

@@ -16,7 +16,6 @@ import numpy as np
 
 from ldptree.inference.shares import half_width
 from ldptree.models.corrected import LEAST_OF_PUBLIC
-from ldptree.models.ensemble import Ensemble
 from ldptree.models.export.ensemble_sql import Columns, Stages, answered, named, nth
 from ldptree.models.export.sql import (
     CELL,
@@ -29,20 +28,15 @@ from ldptree.models.export.sql import (
     quote,
     typed,
 )
-from ldptree.public_models.slope import COLUMN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.families.correction_slope import FoundSlope
     from ldptree.models.corrected import CorrectedModel
-    from ldptree.public_models.slope import Slope
 
     Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-12
-APART = "ldptree apart"
-"""The column that says how far two public models are apart."""
 
 
 def to_sql(model: CorrectedModel, table: str = "data", level: float = 0.9) -> str:
@@ -67,11 +61,8 @@ def to_sql(model: CorrectedModel, table: str = "data", level: float = 0.9) -> st
     """
     names = names_of(model.columns_needed)
     stages = Stages((f"typed AS (\n  {typed(model.encoding, names, table)}\n)",), "typed")
-    if model.slope is None:
-        stages = stages.then("placed", [(CELL, cell_of(model.raw_tree, names))])
-        stages, public = answered(stages, model.base, model.encoding, names)
-    else:
-        stages, public = _placed_by_slope(model, model.slope, stages, names)
+    stages = stages.then("placed", [(CELL, cell_of(model.raw_tree, names))])
+    stages, public = answered(stages, model.base, model.encoding, names)
     if len(model.classes) == 2 and len(public) == 2:
         public = public[1:]
     stages = stages.then("parted", _parts(model, public, half_width(level)))
@@ -91,45 +82,13 @@ def to_sql(model: CorrectedModel, table: str = "data", level: float = 0.9) -> st
 
 
 def _trees(model: CorrectedModel) -> str:
-    beside = "" if model.slope is None else " and a second one that the corrections lean on"
-    return f"{model.base.roots.size} {'tree' if model.base.roots.size == 1 else 'trees'}{beside}"
-
-
-def _placed_by_slope(
-    model: CorrectedModel, slope: Slope, stages: Stages, names: dict[str, str]
-) -> tuple[Stages, list[str]]:
-    """Stages with how far both public models are apart and with the cell, and the answer of the first."""
-    stages, said = answered(stages, _beside(model.base, slope.trees), model.encoding, names)
-    half = literal(slope.half)
-    stages = stages.then("apart", [(APART, f"greatest(least({said[1]} - {said[0]}, {half}), -{half})")])
-    return stages.then("placed", [(CELL, cell_of(model.raw_tree, names | {COLUMN: APART}))]), said[:1]
-
-
-def _beside(first: Ensemble, second: Ensemble) -> Ensemble:
-    """Both models' trees in one list, two outputs: adding the other's 0 changes no sum."""
-    start = first.n_nodes
-
-    def moved(ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        return np.where(ids < 0, ids, ids + start).astype(np.int32)
-
-    zeros = np.zeros((start, 1)), np.zeros((second.n_nodes, 1))
-    return Ensemble(
-        feature=np.concatenate([first.feature, second.feature]),
-        threshold=np.concatenate([first.threshold, second.threshold]),
-        left=np.concatenate([first.left, moved(second.left)]),
-        right=np.concatenate([first.right, moved(second.right)]),
-        value=np.vstack([np.hstack([first.value, zeros[0]]), np.hstack([zeros[1], second.value])]),
-        roots=np.concatenate([first.roots, moved(second.roots)]),
-        offset=np.concatenate([first.offset, second.offset]),
-    )
+    return f"{model.base.roots.size} {'tree' if model.base.roots.size == 1 else 'trees'}"
 
 
 def _parts(model: CorrectedModel, public: list[str], half: float) -> Columns:
     """`CorrectedModel.said`: both parts of the outputs, the doubt, and `half` times that."""
     found = model.corrections
     columns: Columns = []
-    if found.slope is not None:
-        return _sloped_parts(model, found.slope, public[0], half)
     for m, said in enumerate(public):
         default, sd = literal(float(model.default[m])), np.append(found.sd[:, m], found.sd[:, m].max())
         columns += [
@@ -139,21 +98,6 @@ def _parts(model: CorrectedModel, public: list[str], half: float) -> Columns:
             (nth("half", m), _pick(half * sd)),
         ]
     return columns
-
-
-def _sloped_parts(model: CorrectedModel, slope: FoundSlope, public: str, half: float) -> Columns:
-    """The same where a multiple of how far g is from a cell's centre is added."""
-    found, no_cell = model.corrections, f"CASE WHEN {quote(CELL)} IS NULL THEN"
-    off = f"({quote(APART)} - {_pick(np.append(slope.centre, 0.0))})"
-    correction = f"{_pick(np.append(found.correction[:, 0], 0.0))} + {literal(slope.amount)} * {off}"
-    sd = f"{_pick(np.append(found.sd[:, 0], 0.0))} + {literal(slope.sd)} * abs({off})"
-    sd = f"{no_cell} {literal(float(found.sd[:, 0].max()))} ELSE {sd} END"
-    return [
-        (nth("public", 0), f"{no_cell} {literal(float(model.default[0]))} ELSE {public} END"),
-        (nth("correction", 0), f"{no_cell} 0e0 ELSE {correction} END"),
-        (nth("sd", 0), sd),
-        (nth("half", 0), f"{literal(half)} * ({sd})"),
-    ]
 
 
 def _together(model: CorrectedModel, output: int) -> str:

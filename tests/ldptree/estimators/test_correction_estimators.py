@@ -212,7 +212,6 @@ def test_a_seeded_simulation_repeats_and_coins_of_the_system_do_not(random_state
         ({"label_levels": 1}, "whole number from 2"),
         ({"residual_range": 0}, "residual_range must be"),
         ({"residual_range": "wide"}, "residual_range must be"),
-        ({"slope": "always"}, "slope must be one of 'auto', or None"),
         ({"max_protocol_bytes": 0}, "max_protocol_bytes"),
         ({"max_protocol_bytes": 200}, "leave no room for a public model"),
         ({"max_protocol_bytes": 1000}, "bytes in a protocol"),
