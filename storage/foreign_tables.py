@@ -1,7 +1,6 @@
 """A table of a user's own, read as the exported SELECT (`ldptree.models.export.sql`) reads it: by the same casts, in DuckDB.
 
-What lives here: the raw matrix of columns of any type, and the words for those that cannot be read. What does not: tables that
-a run typed itself (`tables`).
+Tables that a run typed itself are read by `tables`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Reports on disk, from whoever collected them: lines of JSON as clients send them, and Parquet shards as the pipeline writes
-them. Read in blocks; what they are worth is decided in `tasks.receive`.
+"""Reads files of reports in blocks: lines of JSON as clients send them, and Parquet shards as the pipeline writes them.
+`tasks.receive` decides which of them are valid.
 """
 
 from __future__ import annotations

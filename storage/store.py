@@ -1,8 +1,8 @@
 """The artifact store: where each step's files live, under which key, and whether they are still what was written.
 
 A step's artifacts are folders `<zone>/<step>/<key>/`, its record `<home zone>/<step>/<key>.json`. Everything is written
-aside, fsynced
-and renamed: a reader sees a whole artifact or none, and of two writers the later one discards its own and reads the winner's.
+aside, fsynced and renamed: a reader sees a whole artifact or none, and of two writers the later one discards its own and reads
+the winner's.
 Keys and digests of the holders' and the simulation's zone are HMACs under a secret of the holders. What the files hold
 is not known here.
 """

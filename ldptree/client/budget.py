@@ -1,12 +1,10 @@
-"""What the holders on a device have answered, what each answer cost, and the most that they may spend in a lifetime.
+"""What the holders on a device have answered, what each answer cost, and the most that they may spend in a lifetime. (The curator
+keeps accounts of its own: `ldptree.protocol.ledger`.)
 
 Everything is kept in the client's memory, a mapping of texts to texts, in lists that only grow: one of each holder's answers,
 each with its epsilon, and one of the lifetimes that were stated. An entry is added with `setdefault` at the first free number,
 so of several processes that add one at a time each sees what the others spent before it spends anything itself. The report
 is part of the entry: there is no moment at which one is kept without the other.
-
-What lives here: the lists, and whether there is room for one more question. What does not: the report (`client`), the file
-(`client_memory`) and the accounting of the curator's side (`ledger`).
 """
 
 from __future__ import annotations

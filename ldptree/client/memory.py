@@ -1,7 +1,5 @@
-"""What a client keeps, on the holder's own disk: the memory of `ldptree.client` that outlives a process.
-
-What lives here: a file of texts by key, which several processes may use and which tells when it was damaged. What does not:
-what the texts mean (`client_budget`).
+"""The memory of a client on the holder's own disk: a file of texts by key, which several processes may share, and which notices
+when it was damaged. `budget` says what the texts mean.
 """
 
 from __future__ import annotations

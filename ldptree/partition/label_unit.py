@@ -1,11 +1,9 @@
-"""The unit that scikit-learn's trees see labels in, and where they count from.
+"""The unit and the centre of labels as scikit-learn's trees see them, so that trees depend on neither.
 
-What lives here: powers of two, by which dividing rounds nothing; and a centre to count from, where labels are so far from 0 that
-taking it off rounds nothing either. What does not: how a tree is grown.
-
-scikit-learn takes a node for pure where its variance is below 2^-52, in the labels' own unit, and stops boosting many rows on
-an absolute gain of 10^-7: on labels in a very small unit nothing would be grown. Its variances are a mean of squares less a
-square of the mean, which leaves nothing of labels such as seconds since 1970.
+scikit-learn treats a node as pure where its variance is below 2^-52, in the labels' own unit, and stops boosting many rows at
+an absolute gain of 10^-7: on labels in a very small unit it would grow nothing. It computes a variance as the mean of squares
+minus the square of the mean, which loses every digit of labels such as seconds since 1970. The unit is a power of two, and the
+centre is near enough, so that neither dividing nor subtracting rounds anything.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Amounts are whole numbers of 1e-12, so that 0.1 spent three times is 0.3. A sum 
 them and the cap by half a one: what is over the cap by no more than that, and by no more than a billionth of the cap, is
 not refused, so that two halves of an epsilon are never more than the whole.
 
-Holders are rows of a source by their numbers (`Rows`), or names (`Names`): those of people, and those of rows by what is in them,
-which are known again in another source.
+Holders are rows of a source by their numbers (`RowRange`), or names (`Names`): those of people, and those of rows by their
+content, which are known again in another source.
 
 The rows and the names charged for one question are the same people, and of it the names are exact. So what rows spend on
 questions that name nobody is carried over to everyone who was asked by name in these rows, before or after: a spend of

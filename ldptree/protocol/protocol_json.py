@@ -1,7 +1,5 @@
-"""The text of a protocol, read: which fields it has, of which types, and the parts they make.
-
-What lives here: canonical JSON and its fields. What does not: whether the parts fit each other (`protocol`), and what is in
-them (`encoding`, `partition`, `mechanisms`, `published_base`).
+"""Reads the text of a protocol: which fields it has, their types, and the parts that they make. `protocol` checks whether the
+parts fit each other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""The public model in a protocol: its trees, the labels it tells apart, and how wrong it is about a row.
-
-What lives here: what a holder needs to compute its own residual, and its JSON, every part checked. What does not: the trees
-themselves (`ensemble`), and what is done with residuals (`correction`).
+"""The public model in a protocol: its trees, its labels, and the residual that a holder computes. Every part of its JSON is
+checked.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Account:
             return self._read()[0]
 
     def foresee(self, charges: Sequence[Charge], cap: float | None, room: Sequence[Charge] = ()) -> Ledger:
-        """What `charge` would return. Writes nothing. Raises as it does."""
+        """What `charge` would return, without writing anything. Raises what `charge` raises."""
         self._check_answers(charges)
         ledger = self.read()
         _check_names(ledger, charges)
