@@ -69,10 +69,10 @@ def column_types(
         elif column in spec.ranges:
             known[column] = "number"
     with raw_files.connect(files) as connection:
-        return _told_types(spec, files, connection, public, used, known)
+        return _types_from_values(spec, files, connection, public, used, known)
 
 
-def _told_types(
+def _types_from_values(
     spec: DatasetSpec,
     files: Sequence[RawFile],
     connection: Any,
@@ -80,7 +80,7 @@ def _told_types(
     used: UsedColumns,
     known: dict[str, ColumnType],
 ) -> ColumnTypes:
-    """Those that values tell, beside those that are known already."""
+    """`column_types`, where some types are known already."""
     in_rule = [column for column in used.in_rule if column not in known]
     for column, evidence in _gathered(connection, files, in_rule, None, {}).evidence.items():
         known[column] = evidence.verdict() or "text"
