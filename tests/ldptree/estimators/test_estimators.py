@@ -1,0 +1,508 @@
+"""What every estimator promises, over one table of them: conventions of scikit-learn, seeds, ledgers, messages, warnings."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
+
+from ldptree.baselines import REGRESSORS
+from ldptree.errors import AssumedRangeWarning, ConfigError, DataError
+from ldptree.estimators import (
+    CorrectionClassifier,
+    CorrectionRegressor,
+    HistOfTreeRegressor,
+    LPCTClassifier,
+    LPDTRegressor,
+    PublicFeatureClassifier,
+    PublicFeatureRegressor,
+    PublicRangeScaler,
+)
+
+N, N_PUBLIC = 500, 120
+
+
+@dataclass(frozen=True)
+class Case:
+    """An estimator with settings that make it quick, and what it learns."""
+
+    kind: Any
+    is_class: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+    mask: str = "public"
+    label_range: str | None = None
+
+    def make(self, epsilon=4.0, **settings):
+        return self.kind(epsilon, **{"random_state": 0} | self.settings | settings)
+
+    def rows(self, seed=0):
+        """Rows in [0, 1]^3, labels, and what `fit` takes besides."""
+        rng = np.random.default_rng(seed)
+        X = rng.random((N, 3))
+        y = 1.0 * (X[:, 0] > 0.5) + X[:, 1] + 0.1 * rng.standard_normal(N)
+        y = (y > 1).astype(int) if self.is_class else y
+        return X, y, {"public": rng.permutation(N) < N_PUBLIC} if self.mask == "public" else {}
+
+    def fit(self, epsilon=4.0, **settings):
+        X, y, besides = self.rows()
+        return self.make(epsilon, **settings).fit(X, y, **besides)
+
+
+PRIVATE = {"private_features": [0]}
+CASES = {
+    "lpct": Case(LPCTClassifier, True),
+    "lpdt": Case(LPDTRegressor, label_range="label_range"),
+    "correction, classes": Case(CorrectionClassifier, True, {"base": "tree"}),
+    "correction, a number": Case(
+        CorrectionRegressor, False, {"base": "tree", "slope": None}, label_range="residual_range"
+    ),
+    "histoftree": Case(HistOfTreeRegressor, False, PRIVATE | {"t": 2, "p": 2}, "protects", "label_range"),
+    "public_features": Case(PublicFeatureRegressor, False, PRIVATE, "protects", "label_range"),
+    "public_features, classes": Case(PublicFeatureClassifier, True, PRIVATE, "protects"),
+}
+OF_PUBLIC_ROWS = [name for name, case in CASES.items() if case.mask == "public"]
+OF_PUBLIC_FEATURES = [name for name in CASES if name not in OF_PUBLIC_ROWS]
+NUMERIC = [name for name, case in CASES.items() if not case.is_class]
+pytestmark = pytest.mark.filterwarnings("ignore::ldptree.errors.AssumedRangeWarning")
+_fitted: dict[str, Any] = {}
+
+
+def fitted(name):
+    """One fit, shared by all tests that only look at it."""
+    if name not in _fitted:
+        _fitted[name] = CASES[name].fit()
+    return _fitted[name]
+
+
+def text_of(estimator):
+    return estimator.model_.to_json()
+
+
+@pytest.mark.parametrize("name", [*CASES, "scaler"])
+def test_it_is_a_scikit_learn_estimator(name):
+    """Every check passes; scikit-learn itself skips the one of array API inputs."""
+    if name == "scaler":
+        estimator = PublicRangeScaler()
+    else:
+        changes = {"private_features": []} if name in OF_PUBLIC_FEATURES else {"random_state": 0}
+        estimator = CASES[name].make(8.0, **changes)
+    for result in check_estimator(estimator, on_fail=None, on_skip=None):
+        assert result["status"] == "passed" or result["check_name"] == "check_array_api_input", result
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_its_tags_are_honest(name):
+    """Poor scores on few rows; and two fits differ unless they are seeded."""
+    tags = CASES[name].make().__sklearn_tags__()
+    assert (tags.classifier_tags if CASES[name].is_class else tags.regressor_tags).poor_score
+    assert not tags.non_deterministic
+    assert CASES[name].make(random_state=None).__sklearn_tags__().non_deterministic
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_seed_repeats_and_the_operating_systems_coins_do_not(name):
+    case = CASES[name]
+    assert text_of(case.fit()) == text_of(fitted(name))
+    assert text_of(case.fit(random_state=None)) != text_of(case.fit(random_state=None))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_cloned_and_pickled_and_its_model_is_kept_as_text(name):
+    X, _, _ = CASES[name].rows(1)
+    found = fitted(name)
+    assert clone(found).get_params() == found.get_params()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).predict(X), found.predict(X))
+    again = type(found.model_).from_json(text_of(found))
+    assert again.to_json() == text_of(found)
+    if not CASES[name].is_class:
+        np.testing.assert_array_equal(again.predict(X), found.predict(X))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_predicting_too_early_or_with_other_columns_is_an_error(name):
+    with pytest.raises(NotFittedError):
+        CASES[name].make().predict(np.zeros((2, 3)))
+    kind = CASES[name].kind.__name__
+    with pytest.raises(DataError, match=f"X has 2 features, but {kind} is expecting 3"):
+        fitted(name).predict(np.zeros((2, 2)))
+    with pytest.raises(DataError, match="infinity"):
+        fitted(name).predict(np.full((2, 3), np.inf))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_frames_are_taken_as_they_are_and_columns_keep_their_names(name):
+    X, y, besides = CASES[name].rows()
+    texts = np.array(["card", "cash"])[y] if CASES[name].is_class else y
+    for frame in (pd.DataFrame(X, columns=["label", "b", "c"]), pl.DataFrame(X, schema=["label", "b", "c"])):
+        found = CASES[name].make().fit(frame, texts, **besides)
+        assert found.feature_names_in_.tolist() == ["label", "b", "c"]
+        assert found.predict(frame).shape == (N,)
+        if name in OF_PUBLIC_ROWS:
+            protocol = found.protocol_ if hasattr(found, "protocol_") else found.protocols_[0]
+            assert protocol.encoding.columns == ("label", "b", "c")
+            assert protocol.target == "label_"
+    plain = fitted(name).predict(X)
+    if CASES[name].is_class:
+        assert set(found.predict(frame)) <= {"card", "cash"}
+        plain = np.array(["card", "cash"])[plain]
+    # with another name of a column the coins are others, and so is the noise
+    assert name in OF_PUBLIC_ROWS or (found.predict(frame) == plain).all()
+
+
+@pytest.mark.parametrize("name", OF_PUBLIC_FEATURES)
+def test_columns_go_by_name_as_by_number(name):
+    X, y, _ = CASES[name].rows()
+    frame = pl.DataFrame(X, schema=["age", "b", "c"])
+    named = CASES[name].make(private_features=["age"]).fit(frame, y)
+    np.testing.assert_array_equal(named.predict(frame), fitted(name).predict(X))
+    mask = np.tile([True, False, False], (N, 1))
+    by_mask = CASES[name].make(private_features=None).fit(X, y, protects=mask)
+    np.testing.assert_array_equal(by_mask.predict(X), fitted(name).predict(X))
+    with pytest.raises(ConfigError, match="did you mean 'age'"):
+        CASES[name].make(private_features=["aje"]).fit(frame, y)
+
+
+@pytest.mark.parametrize("name", OF_PUBLIC_ROWS)
+def test_public_rows_travel_through_searches_and_pipelines(name):
+    X, y, besides = CASES[name].rows()
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = CASES[name].make(8.0).set_fit_request(public=True)
+        scores = cross_validate(estimator, X, y, params=besides, cv=2, error_score="raise")["test_score"]
+        assert scores.min() > 0.3
+        search = GridSearchCV(estimator, {"depth": [1, 2]}, cv=2, error_score="raise").fit(X, y, **besides)
+        assert search.best_params_["depth"] in (1, 2)
+        pipe = make_pipeline(
+            PublicRangeScaler().set_fit_request(public=True), FunctionTransformer(), estimator
+        ).fit(X, y, **besides)
+        assert pipe[-1].model_.n_public == N_PUBLIC
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_row_spends_epsilon_at_most_and_the_ledger_lists_on_what(name):
+    found = fitted(name)
+    spent = found.ledger_.largest_spend()
+    assert spent.epsilon <= 4.0 + 1e-9
+    assert spent.epsilon == pytest.approx(4.0, abs=1e-6)
+    holders = [entry.who.hashes for entry in found.ledger_.entries if hasattr(entry.who, "hashes")]
+    if name == "histoftree":  # two questions to everybody
+        assert [len(who) for who in holders] == [N, N]
+    elif holders:
+        assert np.unique(np.concatenate(holders)).size == sum(map(len, holders)) == N
+    else:
+        places = sorted((entry.who.start, entry.who.stop) for entry in found.ledger_.entries)
+        assert [a for a, _ in places[1:]] == [b for _, b in places[:-1]]
+        assert (places[0][0], places[-1][1]) == (0, N - N_PUBLIC)
+    assert all(entry.about for entry in found.ledger_.entries)
+
+
+def published(found):
+    """Everything that holders are shown before they report."""
+    if hasattr(found, "protocol_"):
+        return [found.protocol_.digest]
+    return [found.base_.ensemble.digest, found.plan_.range, *(p.digest for p in found.protocols_)]
+
+
+@pytest.mark.parametrize("name", OF_PUBLIC_ROWS)
+def test_private_rows_change_nothing_but_the_totals(name):
+    """Neither ranges, classes, base, tree, mechanism nor depth: rows permuted; poisoned; with a label that nobody declared."""
+    X, y, besides = CASES[name].rows()
+    private = ~besides["public"]
+    order = np.random.default_rng(3).permutation(private.sum())
+    for change in ("permuted", "poisoned"):
+        rows, labels = X.copy(), y.copy()
+        if change == "permuted":
+            rows[private], labels[private] = X[private][order], y[private][order]
+        else:
+            rows[private], labels[private] = 1e6 * X[private] - 7, 99
+        other = CASES[name].make().fit(rows, labels, **besides)
+        assert published(other) == published(fitted(name))
+    assert text_of(other) != text_of(fitted(name))
+
+
+@pytest.mark.parametrize("name", NUMERIC)
+def test_predictions_and_intervals_stay_where_they_belong(name):
+    X, _, _ = CASES[name].rows(2)
+    found = fitted(name)
+    if not hasattr(found, "predict_interval"):
+        return
+    low, high = found.predict_interval(X)
+    lower, higher = found.predict_interval(X, level=0.99)
+    middle = found.predict(X)
+    assert ((lower <= low) & (low <= middle) & (middle <= high) & (high <= higher)).all()
+    assert ((higher - lower) > (high - low)).any()
+    for wrong in (1.5, "a", None):
+        with pytest.raises(ConfigError, match="between 0 and 1"):
+            found.predict_interval(X, level=wrong)
+
+
+# messages
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon": 0}, "^epsilon must be"),
+        ({"epsilon": -1.0}, "^epsilon must be"),
+        ({"epsilon": 65}, "64, got 65"),
+        ({"epsilon": np.nan}, "got nan"),
+        ({"epsilon": "2"}, "got '2'"),
+        ({"epsilon": 1e-9}, "1e-06"),
+        ({"epsilon": True}, "got True"),
+        ({"feature_range": (1, 0)}, r"low must be below high, got \(1, 0\) for feature 0; swap them"),
+        ({"feature_range": (0, np.inf)}, "finite"),
+        ({"feature_range": 3}, r"feature_range must be \(low, high\)"),
+        ({"feature_range": "01"}, "feature_range must be"),
+        ({"feature_range": ([0, 0], [1, 1])}, "each of 3 features"),
+        ({"random_state": "x"}, "random_state must be None, a whole number"),
+    ],
+)
+def test_a_wrong_parameter_of_all_has_one_clear_message(name, settings, message):
+    X, y, besides = CASES[name].rows()
+    estimator = CASES[name].make(**settings)
+    with pytest.raises(ConfigError, match=message):
+        estimator.fit(X, y, **besides)
+    assert not getattr(estimator, "ledger_", None) or not estimator.ledger_.entries
+
+
+@pytest.mark.parametrize("name", [name for name in NUMERIC if CASES[name].label_range == "label_range"])
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        ((9, -9), r"label_range: low must be below high, got \(9, -9\); swap them"),
+        ((0, 0), "low must be below high"),
+        ((0, np.inf), "two finite numbers"),
+        (4, r"label_range must be \(low, high\), two numbers, got 4"),
+        ((0, 1, 2), "two numbers"),
+        (("a", "b"), "two finite numbers"),
+        ((-1.7e308, 1.7e308), "label.range"),
+        ((0, 5e-324), "label.range"),
+    ],
+)
+def test_a_wrong_range_of_labels_has_one_clear_message(name, ends, message):
+    X, y, besides = CASES[name].rows()
+    with pytest.raises(ConfigError, match=message):
+        CASES[name].make(label_range=ends).fit(X, y, **besides)
+
+
+@pytest.mark.parametrize("name", [name for name in NUMERIC if CASES[name].label_range == "label_range"])
+def test_a_range_of_labels_may_be_an_array(name):
+    X, y, besides = CASES[name].rows()
+    pair, array = (
+        CASES[name].make(label_range=ends).fit(X, y, **besides) for ends in ((-3, 5), np.array([-3, 5]))
+    )
+    assert text_of(pair) == text_of(array)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X[0], y), "Expected 2D array"),
+        (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
+        (lambda X, y: (np.where(X > 0.99, np.nan, X), y), "contains NaN"),
+        (lambda X, y: (np.where(X > 0.99, np.inf, X), y), "infinity"),
+        (lambda X, y: (X, np.where(X[:, 0] > 0.9, np.nan, y)), "contains NaN"),
+        (lambda X, y: (X, np.where(X[:, 0] > 0.9, None, y)), "labels are missing"),
+        (lambda X, y: (X[:0], y[:0]), "0 sample"),
+    ],
+)
+def test_wrong_rows_have_one_clear_message(name, change, message):
+    X, y, besides = CASES[name].rows()
+    with pytest.raises(ValueError, match=message):
+        CASES[name].make().fit(*change(X, y), **besides)
+
+
+@pytest.mark.parametrize("name", NUMERIC)
+def test_labels_in_texts_are_numbers_and_dates_and_other_texts_are_not(name):
+    X, y, besides = CASES[name].rows()
+    labels = np.round(y, 3)
+    texts, numbers = (CASES[name].make().fit(X, given, **besides) for given in (labels.astype(str), labels))
+    assert text_of(texts) == text_of(numbers)
+    for dates in (
+        (1000 * y).astype("datetime64[D]"),
+        (1000 * y).astype("timedelta64[s]"),
+        (1000 * y).astype("datetime64[D]").astype(object),
+    ):
+        with pytest.raises(DataError, match="dates or times"):
+            CASES[name].make().fit(X, dates, **besides)
+    with pytest.raises(DataError, match="labels hold what is no number"):
+        CASES[name].make().fit(X, np.array(["a"] * N, object), **besides)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.is_class])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda y: y * 0, "one class only"),
+        (lambda y: np.full(N, "a"), "one class only"),
+        (lambda y: y + 0.5, "Unknown label type"),
+        (lambda y: np.array([1, "cash"], object)[y], r"several types \(number, str\)"),
+    ],
+)
+def test_labels_that_are_no_classes_have_one_clear_message(name, change, message):
+    X, y, besides = CASES[name].rows()
+    with pytest.raises(DataError, match=message):
+        CASES[name].make().fit(X, change(y), **besides)
+
+
+@pytest.mark.parametrize("name", OF_PUBLIC_ROWS)
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        (np.arange(10), "mask of True and False"),
+        (np.ones(N - 1, bool), rf"public has shape \({N - 1},\), there are {N} rows"),
+        (np.zeros(N, bool), "no row is public"),
+        (np.ones(N, bool), "every row is public, so nobody is left"),
+    ],
+)
+def test_a_wrong_mask_of_rows_has_one_clear_message(name, mask, message):
+    X, y, _ = CASES[name].rows()
+    with pytest.raises(DataError, match=message):
+        CASES[name].make().fit(X, y, public=mask)
+
+
+@pytest.mark.parametrize("name", OF_PUBLIC_FEATURES)
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        (np.ones((N, 2), bool), rf"protects is bool of shape \({N}, 2\); one True"),
+        (np.ones((N - 1, 3), bool), r"protects is .* of shape .*one True"),
+        (np.ones(N, bool), r"protects is .* of shape .*one True"),
+        (np.ones((N, 3)), "protects is float64 of shape .*one True"),
+        (np.full((N, 3), 2), "protects is int64 of shape .*one True"),
+        ([[True], [False, True]], "protects is ragged: its rows are not all as long"),
+    ],
+)
+def test_a_wrong_mask_of_values_has_one_clear_message(name, mask, message):
+    X, y, _ = CASES[name].rows()
+    with pytest.raises(DataError, match=message):
+        CASES[name].make(private_features=None).fit(X, y, protects=mask)
+
+
+@pytest.mark.parametrize("name", OF_PUBLIC_FEATURES)
+@pytest.mark.parametrize(
+    ("private", "message"),
+    [
+        (["age"], "is a name, and X has no column names; give numbers"),
+        ("age", r"must be a list of columns, got 'age'; write \['age'\]"),
+        (0, r"write \[0\]"),
+        ([3], "3 is no column; give a name, or a whole number from 0 to 2"),
+        ([-1], "is no column"),
+        ([0.5], "is no column"),
+        ([True], "is no column"),
+    ],
+)
+def test_wrong_private_features_have_one_clear_message(name, private, message):
+    X, y, _ = CASES[name].rows()
+    with pytest.raises(ConfigError, match=f"private_features.*{message}"):
+        CASES[name].make(private_features=private).fit(X, y)
+
+
+@pytest.mark.parametrize("name", OF_PUBLIC_FEATURES)
+def test_a_mask_beside_private_features_is_refused(name):
+    X, y, _ = CASES[name].rows()
+    with pytest.raises(ConfigError, match=r"private_features.* protects.*give (one|exactly)"):
+        CASES[name].make().fit(X, y, protects=np.ones((N, 3), bool))
+
+
+# ranges: no estimator assumes one, or cuts off what everybody sees, without a warning; no private value has a say in it
+
+ALL_RANGES = {**CASES, "scaler": None}
+ROWS = np.random.default_rng(3).random((120, 2)) * [40.0, 3.0]
+
+
+def fit_ranges(name, X=ROWS, **how):
+    """Fit with everything private unless `public` is given; the texts of the warnings of ranges."""
+    case = CASES.get(name)
+    besides = {"public": how.pop("public")} if "public" in how else {}
+    everything = {"private_features": [0, 1]} if name in OF_PUBLIC_FEATURES else {}
+    estimator = PublicRangeScaler(**how) if case is None else case.make(1.0, **everything, **how)
+    y = (ROWS[:, 0] > 20).astype(int) if case is None or case.is_class else ROWS[:, 0] / 2
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        estimator.fit(X, y, **besides)
+    assert all(one.filename == __file__ for one in found if one.category is AssumedRangeWarning)
+    return [str(one.message) for one in found if one.category is AssumedRangeWarning]
+
+
+@pytest.mark.parametrize("name", ALL_RANGES)
+def test_a_range_that_nobody_stated_is_warned_of_with_the_columns_and_the_remedy(name):
+    messages = fit_ranges(name)
+    about = "feature_range: no public row tells the range of x0, x1, so"
+    assert any(one.startswith(about) and "Give feature_range = (low, high)" in one for one in messages)
+    labels = [
+        one.partition(":")[0] for one in messages if one.startswith(("label_range:", "residual_range:"))
+    ]
+    expected = CASES[name].label_range if name in CASES else None
+    assert labels == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize("name", ALL_RANGES)
+def test_ranges_that_are_stated_are_not_warned_of(name):
+    parameter = CASES[name].label_range if name in CASES else None
+    stated = {parameter: 20.0 if parameter == "residual_range" else (0, 20)} if parameter else {}
+    assert fit_ranges(name, feature_range=(0, [40, 3]), **stated) == []
+
+
+@pytest.mark.parametrize("name", [*OF_PUBLIC_ROWS, "scaler"])
+def test_the_range_of_public_rows_needs_no_warning_and_one_that_cuts_them_off_says_what_share(name):
+    public = np.arange(len(ROWS)) < 40
+    assert fit_ranges(name, public=public) == []
+    (message,) = fit_ranges(name, feature_range=(0, [10, 3]), public=public)
+    assert f"x0 ({100 * (ROWS[:40, 0] > 10).mean():.1f} %)" in message
+    assert "x1" not in message
+
+
+@pytest.mark.parametrize("name", ALL_RANGES)
+def test_what_is_warned_of_does_not_depend_on_private_rows(name):
+    assert fit_ranges(name, ROWS / [40.0, 3.0]) == fit_ranges(name, ROWS * 1e6)
+
+
+# a range of two finite ends whose distance is not finite: no feature can be divided by it
+
+WIDE = pd.DataFrame({"much": np.linspace(0, 1, 60), "more": np.linspace(-1, 1, 60) * 1e308})
+WIDE_PUBLIC = np.arange(60) % 3 != 1
+
+
+def wide(name):
+    return PublicRangeScaler() if name == "scaler" else CASES[name].make()
+
+
+@pytest.mark.parametrize("name", [*ALL_RANGES, *(name for name in REGRESSORS if not name.startswith("dt"))])
+def test_a_setting_of_a_range_that_is_too_wide_is_refused(name):
+    one = REGRESSORS[name]() if name in REGRESSORS else wide(name)
+    one.set_params(feature_range=([0, -1e308], [1, 1e308]))
+    message = r"feature_range: \(-1e\+308, 1e\+308\) for feature 1 is so wide .* a narrower one"
+    with pytest.raises(ConfigError, match=message):
+        one.fit(WIDE / 2, np.arange(60) % 2)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL_RANGES if name != "histoftree"])
+@pytest.mark.parametrize("named", [True, False])
+def test_public_values_that_are_too_far_apart_are_refused_with_their_column(name, named):
+    besides = {} if name in OF_PUBLIC_FEATURES else {"public": WIDE_PUBLIC}
+    message = r'column ".*": public values go from -1e\+308 to 1e\+308, so far apart'
+    with pytest.raises(DataError, match=message) as fault:
+        wide(name).fit(WIDE if named else WIDE.to_numpy(), np.arange(60) % 2, **besides)
+    assert ('"more"' in str(fault.value)) == named
+
+
+@pytest.mark.parametrize("name", [*OF_PUBLIC_ROWS, "scaler"])
+def test_private_values_that_are_too_far_apart_have_no_say(name):
+    rows = WIDE.copy()
+    rows.loc[WIDE_PUBLIC, "more"] = rows.loc[WIDE_PUBLIC, "much"]
+    wide(name).fit(rows, np.arange(60) % 2, public=WIDE_PUBLIC)
