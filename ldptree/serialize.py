@@ -8,6 +8,7 @@ readers may understand differently is refused, and so is a field that is absent,
     NDArray[kind]                  nested lists of numbers, whole ones where the kind is whole
     a class with to_json           what that gives, read by its from_json
     another dataclass              an object with its fields
+    a field with a `Codec`         what its functions give: `field(metadata={"codec": Codec(...)})`
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import math
 import re
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, cached_property
 from inspect import get_annotations
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
@@ -125,9 +126,27 @@ def check_types(data: Mapping[str, Any], kinds: Mapping[str, tuple[type, ...]], 
             raise _wrong(of, name, data[name])
 
 
+@dataclass(frozen=True)
+class Codec:
+    """How a field is written and read, where its type does not say so.
+
+    Attributes:
+        write: plain values of the field's value.
+        read: the field's value from plain ones. Raises LdptreeError where they are none of it.
+    """
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
 def to_plain(value: Any) -> dict[str, Any]:
     """The fields of a dataclass as plain values."""
-    return {field.name: plain_value(getattr(value, field.name)) for field in fields(value)}
+    return {
+        one.name: codec.write(getattr(value, one.name))
+        if (codec := one.metadata.get("codec"))
+        else plain_value(getattr(value, one.name))
+        for one in fields(value)
+    }
 
 
 def plain_value(value: Any) -> Any:
@@ -161,8 +180,11 @@ def read_fields(cls: type, data: Mapping[str, Any], names: Iterable[str] = (), *
     Raises:
         DataError: a field is of another type.
     """
-    kinds = field_types(cls)
-    return {name: typed(kinds[name], data[name], of, name) for name in (names or kinds)}
+    kinds, codecs = field_types(cls), _codecs(cls)
+    return {
+        name: codecs[name].read(data[name]) if name in codecs else typed(kinds[name], data[name], of, name)
+        for name in (names or kinds)
+    }
 
 
 def field_types(cls: type) -> dict[str, Any]:
@@ -175,6 +197,11 @@ def _field_types(cls: Any) -> dict[str, Any]:
     owners = [one for one in reversed(cls.__mro__) if "__dataclass_fields__" in vars(one)]
     hints = {name: kind for one in owners for name, kind in get_annotations(one, eval_str=True).items()}
     return {field.name: hints[field.name] for field in fields(cls)}
+
+
+@cache
+def _codecs(cls: Any) -> dict[str, Codec]:
+    return {one.name: one.metadata["codec"] for one in fields(cls) if "codec" in one.metadata}
 
 
 def typed(kind: Any, value: Any, of: str, name: str) -> Any:

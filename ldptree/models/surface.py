@@ -13,20 +13,17 @@ of its middle, and the function is a constant in each bin, centred and scaled by
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ldptree.errors import DataError, ProtocolMismatch
+from ldptree.errors import DataError
 from ldptree.partition.tree import Partition
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 SHAPES = ("rise", "bowl")
 """rise: low against high values; bowl: the middle against both ends."""
@@ -35,7 +32,6 @@ BINS = 16
 _FEWEST_BINS = {"rise": 2, "bowl": 3}
 # shares are added up in floating point
 _ROUNDING = 1e-9
-_FIELDS = {"features", "stand_ins", "intercept", "slopes", "trees"}
 NEAR = 16
 """Thresholds in the same 1/NEAR of a feature's range count as one."""
 
@@ -50,7 +46,7 @@ class Contrast:
         shares: of people in each of BINS equal bins of [0, 1]: BINS numbers, none negative, that add up to 1.
 
     Raises:
-        ProtocolMismatch: a part is none of that.
+        DataError: a part is none of that.
     """
 
     feature: int
@@ -59,15 +55,13 @@ class Contrast:
 
     def __post_init__(self) -> None:
         if self.shape not in SHAPES or type(self.feature) is not int or self.feature < 0:
-            raise ProtocolMismatch(f"contrast: shape {self.shape!r} of feature {self.feature!r}")
+            raise DataError(f"contrast: shape {self.shape!r} of feature {self.feature!r}")
         if (
             len(self.shares) != BINS
             or not all(0 <= share <= 1 for share in self.shares)
             or abs(math.fsum(self.shares) - 1) > _ROUNDING
         ):
-            raise ProtocolMismatch(
-                f"contrast: shares must be {BINS} numbers of which none is negative, 1 in all"
-            )
+            raise DataError(f"contrast: shares must be {BINS} numbers of which none is negative, 1 in all")
 
     @cached_property
     def ranks(self) -> Floats:
@@ -112,19 +106,6 @@ class Contrast:
         is_absent = np.isnan(x)
         return np.where(is_absent, 0.0, self.values[bin_of(np.where(is_absent, 0.0, x))])
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {"feature": self.feature, "shape": self.shape, "shares": list(self.shares)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The contrast that `to_json` wrote. Raises ProtocolMismatch."""
-        if not isinstance(data, Mapping) or set(data) != {"feature", "shape", "shares"}:
-            raise ProtocolMismatch("contrast: must be exactly feature, shape, shares")
-        if not isinstance(data["shares"], list) or any(type(v) not in (int, float) for v in data["shares"]):
-            raise ProtocolMismatch("contrast: shares must be numbers")
-        return cls(data["feature"], data["shape"], tuple(float(v) for v in data["shares"]))
-
 
 def bin_of(values: Floats) -> NDArray[np.int64]:
     """The bin of each scaled value, 0 .. BINS - 1."""
@@ -151,7 +132,7 @@ class Surface:
         trees: on the columns of `features`.
 
     Raises:
-        DataError: shapes that do not fit.
+        DataError: shapes that do not fit, or a number is infinite.
     """
 
     features: tuple[int, ...]
@@ -169,6 +150,9 @@ class Surface:
         for tree in self.trees:
             if tree.values.shape != (tree.partition.n_leaves,) or tree.partition.feature.max() >= k:
                 raise DataError("surface: a tree's values or features do not fit it")
+        arrays = [self.stand_ins, self.slopes, *(tree.values for tree in self.trees)]
+        if not (math.isfinite(self.intercept) and all(np.isfinite(array).all() for array in arrays)):
+            raise DataError("surface: a number is missing or infinite")
 
     @classmethod
     def constant(cls, value: float) -> Self:
@@ -195,43 +179,6 @@ class Surface:
                 [tree.values[tree.partition.apply(narrow)] for tree in self.trees], axis=0
             )
         return value
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "features": list(self.features),
-            "stand_ins": self.stand_ins.tolist(),
-            "intercept": self.intercept,
-            "slopes": self.slopes.tolist(),
-            "trees": [{"partition": t.partition.to_json(), "values": t.values.tolist()} for t in self.trees],
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The surface that `to_json` wrote. Raises DataError where it is none."""
-        if not isinstance(data, Mapping) or set(data) != _FIELDS:
-            raise DataError(f"surface: must be exactly {', '.join(sorted(_FIELDS))}")
-        try:
-            return cls(
-                tuple(int(j) for j in data["features"]),
-                numbers(data["stand_ins"]),
-                float(numbers([data["intercept"]])[0]),
-                numbers(data["slopes"]),
-                tuple(
-                    Tree(Partition.from_json(tree["partition"]), numbers(tree["values"]))
-                    for tree in data["trees"]
-                ),
-            )
-        except (TypeError, KeyError, AttributeError, ValueError) as error:
-            raise DataError(f"surface: a part of it is of the wrong kind ({error})") from None
-
-
-def numbers(plain: Any) -> Floats:
-    """Finite numbers, float64. Raises DataError."""
-    array = np.asarray(plain, dtype=np.float64)
-    if not np.isfinite(array).all():
-        raise DataError("surface: a number is missing or infinite")
-    return array
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,9 @@ potential cells V_i are a product of sets, and are kept as one (`Candidates`), n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -76,24 +75,6 @@ class Histogram:
         """The cell of each scaled row [n, d], int64 [n]."""
         cells: NDArray[np.int64] = self.digits(X) @ self.places
         return cells
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, from which `from_json` makes an equal histogram."""
-        return {"features": list(self.features), "bins": self.bins}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The histogram that `to_json` wrote. Raises DataError where it is none."""
-        if not isinstance(data, Mapping) or set(data) != {"features", "bins"}:
-            raise DataError("histogram: expected exactly the fields features and bins")
-        features, bins = data["features"], data["bins"]
-        if (
-            type(bins) is not int
-            or not isinstance(features, list)
-            or any(type(f) is not int for f in features)
-        ):
-            raise DataError("histogram: features must be a list of whole numbers, and bins one")
-        return cls(tuple(features), bins)
 
 
 def check_size(bins: int, n_binned: int, depth: int) -> None:
@@ -182,17 +163,6 @@ class Product:
         """SHA-256 (hex) of histogram and tree."""
         text = f"ldptree product 1 {self.histogram.features} {self.histogram.bins} {self.tree.digest}"
         return hashlib.sha256(text.encode()).hexdigest()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, from which `from_json` makes a product with the same digest."""
-        return {"histogram": self.histogram.to_json(), "tree": self.tree.to_json()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The product that `to_json` wrote. Raises DataError where it is none."""
-        if not isinstance(data, Mapping) or set(data) != {"histogram", "tree"}:
-            raise DataError("product partition: expected exactly the fields histogram and tree")
-        return cls(Histogram.from_json(data["histogram"]), Partition.from_json(data["tree"]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,16 +9,15 @@ question that one's.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
-from ldptree.errors import DataError
+from ldptree import serialize
+from ldptree.errors import DataError, LdptreeError, ProtocolMismatch
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -165,20 +164,40 @@ class Question(ABC):
         """
         raise NotImplementedError(f"{self.kind}: its outputs cannot be enumerated")
 
-    @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Plain values only, `kind` among them."""
+        """Plain values only: its fields, and `kind`."""
+        return {"kind": self.kind, **serialize.to_plain(self)}
 
     @property
     def digest(self) -> str:
         """SHA-256 (hex) of its canonical JSON: what it is known by in a ledger."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return serialize.digest_of(self.to_json())
 
     @classmethod
-    @abstractmethod
-    def from_json(cls, data: dict[str, Any]) -> Question:
-        """The question that `to_json` wrote, checked anew (ProtocolMismatch)."""
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The question that `to_json` wrote, checked anew. Raises ProtocolMismatch."""
+        try:
+            names = serialize.field_types(cls)
+            if not isinstance(data, Mapping) or data.get("kind") != cls.kind:
+                raise DataError(f'its "kind" is not {cls.kind}')
+            if set(data) != {"kind", *names}:
+                raise DataError(f"expected exactly the fields kind, {', '.join(names)}")
+            return cls.read({name: data[name] for name in names})
+        except (
+            LdptreeError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            ValueError,
+            OverflowError,
+            RecursionError,
+        ) as error:
+            raise ProtocolMismatch(f"question {cls.kind}: {error}") from None
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Self:
+        """The question with these fields, all there, as plain values. Raises LdptreeError."""
+        return cls(**serialize.read_fields(cls, data, of="question"))
 
 
 @dataclass(frozen=True, eq=False)

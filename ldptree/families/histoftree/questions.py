@@ -7,16 +7,17 @@ What lives here: what is asked, what is sent back, the exact law of it. What doe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ldptree.errors import ConfigError, DataError, LdptreeError, ProtocolMismatch
+from ldptree import serialize
+from ldptree.errors import ConfigError, DataError
 from ldptree.limits import check_ends
 from ldptree.mechanisms.masked import MASKED, Masked
-from ldptree.mechanisms.numbers import NUMBERS
+from ldptree.mechanisms.numbers import NUMBER_JSON
 from ldptree.mechanisms.numbers.number import NumberMechanism
 from ldptree.partition.product import ANY, Candidates, Product
 from ldptree.protocol.question import PublicView, Question, QuestionDescription
@@ -50,7 +51,7 @@ class LabelQuestion(Question):
 
     kind: ClassVar[str] = "histoftree_label"
 
-    mechanism: NumberMechanism
+    mechanism: NumberMechanism = field(metadata=NUMBER_JSON)
     low: float
     high: float
 
@@ -99,20 +100,6 @@ class LabelQuestion(Question):
         return [
             (report, chance) for report, chance in zip(self.mechanism.outputs, chances, strict=True) if chance
         ]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        mechanism = {"name": self.mechanism.name, "thresholds": self.mechanism.thresholds}
-        return {"kind": self.kind, "mechanism": mechanism, "low": self.low, "high": self.high}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The question that `to_json` wrote."""
-        _check_fields(cls.kind, data, ("mechanism", "low", "high"))
-        mechanism = _named(cls.kind, data["mechanism"], "thresholds", NUMBERS)
-        with _Mismatch(cls.kind):
-            found = NUMBERS[mechanism["name"]].from_thresholds(mechanism["thresholds"])
-            return cls(found, float(data["low"]), float(data["high"]))
 
     @property
     def _middle(self) -> float:
@@ -273,20 +260,23 @@ class CellsQuestion(Question):
         return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Plain values: of the mechanism its name and budget, as its cells are the partition's."""
         mechanism = {"name": self.mechanism.name, "epsilon": self.mechanism.budget}
-        partition = self.partition.to_json()
-        return {"kind": self.kind, "partition": partition, "mechanism": mechanism, "release": self.release}
+        return {
+            "kind": self.kind,
+            "partition": serialize.to_plain(self.partition),
+            "mechanism": mechanism,
+            "release": self.release,
+        }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The question that `to_json` wrote."""
-        _check_fields(cls.kind, data, ("partition", "mechanism", "release"))
-        mechanism = _named(cls.kind, data["mechanism"], "epsilon", MASKED)
-        with _Mismatch(cls.kind):
-            partition = Product.from_json(data["partition"])
-            masked = MASKED[mechanism["name"]](float(mechanism["epsilon"]), partition.n_cells)
-            return cls(partition, masked, data["release"])
+    def read(cls, data: Mapping[str, Any]) -> Self:
+        """The question with these fields. Raises LdptreeError."""
+        partition = serialize.of_plain(Product, data["partition"], of="partition")
+        named = serialize.of_plain(_NamedMechanism, data["mechanism"], of="mechanism")
+        if named.name not in MASKED:
+            raise DataError(f"mechanism {named.name!r} is none of {', '.join(MASKED)}")
+        return cls(partition, MASKED[named.name](float(named.epsilon), partition.n_cells), data["release"])
 
     def _own_candidates(self, rows: Floats, protects: Mask) -> Candidates:
         """V_i as its holder knows it."""
@@ -324,36 +314,9 @@ class CellsQuestion(Question):
         return reports
 
 
-class _Mismatch:
-    """What a part finds wrong is a mismatch of the question."""
+@dataclass(frozen=True)
+class _NamedMechanism:
+    """How a cell is sent, without its cells."""
 
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(
-            error,
-            LdptreeError
-            | TypeError
-            | KeyError
-            | AttributeError
-            | OverflowError
-            | ValueError
-            | RecursionError,
-        ):
-            raise ProtocolMismatch(f"{self._kind}: {error}") from None
-
-
-def _check_fields(kind: str, data: Mapping[str, Any], names: Sequence[str]) -> None:
-    if not isinstance(data, Mapping) or set(data) != {"kind", *names} or data["kind"] != kind:
-        raise ProtocolMismatch(f"{kind}: expected exactly the fields kind, {', '.join(names)}")
-
-
-def _named(kind: str, data: Any, field: str, registry: Mapping[str, Any]) -> Mapping[str, Any]:
-    named: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
-    if set(named) != {"name", field} or not isinstance(named["name"], str) or named["name"] not in registry:
-        raise ProtocolMismatch(f"{kind}: mechanism must be a name of {', '.join(registry)} and its {field}")
-    return named
+    name: str
+    epsilon: float

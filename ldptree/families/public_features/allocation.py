@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -75,17 +75,6 @@ class Part:
         if self.stop > n:
             raise ProtocolMismatch(f"question: it asks holders up to place {self.stop}, there are {n}")
         return np.sort(order(self.seed, n)[self.start : self.stop])
-
-    def to_json(self) -> dict[str, int]:
-        """Plain values."""
-        return {"seed": self.seed, "start": self.start, "stop": self.stop}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The part that `to_json` wrote."""
-        if not isinstance(data, Mapping) or set(data) != {"seed", "start", "stop"}:
-            raise ProtocolMismatch("question: its holders must be exactly seed, start, stop")
-        return cls(**data)
 
 
 @lru_cache(maxsize=8)

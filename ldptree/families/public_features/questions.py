@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ldptree import serialize
-from ldptree.errors import ConfigError, LdptreeError, ProtocolMismatch
+from ldptree.errors import ConfigError, ProtocolMismatch
 from ldptree.families.public_features.allocation import Part
 from ldptree.families.public_features.label import LABEL_BINS, label_bin_of
 from ldptree.limits import check_ends
-from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
+from ldptree.mechanisms.numbers import NUMBER_JSON, NumberMechanism
 from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.models.public_features import Effect
 from ldptree.models.surface import BINS, Contrast, Surface, bin_of
 from ldptree.protocol.question import PublicView, Question, QuestionDescription
+from ldptree.serialize import Codec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
     Law = list[tuple[NDArray[Any], Fraction]]
+
+
+BINS_JSON = {
+    "codec": Codec(
+        write=lambda oracle: oracle.thresholds,
+        read=lambda data: SubsetSelection.from_thresholds(BINS, data),
+    )
+}
+"""An oracle of bins in the text of a question: its integers. Labels and features have as many bins."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class BinQuestion(Question):
     """
 
     part: Part
-    oracle: SubsetSelection
+    oracle: SubsetSelection = field(metadata=BINS_JSON)
 
     @property
     def epsilon(self) -> float:
@@ -76,9 +85,6 @@ class BinQuestion(Question):
 
     def _bins(self, rows: Floats, labels: Floats) -> NDArray[np.int64]:
         raise NotImplementedError
-
-    def _plain(self) -> dict[str, Any]:
-        return {"kind": self.kind, "part": self.part.to_json(), "oracle": self.oracle.thresholds}
 
 
 @dataclass(frozen=True)
@@ -114,17 +120,6 @@ class LabelBins(BinQuestion):
 
     def _bins(self, rows: Floats, labels: Floats) -> NDArray[np.int64]:
         return label_bin_of(labels, self.low, self.high)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return self._plain() | {"low": self.low, "high": self.high}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The question that `to_json` wrote."""
-        with _Reading(cls.kind, data, ("part", "oracle", "low", "high")):
-            oracle = SubsetSelection.from_thresholds(LABEL_BINS, data["oracle"])
-            return cls(Part.from_json(data["part"]), oracle, float(data["low"]), float(data["high"]))
 
 
 @dataclass(frozen=True)
@@ -165,17 +160,6 @@ class FeatureBins(BinQuestion):
     def _bins(self, rows: Floats, labels: Floats) -> NDArray[np.int64]:
         return bin_of(rows[:, self.feature])
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return self._plain() | {"feature": self.feature}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The question that `to_json` wrote."""
-        with _Reading(cls.kind, data, ("part", "oracle", "feature")):
-            oracle = SubsetSelection.from_thresholds(BINS, data["oracle"])
-            return cls(Part.from_json(data["part"]), oracle, data["feature"])
-
 
 @dataclass(frozen=True, eq=False)
 class ResidualQuestion(Question):
@@ -196,7 +180,7 @@ class ResidualQuestion(Question):
     kind: ClassVar[str] = "public_features_residual"
 
     part: Part
-    mechanism: NumberMechanism
+    mechanism: NumberMechanism = field(metadata=NUMBER_JSON)
     surface: Surface
     half: float
     contrast: Contrast | None = None
@@ -267,33 +251,16 @@ class ResidualQuestion(Question):
         return numbers if self.contrast is None else numbers * self.contrast(rows)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        plain = {
-            "kind": self.kind,
-            "part": self.part.to_json(),
-            "mechanism": {"name": self.mechanism.name, "thresholds": self.mechanism.thresholds},
-            "surface": self.surface.to_json(),
-            "half": self.half,
-            "contrast": None if self.contrast is None else self.contrast.to_json(),
-        }
-        return plain | {"effects": serialize.plain_value(self.effects)} if self.effects else plain
+        """Plain values; effects are left out where there are none."""
+        plain = super().to_json()
+        return plain if self.effects else {name: value for name, value in plain.items() if name != "effects"}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The question that `to_json` wrote."""
-        names = ("part", "mechanism", "surface", "half", "contrast")
-        with _Reading(cls.kind, data, names, optional="effects"):
-            if data.get("effects", [None]) == []:
-                raise ProtocolMismatch("effects: left out where there are none")
-            named = data["mechanism"]
-            return cls(
-                Part.from_json(data["part"]),
-                NUMBERS[named["name"]].from_thresholds(named["thresholds"]),
-                Surface.from_json(data["surface"]),
-                float(data["half"]),
-                None if data["contrast"] is None else Contrast.from_json(data["contrast"]),
-                tuple(serialize.of_plain(Effect, effect, of="effect") for effect in data.get("effects", ())),
-            )
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The question that `to_json` wrote. Raises ProtocolMismatch."""
+        if isinstance(data, Mapping) and data.get("effects", [None]) == []:
+            raise ProtocolMismatch(f"question {cls.kind}: effects are left out where there are none")
+        return super().from_json({"effects": [], **data} if isinstance(data, Mapping) else data)
 
 
 QUESTIONS: dict[str, type[Question]] = {q.kind: q for q in (LabelBins, FeatureBins, ResidualQuestion)}
@@ -311,35 +278,3 @@ def check_label_range(low: float, high: float) -> None:
 def _check_bins(oracle: SubsetSelection, bins: int) -> None:
     if oracle.k != bins:
         raise ConfigError(f"question: an oracle of {oracle.k} values for {bins} bins")
-
-
-class _Reading:
-    """Turns whatever is wrong with a question's plain values into ProtocolMismatch."""
-
-    def __init__(
-        self, kind: str, data: Mapping[str, Any], names: tuple[str, ...], *, optional: str | None = None
-    ) -> None:
-        self._kind = kind
-        if (
-            not isinstance(data, Mapping)
-            or set(data) - {optional} != {"kind", *names}
-            or data["kind"] != kind
-        ):
-            may = f", and {optional} where there are any" if optional else ""
-            raise ProtocolMismatch(f"question {kind}: must be exactly kind, {', '.join(names)}{may}")
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(
-            error,
-            LdptreeError
-            | TypeError
-            | KeyError
-            | AttributeError
-            | OverflowError
-            | ValueError
-            | RecursionError,
-        ):
-            raise ProtocolMismatch(f"question {self._kind}: {error}") from None

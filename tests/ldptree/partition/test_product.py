@@ -6,6 +6,7 @@ import pytest
 from ldptree.errors import ConfigError, DataError
 from ldptree.partition.product import MAX_CELLS, Histogram, Product, check_size
 from ldptree.partition.tree import Partition
+from ldptree.serialize import of_plain, to_plain
 
 TREE = Partition.of(
     [1, 3, -1, -1, 1, -1, -1],
@@ -79,12 +80,12 @@ def test_a_partition_of_nothing_is_one_cell():
 
 
 def test_json_gives_the_same_partition_back_and_nothing_else_passes():
-    again = Product.from_json(PRODUCT.to_json())
-    assert again.digest == PRODUCT.digest
+    plain = to_plain(PRODUCT)
+    assert of_plain(Product, plain, of="partition").digest == PRODUCT.digest
     with pytest.raises(DataError, match="exactly the fields"):
-        Product.from_json(PRODUCT.to_json() | {"more": 1})
-    with pytest.raises(DataError, match="whole numbers"):
-        Histogram.from_json({"features": [0.5], "bins": 2})
+        of_plain(Product, plain | {"more": 1}, of="partition")
+    with pytest.raises(DataError, match="wrong type"):
+        of_plain(Histogram, {"features": [0.5], "bins": 2}, of="histogram")
 
 
 def test_a_tree_on_a_binned_feature_is_refused():

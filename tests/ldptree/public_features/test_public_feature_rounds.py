@@ -18,6 +18,7 @@ from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.models.surface import SHAPES, Contrast
 from ldptree.protocol.question import PublicView
+from ldptree.serialize import of_plain
 
 N = 600
 
@@ -180,8 +181,8 @@ def test_reported_shares_of_what_is_spread_are_near_those_there_are():
     ],
 )
 def test_what_is_no_contrast_is_refused(plain):
-    with pytest.raises(ProtocolMismatch, match="contrast"):
-        Contrast.from_json(plain)
+    with pytest.raises(DataError, match="contrast"):
+        of_plain(Contrast, plain, of="contrast")
 
 
 def expected(question, row, label):
