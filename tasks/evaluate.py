@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ldptree.baselines import BASELINES, select_baselines
 from ldptree.coins import Words
 from ldptree.errors import DataError
-from ldptree.families.fit_classes import SECOND_QUERY, fit_model, fit_without_noise
+from ldptree.families.fit_classes import SECOND_QUERY, fit_model
 from ldptree.metrics.classes import score
 from ldptree.metrics.intervals import accuracy_interval, paired_lead
 from ldptree.models.tree import ClassTree
@@ -157,15 +157,16 @@ def _scored(
         return fit_model(published, totals, public, **how)
 
     counts = exact[:-1].reshape(-1, len(published.classes))
+    true = Totals.exact(counts, mechanism=published.mechanism, depth=published.partition.max_depth)
     positive = _positive(published)
     ours = learned.predict_proba(held_back.raw)
     is_right = {"ours": _is_right(ours, held_back.labels)}
     found: dict[str, dict[str, Any]] = {"ours": score(held_back.labels, ours, positive=positive).to_json()}
     rivals = {
-        "public_only": lambda: fit_without_noise(
-            published, counts, public, **how | {"lam": np.inf, "prune": public_prune}
+        "public_only": lambda: fit_model(
+            published, true, public, **how | {"lam": np.inf, "prune": public_prune}
         ).predict_proba(held_back.raw),
-        "no_noise": lambda: fit_without_noise(published, counts, public, **how).predict_proba(held_back.raw),
+        "no_noise": lambda: fit_model(published, true, public, **how).predict_proba(held_back.raw),
         **_baselines(store, published, held_back, scaled, shards, evaluation, seed),
     }
     with ThreadPoolExecutor(2) as pool:

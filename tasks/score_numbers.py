@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, select_baselines
 from ldptree.coins import Words
-from ldptree.families.fit_numbers import PublicLabels, fit_regression, fit_without_noise
+from ldptree.families.fit_numbers import fit_regression
+from ldptree.families.tree_public import PublicLabels
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
 from ldptree.models.tree import NumberTree
 from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
 from ldptree.simulate.redraws import KnownHolders
 from schemas.tables import EvaluateConfig
 from tasks import progress
@@ -75,12 +77,13 @@ def scored(question: Question, held_back: Rows) -> dict[str, Any]:
 def _rivals(question: Question, holders: KnownHolders, raw: Floats) -> dict[str, Callable[[], Floats]]:
     """Each rival as a call that gives its predictions."""
     protocol, evaluation = question.protocol, question.evaluation
-    count, total = holders.sums()
+    depth = protocol.partition.max_depth
+    true = Totals.exact_numbers(*holders.sums(), mechanism=protocol.mechanism, depth=depth)
     test_X = protocol.encoding.encode(raw)
     caps = {"public": evaluation.public_rows, "private": evaluation.private_rows}
 
     def exactly(**how: Any) -> Floats:
-        model = fit_without_noise(protocol, count, total, question.public, **(question.how | how))
+        model = fit_regression(protocol, true, question.public, **(question.how | how))
         return model.predict(raw)
 
     def fit(key: str) -> Floats:

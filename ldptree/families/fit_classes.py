@@ -8,8 +8,8 @@ normalised and the largest decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,11 +71,11 @@ def fit_model(
         DataError: totals or public counts do not fit the protocol, or nobody reported.
     """
     if is_second_query:
-        model = _fit(protocol, _seen(totals), public_counts, **SECOND_QUERY, epsilon=epsilon)
+        model = _fit(protocol, totals, public_counts, **SECOND_QUERY, epsilon=epsilon)
         return replace(model, prune="paper", lam="paper")
     return _fit(
         protocol,
-        _seen(totals),
+        totals,
         public_counts,
         lam=lam,
         prune=prune,
@@ -113,57 +113,13 @@ def asks_again(protocol: Protocol, totals: Totals, public_counts: ArrayLike, opt
     if not options.termination:
         return False
     check_settings(lam="auto", prune=options, rule="ratio", n_classes=protocol.n_classes)
-    evidence = _gather(protocol, _seen(totals), public_counts)
+    evidence = _gather(protocol, totals, public_counts)
     return _algorithm_2(protocol, evidence, options, totals.n_private).is_terminated
-
-
-def fit_without_noise(
-    protocol: Protocol,
-    private_counts: ArrayLike,
-    public_counts: ArrayLike,
-    *,
-    lam: str | float = "learned",
-    prune: str | PaperOptions = "smooth",
-    rule: str = "margin",
-    epsilon: float | None = None,
-    inflation: float = 1.0,
-) -> ClassTree:
-    """The same model from true private counts, int [L, C]: a simulation device, to show what the noise costs.
-
-    It gives no privacy at all and must never leave a simulation. Other arguments and errors as `fit_model`.
-    """
-    counts = np.asarray(private_counts, dtype=np.float64)
-
-    def no_noise(_: Floats) -> Floats:
-        return np.zeros(counts.shape[0])
-
-    n = int(counts.sum())
-    private = _Private(counts, no_noise, n, n)
-    return _fit(
-        protocol,
-        private,
-        public_counts,
-        lam=lam,
-        prune=prune,
-        rule=rule,
-        epsilon=epsilon,
-        inflation=inflation,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Private:
-    """Private counts [L, C], their noise for class weights, how many have a cell, how many reported."""
-
-    counts: Floats
-    noise: Callable[[Floats], Floats]
-    n_inside: float
-    n_reports: int
 
 
 def _fit(
     protocol: Protocol,
-    private: _Private,
+    totals: Totals,
     public_counts: ArrayLike,
     *,
     lam: str | float,
@@ -175,10 +131,10 @@ def _fit(
     if prune == "paper":
         prune = PaperOptions()
     check_settings(lam=lam, prune=prune, rule=rule, n_classes=protocol.n_classes)
-    evidence = _gather(protocol, private, public_counts, inflation if lam == "learned" else 1.0)
+    evidence = _gather(protocol, totals, public_counts, inflation if lam == "learned" else 1.0)
     weighted = [weigh(e, 0.0 if isinstance(prune, PaperOptions) else lam, rule) for e in evidence]
     pruned = (
-        [_algorithm_2(protocol, evidence, prune, private.n_reports).pruned]
+        [_algorithm_2(protocol, evidence, prune, totals.n_private).pruned]
         if isinstance(prune, PaperOptions)
         else [PRUNINGS[prune](e, w) for e, w in zip(evidence, weighted, strict=True)]
     )
@@ -190,7 +146,7 @@ def _fit(
         ]
     return _released(
         protocol,
-        private,
+        totals,
         np.asarray(public_counts, dtype=np.float64),
         evidence,
         weighted,
@@ -202,30 +158,30 @@ def _fit(
 
 
 def _gather(
-    protocol: Protocol, private: _Private, public_counts: ArrayLike, inflation: float = 1.0
+    protocol: Protocol, totals: Totals, public_counts: ArrayLike, inflation: float = 1.0
 ) -> list[Evidence]:
     """The evidence of class 1 of two, or of every class of more."""
     public = np.asarray(public_counts, dtype=np.float64)
     shape = (protocol.n_cells, protocol.n_classes)
-    for name, array in (("totals", private.counts), ("public counts", public)):
+    for name, array in (("totals", totals.counts), ("public counts", public)):
         if array.shape != shape:
             raise DataError(
                 f"model: {name} have shape {array.shape}, the protocol's tree and classes {shape}"
             )
-    if private.n_reports < 1:
+    if totals.n_private < 1:
         raise DataError("model: nobody reported; collect reports first, or fit with lam = inf on public rows")
     n_classes = protocol.n_classes
-    count_noise = private.noise(np.ones(n_classes))
+    count_noise = totals.cell_variance(np.ones(n_classes))
 
     def evidence_of(k: int) -> Evidence:
         weights = np.eye(n_classes)[k] - 1.0 / n_classes
         return gather_class(
             protocol.partition,
-            private=private.counts,
-            margin_noise=private.noise(weights),
+            private=totals.counts,
+            margin_noise=totals.cell_variance(weights),
             mass_noise=count_noise,
             public=public,
-            n_private=private.n_inside,
+            n_private=totals.n_inside,
             class_index=k,
             inflation=inflation,
         )
@@ -249,7 +205,7 @@ def _algorithm_2(
 
 def _released(
     protocol: Protocol,
-    private: _Private,
+    totals: Totals,
     public: Floats,
     evidence: Sequence[Evidence],
     weighted: Sequence[Weighted],
@@ -284,7 +240,7 @@ def _released(
         mean_discrepancy=np.array([w.mean_discrepancy for w in weighted]),
         mean_discrepancy_sd=np.sqrt([w.mean_discrepancy_variance for w in weighted]),
         private_share=each(w.private_share for w in weighted).mean(axis=1),
-        private_total=rolled_up(private.counts),
+        private_total=rolled_up(totals.counts),
         public_total=rolled_up(public).astype(np.int64),
         decided_at=pruned[0].decided_at.astype(np.int32),
         prune="paper" if isinstance(prune, PaperOptions) else prune,
@@ -292,7 +248,7 @@ def _released(
         lam_used=weighted[0].lam,
         epsilon=float(protocol.epsilon if epsilon is None else epsilon),
         mechanism=protocol.mechanism.full_name,
-        n_private=private.n_reports,
+        n_private=totals.n_private,
         n_public=int(public.sum()),
         protocol_digest=protocol.digest,
     )
@@ -306,7 +262,3 @@ def _decide(pruned: Sequence[Pruned], n_classes: int) -> tuple[Floats, NDArray[n
     stacked = np.stack(shares, axis=1)
     probability = stacked / stacked.sum(axis=1, keepdims=True)
     return probability, probability.argmax(axis=1)
-
-
-def _seen(totals: Totals) -> _Private:
-    return _Private(totals.counts, totals.cell_variance, totals.n_inside, totals.n_private)

@@ -10,8 +10,6 @@ The paper's estimator (eq. 5), f_j = sum of Y~ U~ / sum of U~ with 0/0 = 0, is l
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +22,7 @@ from ldptree.inference.weighting import Evidence, check_weighting, gather, weigh
 from ldptree.models.tree import NumberLabel, NumberTree, TreeModel
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from ldptree.protocol.protocol import Protocol
     from ldptree.protocol.totals import Totals
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 ROOTS = (0.0, 0.002, 0.02, 0.2)
 """What the variance of the discrepancy at the root may be: numbers differ by more than shares can. The last is for a difference
 of about .9 standard deviations of a public label; without it one of .8 was not believed at 3 standard errors."""
-
-__all__ = ["PublicLabels", "check_settings", "fit_regression", "fit_without_noise"]
 
 
 def check_settings(*, lam: str | float, prune: str, rule: str) -> None:
@@ -80,87 +76,20 @@ def fit_regression(
         ConfigError: lam, prune or rule is not known, or they do not go together.
         DataError: totals or public labels do not fit the protocol, or nobody reported.
     """
-    levels = np.array(protocol.classes, dtype=np.float64)
+    check_settings(lam=lam, prune=prune, rule=rule)
     if totals.counts.shape != (protocol.n_cells, protocol.n_classes):
         raise DataError(
             f"model: totals of shape {totals.counts.shape}, the protocol's tree and levels are "
             f"{(protocol.n_cells, protocol.n_classes)}"
         )
-    private = _Private(
-        total=totals.counts @ levels,
-        count=totals.cell_counts,
-        count_noise=totals.count_variance,
-        margin=lambda mean, scale: totals.counts @ ((levels - mean) / scale),
-        margin_noise=lambda mean, scale: totals.cell_variance((levels - mean) / scale),
-        n_inside=totals.n_inside,
-        n_reports=totals.n_private,
-    )
-    return _fit(protocol, private, public, lam=lam, prune=prune, rule=rule, epsilon=epsilon)
-
-
-def fit_without_noise(
-    protocol: Protocol,
-    count: ArrayLike,
-    total: ArrayLike,
-    public: PublicLabels,
-    *,
-    lam: str | float = "learned",
-    prune: str = "smooth",
-    rule: str = "margin",
-) -> NumberTree:
-    """The same model from the true number of people of each cell and the true sum of their labels, each [L].
-
-    A simulation device, to show what the noise costs: it gives no privacy at all and must never leave a simulation. Other
-    arguments and errors as `fit_regression`.
-    """
-    people, sums = np.asarray(count, dtype=np.float64), np.asarray(total, dtype=np.float64)
-    nothing, n = np.zeros(protocol.n_cells), int(people.sum())
-    if people.shape != nothing.shape or sums.shape != nothing.shape:
-        raise DataError(f"model: people {people.shape} and sums {sums.shape} of {protocol.n_cells} cells")
-    private = _Private(
-        total=sums,
-        count=people,
-        count_noise=nothing,
-        margin=lambda mean, scale: (sums - mean * people) / scale,
-        margin_noise=lambda mean, scale: nothing,
-        n_inside=n,
-        n_reports=n,
-    )
-    return _fit(protocol, private, public, lam=lam, prune=prune, rule=rule, epsilon=None)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Private:
-    """Private people of each cell and the sum of their labels, [L]; margins in units of `scale` about `mean`, and their noise."""
-
-    total: Floats
-    count: Floats
-    count_noise: Floats
-    margin: Callable[[float, float], Floats]
-    margin_noise: Callable[[float, float], Floats]
-    n_inside: float
-    n_reports: int
-
-
-def _fit(
-    protocol: Protocol,
-    private: _Private,
-    public: PublicLabels,
-    *,
-    lam: str | float,
-    prune: str,
-    rule: str,
-    epsilon: float | None,
-) -> NumberTree:
-    check_settings(lam=lam, prune=prune, rule=rule)
     if not protocol.numeric:
         raise DataError("model: the protocol's label is a class, not a number")
     if public.count.shape != (protocol.n_cells,):
         raise DataError(f"model: public labels of {public.count.size} cells, the tree has {protocol.n_cells}")
-    if private.n_reports < 1:
+    if totals.n_private < 1:
         raise DataError("model: nobody reported; collect reports first, or fit with lam = inf on public rows")
     scale = 2.0 * public.sd
-    evidence = _gather(protocol, private, public, scale)
+    evidence = _gather(protocol, totals, public, scale)
     weighted = weigh(evidence, lam, rule, roots=ROOTS)
     pruned = NUMBER_PRUNINGS[prune](evidence, weighted)
     unsaid = doubt(evidence, weighted, pruned, NUMBER_PRUNINGS[prune], ROOTS)
@@ -182,7 +111,9 @@ def _fit(
         mean_discrepancy=np.array([scale * float(weighted.mean_discrepancy)]),
         mean_discrepancy_sd=np.array([scale * unsaid.of_mean**0.5]),
         private_share=weighted.private_share,
-        private_total=np.stack([evidence.private_count, evidence.rolled_up(private.total)], axis=1),
+        private_total=np.stack(
+            [evidence.private_count, evidence.rolled_up(totals.label_sums(_levels(protocol)))], axis=1
+        ),
         public_total=np.stack([np.rint(evidence.public_mass), evidence.rolled_up(public.total)], axis=1),
         decided_at=pruned.decided_at.astype(np.int32),
         prune=prune,
@@ -190,7 +121,7 @@ def _fit(
         lam_used=weighted.lam,
         epsilon=float(protocol.epsilon if epsilon is None else epsilon),
         mechanism=protocol.mechanism.full_name,
-        n_private=private.n_reports,
+        n_private=totals.n_private,
         n_public=int(public.count.sum()),
         protocol_digest=protocol.digest,
     )
@@ -199,16 +130,21 @@ def _fit(
     return refined(model, public.finer) if public.finer is not None and is_refined else model
 
 
-def _gather(protocol: Protocol, private: _Private, public: PublicLabels, scale: float) -> Evidence:
+def _levels(protocol: Protocol) -> Floats:
+    return np.array(protocol.classes, dtype=np.float64)
+
+
+def _gather(protocol: Protocol, totals: Totals, public: PublicLabels, scale: float) -> Evidence:
+    levels = _levels(protocol)
     return gather(
         protocol.partition,
-        private_margin=private.margin(public.mean, scale),
-        private_count=private.count,
-        margin_noise=private.margin_noise(public.mean, scale),
-        mass_noise=private.count_noise,
+        private_margin=totals.label_margins(levels, public.mean, scale),
+        private_count=totals.cell_counts,
+        margin_noise=totals.cell_variance((levels - public.mean) / scale),
+        mass_noise=totals.count_variance,
         public_margin=(public.total - public.mean * public.count) / scale,
         public_count=public.count,
-        n_private=private.n_inside,
+        n_private=totals.n_inside,
         label_variance=public.inflation * public.residual_variance / scale**2,
         theta_of_nobody=-public.mean / scale,
     )

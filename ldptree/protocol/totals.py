@@ -51,6 +51,8 @@ class Totals:
         depth: depth of the partition the reports speak of.
         round: number of the round they were collected in.
         outside: unbiased number of holders whose value was the extra one, "outside".
+        exact_sums: of exact totals of a number alone, the sum of the labels of each cell, float64 [cells]; None else.
+        is_exact: whether the counts are true ones and have no noise (`exact`).
 
     Raises:
         DataError: the shape of counts does not fit the mechanism.
@@ -62,6 +64,8 @@ class Totals:
     depth: int
     round: int = 1
     outside: float = 0.0
+    exact_sums: NDArray[np.float64] | None = None
+    is_exact: bool = False
 
     def __post_init__(self) -> None:
         counts = np.array(self.counts, dtype=np.float64)
@@ -87,6 +91,30 @@ class Totals:
         unbiased = mechanism.unbias(raw, n_private)
         counts = unbiased[:-1].reshape(-1, mechanism.n_classes)
         return cls(counts, n_private, mechanism, depth, round, outside=float(unbiased[-1]))
+
+    @classmethod
+    def exact(cls, counts: ArrayLike, *, mechanism: Mechanism, depth: int) -> Self:
+        """Totals without noise, of true counts [cells, classes]: a simulation device, to show what the noise costs.
+
+        They give no privacy at all and must never leave a simulation.
+        """
+        true = np.asarray(counts, dtype=np.float64)
+        return cls(true, int(true.sum()), mechanism, depth, is_exact=True)
+
+    @classmethod
+    def exact_numbers(cls, people: ArrayLike, sums: ArrayLike, *, mechanism: Mechanism, depth: int) -> Self:
+        """The same of a label that is a number: the true number of people and sum of labels of each cell, [cells].
+
+        Raises:
+            DataError: they are not of the mechanism's cells.
+        """
+        n_cells = mechanism.n_cells
+        true, of_labels = np.asarray(people, dtype=np.float64), np.asarray(sums, dtype=np.float64)
+        if true.shape != (n_cells,) or of_labels.shape != (n_cells,):
+            raise DataError(f"totals: people {true.shape} and sums {of_labels.shape} of {n_cells} cells")
+        counts = np.zeros((n_cells, mechanism.n_classes))
+        counts[:, 0] = true  # at which level matters to nobody: `exact_sums` are the labels' own
+        return cls(counts, int(true.sum()), mechanism, depth, exact_sums=of_labels, is_exact=True)
 
     @property
     def n_cells(self) -> int:
@@ -136,11 +164,15 @@ class Totals:
         weights = np.asarray(weights, dtype=np.float64)
         if weights.shape != self.counts.shape:
             raise DataError(f"totals: weights have shape {weights.shape}, counts {self.counts.shape}")
+        if self.is_exact:
+            return 0.0
         return float(self.mechanism.linear_variance(np.append(weights.ravel(), 0.0), self._likely))
 
     @cached_property
     def outside_variance(self) -> float:
         """Noise variance of `outside`; in holders squared."""
+        if self.is_exact:
+            return 0.0
         weights = np.zeros(self.mechanism.k)
         weights[-1] = 1.0
         return float(self.mechanism.linear_variance(weights, self._likely))
@@ -161,6 +193,18 @@ class Totals:
         As `variance`, for one linear form a cell; class_weights is float [classes].
         """
         return self._variances(class_weights, self._likely_counts, np.ones(self.n_cells))
+
+    def label_sums(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sum of the labels of each cell where classes are levels of a number, float64 [cells]."""
+        found: NDArray[np.float64] = self.counts @ levels if self.exact_sums is None else self.exact_sums
+        return found
+
+    def label_margins(self, levels: NDArray[np.float64], mean: float, scale: float) -> NDArray[np.float64]:
+        """The same of labels measured from `mean` in units of `scale`."""
+        if self.exact_sums is None:
+            found: NDArray[np.float64] = self.counts @ ((levels - mean) / scale)
+            return found
+        return (self.exact_sums - mean * self.cell_counts) / scale
 
     def roll_up(self, partition: Partition) -> NodeTotals:
         """The totals of every node of the partition they were collected on.
@@ -194,6 +238,8 @@ class Totals:
         self, class_weights: ArrayLike, likely: NDArray[np.float64], n_cells: NDArray[Any]
     ) -> NDArray[np.float64]:
         """The same class weights in groups of n_cells [groups] cells, which hold likely [groups, classes]."""
+        if self.is_exact:
+            return np.zeros(len(likely))
         return self.mechanism.cell_variance(class_weights, n_cells, likely, self._likely)
 
 

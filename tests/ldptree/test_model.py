@@ -18,8 +18,9 @@ from example_models import (
 )
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.families.fit_classes import fit_model, fit_without_noise
+from ldptree.families.fit_classes import fit_model
 from ldptree.models.tree import ClassTree
+from ldptree.protocol.totals import Totals
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,8 @@ def test_without_noise_the_model_finds_what_is_there() -> None:
     protocol = protocol_of(random_tree(encoding.n_encoded, 4, rng), encoding)
     counts = random_counts(protocol.n_cells, 2, 50_000, rng)
     public = random_counts(protocol.n_cells, 2, 100, rng)
-    model = fit_without_noise(protocol, counts, public, prune="none")
+    true = Totals.exact(counts, mechanism=protocol.mechanism, depth=protocol.partition.max_depth)
+    model = fit_model(protocol, true, public, prune="none")
     leaves, crowded = protocol.partition.leaves, counts.sum(axis=1) > 500
     share = counts[:, 1] / np.maximum(counts.sum(axis=1), 1)
     np.testing.assert_allclose(model.probability[leaves, 1][crowded], share[crowded], atol=0.1)

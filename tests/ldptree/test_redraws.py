@@ -9,11 +9,13 @@ from base_examples import protocol_of as base_protocol
 from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import DataError
-from ldptree.families.fit_numbers import PublicLabels, fit_regression, fit_without_noise
+from ldptree.families.fit_numbers import fit_regression
+from ldptree.families.tree_public import PublicLabels
 from ldptree.mechanisms import CHOICES, number_mechanism_for
 from ldptree.partition.tree import Partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.stochastic_rounding import label_levels
+from ldptree.protocol.totals import Totals
 from ldptree.simulate.redraws import KnownHolders, KnownResiduals
 
 TREE = Partition.of([0, -1, -1], [0.5, 0.0, 0.0], [1, -1, -1], [2, -1, -1])
@@ -121,11 +123,18 @@ def public_labels():
     )
 
 
+def fit_without_noise(people, sums, **settings):
+    protocol = protocol_of()
+    depth = protocol.partition.max_depth
+    true = Totals.exact_numbers(people, sums, mechanism=protocol.mechanism, depth=depth)
+    return fit_regression(protocol, true, public_labels(), **settings)
+
+
 def test_without_noise_the_model_is_what_huge_budgets_learn():
     x, y = people(4000)
     there = ~np.isnan(x[:, 0]) & ~np.isnan(y)
     x, y = x[there], y[there]
-    exact = fit_without_noise(protocol_of(), *known(protocol_of(), x, y).sums(), public_labels())
+    exact = fit_without_noise(*known(protocol_of(), x, y).sums())
     rich = known(protocol_of("grr", epsilon=40.0, n_levels=1001), x, y)
     learned = fit_regression(rich.protocol, rich.drawn_again(words(5)), public_labels())
     np.testing.assert_allclose(exact.estimate, learned.estimate, atol=0.005)
@@ -134,14 +143,14 @@ def test_without_noise_the_model_is_what_huge_budgets_learn():
 
 def test_with_public_rows_alone_private_people_are_of_no_matter():
     args = {"lam": np.inf, "prune": "none"}
-    one = fit_without_noise(protocol_of(), [10, 90], [0, 90], public_labels(), **args)
-    other = fit_without_noise(protocol_of(), [70, 30], [500, -9], public_labels(), **args)
+    one = fit_without_noise([10, 90], [0, 90], **args)
+    other = fit_without_noise([70, 30], [500, -9], **args)
     np.testing.assert_array_equal(one.estimate[TREE.leaves, 0], [3.0, 6.0])
     np.testing.assert_array_equal(one.estimate, other.estimate)
 
 
 def test_sums_of_another_tree_are_refused():
     with pytest.raises(DataError, match="of 2 cells"):
-        fit_without_noise(protocol_of(), np.ones(3), np.ones(3), public_labels())
+        fit_without_noise(np.ones(3), np.ones(3))
     with pytest.raises(DataError, match="nobody reported"):
-        fit_without_noise(protocol_of(), np.zeros(2), np.zeros(2), public_labels())
+        fit_without_noise(np.zeros(2), np.zeros(2))
