@@ -583,7 +583,7 @@ def people(n, n_classes):
 
 @pytest.mark.parametrize("n_classes", [0, 2, 3])
 def test_a_forest_is_shrunk_until_the_whole_protocol_has_the_size_allowed(n_classes):
-    encoding, X, y = people(800, n_classes)
+    encoding, X, y = people(400, n_classes)
     max_bytes = 120_000
     side = PublicSide.of("forest", encoding, X, y, n_classes=n_classes, max_bytes=max_bytes)
     assert side.base.ensemble.roots.size >= 100

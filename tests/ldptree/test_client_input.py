@@ -199,16 +199,16 @@ def filled(beginning, part, end=""):
     return beginning + part * ((MAX_PROTOCOL_BYTES - len(beginning) - len(end)) // len(part)) + end
 
 
-def keys(last):
+def keys(last, value="1"):
     """An object of many keys, the last of them as given."""
-    n = MAX_PROTOCOL_BYTES // 12
-    return "{" + ",".join(f'"{i}":1' for i in range(n)) + f",{last}}}"
+    n = MAX_PROTOCOL_BYTES // (11 + len(value))
+    return "{" + ",".join(f'"{i}":{value}' for i in range(n)) + f",{last}}}"
 
 
 HEAVY = {
     "many keys, the last twice": keys('"x":1,"x":2'),
     "one key over and over": filled("{", '"x":1,', '"x":1}'),
-    "many keys, one unknown": keys('"version":1'),
+    "many keys, one unknown": keys('"version":1', "1" * 100),
     "deep lists": filled("", "["),
     "deep objects": filled("", '{"a":'),
     "deep in a field": filled('{"version":1,"encoding":', "["),

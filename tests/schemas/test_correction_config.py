@@ -7,7 +7,7 @@ from chain import fares_config, rides_config
 
 from ldptree.errors import ConfigError
 from ldptree.estimators import CorrectionClassifier, CorrectionRegressor
-from schemas.config import load, parse
+from schemas.config import load
 
 MENDED = {"model": {"estimator": "correction", "depth": "auto"}}
 
@@ -121,15 +121,3 @@ def test_what_does_not_go_with_a_correction_is_refused_with_a_remedy(changes, sa
 def test_a_number_whose_column_is_declared_a_text_is_refused():
     with pytest.raises(ConfigError, match=r"and this label is a number"):
         fares_config("a.csv", **MENDED, dataset={"types": {"paid": "text"}})
-
-
-def test_an_unknown_estimator_is_told_which_there_are():
-    with pytest.raises(ConfigError, match="correction"):
-        parse(
-            {
-                "name": "a",
-                "dataset": {"name": "quickstart"},
-                "model": {"estimator": "corection"},
-                "privacy": {"epsilon": 1.0},
-            }
-        )

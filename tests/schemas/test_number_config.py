@@ -61,13 +61,6 @@ def test_a_configuration_of_classes_is_known_by_the_keys_it_always_had():
     } - {"paper"}  # fmt: skip
 
 
-@pytest.mark.parametrize("estimator", ["lpct", "lpdt"])
-def test_what_a_server_sends_back_is_the_same_configuration(estimator):
-    model = {"estimator": estimator} | ({"label_range": [0, 10]} if estimator == "lpdt" else {})
-    one = config(model=model)
-    assert parse(one.model_dump(mode="json")) == one
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -87,7 +80,6 @@ def test_what_a_server_sends_back_is_the_same_configuration(estimator):
         ({"model": {"estimator": "lpct", "prune": "fallback"}}, r'model\.prune: "fallback" is not for .*"lpct"'),
         ({"model": {"rule": "ratio"}}, r'model\.rule: .*prune = "none" or "fallback"'),
         ({"model": {"rule": "ratio", "lam": 0.0, "prune": "smooth"}}, r"model\.rule: "),
-        ({"model": {"estimator": "lpdtt"}}, r"model\.estimator: .*'lpdt'.*got 'lpdtt'"),
         ({"dataset": {"positive": 1}}, r'dataset\.positive: is for a label of classes, and model\.estimator = "lpdt"'),
         ({"dataset": {"classes": [0, 1]}}, r"dataset\.classes: is for a label of classes"),
         ({"dataset": {"types": {"fare": "text"}}}, r'dataset\.types: "fare", the target, is declared text.*"number"'),
