@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-
 import numpy as np
 from number_examples import ENCODING, TREE
 
@@ -76,11 +73,3 @@ def protocol_of(kind: str = "number", *, epsilon: float = 1.0, n_levels: int = 5
         "base": base_of(kind),
     }
     return Protocol(**(fields | changes))
-
-
-def signed(data: dict) -> str:
-    """The text of a protocol's fields with a digest that fits, as a forger would write it: infinity as JSON can spell it."""
-    content = {key: value for key, value in data.items() if key != "digest"}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    signed = json.dumps(content | {"digest": hashlib.sha256(text.encode()).hexdigest()})
-    return signed.replace("Infinity", "1e999")

@@ -11,12 +11,13 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from base_examples import DRAWN, KINDS, ROWS, base_of, ensemble_of, protocol_of, signed
+from base_examples import DRAWN, KINDS, ROWS, base_of, ensemble_of, protocol_of
 from hypothesis import given
 from hypothesis import strategies as st
+from protocol_texts import client_of, signed
 from test_vectors import coded, played
 
-from ldptree.client import Client, FileMemory, Report
+from ldptree.client import FileMemory, Report
 from ldptree.coins import Words, log_up
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
@@ -136,7 +137,7 @@ def outputs_of(protocol):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_residual_is_the_label_less_the_models_answer_as_the_docs_say(kind):
     protocol, data = protocol_of(kind), plain(kind)
-    client = Client(protocol, max_epsilon=64.0, memory={})
+    client = client_of(protocol)
     n_inside = 0
     for row in ROWS:
         for label in labels_of(protocol):
@@ -165,7 +166,7 @@ def cell_by_hand(data, row):
 
 def test_a_cell_is_where_the_encoded_row_comes_to_as_the_docs_say():
     protocol, data = protocol_of("number"), plain("number")
-    client = Client(protocol, max_epsilon=64.0, memory={})
+    client = client_of(protocol)
     rng = np.random.default_rng(3)
     rows = [*ROWS, *({"miles": m, "company": c} for m in 16 * rng.random(40) for c in ("Sun", "Blue"))]
     expected = [cell_by_hand(data, row) for row in rows]
@@ -183,13 +184,13 @@ def test_what_cannot_be_compared_is_sent_as_outside_and_never_an_error(kind):
     protocol = protocol_of(kind, epsilon=50.0, oracle="grr")
     for row in ROWS:
         for label in labels_of(protocol):
-            report = Client(protocol.to_json(), max_epsilon=64.0, memory={}).report(row, label)
+            report = client_of(protocol.to_json()).report(row, label)
             found = int(np.frombuffer(report.payload, "<u4")[0])
             output = KINDS[kind][3] if report.output is None else report.output
             is_outside = residual_by_hand(json.loads(protocol.to_json()), row, label, output) is None
             assert (found == protocol.k - 1) == is_outside
     far = protocol_of(kind, epsilon=50.0, oracle="grr", outside="drop")
-    report = Client(far, max_epsilon=64.0, memory={}).report(ROWS[2], labels_of(far)[0])
+    report = client_of(far).report(ROWS[2], labels_of(far)[0])
     assert int(np.frombuffer(report.payload, "<u4")[0]) == far.k - 1
 
 
@@ -197,7 +198,7 @@ def test_what_cannot_be_compared_is_sent_as_outside_and_never_an_error(kind):
 def test_where_the_label_is_a_number_something_else_is_refused_before_anything_is_kept(label):
     memory = {}
     with pytest.raises(DataError, match=r"label: a .* where a number is needed"):
-        Client(protocol_of(), memory=memory, max_epsilon=64.0).report(ROWS[0], label)
+        client_of(protocol_of(), memory=memory).report(ROWS[0], label)
     assert not memory
 
 
@@ -205,19 +206,17 @@ def test_where_the_label_is_a_number_something_else_is_refused_before_anything_i
 def test_asked_twice_it_sends_the_same_report_also_after_a_restart(kind, tmp_path):
     protocol = protocol_of(kind)
     first_label, other_label, *_ = labels_of(protocol)
-    client = Client(protocol.to_json(), memory=FileMemory(tmp_path / "answered.json"), max_epsilon=64.0)
+    client = client_of(protocol.to_json(), memory=FileMemory(tmp_path / "answered.json"))
     first = client.report(ROWS[0], first_label)
     assert {client.report(row, label) for row in ROWS for label in (first_label, other_label)} == {first}
-    restarted = Client(protocol, memory=FileMemory(tmp_path / "answered.json"), max_epsilon=64.0)
+    restarted = client_of(protocol, memory=FileMemory(tmp_path / "answered.json"))
     assert restarted.report(ROWS[5], other_label) == first
-    others = {
-        Client(protocol, max_epsilon=64.0, memory={}).report(ROWS[0], first_label).payload for _ in range(40)
-    }
+    others = {client_of(protocol).report(ROWS[0], first_label).payload for _ in range(40)}
     assert len(others) > 5
     with pytest.raises(ProtocolMismatch, match="already answered"):
-        Client(
-            protocol_of(kind, epsilon=0.5), memory=FileMemory(tmp_path / "answered.json"), max_epsilon=64.0
-        ).report(ROWS[0], first_label)
+        client_of(protocol_of(kind, epsilon=0.5), memory=FileMemory(tmp_path / "answered.json")).report(
+            ROWS[0], first_label
+        )
 
 
 def chances(protocol, output=None):
@@ -225,7 +224,7 @@ def chances(protocol, output=None):
 
     `output`: that all have drawn.
     """
-    client = Client(protocol, max_epsilon=64.0, memory={})
+    client = client_of(protocol)
     raw, labels = zip(
         *((client._row(row)[0], coded(client, y)) for row in ROWS for y in labels_of(protocol)), strict=True
     )
@@ -287,9 +286,7 @@ def test_the_output_is_drawn_alike_by_everybody_and_is_said_in_the_clear(kind):
     for row in ROWS:
         for label in labels_of(protocol):
             said = [
-                Client(protocol, words=played([*first, *rest]), max_epsilon=64.0, memory={})
-                .report(row, label)
-                .output
+                client_of(protocol, words=played([*first, *rest])).report(row, label).output
                 for first in ([0], [1], [2], [2**64 - 2], [2**64 - 1, 1])
             ]
             assert said == [0, 1, 2, 2, 1]
@@ -300,7 +297,7 @@ def test_the_output_is_drawn_alike_by_everybody_and_is_said_in_the_clear(kind):
 
 @pytest.mark.parametrize("kind", DRAWN)
 def test_a_report_on_a_drawn_output_says_which_and_travels_with_it(kind):
-    report = Client(protocol_of(kind), max_epsilon=64.0, memory={}).report(ROWS[0], "cash")
+    report = client_of(protocol_of(kind)).report(ROWS[0], "cash")
     sent = json.loads(report.to_json())
     assert sent.keys() == {"protocol", "round", "id", "report", "output"}
     assert Report.from_json(report.to_json()) == report
@@ -311,9 +308,7 @@ def test_a_report_on_a_drawn_output_says_which_and_travels_with_it(kind):
         protocol_of(kind).values(np.zeros((2, 2)), [0, 1], words=Words.system())
     with pytest.raises(DataError, match="draw them first"):
         protocol_of(kind).values(np.zeros((2, 2)), [0, 1], words=Words.system(), outputs=np.array([1]))
-    plain_report = Client(protocol_of("three classes, shares"), max_epsilon=64.0, memory={}).report(
-        ROWS[0], "cash"
-    )
+    plain_report = client_of(protocol_of("three classes, shares")).report(ROWS[0], "cash")
     assert "output" not in json.loads(plain_report.to_json())
 
 
@@ -379,7 +374,7 @@ def test_a_report_on_a_drawn_output_says_which_and_travels_with_it(kind):
 )  # fmt: skip
 def test_what_is_no_base_is_a_mismatch_that_says_what_was_found(changes, said):
     with pytest.raises(ProtocolMismatch, match=said):
-        Client(with_base(**changes), max_epsilon=64.0, memory={})
+        client_of(with_base(**changes))
 
 
 @pytest.mark.parametrize(
@@ -398,7 +393,7 @@ def test_what_is_no_base_is_a_mismatch_that_says_what_was_found(changes, said):
 )
 def test_outputs_links_and_labels_have_to_fit(kind, changes, said):
     with pytest.raises(ProtocolMismatch, match=said):
-        Client(with_base(kind, **changes), max_epsilon=64.0, memory={})
+        client_of(with_base(kind, **changes))
 
 
 @pytest.mark.parametrize(
@@ -426,13 +421,13 @@ def test_a_base_with_a_slope_is_an_older_versions_and_refused_with_what_to_do():
     with pytest.raises(
         ProtocolMismatch, match=r'it has a slope, a straight line beside base "tree".* base = "blend"'
     ):
-        Client(signed(data | {"base": data["base"] | {"slope": {}}}), max_epsilon=64.0, memory={})
+        client_of(signed(data | {"base": data["base"] | {"slope": {}}}))
 
 
 @pytest.mark.parametrize("base", [[], "x", 1, True, [[]]])
 def test_a_base_is_an_object(base):
     with pytest.raises(ProtocolMismatch, match='field "base" has the wrong type'):
-        Client(signed(plain() | {"base": base}), max_epsilon=64.0, memory={})
+        client_of(signed(plain() | {"base": base}))
 
 
 def test_a_base_that_no_device_could_hold_is_refused_before_it_is_made():
@@ -440,7 +435,7 @@ def test_a_base_that_no_device_could_hold_is_refused_before_it_is_made():
     many = [0] * 200_000
     wide = {"feature": many, "threshold": many, "left": many, "right": many, "value": []}
     with pytest.raises(ProtocolMismatch, match="do not fit its nodes"):
-        Client(with_base(**wide, offset=[0] * 100_000, roots=[0]), max_epsilon=64.0, memory={})
+        client_of(with_base(**wide, offset=[0] * 100_000, roots=[0]))
     n = 5_000
     chain = {
         "feature": [0, -1] * n + [-1],
@@ -450,14 +445,14 @@ def test_a_base_that_no_device_could_hold_is_refused_before_it_is_made():
         "value": [[0.25]] * (n + 1),
         "roots": [0],
     }
-    assert Client(with_base(**chain), max_epsilon=64.0, memory={}).report(ROWS[0], 1.0).payload
+    assert client_of(with_base(**chain)).report(ROWS[0], 1.0).payload
 
 
 @pytest.mark.parametrize("name", ["labels", "trees", "output"])
 def test_a_base_nested_too_deep_is_a_mismatch(name):
     text = with_base(**{name: "deep"}).replace('"deep"', "[" * 100_000 + "]" * 100_000)
     with pytest.raises(ProtocolMismatch):
-        Client(text, max_epsilon=64.0, memory={})
+        client_of(text)
 
 
 def places(value, path=()):
@@ -479,7 +474,7 @@ def changed(value, path, part):
 def is_refused_or_answered(text):
     """Loaded with one kind of error, or answered without any; whether it was refused."""
     try:
-        client = Client(text, max_epsilon=64.0, memory={})
+        client = client_of(text)
     except ProtocolMismatch:
         return True
     with warnings.catch_warnings():
@@ -540,7 +535,7 @@ def test_the_schema_refuses_what_the_program_refuses(changes):
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(json.loads(text), SCHEMA)
     with pytest.raises(ProtocolMismatch):
-        Client(text, max_epsilon=64.0, memory={})
+        client_of(text)
 
 
 @pytest.mark.parametrize("changes", [{"numeric": ...}, {"mechanism": "discrete_laplace", "oracle": None}])
@@ -549,23 +544,20 @@ def test_the_schema_asks_for_a_joint_report_of_a_number(changes):
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(data, SCHEMA)
     with pytest.raises(ProtocolMismatch):
-        Client(signed(data), max_epsilon=64.0, memory={})
+        client_of(signed(data))
 
 
 def test_a_text_that_is_too_long_is_refused_with_its_size_before_it_is_read():
     text = protocol_of().to_json()
     for given_text in (text, text.encode()):
-        assert (
-            Client(given_text, max_protocol_bytes=len(text), max_epsilon=64.0, memory={}).protocol.digest
-            == protocol_of().digest
-        )
+        assert client_of(given_text, max_protocol_bytes=len(text)).protocol.digest == protocol_of().digest
         with pytest.raises(ProtocolMismatch, match=rf"{len(text):,} bytes, at most {len(text) - 1:,}"):
-            Client(given_text, max_protocol_bytes=len(text) - 1, max_epsilon=64.0, memory={})
+            client_of(given_text, max_protocol_bytes=len(text) - 1)
     with pytest.raises(ProtocolMismatch, match=r"4,194,305 bytes, at most 4,194,304"):
-        Client(" " * (MAX_PROTOCOL_BYTES + 1), max_epsilon=64.0, memory={})
+        client_of(" " * (MAX_PROTOCOL_BYTES + 1))
     for wrong in (0, -1, math.nan, "1", True, None):
         with pytest.raises(ConfigError, match="max_protocol_bytes"):
-            Client(text, max_protocol_bytes=wrong, max_epsilon=64.0, memory={})
+            client_of(text, max_protocol_bytes=wrong)
 
 
 def people(n, n_classes):
@@ -594,13 +586,7 @@ def test_a_forest_is_shrunk_until_the_whole_protocol_has_the_size_allowed(n_clas
     protocol = question_of(plan, encoding, side.base, labels, **asked, max_bytes=max_bytes)
     text = protocol.to_json()
     assert 0.7 * max_bytes < len(text) <= max_bytes
-    Client(
-        text,
-        max_protocol_bytes=max_bytes,
-        words=Words.seeded(np.random.SeedSequence(1)),
-        max_epsilon=64.0,
-        memory={},
-    )
+    client_of(text, max_protocol_bytes=max_bytes, words=Words.seeded(np.random.SeedSequence(1)))
     with pytest.raises(ConfigError, match=rf"{len(text):,} bytes, at most {len(text) - 1:,} are allowed"):
         question_of(plan, encoding, side.base, labels, **asked, max_bytes=len(text) - 1)
 
@@ -623,7 +609,7 @@ def test_an_answer_beyond_every_share_is_still_a_number():
         for link, n_outputs, labels in (("logistic", 1, ("a", "b")), ("softmax", 3, ("a", "b", "c"))):
             base = PublishedBase(ensemble=ensemble_of(link, n_outputs, 1e5), labels=labels)
             protocol = protocol_of(base=base, classes=(-1.0, -0.5, 0.0, 0.5, 1.0))
-            client = Client(protocol.to_json(), max_epsilon=64.0, memory={})
+            client = client_of(protocol.to_json())
             raw = np.vstack([client._row(row) for row in ROWS])
             found = protocol.residuals(raw, [0] * len(ROWS))
             assert (np.abs(found[np.isfinite(found)]) <= 1.0).all()

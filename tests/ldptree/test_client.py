@@ -1,7 +1,6 @@
 """The holder's side: one report ever, checked input, no more epsilon than allowed, and nothing needed but numpy."""
 
 import contextlib
-import hashlib
 import json
 import os
 import pickle
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from protocol_texts import client_of, signed
 from test_vectors import NAMES, OF_BASES, ROWS, protocol_of
 
 import ldptree
@@ -27,12 +27,9 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "client" / "protocol.s
 X, Y = ROWS[0]
 
 
-def signed(**changes):
-    """A protocol's text after a change, with a digest that fits, as a forger would write it."""
-    data = json.loads(protocol_of("grr").to_json()) | changes
-    content = {key: value for key, value in data.items() if key != "digest"}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return json.dumps(data | {"digest": hashlib.sha256(text.encode()).hexdigest()})
+def changed(**changes):
+    """A protocol's text after a change, signed anew."""
+    return signed(json.loads(protocol_of("grr").to_json()) | changes)
 
 
 def seeded(*key):
@@ -52,7 +49,7 @@ def test_a_report_is_a_valid_answer_of_the_stated_size(name):
 
 
 def test_asked_twice_it_sends_the_same_bytes_whatever_is_true_by_then():
-    client = Client(protocol_of("oue"), max_epsilon=64.0, memory={})
+    client = client_of(protocol_of("oue"))
     first = client.report(X, Y)
     assert client.report(X, Y) == first
     assert client.report(*ROWS[1]) == first
@@ -60,15 +57,15 @@ def test_asked_twice_it_sends_the_same_bytes_whatever_is_true_by_then():
 
 
 def test_equal_values_of_two_holders_are_randomised_apart():
-    client = Client(protocol_of("oue"), max_epsilon=64.0, memory={})
+    client = client_of(protocol_of("oue"))
     payloads = {client.report(X, Y, holder=str(i)).payload for i in range(40)}
     assert len(payloads) > 10
 
 
 def test_a_file_keeps_the_answer_over_restarts(tmp_path):
     path = tmp_path / "answered.json"
-    first = Client(protocol_of("grr"), memory=FileMemory(path), max_epsilon=64.0).report(X, Y)
-    assert Client(protocol_of("grr"), memory=FileMemory(path), max_epsilon=64.0).report(*ROWS[1]) == first
+    first = client_of(protocol_of("grr"), memory=FileMemory(path)).report(X, Y)
+    assert client_of(protocol_of("grr"), memory=FileMemory(path)).report(*ROWS[1]) == first
     assert path.stat().st_mode & 0o777 == 0o600
     assert sorted(p.name for p in tmp_path.iterdir()) == [".answered.json.lock", "answered.json"]
     for wrong in ("{", "3", "null", "[]", '["ab", "cd"]', '{"a": 1}', "[" * 100_000):
@@ -78,9 +75,7 @@ def test_a_file_keeps_the_answer_over_restarts(tmp_path):
 
 
 def test_of_two_processes_with_one_file_the_first_answer_stands(tmp_path):
-    one, two = (
-        Client(protocol_of("oue"), memory=FileMemory(tmp_path / "m.json"), max_epsilon=64.0) for _ in range(2)
-    )
+    one, two = (client_of(protocol_of("oue"), memory=FileMemory(tmp_path / "m.json")) for _ in range(2))
     other = two.report(X, Y, holder="other")
     first = one.report(X, Y)
     assert two.report(X, Y) == first
@@ -105,7 +100,7 @@ class Slow(dict):
 @pytest.mark.parametrize("n_clients", [1, 4])
 def test_threads_that_ask_at_once_are_given_one_report(n_clients):
     memory, protocol, given = Slow(4), protocol_of("oue"), []
-    clients = [Client(protocol, memory=memory, max_epsilon=64.0) for _ in range(n_clients)]
+    clients = [client_of(protocol, memory=memory) for _ in range(n_clients)]
     threads = [
         threading.Thread(target=lambda i=i: given.append(clients[i % n_clients].report(X, Y)))
         for i in range(4)
@@ -127,14 +122,14 @@ def test_who_keeps_second_gives_out_what_was_kept_first(tmp_path):
             return None
 
     path = tmp_path / "m.json"
-    first = Client(protocol_of("oue"), memory=FileMemory(path), max_epsilon=64.0).report(X, Y)
-    assert Client(protocol_of("oue"), memory=Late(path), max_epsilon=64.0).report(X, Y) == first
+    first = client_of(protocol_of("oue"), memory=FileMemory(path)).report(X, Y)
+    assert client_of(protocol_of("oue"), memory=Late(path)).report(X, Y) == first
     with pytest.raises(ProtocolMismatch, match="twice"):
-        Client(protocol_of("grr"), memory=Late(path), max_epsilon=64.0).report(X, Y)
+        client_of(protocol_of("grr"), memory=Late(path)).report(X, Y)
 
 
 def test_a_client_can_be_sent_to_another_process(tmp_path):
-    client = Client(protocol_of("oue"), memory=FileMemory(tmp_path / "m.json"), max_epsilon=64.0)
+    client = client_of(protocol_of("oue"), memory=FileMemory(tmp_path / "m.json"))
     report = client.report(X, Y)
     assert pickle.loads(pickle.dumps(client)).report(X, Y) == report
 
@@ -142,13 +137,13 @@ def test_a_client_can_be_sent_to_another_process(tmp_path):
 @pytest.mark.parametrize("memory", ["answered.json", Path("answered.json")])
 def test_a_memory_that_is_a_path_is_refused_before_anybody_answers(memory):
     with pytest.raises(ConfigError, match=r"FileMemory\('answered\.json'\)"):
-        Client(protocol_of("grr"), memory=memory, max_epsilon=64.0)
+        client_of(protocol_of("grr"), memory=memory)
 
 
 def test_coins_of_another_kind_are_refused_before_anybody_answers():
     for words in (7, np.random.RandomState(1), np.random.SeedSequence(1)):
         with pytest.raises(ConfigError, match="default_rng"):
-            Client(protocol_of("grr"), words=words, max_epsilon=64.0, memory={})
+            client_of(protocol_of("grr"), words=words)
 
 
 def test_a_file_that_cannot_be_kept_is_refused_at_once(tmp_path):
@@ -163,7 +158,7 @@ def test_a_file_that_cannot_be_kept_is_refused_at_once(tmp_path):
 def test_nothing_is_given_out_where_the_folder_went_away(tmp_path):
     folder = tmp_path / "gone"
     folder.mkdir()
-    client = Client(protocol_of("grr"), memory=FileMemory(folder / "m.json"), max_epsilon=64.0)
+    client = client_of(protocol_of("grr"), memory=FileMemory(folder / "m.json"))
     folder.rmdir()
     with pytest.raises(DataError, match=r"m\.json: nothing can be kept there \(No such file"):
         client.report(X, Y)
@@ -180,12 +175,12 @@ def test_an_answer_that_another_process_gave_meanwhile_is_not_overwritten(tmp_pa
 @pytest.mark.parametrize("rounds", [[1.0], [True], ["1"]])
 def test_a_round_is_a_whole_number_so_that_nobody_is_asked_twice_under_its_other_spellings(rounds):
     with pytest.raises(ProtocolMismatch, match="rounds"):
-        Client(signed(rounds=rounds), max_epsilon=64.0, memory={})
+        client_of(changed(rounds=rounds))
 
 
 def test_a_campaign_without_a_name_is_refused():
     with pytest.raises(ProtocolMismatch, match="no name"):
-        Client(signed(campaign=""), max_epsilon=64.0, memory={})
+        client_of(changed(campaign=""))
 
 
 @pytest.mark.parametrize(
@@ -193,15 +188,15 @@ def test_a_campaign_without_a_name_is_refused():
 )
 def test_numbers_of_any_size_are_a_mismatch(change):
     with pytest.raises(ProtocolMismatch):
-        Client(signed(**change), max_epsilon=64.0, memory={})
+        client_of(changed(**change))
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe", "[" * 100_000, "{}", "", "null"])
 def test_what_is_no_protocol_is_refused(text):
     with pytest.raises(ProtocolMismatch):
-        Client(text, max_epsilon=64.0, memory={})
+        client_of(text)
     with pytest.raises(ConfigError, match=r"read_text"):
-        Client(Path("protocol.json"), max_epsilon=64.0, memory={})
+        client_of(Path("protocol.json"))
 
 
 def test_nothing_is_given_out_that_was_not_kept_first():
@@ -210,25 +205,22 @@ def test_nothing_is_given_out_that_was_not_kept_first():
             raise OSError("no space left on device")
 
     with pytest.raises(OSError, match="no space"):
-        Client(protocol_of("grr"), memory=Full(), max_epsilon=64.0).report(X, Y)
+        client_of(protocol_of("grr"), memory=Full()).report(X, Y)
 
 
 def test_another_protocol_of_the_same_campaign_and_round_gets_no_second_report():
     memory = {}
-    Client(protocol_of("grr"), memory=memory, max_epsilon=64.0).report(X, Y)
+    client_of(protocol_of("grr"), memory=memory).report(X, Y)
     with pytest.raises(ProtocolMismatch, match="twice"):
-        Client(protocol_of("oue"), memory=memory, max_epsilon=64.0).report(X, Y)
+        client_of(protocol_of("oue"), memory=memory).report(X, Y)
 
 
 def test_a_simulation_may_pass_its_coins():
-    one, two = (
-        Client(protocol_of("ss"), words=seeded(3), max_epsilon=64.0, memory={}).report(X, Y) for _ in range(2)
-    )
+    one, two = (client_of(protocol_of("ss"), words=seeded(3)).report(X, Y) for _ in range(2))
     assert one == two
-    assert Client(protocol_of("ss"), max_epsilon=64.0, memory={}).report(X, Y) != one
+    assert client_of(protocol_of("ss")).report(X, Y) != one
     drawn = [
-        Client(protocol_of("ss"), words=np.random.default_rng(seed), max_epsilon=64.0, memory={}).report(X, Y)
-        for seed in (3, 3, 4)
+        client_of(protocol_of("ss"), words=np.random.default_rng(seed)).report(X, Y) for seed in (3, 3, 4)
     ]
     assert drawn[0] == drawn[1] != drawn[2]
 
@@ -252,7 +244,7 @@ def test_no_client_answers_a_simulation():
         replace(protocol_of("grr"), mechanism=leaking)
     simulated = replace(protocol_of("grr"), mechanism=leaking, simulation=True)
     with pytest.raises(ConfigError, match="discrete_laplace"):
-        Client(simulated.to_json(), max_epsilon=64.0, memory={})
+        client_of(simulated.to_json())
 
 
 @pytest.mark.parametrize(
@@ -271,18 +263,18 @@ def test_no_client_answers_a_simulation():
 def test_a_row_that_does_not_fit_the_protocol_is_refused(x, said):
     memory = {}
     with pytest.raises(DataError, match=said):
-        Client(protocol_of("grr"), memory=memory, max_epsilon=64.0).report(x, Y)
+        client_of(protocol_of("grr"), memory=memory).report(x, Y)
     assert memory == {}
 
 
 def test_a_holder_is_named_by_a_text():
     with pytest.raises(DataError, match="holder: a int"):
-        Client(protocol_of("grr"), max_epsilon=64.0, memory={}).report(X, Y, holder=3)
+        client_of(protocol_of("grr")).report(X, Y, holder=3)
 
 
 def test_a_row_may_come_in_the_order_of_the_columns_or_from_numpy():
     answers = [
-        Client(protocol_of("grr"), words=seeded(1), max_epsilon=64.0, memory={}).report(row, Y)
+        client_of(protocol_of("grr"), words=seeded(1)).report(row, Y)
         for row in (X, [1.5, "Sun"], (np.float32(1.5), np.str_("Sun")))
     ]
     assert len(set(answers)) == 1
@@ -312,7 +304,7 @@ def test_the_schema_refuses_what_the_program_refuses(change):
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(text, SCHEMA)
     with pytest.raises(ProtocolMismatch):
-        Client(json.dumps(text), max_epsilon=64.0, memory={})
+        client_of(json.dumps(text))
 
 
 def test_a_signed_subset_of_three_classes_is_refused_by_schema_and_program():
@@ -323,7 +315,7 @@ def test_a_signed_subset_of_three_classes_is_refused_by_schema_and_program():
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(text, SCHEMA)
     with pytest.raises(ProtocolMismatch, match="3 classes; it is for two"):
-        Client(json.dumps(text), max_epsilon=64.0, memory={})
+        client_of(json.dumps(text))
 
 
 def test_it_needs_python_and_numpy_only(tmp_path):
@@ -398,4 +390,4 @@ def test_a_protocol_with_any_field_replaced_is_refused_or_the_same(field, value)
     if data[field] == value and type(data[field]) is type(value):
         return
     with pytest.raises(ProtocolMismatch):
-        Client(json.dumps(data | {field: value}), max_epsilon=64.0, memory={})
+        client_of(json.dumps(data | {field: value}))

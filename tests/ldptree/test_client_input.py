@@ -3,7 +3,6 @@
 import datetime
 import decimal
 import fractions
-import hashlib
 import json
 import time
 import warnings
@@ -15,6 +14,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from protocol_texts import client_of, signed
 from test_vectors import protocol_of
 
 from ldptree import serialize
@@ -39,7 +39,7 @@ def kind_of(value):
 
 def report_of(protocol, x, y):
     words = Words.seeded(np.random.SeedSequence(5))
-    return Client(protocol, max_epsilon=64.0, memory={}, words=words).report(x, y)
+    return client_of(protocol, words=words).report(x, y)
 
 
 @pytest.mark.parametrize("outside", ["clip", "drop"])
@@ -93,7 +93,7 @@ def answered(protocol, x, y):
     memory, reports = {}, []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        client = Client(protocol, max_epsilon=64.0, memory=memory)
+        client = client_of(protocol, memory=memory)
         said = refusal(lambda: reports.append(client.report(x, y)), DataError)
     assert len(said) < LONGEST
     assert len(reports) == len(memory) == (not said)
@@ -235,13 +235,6 @@ def test_a_text_of_the_full_length_is_answered_soon_and_shortly(text):
         assert len(str(told.value)) < LONGEST
 
 
-def signed(data):
-    """A protocol's text with a digest that fits, as a forger would write it."""
-    content = {key: value for key, value in data.items() if key != "digest"}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return json.dumps(content | {"digest": hashlib.sha256(text.encode()).hexdigest()})
-
-
 @pytest.mark.parametrize("name", ["oue", "grr", "discrete_laplace"])
 def test_a_question_larger_than_any_curator_can_add_up_is_refused_before_it_is_drawn(name):
     data = json.loads(protocol_of(name).to_json())
@@ -251,7 +244,7 @@ def test_a_question_larger_than_any_curator_can_add_up_is_refused_before_it_is_d
     text = signed(data | {"partition": tree, "k": leaves * 400_000 + 1})
     start = time.monotonic()
     with pytest.raises(ProtocolMismatch) as told:
-        Client(text, max_epsilon=64.0, memory={})
+        client_of(text)
     assert "GiB; at most 3 are used" in str(told.value)
     assert time.monotonic() - start < SOON
 
@@ -276,6 +269,6 @@ FIELDS = list(json.loads(protocol_of("grr").to_json()))
 def test_a_signed_protocol_with_any_field_replaced_is_one_or_is_refused_shortly(kind, field, value):
     made = protocol_of(kind) if kind == "grr" else base_examples.protocol_of(kind)
     text, read = signed(json.loads(made.to_json()) | {field: value}), []
-    said = refusal(lambda: read.append(Client(text, max_epsilon=64.0, memory={})), LdptreeError)
+    said = refusal(lambda: read.append(client_of(text)), LdptreeError)
     assert len(said) < LONGEST
     assert all(Protocol.from_json(c.protocol.to_json()).digest == c.protocol.digest for c in read)

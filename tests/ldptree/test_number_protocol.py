@@ -1,6 +1,5 @@
 """A protocol and a client whose label is a number: what is published, how it is answered, what is refused."""
 
-import hashlib
 import json
 import math
 from pathlib import Path
@@ -9,6 +8,7 @@ import jsonschema
 import numpy as np
 import pytest
 from number_examples import protocol_of, words
+from protocol_texts import client_of, signed
 
 from ldptree.client import Client, FileMemory
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
@@ -21,12 +21,9 @@ REAL = [choice for choice in CHOICES if choice != "laplace"]
 
 
 def edited(protocol, **changes):
-    """Its text after a change, with a digest made to fit, as a forger would."""
+    """Its text after a change, signed anew."""
     data = json.loads(protocol.to_json()) | changes
-    data = {key: value for key, value in data.items() if value is not ...}
-    content = {key: value for key, value in data.items() if key != "digest"}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return json.dumps(data | {"digest": hashlib.sha256(text.encode()).hexdigest()})
+    return signed({key: value for key, value in data.items() if value is not ...})
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -120,7 +117,7 @@ def test_a_client_answers_once_and_never_rounds_again(choice, tmp_path):
     client = Client(protocol.to_json(), max_epsilon=1.0, memory=FileMemory(memory))
     first = client.report(ROW, 0.0)
     assert {client.report(ROW, 0.0) for _ in range(20)} == {first}
-    assert Client(protocol, memory=FileMemory(memory), max_epsilon=64.0).report(ROW, 60.0) == first
+    assert client_of(protocol, memory=FileMemory(memory)).report(ROW, 60.0) == first
     packed = np.frombuffer(first.payload, np.uint8)[None]
     assert packed.size == protocol.mechanism.report_bytes
     assert protocol.mechanism.is_valid(protocol.mechanism.unpack(packed)).all()
@@ -152,7 +149,7 @@ def sent(client, y, n=400):
 def test_numbers_of_every_kind_are_rounded_and_missing_ones_are_outside(y, value):
     """Read off grr at eps 50, which tells the value as it is but once in 10^20."""
     protocol = protocol_of("grr", 50.0)
-    (report, *others) = sent(Client(protocol, max_epsilon=64.0, memory={}), y, n=3)
+    (report, *others) = sent(client_of(protocol), y, n=3)
     assert {int(report[0]), *(int(r[0]) for r in others)} == {value}
 
 
@@ -160,19 +157,19 @@ def test_numbers_of_every_kind_are_rounded_and_missing_ones_are_outside(y, value
 def test_a_label_that_is_no_number_is_refused_and_nothing_is_kept(y):
     memory = {}
     with pytest.raises(DataError, match=r"label: a .* where a number is needed"):
-        Client(protocol_of(), memory=memory, max_epsilon=64.0).report(ROW, y)
+        client_of(protocol_of(), memory=memory).report(ROW, y)
     assert not memory
 
 
 def test_what_is_published_for_a_number_and_what_for_a_class_are_two_campaigns_answers():
     """One memory: a second report for the same campaign and round is refused, whatever the label is by then."""
     memory = {}
-    Client(protocol_of(), memory=memory, max_epsilon=64.0).report(ROW, 3.0)
+    client_of(protocol_of(), memory=memory).report(ROW, 3.0)
     again = protocol_of(numeric=False, mechanism=mechanism_for("oue", 1.0, 3, 5))
     with pytest.raises(ProtocolMismatch, match="already answered"):
-        Client(again, memory=memory, max_epsilon=64.0).report(ROW, 10.0)
+        client_of(again, memory=memory).report(ROW, 10.0)
 
 
 def test_a_protocol_of_a_simulation_is_answered_by_no_client():
     with pytest.raises(ConfigError, match="no client"):
-        Client(protocol_of("laplace"), max_epsilon=64.0, memory={})
+        client_of(protocol_of("laplace"))

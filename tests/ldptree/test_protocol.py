@@ -1,10 +1,10 @@
 """The protocol: one text, one digest, no claim that its coins do not keep."""
 
-import hashlib
 import json
 
 import numpy as np
 import pytest
+from protocol_texts import signed
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
@@ -39,11 +39,7 @@ def edited(change, *, sign=True) -> str:
     """The text after a change; with sign, its digest made to fit, as a forger would."""
     data = json.loads(published().to_json())
     change(data)
-    if sign:
-        content = {key: value for key, value in data.items() if key != "digest"}
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-        data["digest"] = hashlib.sha256(text.encode()).hexdigest()
-    return json.dumps(data)
+    return signed(data) if sign else json.dumps(data)
 
 
 @pytest.mark.parametrize("name", [name for name in CHOICES if name != "laplace"])

@@ -328,8 +328,7 @@ def test_relative_data_paths_start_at_the_configuration(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
-    [("privacy.epsilon", "1e-300", "at least 1e-06"), ("seed", str(2**32), "seed")],
+    ("key", "value", "said"), [("privacy.epsilon", "1e-300", "at least 1e-06"), ("seed", str(2**32), "seed")]
 )
 def test_what_would_stop_a_run_after_its_reports_is_refused_before_it(key, value, said):
     with pytest.raises(ConfigError, match=said):

@@ -86,15 +86,9 @@ def test_ready_made_runs_mend_a_forest_and_their_tree_is_one_word_away(name):
         ({"correction": {"base": "forrest"}}, "correction.base: "),
         ({"correction": {"base": "blend"}}, 'number; for classes take "forest", "boosting" or "tree"'),
         ({"correction": {"bas": "forest"}}, "correction.bas: unknown key; did you mean base?"),
-        (
-            {"correction": {"label_levels": 1}},
-            'write "auto", or from 2 to 1024 levels, got 1',
-        ),
+        ({"correction": {"label_levels": 1}}, 'write "auto", or from 2 to 1024 levels, got 1'),
         ({"correction": {"label_levels": True}}, "true and false are not numbers"),
-        (
-            {"correction": {"residual_range": 0.0}},
-            'write "auto", or a number above 0, got 0.0',
-        ),
+        ({"correction": {"residual_range": 0.0}}, 'write "auto", or a number above 0, got 0.0'),
         ({"correction": {"residual_range": float("inf")}}, 'write "auto", or a number above 0, got inf'),
         (
             {"correction": {"residual_range": 0.5}},
