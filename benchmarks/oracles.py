@@ -69,7 +69,7 @@ def ours(name: str, k: int, repetitions: int) -> Rates:
     from ldptree.coins import Words
     from ldptree.mechanisms.oracles import ORACLES
 
-    oracle, words = ORACLES[name].for_budget(EPSILON, k), Words.system()
+    oracle, words = ORACLES[name].for_values(EPSILON, k), Words.system()
     reports = oracle.randomize(np.arange(20_000) % k, words)
     values = np.arange(2**24) % k
 

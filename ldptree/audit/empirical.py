@@ -18,7 +18,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ldptree.audit.exact import Audited, Exact, inner_of, inputs_of
+from ldptree.audit.exact import Audited, Exact, inputs_of
 from ldptree.audit.views import Half, Sample, View, views
 from ldptree.coins import Words
 from ldptree.errors import ConfigError
@@ -246,12 +246,11 @@ def _judged(subject: Audited, pair: tuple[int, int], samples: Mapping[int, Sampl
 def _sample(subject: Audited, value: int, inputs: list[int], words: Words, n_reports: int) -> Sample:
     reports = np.asarray(subject.randomize(np.full(n_reports, value, dtype=np.int64), words))
     supported: dict[int, NDArray[np.bool_]] = {}
-    inner = inner_of(subject)
-    if hasattr(inner, "supports"):
+    if hasattr(subject, "supports"):
         found = np.empty((len(inputs), n_reports), dtype=bool)
         step = max(1, 2**22 // subject.k)
         for start in range(0, n_reports, step):
-            found[:, start : start + step] = inner.supports(reports[start : start + step])[:, inputs].T
+            found[:, start : start + step] = subject.supports(reports[start : start + step])[:, inputs].T
         supported = dict(zip(inputs, found, strict=True))
     both = Half(reports, supported)
     middle = n_reports // 2

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from ldptree.audit import exact_numbers as audit_numbers
 from ldptree.coins import RATE_UNIT, Words, log_up, rounded_up
 from ldptree.mechanisms.discrete_laplace import DiscreteLaplace
-from ldptree.mechanisms.joint import Joint
 from ldptree.mechanisms.number_response import NumberResponse
 from ldptree.mechanisms.oracles.local_hash import PRIME, Olh
 
@@ -38,7 +37,7 @@ _EXPECTED = 50
 
 
 class Audited(Protocol):
-    """What can be audited. A `law` and `law_size` (`Oracle`) add the exact part, `poisoning_bound` the dishonest holders, and
+    """What can be audited. A `law` and `law_size` add the exact part, `poisoning_bound` the dishonest holders, and
     `n_values` says how many inputs there are where they are not k.
     """
 
@@ -107,7 +106,7 @@ def enumerated(make: Callable[[int], Audited], n_cells: int, words: Words | None
             too_many = middle
     size = min(n_cells, fits)
     subject = make(size)
-    inner = inner_of(subject)
+    inner: Any = subject
     if isinstance(inner, DiscreteLaplace):
         misfit = _worst_misfit(inner, (), words) if words else None
         return Exact(_by_sensitivity(inner), subject.epsilon, size, fits, "sensitivity", misfit)
@@ -133,20 +132,15 @@ def inputs_of(subject: Audited) -> int:
     return int(getattr(subject, "n_values", subject.k))
 
 
-def inner_of(subject: Audited) -> Any:
-    """A joint report is its oracle's."""
-    return subject.oracle if isinstance(subject, Joint) else subject
-
-
 def _effort(subject: Audited) -> int | None:
     """How many probabilities an enumeration goes through; None where there can be none."""
-    match inner_of(subject):
+    match subject:
         case DiscreteLaplace() as noise:
             return int(noise.k**2)
         case NumberResponse(bits=bits):
             return int(bits.law_size * bits.k)
-        case inner:
-            return int(inner.law_size * inner.k) if hasattr(inner, "law") else None
+        case _:
+            return int(subject.law_size * subject.k) if hasattr(subject, "law_size") else None
 
 
 def _by_enumeration(laws: Sequence[dict[bytes, Fraction]]) -> float:

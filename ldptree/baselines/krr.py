@@ -138,7 +138,7 @@ class KaryResponseRegressor(NoisyRegressor):
         bins = np.minimum((reported * k).astype(np.int64), k - 1)
         epsilons = self.epsilon_each(protects)
         for epsilon in np.unique(epsilons[protects.any(axis=1)]):
-            oracle = Grr.for_budget(float(epsilon), k)
+            oracle = Grr.for_values(float(epsilon), k)
             holder, feature = np.nonzero(protects & (epsilons == epsilon)[:, None])
             answers = oracle.randomize(bins[holder, feature], words)
             reported[holder, feature] = (answers + 0.5) / k

@@ -7,17 +7,16 @@ classes; or it has a mechanism of its own (`number_label`), where the two ends o
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.additive import Additive
 from ldptree.mechanisms.discrete_laplace import DiscreteLaplace
-from ldptree.mechanisms.joint import Joint
 from ldptree.mechanisms.laplace import Laplace
-from ldptree.mechanisms.mechanism import Mechanism, report_values
+from ldptree.mechanisms.mechanism import JOINT, Mechanism, report_values
 from ldptree.mechanisms.number_laplace import NumberLaplace
 from ldptree.mechanisms.number_response import NumberResponse
-from ldptree.mechanisms.oracles import ORACLES
+from ldptree.mechanisms.oracles import ORACLES, FrequencyOracle
 from ldptree.mechanisms.randomized_response import RandomizedResponse
 from ldptree.mechanisms.signed_subset import SignedSubset
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    "joint": Joint,
+    **ORACLES,
     "discrete_laplace": DiscreteLaplace,
     "randomized_response": RandomizedResponse,
     "laplace": Laplace,
@@ -30,7 +29,7 @@ NUMBER_MECHANISMS: dict[str, type[NumberLaplace | NumberResponse]] = {
 }
 """Where the label is a number, these take the place of the mechanisms of the same choice."""
 
-CHOICES = ("auto", *ORACLES, *(name for name in MECHANISMS if name != "joint"))
+CHOICES = ("auto", *MECHANISMS)
 """What a run may name: an oracle stands for the joint report over it, "auto" for the joint report over the quieter of
 grr and oue. "signed_subset" is for two classes, or a number's two ends."""
 
@@ -41,9 +40,11 @@ def mechanism_for(choice: str, epsilon: float, n_cells: int, n_classes: int) -> 
     Raises:
         ConfigError: the choice is not known, or the mechanism refuses the epsilon or the sizes.
     """
-    if choice == "auto" or choice in ORACLES:
-        return Joint.for_budget(epsilon, n_cells, n_classes, choice)
-    if choice == "joint" or choice not in MECHANISMS:
+    if n_classes < 2:
+        raise ConfigError(f"{n_cells} cells x {n_classes} classes; at least 1 and 2 are needed")
+    if choice == "auto":
+        return choose_oracle(epsilon, n_cells, n_classes)
+    if choice not in MECHANISMS:
         raise ConfigError(f'mechanism = "{choice}": known are {", ".join(CHOICES)}')
     return MECHANISMS[choice].for_budget(epsilon, n_cells, n_classes)
 
@@ -66,25 +67,50 @@ def number_mechanism_for(
     return mechanism_for(choice, epsilon, n_cells, n_levels if choice == "auto" or choice in ORACLES else 2)
 
 
+def choose_oracle(epsilon: float, n_cells: int, n_classes: int) -> FrequencyOracle:
+    """Of grr and oue, the one with the smallest mean noise variance if all values are equally likely.
+
+    grr wins for few values or large epsilon, oue for many. No private row is looked at.
+    """
+    quieter = (ORACLES[name].for_budget(epsilon, n_cells, n_classes) for name in ("grr", "oue"))
+    return min(quieter, key=FrequencyOracle.mean_variance)
+
+
 def adds_noise_to_every_cell(choice: str) -> bool:
     """Whether a report of this choice is a noisy number for every cell, so that cells without respondents are all noise."""
     return choice in MECHANISMS and issubclass(MECHANISMS[choice], Additive)
 
 
-def named(name: str) -> type[Mechanism] | None:
-    """The mechanism that calls itself so in a protocol."""
-    return next((m for m in (*MECHANISMS.values(), *NUMBER_MECHANISMS.values()) if m.name == name), None)
+def find_mechanism(name: str, oracle: str | None) -> type[Mechanism]:
+    """The mechanism that a protocol calls so, with the oracle of a joint report.
+
+    Raises:
+        ConfigError: there is none, or it has no oracle or another.
+    """
+    if name == JOINT:
+        if oracle not in ORACLES:
+            raise ConfigError(f'oracle "{oracle}" is not known; known are {", ".join(ORACLES)}')
+        return ORACLES[oracle]
+    apart = (*MECHANISMS.values(), *NUMBER_MECHANISMS.values())
+    found = next((one for one in apart if one.name == name and not one.is_joint), None)
+    if found is None:
+        known = (JOINT, *(one for one in MECHANISMS if one not in ORACLES))
+        raise ConfigError(f'mechanism "{name}" is not known; known are {", ".join(known)}')
+    if oracle is not None:
+        raise ConfigError(f'mechanism "{name}" has no oracle, found "{oracle}"')
+    return found
 
 
 __all__ = [
     "CHOICES",
+    "JOINT",
     "MECHANISMS",
     "NUMBER_MECHANISMS",
-    "Joint",
     "Mechanism",
     "adds_noise_to_every_cell",
+    "choose_oracle",
+    "find_mechanism",
     "mechanism_for",
-    "named",
     "number_mechanism_for",
     "report_values",
 ]

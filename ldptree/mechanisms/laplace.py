@@ -22,7 +22,7 @@ from ldptree.coins import Words, checked_epsilon
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.additive import Additive
 from ldptree.mechanisms.description import PoisoningBound
-from ldptree.mechanisms.oracles.oracle import checked_thresholds
+from ldptree.mechanisms.mechanism import checked_thresholds
 
 # epsilon is kept in billionths: a protocol has integers only
 _UNIT = 10**9

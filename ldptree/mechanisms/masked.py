@@ -119,7 +119,7 @@ class Masked(ABC):
 
 @lru_cache(maxsize=2**12)
 def _grr(budget: float, size: int) -> Grr:
-    return Grr.for_budget(budget, size)
+    return Grr.for_values(budget, size)
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class MaskedBits(Masked):
     @cached_property
     def bits(self) -> Sue:
         """The coins."""
-        return Sue.for_budget(self.budget, self.n_cells)
+        return Sue.for_values(self.budget, self.n_cells)
 
     @property
     def width(self) -> int:

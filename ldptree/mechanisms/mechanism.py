@@ -19,6 +19,8 @@ from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
 
 MAX_VALUES = 2**31
+JOINT = "joint"
+"""What protocols call the report of a frequency oracle over cells and labels together; the oracle is named beside it."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Mechanism(ABC):
 
     Attributes:
         n_cells: L, at least 1.
-        n_classes: C, at least 2.
+        n_classes: C, at least 2 (1 for an oracle over plain values).
 
     Raises:
         ConfigError: L or C is too small, or L C + 1 above 2^31.
@@ -40,6 +42,9 @@ class Mechanism(ABC):
     """The only number of classes that it is for; None: any."""
     form: ClassVar[Form]
     """What a report is made of."""
+    fewest_classes: ClassVar[int] = 2
+    is_joint: ClassVar[bool] = False
+    """Whether cell and label are reported as one value."""
     sums_values: ClassVar[bool] = False
     """Whether `aggregate` gives a sum of each value, in the order of values."""
     dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint8)
@@ -49,9 +54,9 @@ class Mechanism(ABC):
     n_classes: int
 
     def __post_init__(self) -> None:
-        if self.n_cells < 1 or self.n_classes < 2:
+        if self.n_cells < 1 or self.n_classes < self.fewest_classes:
             raise ConfigError(
-                f"{self.name}: {self.n_cells} cells x {self.n_classes} classes; at least 1 and 2 are needed"
+                f"{self.name}: {self.n_cells} cells x {self.n_classes} classes; at least 1 and {self.fewest_classes} are needed"
             )
         if self.n_values > MAX_VALUES:
             raise ConfigError(
@@ -293,3 +298,14 @@ def report_values(cells: ArrayLike, labels: ArrayLike, *, n_cells: int, n_classe
             raise DataError(f"a {name} is not in -1 .. {size - 1}")
     is_outside = (cells < 0) | (labels < 0)
     return np.where(is_outside, n_cells * n_classes, cells * n_classes + labels)
+
+
+def checked_thresholds(name: str, found: Mapping[str, int], expected: tuple[str, ...]) -> tuple[int, ...]:
+    """The thresholds in the order expected.
+
+    Raises:
+        ConfigError: one is absent, unknown or not an integer.
+    """
+    if set(found) != set(expected) or any(type(v) is not int for v in found.values()):
+        raise ConfigError(f"{name}: thresholds must be exactly the integers {', '.join(expected)}")
+    return tuple(found[key] for key in expected)

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from ldptree.coins import Words, checked_epsilon
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
+from ldptree.mechanisms.mechanism import checked_thresholds
 from ldptree.mechanisms.number_label import STEPS, NumberLabel, checked_rho
-from ldptree.mechanisms.oracles.oracle import checked_thresholds
 
 # a protocol has integers only
 _UNIT = 10**9

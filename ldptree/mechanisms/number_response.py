@@ -37,8 +37,8 @@ from ldptree.coins import (
 )
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
+from ldptree.mechanisms.mechanism import checked_thresholds
 from ldptree.mechanisms.number_label import STEPS, NumberLabel, checked_rho
-from ldptree.mechanisms.oracles.oracle import checked_thresholds
 from ldptree.mechanisms.oracles.unary import Sue
 
 # bits that are unpacked or drawn at once
@@ -82,7 +82,7 @@ class NumberResponse(NumberLabel):
         """
         checked_rho(rho)
         whole = Fraction(checked_epsilon(epsilon))
-        bits = Sue.for_budget(float(whole * Fraction(rho)), n_cells + 1)
+        bits = Sue.for_values(float(whole * Fraction(rho)), n_cells + 1)
         left = whole - Fraction(bits.epsilon)
         most = max(1, int(left * RATE_UNIT / SMALLEST_RATE))
         steps = min(steps, most) if steps > 0 else steps
@@ -92,7 +92,7 @@ class NumberResponse(NumberLabel):
     def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
         """The mechanism with these integers."""
         other, rate, steps = checked_thresholds(cls.name, thresholds, ("bit_other", "rate", "steps"))
-        return cls(n_cells, n_classes, steps, Sue(n_cells + 1, WORD - other, other), rate)
+        return cls(n_cells, n_classes, steps, Sue.of_values(n_cells + 1, own=WORD - other, other=other), rate)
 
     @property
     def thresholds(self) -> dict[str, int]:

@@ -25,9 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from ldptree.coins import WORD, Words, checked_epsilon, rounded_up
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
-from ldptree.mechanisms.mechanism import Mechanism
+from ldptree.mechanisms.mechanism import Mechanism, checked_thresholds
 from ldptree.mechanisms.oracles.grr import Grr
-from ldptree.mechanisms.oracles.oracle import checked_thresholds
 from ldptree.mechanisms.oracles.unary import Sue
 
 _BLOCK = 2**22
@@ -63,13 +62,18 @@ class RandomizedResponse(Mechanism):
     def for_budget(cls, epsilon: float, n_cells: int, n_classes: int) -> Self:
         """Half of epsilon for the bits, half for the label."""
         half = checked_epsilon(epsilon) / 2
-        return cls(n_cells, n_classes, Sue.for_budget(half, n_cells + 1), Grr.for_budget(half, n_classes))
+        return cls(n_cells, n_classes, Sue.for_values(half, n_cells + 1), Grr.for_values(half, n_classes))
 
     @classmethod
     def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
         """The mechanism with these integers."""
         other, lie = checked_thresholds(cls.name, thresholds, ("bit_other", "label_lie"))
-        return cls(n_cells, n_classes, Sue(n_cells + 1, WORD - other, other), Grr(n_classes, lie))
+        return cls(
+            n_cells,
+            n_classes,
+            Sue.of_values(n_cells + 1, own=WORD - other, other=other),
+            Grr.of_values(n_classes, lie=lie),
+        )
 
     @property
     def thresholds(self) -> dict[str, int]:

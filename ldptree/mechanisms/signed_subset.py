@@ -36,8 +36,7 @@ from ldptree.coins import WORD, Words, checked_epsilon, exp
 from ldptree.compiled import compiled
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
-from ldptree.mechanisms.mechanism import Mechanism
-from ldptree.mechanisms.oracles.oracle import checked_thresholds
+from ldptree.mechanisms.mechanism import Mechanism, checked_thresholds
 from ldptree.mechanisms.oracles.subset import SubsetSelection, log_comb
 from ldptree.mechanisms.signed_variance import Law, Sums, variance_of
 
@@ -84,13 +83,13 @@ class SignedSubset(Mechanism):
     def for_budget(cls, epsilon: float, n_cells: int, n_classes: int) -> Self:
         """Sets of the size that suits this epsilon and so many cells best (module text)."""
         size = best_size(checked_epsilon(epsilon), n_cells + 1)
-        return cls(n_cells, n_classes, SubsetSelection.of_size(epsilon, 2 * (n_cells + 1), size))
+        return cls(n_cells, n_classes, SubsetSelection.of_size(epsilon, 2 * n_cells + 1, 1, size))
 
     @classmethod
     def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
         """The mechanism with these integers."""
         size, own = checked_thresholds(cls.name, thresholds, ("size", "own"))
-        return cls(n_cells, n_classes, SubsetSelection(2 * (n_cells + 1), size, own))
+        return cls(n_cells, n_classes, SubsetSelection.of_values(2 * (n_cells + 1), size=size, own=own))
 
     @property
     def thresholds(self) -> dict[str, int]:

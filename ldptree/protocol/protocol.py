@@ -20,7 +20,7 @@ from ldptree.coins import Words
 from ldptree.encoding import Encoding, Level, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.limits import check_memory
-from ldptree.mechanisms import Joint, Mechanism, report_values
+from ldptree.mechanisms import JOINT, Mechanism, report_values
 from ldptree.mechanisms.number_label import NumberLabel
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
@@ -136,7 +136,7 @@ class Protocol:
         faults = []
         if not self.numeric:
             faults.append("a residual is a number; the protocol does not say so (numeric)")
-        if not isinstance(self.mechanism, Joint):
+        if not self.mechanism.is_joint:
             faults.append(
                 f"{self.mechanism.name} is not for residuals, which are reported jointly with the cell"
             )
@@ -324,7 +324,7 @@ class Protocol:
         return serialize.canonical(self._fields() | {"digest": self.digest})
 
     def _fields(self) -> dict[str, Any]:
-        oracle = self.mechanism.oracle.name if isinstance(self.mechanism, Joint) else None
+        mechanism = self.mechanism
         only_if = {"simulation": self.simulation, "numeric": self.numeric}
         base = {} if self.base is None else {"base": self.base.to_json()}
         return (
@@ -338,10 +338,10 @@ class Protocol:
                 "target": self.target,
                 "classes": list(self.classes),
                 "positive": self.positive,
-                "mechanism": self.mechanism.name,
-                "oracle": oracle,
+                "mechanism": JOINT if mechanism.is_joint else mechanism.name,
+                "oracle": mechanism.name if mechanism.is_joint else None,
                 "k": self.k,
-                "thresholds": {name: str(value) for name, value in self.mechanism.thresholds.items()},
+                "thresholds": {name: str(value) for name, value in mechanism.thresholds.items()},
                 "epsilon": float(self.epsilon),
                 "epsilon_exact": self.epsilon_exact,
                 "outside": self.outside,

@@ -11,7 +11,7 @@ from typing import Any
 from ldptree import serialize
 from ldptree.encoding import Encoding
 from ldptree.errors import ConfigError, ProtocolMismatch
-from ldptree.mechanisms import MECHANISMS, Joint, Mechanism, named
+from ldptree.mechanisms import Mechanism, find_mechanism
 from ldptree.partition.tree import Partition
 from ldptree.protocol.published_base import PublishedBase
 
@@ -104,10 +104,8 @@ def _finite(digits: str) -> float:
 
 
 def _mechanism(data: Mapping[str, Any], n_cells: int) -> Mechanism:
-    name, oracle, n_classes = data["mechanism"], data["oracle"], len(data["classes"])
-    kind = named(name)
-    if kind is None:
-        raise ConfigError(f'mechanism "{name}" is not known; known are {", ".join(MECHANISMS)}')
+    n_classes = len(data["classes"])
+    kind = find_mechanism(data["mechanism"], data["oracle"])
     if any(
         not isinstance(v, str) or not v.isascii() or not v.isdigit() or len(v) > 20
         for v in data["thresholds"].values()
@@ -118,8 +116,4 @@ def _mechanism(data: Mapping[str, Any], n_cells: int) -> Mechanism:
         raise ConfigError(
             f"the alphabet has {data['k']} values, {n_cells} cells x {n_classes} classes need {n_cells * n_classes + 1}"
         )
-    if name == Joint.name:
-        return Joint.from_thresholds(n_cells, n_classes, thresholds, oracle)
-    if oracle is not None:
-        raise ConfigError(f'mechanism "{name}" has no oracle, found "{oracle}"')
     return kind.from_thresholds(n_cells, n_classes, thresholds)

@@ -157,7 +157,7 @@ def test_the_limits_of_epsilon_are_audited(typed, epsilon):
 
 def test_a_mechanism_made_for_more_than_was_asked_for_is_beaten(typed, monkeypatch):
     original = Grr.for_budget.__func__
-    monkeypatch.setattr(Grr, "for_budget", classmethod(lambda cls, e, k: original(cls, 2 * e, k)))
+    monkeypatch.setattr(Grr, "for_budget", classmethod(lambda cls, e, L, C: original(cls, 2 * e, L, C)))
     words = ("grr", "--epsilon", 1, "--reports", 1000, "--seed", 1)
     code, out, _ = typed(*words)
     assert code == 4

@@ -44,7 +44,7 @@ def test_no_mechanism_that_holders_use_is_beaten(epsilon):
 
 @pytest.mark.parametrize("name", ORACLES)
 def test_every_oracle_is_audited_as_it_is_and_nearly_its_claim_is_proved(name):
-    (one,) = audit({name: ORACLES[name].for_budget(2.0, 7)}, words(2), n_reports=20_000)
+    (one,) = audit({name: ORACLES[name].for_values(2.0, 7)}, words(2), n_reports=20_000)
     assert not one.is_beaten
     assert one.empirical > 1.6
 
@@ -97,13 +97,13 @@ def test_float_laplace_of_one_number_is_caught_however_it_is_drawn():
 
 
 def test_a_hash_that_depends_on_the_value_is_caught_by_bits():
-    class Leaking(type(ORACLES["olh"].for_budget(1.0, 9))):
+    class Leaking(type(ORACLES["olh"].for_values(1.0, 9))):
         def randomize(self, values, source):
             reports = super().randomize(values, source)
             reports[:, 0] = reports[:, 0] & ~np.uint32(1) | (values & 1).astype(np.uint32)
             return reports
 
-    fault = Leaking(9, **ORACLES["olh"].for_budget(1.0, 9).thresholds)
+    fault = Leaking(8, 1, **ORACLES["olh"].for_values(1.0, 9).thresholds)
     (one,) = audit({"olh": fault}, words(6), n_reports=5000)
     assert one.is_beaten
     assert one.bounds[0].kind == "bits"
@@ -152,14 +152,14 @@ def test_bounds_are_clopper_and_pearsons(a, b):
 
 def test_an_honest_claim_is_hardly_ever_beaten():
     """200 audits of grr, each wrong with at most 1 %: more than 9 have a chance of 4e-5; this seed is fixed."""
-    oracle = ORACLES["grr"].for_budget(1.0, 2)
+    oracle = ORACLES["grr"].for_values(1.0, 2)
     source = words(8)
     beaten = sum(audit({"grr": oracle}, source, n_reports=1000)[0].is_beaten for _ in range(200))
     assert beaten <= 9
 
 
 def test_what_is_audited_together_shares_the_error():
-    oracle = ORACLES["grr"].for_budget(1.0, 2)
+    oracle = ORACLES["grr"].for_values(1.0, 2)
     alone = audit({"a": oracle}, words(9), n_reports=2000)[0]
     together = audit({"a": oracle, "b": oracle, "c": oracle}, words(9), n_reports=2000)[0]
     assert [bound.seen for bound in together.bounds] == [bound.seen for bound in alone.bounds]
@@ -171,7 +171,7 @@ def test_more_reports_are_drawn_where_the_claim_is_large():
     assert [reports_for(e) for e in (0.1, 5.0, 400.0)] == [100_000, 100_000, 1_000_000]
     assert 300_000 < reports_for(8.0) < 500_000
     with pytest.raises(ConfigError, match="at least 1,000"):
-        audit({"grr": ORACLES["grr"].for_budget(1.0, 2)}, words(1), n_reports=999)
+        audit({"grr": ORACLES["grr"].for_values(1.0, 2)}, words(1), n_reports=999)
 
 
 @pytest.mark.parametrize("k", [2, 3, 5, 6, 17, 65])
@@ -186,21 +186,21 @@ def test_a_wide_alphabet_is_audited_at_its_ends_and_at_random_values():
     assert len(set(further)) == 27
     assert set(further) <= set(range(3, 598))
     assert further != _inputs(600, words(11))[1]
-    (one,) = audit({"oue": ORACLES["oue"].for_budget(2.0, 600)}, words(10), n_reports=4000)
+    (one,) = audit({"oue": ORACLES["oue"].for_values(2.0, 600)}, words(10), n_reports=4000)
     assert not one.is_beaten
     assert one.empirical > 1
 
 
 def never_hiding(epsilon, k, open_values):
     """grr that tells these values as they are."""
-    honest = ORACLES["grr"].for_budget(epsilon, k)
+    honest = ORACLES["grr"].for_values(epsilon, k)
 
     class Telling(type(honest)):
         def randomize(self, values, source):
             reports = super().randomize(values, source)
             return np.where(np.isin(values, open_values), values, reports).astype(np.uint32)
 
-    return Telling(k, honest.lie)
+    return Telling(k - 1, 1, honest.lie)
 
 
 def test_a_value_that_is_never_randomised_is_caught_by_its_own_reports():
@@ -235,19 +235,18 @@ def test_a_value_that_is_never_randomised_is_caught_by_chi_square_against_the_la
 def test_coins_of_another_epsilon_than_the_law_is_of_are_caught_by_chi_square(name):
     """A quarter more than is claimed, in reports only."""
     honest, other = (mechanism_for(name, epsilon, 2, 2) for epsilon in (1.0, 1.25))
-    inner = getattr(honest, "oracle", honest)
 
-    class Drawing(type(inner)):
+    class Drawing(type(honest)):
         def randomize(self, values, source):
-            return getattr(other, "oracle", other).randomize(values, source)
+            return other.randomize(values, source)
 
-    fault = Drawing(**{field.name: getattr(inner, field.name) for field in fields(inner)})
+    fault = Drawing(**{field.name: getattr(honest, field.name) for field in fields(honest)})
     assert enumerated(lambda n: honest, 2, words(16)).misfit is None
     assert enumerated(lambda n: fault, 2, words(16)).misfit is not None
 
 
 def test_a_hash_that_depends_on_the_value_is_caught_by_chi_square():
-    honest = ORACLES["olh"].for_budget(1.0, 5)
+    honest = ORACLES["olh"].for_values(1.0, 5)
 
     class Leaking(type(honest)):
         def randomize(self, values, source):
@@ -255,11 +254,11 @@ def test_a_hash_that_depends_on_the_value_is_caught_by_chi_square():
             reports[:, 0] = np.where(values == 3, reports[:, 0] & ~np.uint32(1), reports[:, 0])
             return reports
 
-    assert enumerated(lambda n: Leaking(5, **honest.thresholds), 2, words(17)).misfit.value == 3
+    assert enumerated(lambda n: Leaking(4, 1, **honest.thresholds), 2, words(17)).misfit.value == 3
 
 
 def test_reports_that_the_law_does_not_know_are_no_misfit_by_chance():
-    honest = ORACLES["ss"].for_budget(1.0, 7)
+    honest = ORACLES["ss"].for_values(1.0, 7)
 
     class Crowded(type(honest)):
         def randomize(self, values, source):
@@ -267,7 +266,7 @@ def test_reports_that_the_law_does_not_know_are_no_misfit_by_chance():
             reports[-1] |= np.uint8(0b111) if values[0] == 4 else np.uint8(0)
             return reports
 
-    found = enumerated(lambda n: Crowded(7, **honest.thresholds), 3, words(18))
+    found = enumerated(lambda n: Crowded(6, 1, **honest.thresholds), 3, words(18))
     assert (found.misfit.value, found.misfit.chance) == (4, 0)
 
 
@@ -282,7 +281,7 @@ def test_honest_reports_fit_their_law(rarest):
 
 
 def test_more_is_stated_than_was_asked_for():
-    (one,) = audit({"grr": ORACLES["grr"].for_budget(2.0, 5)}, words(20), n_reports=1000, claim=1.0)
+    (one,) = audit({"grr": ORACLES["grr"].for_values(2.0, 5)}, words(20), n_reports=1000, claim=1.0)
     assert one.is_beaten
     assert (one.claim, one.empirical < 2) == (1.0, True)
     assert one.faults[0] == "it states epsilon 2, the claim is 1"

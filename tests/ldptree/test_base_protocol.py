@@ -257,7 +257,7 @@ def test_no_two_people_are_told_apart_beyond_epsilon_by_exact_enumeration(kind, 
 
 
 def within_epsilon(protocol):
-    of_value = protocol.mechanism.oracle.law
+    of_value = protocol.mechanism.law
     highest, lowest, sums = {}, {}, Fraction(0)
     for output, drawn in outputs_of(protocol):
         chance_of_output = Fraction(1, protocol.n_outputs)

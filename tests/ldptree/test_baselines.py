@@ -270,7 +270,7 @@ def test_k_ary_response_spends_epsilon_over_protected_values_and_label(k, s):
     protects = np.zeros((1, 3), dtype=bool)
     protects[:, :s] = True
     model = KaryResponseRegressor(epsilon, bins=k, label_range=label_range)
-    oracle = Grr.for_budget(float(model.epsilon_each(protects)[0]), k)
+    oracle = Grr.for_values(float(model.epsilon_each(protects)[0]), k)
     laws = [oracle.law(value) for value in range(k)]
     ratio = max(a[output] / b[output] for a in laws for b in laws for output in a)
     of_label = math.exp((label_range[1] - label_range[0]) / model.label_scales(protects)[0])
@@ -295,7 +295,7 @@ def test_k_ary_response_answers_as_its_law_and_leaves_shown_values_alone():
     model = KaryResponseRegressor(2.0, bins=k, max_depth=1, random_state=3).fit(X, y, protects=protects)
     np.testing.assert_array_equal(model.reports_[:, :2][~protects], X[~protects])
     told, true = ((values[: n // 2, 0] * k).astype(int) for values in (model.reports_, X))
-    p = Grr.for_budget(1.0, k).p
+    p = Grr.for_values(1.0, k).p
     kept = (told == true).mean()
     assert abs(kept - p) < 4 * math.sqrt(p * (1 - p) / (n // 2))
     spread = model.reports_[: n // 2, 2].std(), model.reports_[n // 2 :, 2].std()

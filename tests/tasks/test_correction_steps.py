@@ -337,7 +337,7 @@ def test_every_oracle_learns_from_reports_and_from_drawn_totals(run, mechanism, 
         model={"depth": 0},
         evaluate=False,
     )
-    assert published(chain).mechanism.oracle.name == mechanism
+    assert published(chain).mechanism.name == mechanism
     (path,) = chain.store.files(chain.reports[0]["reports"])
     assert pq.read_schema(path).metadata[b"form"].decode() == form
     asked = published(chain)

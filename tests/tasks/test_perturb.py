@@ -196,7 +196,7 @@ def agreement(one, other):
     Two reports of one value agree with probability p^2 + (k - 1) q^2; within 5 of that, a false alarm is rarer
     than one in a million.
     """
-    oracle = example_protocol().mechanism.oracle
+    oracle = example_protocol().mechanism
     chance = oracle.p**2 + (oracle.k - 1) * oracle.q**2
     return (np.mean(one == other) - chance) / np.sqrt(chance * (1 - chance) / len(one))
 

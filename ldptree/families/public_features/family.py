@@ -351,4 +351,4 @@ def _number(name: str, epsilon: float) -> NumberMechanism:
 
 @lru_cache(maxsize=64)
 def _bins(epsilon: float, k: int) -> SubsetSelection:
-    return SubsetSelection.for_budget(epsilon, k)
+    return SubsetSelection.for_values(epsilon, k)

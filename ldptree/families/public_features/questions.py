@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 BINS_JSON = {
     "codec": Codec(
         write=lambda oracle: oracle.thresholds,
-        read=lambda data: SubsetSelection.from_thresholds(BINS, data),
+        read=lambda data: SubsetSelection.from_thresholds(BINS - 1, 1, data),
     )
 }
 """An oracle of bins in the text of a question: its integers. Labels and features have as many bins."""

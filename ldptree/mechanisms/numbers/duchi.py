@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.coins import WORD, Words, checked_epsilon, exp, log_up, threshold_above
 from ldptree.errors import ConfigError
+from ldptree.mechanisms.mechanism import checked_thresholds
 from ldptree.mechanisms.numbers.number import Floats, NumberMechanism, checked_numbers
-from ldptree.mechanisms.oracles.oracle import checked_thresholds
 
 
 @dataclass(frozen=True)

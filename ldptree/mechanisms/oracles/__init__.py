@@ -1,13 +1,17 @@
 """Frequency oracles: how one holder reports one value of k. One oracle, one file; one line here."""
 
-from ldptree.coins import Words
-from ldptree.mechanisms.description import MechanismDescription, PoisoningBound
 from ldptree.mechanisms.oracles.grr import Grr
 from ldptree.mechanisms.oracles.local_hash import Olh
-from ldptree.mechanisms.oracles.oracle import Oracle
+from ldptree.mechanisms.oracles.oracle import FrequencyOracle
 from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.mechanisms.oracles.unary import Oue, Sue
 
-ORACLES: dict[str, type[Oracle]] = {"grr": Grr, "oue": Oue, "sue": Sue, "ss": SubsetSelection, "olh": Olh}
+ORACLES: dict[str, type[FrequencyOracle]] = {
+    "grr": Grr,
+    "oue": Oue,
+    "sue": Sue,
+    "ss": SubsetSelection,
+    "olh": Olh,
+}
 
-__all__ = ["ORACLES", "MechanismDescription", "Oracle", "PoisoningBound", "Words"]
+__all__ = ["ORACLES", "FrequencyOracle"]

@@ -24,14 +24,15 @@ from numpy.typing import ArrayLike, NDArray
 from ldptree.coins import WORD, Words, checked_epsilon, exp, log_up, threshold_above
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.description import Form, PoisoningBound
-from ldptree.mechanisms.oracles.oracle import Oracle, checked_thresholds
+from ldptree.mechanisms.mechanism import checked_thresholds
+from ldptree.mechanisms.oracles.oracle import FrequencyOracle
 
 # holders whose coins are drawn together: the arrays stay in the cache
 _BLOCK = 2**16
 
 
 @dataclass(frozen=True)
-class Grr(Oracle):
+class Grr(FrequencyOracle):
     """Generalised randomised response with P(lie) = lie / 2^64. Reports are uint32 [n].
 
     Raises:
@@ -52,18 +53,19 @@ class Grr(Oracle):
             )
 
     @classmethod
-    def for_budget(cls, epsilon: float, k: int) -> Self:
-        """The oracle over k values that spends at most epsilon."""
+    def for_budget(cls, epsilon: float, n_cells: int, n_classes: int) -> Self:
+        """The oracle that spends at most epsilon."""
         e = exp(checked_epsilon(epsilon))
-        oracle = cls(k, threshold_above(Decimal(k), e + k - 1))
+        k = n_cells * n_classes + 1
+        oracle = cls(n_cells, n_classes, threshold_above(Decimal(k), e + k - 1))
         while oracle.epsilon > epsilon:  # only where rounding up the logarithm passed the claim
-            oracle = cls(k, oracle.lie + 1)
+            oracle = cls(n_cells, n_classes, oracle.lie + 1)
         return oracle
 
     @classmethod
-    def from_thresholds(cls, k: int, thresholds: Mapping[str, int]) -> Self:
+    def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
         """The oracle with these integers."""
-        return cls(k, *checked_thresholds(cls.name, thresholds, ("lie",)))
+        return cls(n_cells, n_classes, *checked_thresholds(cls.name, thresholds, ("lie",)))
 
     @property
     def thresholds(self) -> dict[str, int]:
@@ -102,7 +104,7 @@ class Grr(Oracle):
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint32]:
         """Keep or lie, a coin a holder: uint32 [n]."""
-        reports = self._checked(values).astype(np.uint32)
+        reports = self.checked(values).astype(np.uint32)
         threshold = np.uint64(self.lie)
         for start in range(0, reports.size, _BLOCK):
             block = reports[start : start + _BLOCK]

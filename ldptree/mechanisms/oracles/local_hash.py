@@ -30,8 +30,9 @@ from ldptree.coins import WORD, Words, checked_epsilon, exp
 from ldptree.compiled import compiled
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.description import Form, PoisoningBound
+from ldptree.mechanisms.mechanism import checked_thresholds
 from ldptree.mechanisms.oracles.grr import Grr
-from ldptree.mechanisms.oracles.oracle import Oracle, checked_thresholds
+from ldptree.mechanisms.oracles.oracle import FrequencyOracle
 
 PRIME = 2**31 - 1
 MOST_BUCKETS = 2**15
@@ -43,7 +44,7 @@ _WALKED = 1024
 
 
 @dataclass(frozen=True)
-class Olh(Oracle):
+class Olh(FrequencyOracle):
     """Optimised local hashing over `buckets`, with P(lie) = lie / 2^64. Reports: uint32 [n, 4], each (a, b, c, bucket).
 
     Raises:
@@ -69,15 +70,15 @@ class Olh(Oracle):
             )
 
     @classmethod
-    def for_budget(cls, epsilon: float, k: int) -> Self:
-        """The oracle over k values that spends at most epsilon."""
+    def for_budget(cls, epsilon: float, n_cells: int, n_classes: int) -> Self:
+        """The oracle that spends at most epsilon."""
         buckets = min(round(exp(checked_epsilon(epsilon))) + 1, MOST_BUCKETS)
-        return cls(k, buckets, Grr.for_budget(epsilon, buckets).lie)
+        return cls(n_cells, n_classes, buckets, Grr.for_values(epsilon, buckets).lie)
 
     @classmethod
-    def from_thresholds(cls, k: int, thresholds: Mapping[str, int]) -> Self:
+    def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
         """The oracle with these integers."""
-        return cls(k, *checked_thresholds(cls.name, thresholds, ("buckets", "lie")))
+        return cls(n_cells, n_classes, *checked_thresholds(cls.name, thresholds, ("buckets", "lie")))
 
     @property
     def thresholds(self) -> dict[str, int]:
@@ -87,7 +88,7 @@ class Olh(Oracle):
     @cached_property
     def _response(self) -> Grr:
         """How the bucket is told."""
-        return Grr(self.buckets, self.lie)
+        return Grr.of_values(self.buckets, lie=self.lie)
 
     @cached_property
     def _edges(self) -> NDArray[np.uint32]:
@@ -134,7 +135,7 @@ class Olh(Oracle):
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint32]:
         """A hash a holder, and its value's bucket by generalised randomised response: uint32 [n, 4]."""
-        values = self._checked(values)
+        values = self.checked(values)
         reports = np.empty((values.size, 4), dtype=np.uint32)
         for start in range(0, values.size, _BLOCK):
             block = reports[start : start + _BLOCK]

@@ -8,9 +8,8 @@ Notation: p = P(a report supports its holder's value), q = P(it supports any oth
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -18,55 +17,47 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldptree.coins import Words
-from ldptree.errors import ConfigError, DataError
-from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
+from ldptree.errors import DataError
+from ldptree.mechanisms.description import MechanismDescription, PoisoningBound
+from ldptree.mechanisms.mechanism import JOINT, Mechanism
 
 # reports that `sample_totals` holds at once
 _DRAWN_BYTES = 2**23
 
 
 @dataclass(frozen=True)
-class Oracle(ABC):
-    """A frequency oracle for one value of k, defined by integers alone.
+class FrequencyOracle(Mechanism):
+    """A frequency oracle over the k = L C + 1 values of L cells and C labels, or over any k values (`for_values`).
 
-    Attributes:
-        k: size of the alphabet, at least 2 (the last value is "outside").
+    The joint report: cell and label are one value, and the whole epsilon goes on it, so that one report is eps-LDP in (x, y)
+    together. The papers send cell and label apart (LPCT eqs 5 and 6, each with half of epsilon), at 40 / eps^2 of noise
+    variance a holder for a cell's margin A = (class 1) - (cell) / 2; the joint report with oue has
+    2 e^eps / (e^eps - 1)^2, 1.8 instead of 40 at epsilon 1.
     """
 
-    name: ClassVar[str]
-    dtype: ClassVar[np.dtype[Any]]
-    """Of the numbers that a report is made of."""
-    form: ClassVar[Form]
-    """What a report is made of."""
-
-    k: int
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.k, int) and 2 <= self.k <= 2**31):
-            raise ConfigError(f"{self.name}: an alphabet of {self.k} values; it must have 2 to 2^31")
+    is_joint: ClassVar[bool] = True
+    sums_values: ClassVar[bool] = True
+    fewest_classes: ClassVar[int] = 1
 
     @classmethod
-    @abstractmethod
-    def for_budget(cls, epsilon: float, k: int) -> Self:
-        """The oracle over k values that spends at most epsilon.
-
-        Raises:
-            ConfigError: epsilon is not positive and finite, or so small that reports would carry nothing.
-        """
+    def for_values(cls, epsilon: float, k: int) -> Self:
+        """The oracle over k values without cells and labels that spends at most epsilon."""
+        return cls.for_budget(epsilon, k - 1, 1)
 
     @classmethod
-    @abstractmethod
-    def from_thresholds(cls, k: int, thresholds: Mapping[str, int]) -> Self:
-        """The oracle with these integers, as `thresholds` gives them.
-
-        Raises:
-            ConfigError: a threshold is absent, unknown or out of range.
-        """
+    def of_values(cls, k: int, **thresholds: int) -> Self:
+        """The oracle over k such values with these integers, as `thresholds` gives them."""
+        return cls.from_thresholds(k - 1, 1, thresholds)
 
     @property
-    @abstractmethod
-    def thresholds(self) -> dict[str, int]:
-        """The integers that define it: probabilities of coins, times 2^64, and sizes."""
+    def full_name(self) -> str:
+        """Such as "joint oue"."""
+        return f"{JOINT} {self.name}"
+
+    @property
+    def raw_size(self) -> int:
+        """One count of supporting reports a value."""
+        return self.k
 
     @property
     @abstractmethod
@@ -82,16 +73,6 @@ class Oracle(ABC):
     @abstractmethod
     def gap(self) -> float:
         """p - q, from the integers (not from the rounded p and q)."""
-
-    @property
-    @abstractmethod
-    def epsilon(self) -> float:
-        """The epsilon of the integers in use, rounded up: no likelihood ratio of a report exceeds e^it."""
-
-    @property
-    @abstractmethod
-    def min_entropy(self) -> float:
-        """Bits of chance in a report, at least: whatever the value, no report is likelier than 2^-min_entropy."""
 
     @property
     @abstractmethod
@@ -127,29 +108,6 @@ class Oracle(ABC):
             )
         numbers = np.ascontiguousarray(packed).view(self.dtype.newbyteorder("<"))
         return numbers.reshape(packed.shape[0], *self.report_shape).astype(self.dtype, copy=False)
-
-    @abstractmethod
-    def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[Any]:
-        """One report a holder: the holder's side.
-
-        Args:
-            values: int64 [n], each in 0 .. k - 1.
-            words: the coins.
-
-        Returns:
-            The reports, one row a holder: `dtype` [n, *report_shape].
-
-        Raises:
-            DataError: a value is out of range.
-        """
-
-    @abstractmethod
-    def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which reports an honest holder could have sent, bool [n].
-
-        Raises:
-            DataError: the reports are not of this oracle's type and shape.
-        """
 
     @abstractmethod
     def supports(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
@@ -238,38 +196,21 @@ class Oracle(ABC):
         return self.k
 
     def describe(self) -> MechanismDescription:
-        """Facts of the oracle and of one report."""
-        return MechanismDescription(
-            name=self.name,
-            form=self.form,
-            size=self.form_size,
-            n_values=self.k,
-            report_bytes=self.report_bytes,
-            epsilon=self.epsilon,
-            p=self.p,
-            q=self.q,
-        )
+        """Facts of the joint report."""
+        return replace(self._description(self.form_size, p=self.p, q=self.q), name=JOINT, oracle=self.name)
 
-    @abstractmethod
-    def poisoning_bound(self, n: int) -> PoisoningBound:
-        """What one dishonest holder, and one per cent of n, can move."""
+    def can_be_sum(self, raw: NDArray[Any], n: int) -> bool:
+        """Each count is a whole number from 0 to n."""
+        is_whole = raw.shape == (self.k,) and np.issubdtype(raw.dtype, np.integer)
+        return bool(is_whole and raw.min() >= 0 and raw.max() <= n)
 
     def unbias(self, raw: NDArray[np.int64], n: int) -> NDArray[np.float64]:
         """Unbiased number of holders with each value, float64 [k], from raw support counts of n reports."""
         totals: NDArray[np.float64] = (np.asarray(raw, dtype=np.float64) - n * self.q) / self.gap
         return totals
 
-    def linear_variance(self, weights: ArrayLike, counts: ArrayLike, n: float) -> Any:
-        """Exact noise variance of sum_k weights_k N~_k when counts_k holders have value k.
-
-        Args:
-            weights: float [k], or [k, m] for m sums at once.
-            counts: float [k], the true counts (or what stands in for them); their sum is n.
-            n: number of reports.
-
-        Returns:
-            float, or float64 [m]; in holders squared.
-        """
+    def linear_variance(self, weights: ArrayLike, counts: ArrayLike) -> Any:
+        """Exact noise variance of sum_k weights_k N~_k, covariances between values included."""
         weights = np.asarray(weights, dtype=np.float64)
         counts = np.asarray(counts, dtype=np.float64)
         variance = self.variance_of_sums(
@@ -277,9 +218,26 @@ class Oracle(ABC):
             squares=(weights**2).sum(axis=0),
             weighted=counts @ weights,
             weighted_squares=counts @ weights**2,
-            n=n,
+            n=round(float(counts.sum())),
         )
         return float(variance) if weights.ndim == 1 else variance
+
+    def cell_variance(
+        self,
+        class_weights: ArrayLike,
+        n_cells: ArrayLike,
+        inside: NDArray[np.float64],
+        counts: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """The same from sums over groups of cells."""
+        weights, sizes = np.asarray(class_weights, dtype=np.float64), np.asarray(n_cells, dtype=np.float64)
+        return self.variance_of_sums(
+            weights=sizes * weights.sum(),
+            squares=sizes * (weights**2).sum(),
+            weighted=inside @ weights,
+            weighted_squares=inside @ weights**2,
+            n=round(float(counts.sum())),
+        )
 
     def mean_variance(self) -> float:
         """Noise variance per holder of one total, N~_k / sqrt(n), where every value is equally frequent."""
@@ -299,20 +257,3 @@ class Oracle(ABC):
                 f"{self.name}: reports are {self.dtype} [{shape}], found {reports.dtype} of shape {reports.shape}"
             )
         return reports
-
-    def _checked(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        values = np.ascontiguousarray(values, dtype=np.int64)
-        if values.ndim != 1 or (values.size and (values.min() < 0 or values.max() >= self.k)):
-            raise DataError(f"{self.name}: values must be one-dimensional and in 0 .. {self.k - 1}")
-        return values
-
-
-def checked_thresholds(name: str, found: Mapping[str, int], expected: tuple[str, ...]) -> tuple[int, ...]:
-    """The thresholds in the order expected.
-
-    Raises:
-        ConfigError: one is absent, unknown or not an integer.
-    """
-    if set(found) != set(expected) or any(type(v) is not int for v in found.values()):
-        raise ConfigError(f"{name}: thresholds must be exactly the integers {', '.join(expected)}")
-    return tuple(found[key] for key in expected)

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.compiled import compiled
-from ldptree.mechanisms.oracles.oracle import Oracle
+from ldptree.mechanisms.oracles.oracle import FrequencyOracle
 
 # reports counted at once: padded to whole words, they stay in the cache
 _COUNTED = 1020
 
 
 @dataclass(frozen=True)
-class PackedBits(Oracle):
+class PackedBits(FrequencyOracle):
     """An oracle whose reports are packed bits, uint8 [n, ceil(k / 8)]; a set bit supports its value."""
 
     dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint8)

@@ -27,7 +27,7 @@ from ldptree.coins import WORD, Words, checked_epsilon, exp, log_up, threshold_a
 from ldptree.compiled import compiled
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.description import Form, PoisoningBound
-from ldptree.mechanisms.oracles.oracle import checked_thresholds
+from ldptree.mechanisms.mechanism import checked_thresholds
 from ldptree.mechanisms.oracles.packed import PackedBits
 
 # words drawn at once: half a megabyte, which stays in the cache
@@ -58,25 +58,27 @@ class SubsetSelection(PackedBits):
             )
 
     @classmethod
-    def for_budget(cls, epsilon: float, k: int) -> Self:
-        """The oracle over k values that spends at most epsilon."""
+    def for_budget(cls, epsilon: float, n_cells: int, n_classes: int) -> Self:
+        """The oracle that spends at most epsilon."""
         e = exp(checked_epsilon(epsilon))
+        k = n_cells * n_classes + 1
         best = (Decimal(k) / (e + 1)).to_integral_value(rounding=ROUND_HALF_EVEN)
-        return cls.of_size(epsilon, k, min(max(int(best), 1), max(k - 1, 1)))
+        return cls.of_size(epsilon, n_cells, n_classes, min(max(int(best), 1), max(k - 1, 1)))
 
     @classmethod
-    def of_size(cls, epsilon: float, k: int, size: int) -> Self:
+    def of_size(cls, epsilon: float, n_cells: int, n_classes: int, size: int) -> Self:
         """The same with sets of this size."""
         e = exp(checked_epsilon(epsilon))
-        oracle = cls(k, size, WORD - threshold_above(Decimal(k - size), size * e + k - size))
+        others = n_cells * n_classes + 1 - size
+        oracle = cls(n_cells, n_classes, size, WORD - threshold_above(Decimal(others), size * e + others))
         while oracle.epsilon > epsilon:  # only where rounding up the logarithm passed the claim
-            oracle = cls(k, size, oracle.own - 1)
+            oracle = cls(n_cells, n_classes, size, oracle.own - 1)
         return oracle
 
     @classmethod
-    def from_thresholds(cls, k: int, thresholds: Mapping[str, int]) -> Self:
+    def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
         """The oracle with these integers."""
-        return cls(k, *checked_thresholds(cls.name, thresholds, ("size", "own")))
+        return cls(n_cells, n_classes, *checked_thresholds(cls.name, thresholds, ("size", "own")))
 
     @property
     def thresholds(self) -> dict[str, int]:
@@ -116,7 +118,7 @@ class SubsetSelection(PackedBits):
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint8]:
         """A coin a holder for the own value, the rest of the set uniform: packed bits, uint8 [n, ceil(k/8)]."""
-        values = self._checked(values)
+        values = self.checked(values)
         reports = np.zeros((values.size, *self.report_shape), dtype=np.uint8)
         ranges = np.arange(self.k - self.size, self.k, dtype=np.uint64)
         step = max(1, _BLOCK // self.size)

@@ -29,7 +29,7 @@ from ldptree.coins import WORD, Words, checked_epsilon, exp, log_up, threshold_a
 from ldptree.compiled import compiled
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.description import Form, PoisoningBound
-from ldptree.mechanisms.oracles.oracle import checked_thresholds
+from ldptree.mechanisms.mechanism import checked_thresholds
 from ldptree.mechanisms.oracles.packed import PackedBits
 
 # words drawn at once: half a megabyte, which stays in the cache
@@ -62,12 +62,12 @@ class Unary(PackedBits):
             )
 
     @classmethod
-    def for_budget(cls, epsilon: float, k: int) -> Self:
-        """The oracle over k values that spends at most epsilon."""
+    def for_budget(cls, epsilon: float, n_cells: int, n_classes: int) -> Self:
+        """The oracle that spends at most epsilon."""
         own, other = cls._thresholds_for(checked_epsilon(epsilon))
-        oracle = cls(k, own, other)
+        oracle = cls(n_cells, n_classes, own, other)
         while oracle.epsilon > epsilon:  # only where rounding up the logarithm passed the claim
-            oracle = cls(k, own, oracle.other + 1)
+            oracle = cls(n_cells, n_classes, own, oracle.other + 1)
         return oracle
 
     @classmethod
@@ -76,9 +76,9 @@ class Unary(PackedBits):
         raise NotImplementedError
 
     @classmethod
-    def from_thresholds(cls, k: int, thresholds: Mapping[str, int]) -> Self:
+    def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
         """The oracle with these integers."""
-        return cls(k, *checked_thresholds(cls.name, thresholds, ("own", "other")))
+        return cls(n_cells, n_classes, *checked_thresholds(cls.name, thresholds, ("own", "other")))
 
     @property
     def thresholds(self) -> dict[str, int]:
@@ -113,7 +113,7 @@ class Unary(PackedBits):
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint8]:
         """k coins a holder, 64 at a time: packed bits, uint8 [n, ceil(k/8)]."""
-        values = self._checked(values)
+        values = self.checked(values)
         reports = np.empty((values.size, self.report_bytes), dtype=np.uint8)
         digits = _digits(self.other)
         n_lanes = -(-self.k // 64)

@@ -81,7 +81,7 @@ def test_with_everything_protected_it_is_a_plain_ldp_histogram():
     ).all()
     from ldptree.mechanisms.oracles.grr import Grr
 
-    oracle = Grr.for_budget(cells.question.epsilon, 2**D)
+    oracle = Grr.for_values(cells.question.epsilon, 2**D)
     reports = cells.reports.view("<u4")[:, 0]
     assert cells.question.epsilon == pytest.approx(1.8)
     np.testing.assert_allclose(model.count, oracle.unbias(np.bincount(reports, minlength=2**D), 2000))

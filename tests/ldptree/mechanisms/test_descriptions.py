@@ -16,13 +16,13 @@ from ldptree.mechanisms.oracles import ORACLES
 @pytest.mark.parametrize("name", ORACLES)
 def test_an_oracle_describes_how_often_values_are_supported(name):
     """20,000 reports against p and q: z below 5.5."""
-    oracle, n = ORACLES[name].for_budget(1.0, 7), 20_000
+    oracle, n = ORACLES[name].for_values(1.0, 7), 20_000
     told = oracle.describe()
     reports = oracle.randomize(np.zeros(n, dtype=np.int64), Words.seeded(np.random.SeedSequence(5)))
     own, other = oracle.supports(reports).mean(axis=0)[:2]
     for seen, chance in ((own, told.p), (other, told.q)):
         assert abs(seen - chance) < 5.5 * math.sqrt(chance * (1 - chance) / n)
-    assert (told.name, told.n_values, told.report_bytes) == (name, 7, oracle.pack(reports[:1]).size)
+    assert (told.oracle, told.n_values, told.report_bytes) == (name, 7, oracle.pack(reports[:1]).size)
 
 
 @pytest.mark.parametrize("name", CHOICES)

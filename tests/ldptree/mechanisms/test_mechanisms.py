@@ -9,10 +9,11 @@ from scipy.stats import chi2, ks_2samp
 
 from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
-from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for, report_values
+from ldptree.mechanisms import CHOICES, MECHANISMS, choose_oracle, mechanism_for, report_values
+from ldptree.mechanisms.oracles import ORACLES
 
 NAMES = CHOICES[1:]
-NOT_JOINT = [name for name in MECHANISMS if name != "joint"]
+NOT_JOINT = [name for name, of in MECHANISMS.items() if not of.is_joint]
 CLASSES = [(name, C) for name in NAMES for C in (2, 3) if name != "signed_subset" or C == 2]
 EPSILONS = [0.01, 0.5, 1.0, 2.0, 4.0, 8.0]
 
@@ -189,10 +190,9 @@ def test_the_integers_give_back_the_same_mechanism(name):
     C = most_classes(name)
     mechanism = mechanism_for(name, 1.0, 5, C)
     of = type(mechanism)
-    extra = {"oracle": mechanism.oracle.name} if of.name == "joint" else {}
-    assert of.from_thresholds(5, C, mechanism.thresholds, **extra) == mechanism
+    assert of.from_thresholds(5, C, mechanism.thresholds) == mechanism
     with pytest.raises(ConfigError):
-        of.from_thresholds(5, C, mechanism.thresholds | {"more": 1}, **extra)
+        of.from_thresholds(5, C, mechanism.thresholds | {"more": 1})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -235,3 +235,42 @@ def test_values_out_of_range_and_unknown_names_are_refused():
         mechanism_for("oue", 1.0, 3, 1)
     with pytest.raises(DataError):
         report_values([3], [0], n_cells=3, n_classes=2)
+
+
+def test_each_cell_and_label_has_its_own_value_and_the_last_is_outside():
+    cells, labels = (a.ravel() for a in np.meshgrid(np.arange(-1, 3), np.arange(-1, 2)))
+    values = report_values(cells, labels, n_cells=3, n_classes=2)
+    is_outside = (cells < 0) | (labels < 0)
+    assert (values[is_outside] == 6).all()
+    assert sorted(values[~is_outside].tolist()) == list(range(6))
+    np.testing.assert_array_equal(values[~is_outside], (cells * 2 + labels)[~is_outside])
+    assert choose_oracle(1.0, 3, 2).k == 7
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels"), [([3], [0]), ([0], [2]), ([-2], [0]), ([0, 1], [0]), ([[0]], [[0]])]
+)
+def test_values_out_of_range_are_refused(cells, labels):
+    with pytest.raises(DataError):
+        report_values(cells, labels, n_cells=3, n_classes=2)
+
+
+def test_the_chosen_oracle_is_the_less_noisy_one():
+    assert choose_oracle(1.0, 1, 2).name == "grr"
+    assert choose_oracle(1.0, 128, 2).name == "oue"
+    assert choose_oracle(8.0, 128, 2).name == "grr"
+    # the figures at epsilon 8, 256 values
+    assert ORACLES["grr"].for_values(8.0, 256).mean_variance() == pytest.approx(7e-4, rel=0.01)
+    assert ORACLES["oue"].for_values(8.0, 256).mean_variance() == pytest.approx(0.0052, rel=0.01)
+
+
+def margin_noise(name, epsilon):
+    return mechanism_for(name, epsilon, 8, 2).margin_variance_per_holder()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_margin_variance_has_its_closed_forms(epsilon):
+    e = math.exp(epsilon)
+    assert margin_noise("oue", epsilon) == pytest.approx(2 * e / (e - 1) ** 2)
+    q, gap = 1 / (e + 16), (e - 1) / (e + 16)
+    assert margin_noise("grr", epsilon) == pytest.approx(q / (2 * gap**2))

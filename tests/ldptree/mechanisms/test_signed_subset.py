@@ -26,7 +26,7 @@ def made(n_cells, epsilon):
 
 
 def of_size(n_cells, epsilon, size):
-    return SignedSubset(n_cells, 2, SubsetSelection.of_size(epsilon, 2 * (n_cells + 1), size))
+    return SignedSubset(n_cells, 2, SubsetSelection.of_size(epsilon, 2 * n_cells + 1, 1, size))
 
 
 def signs(mechanism, report):

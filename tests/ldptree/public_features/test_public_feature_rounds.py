@@ -79,7 +79,7 @@ def test_a_run_that_stops_between_rounds_goes_on_with_the_same_question():
 def test_round_0_finds_the_law_of_the_label():
     """3,000 reports at epsilon 2; the mean's standard error is about .06, so .3 is 5 of them."""
     labels = np.random.default_rng(1).normal(2.0, 1.5, 3000)
-    oracle = SubsetSelection.for_budget(2.0, LABEL_BINS)
+    oracle = SubsetSelection.for_values(2.0, LABEL_BINS)
     reports = oracle.randomize(label_bin_of(labels, -10.0, 10.0), words(2))
     ratio = oracle.p * (LABEL_BINS - oracle.size) / ((1 - oracle.p) * oracle.size)
     law = normal_law(oracle.supports(reports), ratio, -10.0, 10.0)
@@ -145,7 +145,7 @@ def test_a_contrast_has_mean_0_and_its_stated_square_whatever_the_feature_is(sha
 @pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0, 43.0])
 def test_noise_in_reported_shares_makes_no_constant_vary_and_no_levels_more(epsilon):
     """500 reports. A constant looks varied in 2 % of seeds; 10 seeds with 4 or more of them: 4e-5. The same of two levels."""
-    oracle, constants, pairs = SubsetSelection.for_budget(epsilon, 16), 0, 0
+    oracle, constants, pairs = SubsetSelection.for_values(epsilon, 16), 0, 0
     for seed in range(10):
         found = from_reports(oracle, oracle.randomize(np.full(500, 7), words(seed)))
         constants += Contrast(0, "rise", found).square == 0
@@ -157,7 +157,7 @@ def test_noise_in_reported_shares_makes_no_constant_vary_and_no_levels_more(epsi
 
 def test_reported_shares_of_what_is_spread_are_near_those_there_are():
     """2,000 reports at epsilon 2: each share's standard error is about .016, and shrinking only lessens it."""
-    oracle = SubsetSelection.for_budget(2.0, 16)
+    oracle = SubsetSelection.for_values(2.0, 16)
     true = np.minimum(np.arange(16), 4.0) + 0.5
     true /= true.sum()
     bins = np.random.default_rng(1).choice(16, 2000, p=true)
