@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ldptree.models.curves import along
-from ldptree.models.public_view import ShownModel
+from ldptree.models.public_view import PublicViewModel
 from schemas.manifest import Manifest
 from storage.store import Draft
 from tasks.artifacts import read_encoding, read_shown, read_transcripts, write_model
@@ -51,7 +51,7 @@ def learn(
     read, _ = read_encoding(store, encoding)
     protected = np.flatnonzero(everybody.protects.any(axis=0))
     columns = [feature.column for feature in read.features for _ in feature.names]
-    model = ShownModel(
+    model = PublicViewModel(
         encoding=read,
         target=target,
         private=tuple(dict.fromkeys(columns[j] for j in protected)),

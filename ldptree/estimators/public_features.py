@@ -15,7 +15,7 @@ from ldptree.estimators.holders import column_names
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
 from ldptree.families.public_features import PublicFeatureModel, PublicFeatures
 from ldptree.limits import label_ends
-from ldptree.models.public_features import scaled
+from ldptree.models.public_features import scale_rows
 from ldptree.validation import Noisy, check_class_labels, checked_protects, checked_range, classes_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class _PublicFeatureEstimator(PublicFeaturesEstimator):
             is_binary=not self._is_numeric,
             seed=int.from_bytes(os.urandom(8), "little") if seeds is None else int(seeds[0]),
         )
-        return family, scaled(rows, low, high)
+        return family, scale_rows(rows, low, high)
 
     def _label_ends(self) -> tuple[float, float]:
         return (-1.0, 1.0) if self.label_range is None else label_ends(self.label_range)

@@ -24,7 +24,7 @@ MODELS: Mapping[str, str] = {
     "ldptree model": "ldptree.models.tree:TreeModel",
     "ldptree regression model": "ldptree.models.tree:TreeModel",
     "ldptree corrected model": "ldptree.models.corrected:CorrectedModel",
-    "ldptree model of public features": "ldptree.models.public_view:ShownModel",
+    "ldptree model of public features": "ldptree.models.public_view:PublicViewModel",
 }
 """By the kind that stands in a text, where the class is; imported when it is read."""
 

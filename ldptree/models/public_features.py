@@ -15,7 +15,7 @@ from ldptree.limits import check_spent
 from ldptree.models.curves import MOST_PEOPLE, evenly
 from ldptree.models.description import Description, Evidence, Names, Statement, name_columns, name_level
 from ldptree.models.effects import columns_of, stretches_held
-from ldptree.models.surface import BINS, Contrast, Step, Surface, steps
+from ldptree.models.surface import BINS, Contrast, Step, Surface, find_steps
 from ldptree.serialize import Document
 
 Floats = NDArray[np.float64]
@@ -92,9 +92,9 @@ class PublicFeatureModel(Document):
         if not self.label_low < self.label_high:
             raise DataError("model: the label's range is inverted")
 
-    def scaled(self, raw: Floats) -> Floats:
+    def scale_rows(self, raw: Floats) -> Floats:
         """Rows [n, d] moved to [0, 1], float64; NaN stays."""
-        return scaled(raw, np.array(self.low), np.array(self.high))
+        return scale_rows(raw, np.array(self.low), np.array(self.high))
 
     def predict(self, raw: Floats) -> Floats:
         """Expected labels, float64 [n], of rows [n, d] in their own units.
@@ -110,7 +110,7 @@ class PublicFeatureModel(Document):
             raise DataError(
                 f"rows to predict: shape {raw.shape}; {len(self.columns)} columns of numbers are needed"
             )
-        rows = self.scaled(raw)
+        rows = self.scale_rows(raw)
         value = self.surface(rows)
         for effect in self.effects:
             value = value + effect(rows)
@@ -164,7 +164,7 @@ class PublicFeatureModel(Document):
         return describe_features(self, encoding, target, evidence)
 
 
-def scaled(raw: Floats, low: Floats, high: Floats) -> Floats:
+def scale_rows(raw: Floats, low: Floats, high: Floats) -> Floats:
     """Rows [n, d] moved to [0, 1] by these ends, values beyond them to the nearer; a feature without width is 0."""
     width = high - low
     safe = np.where(width > 0, width, 1.0)
@@ -255,7 +255,7 @@ def _surface(model: PublicFeatureModel, encoding: Encoding, visible: Floats, nam
                 about=_ask(one, encoding, names),
                 figures={"trees": float(one.n_trees), "change": one.change, "part": one.share},
             )
-            for one in steps(surface, rows)[:MOST_STEPS]
+            for one in find_steps(surface, rows)[:MOST_STEPS]
         ),
     ]
 

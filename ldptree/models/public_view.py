@@ -36,7 +36,7 @@ MIDDLE = 0.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ShownModel(Model):
+class PublicViewModel(Model):
     """A released model of public features.
 
     Attributes:

@@ -200,7 +200,7 @@ class Step:
     share: float
 
 
-def steps(surface: Surface, rows: Floats) -> tuple[Step, ...]:
+def find_steps(surface: Surface, rows: Floats) -> tuple[Step, ...]:
     """The steps of the trees, those that bring the most variance first; none where the trees do not vary over the rows.
 
     By the law of total variance a tree's variance over the rows is a sum over its splits, w_l w_r / (w_l + w_r)

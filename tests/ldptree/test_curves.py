@@ -9,7 +9,7 @@ from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import DataError
 from ldptree.families.public_features import PublicFeatureModel
 from ldptree.models.curves import along
-from ldptree.models.public_view import ShownModel
+from ldptree.models.public_view import PublicViewModel
 from ldptree.models.surface import Surface
 from ldptree.protocol.question import PublicView
 
@@ -43,7 +43,7 @@ def shown():
 
 @pytest.fixture(scope="module")
 def model():
-    return ShownModel(
+    return PublicViewModel(
         encoding=ENCODING,
         target="rings",
         private=(),

@@ -31,14 +31,14 @@ from ldptree.estimators import HistOfTreeRegressor
 from ldptree.families.public_features import PublicFeatureModel
 from ldptree.models import MODELS, Model, read_model
 from ldptree.models.export.sql import quote
-from ldptree.models.public_view import ShownModel
+from ldptree.models.public_view import PublicViewModel
 from ldptree.models.surface import Surface
 from ldptree.models.tree import TreeModel, speakers
 from ldptree.partition import PARTITIONS
 from ldptree.partition.tree import LEAF, Partition
 
 
-def shown_model(estimator: str) -> ShownModel:
+def shown_model(estimator: str) -> PublicViewModel:
     """A small model of public features, on two columns of [0, 1]."""
     encoding = Encoding(tuple(NumericFeature(name, 0.0, 1.0, fill=0.5) for name in ("x0", "x1")))
     inner = PublicFeatureModel(
@@ -59,7 +59,7 @@ def shown_model(estimator: str) -> ShownModel:
         X = np.random.default_rng(0).random((300, 2))
         fitted = HistOfTreeRegressor(8.0, private_features=[1], t=2, p=1, random_state=0).fit(X, X[:, 0])
         inner = fitted.model_
-    return ShownModel(
+    return PublicViewModel(
         encoding=encoding,
         target="rings",
         private=("x1",),

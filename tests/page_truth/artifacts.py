@@ -70,11 +70,13 @@ class Run:
 
     @cached_property
     def model(self) -> Any:
-        from ldptree.models.public_view import ShownModel
+        from ldptree.models.public_view import PublicViewModel
         from tasks.artifacts import read_model
 
         if isinstance(self.chain, RoundsChain):
-            return ShownModel.from_json(self.store.file(self.chain.model["model"], "model.json").read_bytes())
+            return PublicViewModel.from_json(
+                self.store.file(self.chain.model["model"], "model.json").read_bytes()
+            )
         return read_model(self.store, self.chain.model["model"])
 
     @cached_property

@@ -1,6 +1,6 @@
 """HistOfTree (Ma, Jia and Yang, AISTATS 2025): regression in two rounds where some features are public."""
 
-from ldptree.families.histoftree.family import BIAS_WEIGHTS, BIN_SHIFTS, HistOfTree, Shape, choose
+from ldptree.families.histoftree.family import BIAS_WEIGHTS, BIN_SHIFTS, HistOfTree, Shape, choose_shape
 from ldptree.families.histoftree.questions import RELEASES, CellsQuestion, LabelQuestion
 from ldptree.models.histoftree import HistOfTreeModel
 
@@ -13,5 +13,5 @@ __all__ = [
     "HistOfTreeModel",
     "LabelQuestion",
     "Shape",
-    "choose",
+    "choose_shape",
 ]

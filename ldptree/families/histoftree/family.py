@@ -60,7 +60,7 @@ def binned_features(protects: Mask, n_binned: int) -> tuple[int, ...]:
     return tuple(sorted(_by_protection(protects)[:n_binned].tolist()))
 
 
-def choose(
+def choose_shape(
     protects: Mask,
     epsilon: float,
     *,
@@ -171,13 +171,13 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
     mask_release: str = "all"
     seed: int = 0
 
-    def shape(self, shown: PublicView) -> Shape:
+    def shape(self, view: PublicView) -> Shape:
         """s, t and p. Raises ConfigError where so many cells cannot be kept."""
-        protects = self._protects(shown)
+        protects = self._protects(view)
         n_binned = self.n_binned
-        if n_binned is None and self.mask_release == "all" and shown.n and (protects == protects[0]).all():
+        if n_binned is None and self.mask_release == "all" and view.n and (protects == protects[0]).all():
             n_binned = int(protects[0].sum())
-        shape = choose(
+        shape = choose_shape(
             protects,
             self.epsilon,
             n_binned=n_binned,
@@ -189,41 +189,41 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
         check_size(shape.bins, shape.n_binned, shape.depth)
         return shape
 
-    def is_public(self, shown: PublicView, shape: Shape) -> bool:
+    def is_public(self, view: PublicView, shape: Shape) -> bool:
         """Whether everybody's cell follows from what is shown, whatever the tree: then the label gets the whole epsilon."""
         if self.mask_release != "all":
             return bool(shape.bins**shape.n_binned * 2**shape.depth == 1)
-        binned = list(binned_features(shown.protects, shape.n_binned))
-        of_histogram = shape.bins > 1 and bool(shown.protects[:, binned].any())
-        of_tree = shape.depth > 0 and bool(np.delete(shown.protects, binned, axis=1).any())
+        binned = list(binned_features(view.protects, shape.n_binned))
+        of_histogram = shape.bins > 1 and bool(view.protects[:, binned].any())
+        of_tree = shape.depth > 0 and bool(np.delete(view.protects, binned, axis=1).any())
         return not (of_histogram or of_tree)
 
-    def ask(self, shown: PublicView, answers: Transcript) -> Question | None:
+    def ask(self, view: PublicView, transcript: Transcript) -> Question | None:
         """The label, then the cell, unless that is public."""
-        shape = self.shape(shown)
-        is_public = self.is_public(shown, shape)
-        if not answers:
+        shape = self.shape(view)
+        is_public = self.is_public(view, shape)
+        if not transcript:
             share = 0.0 if is_public else self.rho
             mechanism = NUMBERS[self.label].for_budget(self.epsilon * (1 - share))
             return LabelQuestion(mechanism, self.low, self.high)
-        if len(answers) > 1 or is_public:
+        if len(transcript) > 1 or is_public:
             return None
-        partition = self.partition(shown, shape, _labels(answers[0]))
+        partition = self.partition(view, shape, _labels(transcript[0]))
         if partition.n_cells == 1:
             return None
         masked = MASKED[self.mechanism](self.epsilon - self.epsilon * (1 - self.rho), partition.n_cells)
         question = CellsQuestion(partition, masked, self.mask_release)
-        question.check_memory(shown.n)
+        question.check_memory(view.n)
         return question
 
-    def partition(self, shown: PublicView, shape: Shape, labels: Floats) -> Product:
+    def partition(self, view: PublicView, shape: Shape, labels: Floats) -> Product:
         """Bins on the features most protected, a tree on the others by noisy labels, float64 [n]."""
-        binned = binned_features(self._protects(shown), shape.n_binned)
-        features = [j for j in range(shown.d) if j not in binned]
+        binned = binned_features(self._protects(view), shape.n_binned)
+        features = [j for j in range(view.d) if j not in binned]
         if self.mask_release == "all":
             tree = grow_masked_tree(
-                shown.values,
-                shown.protects,
+                view.values,
+                view.protects,
                 labels,
                 features=features,
                 depth=shape.depth,
@@ -235,10 +235,10 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
             tree = _random_tree(features, shape.depth, self.seed)
         return Product(Histogram(binned, shape.bins), tree)
 
-    def fit(self, shown: PublicView, answers: Transcript) -> HistOfTreeModel:
+    def fit(self, view: PublicView, transcript: Transcript) -> HistOfTreeModel:
         """The values of the cells (eq. 9)."""
-        partition = self._partition_of(shown, answers, np.arange(shown.n))
-        value, count, noise = self._cells(shown, answers, partition, np.ones(shown.n))
+        partition = self._partition_of(view, transcript, np.arange(view.n))
+        value, count, noise = self._cells(view, transcript, partition, np.ones(view.n))
         return HistOfTreeModel(
             encoding=self.encoding,
             partition=partition,
@@ -248,33 +248,33 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
             low=self.low,
             high=self.high,
             label=self.label,
-            mechanism=self.mechanism if len(answers) > 1 else None,
+            mechanism=self.mechanism if len(transcript) > 1 else None,
             mask_release=self.mask_release,
             epsilon=self.epsilon,
-            n_holders=shown.n,
+            n_holders=view.n,
         )
 
-    def _partition_of(self, shown: PublicView, answers: Transcript, holders: NDArray[np.int64]) -> Product:
+    def _partition_of(self, view: PublicView, transcript: Transcript, holders: NDArray[np.int64]) -> Product:
         """That of the question about cells; without one, by the labels of these holders."""
-        if len(answers) > 1:
-            question = answers[1].question
+        if len(transcript) > 1:
+            question = transcript[1].question
             assert isinstance(question, CellsQuestion)
             return question.partition
-        return self.partition(shown.part(holders), self.shape(shown), _labels(answers[0])[holders])
+        return self.partition(view.part(holders), self.shape(view), _labels(transcript[0])[holders])
 
     def _cells(
-        self, shown: PublicView, answers: Transcript, partition: Product, times: Floats
+        self, view: PublicView, transcript: Transcript, partition: Product, times: Floats
     ) -> tuple[Floats, Floats, Floats]:
         """Value, count and the count's noise (its variance) of each cell, float64 [cells]; holder i counts times[i]."""
-        labels = _labels(answers[0])
+        labels = _labels(transcript[0])
         middle = float(labels @ times / times.sum())
         weights = np.stack([(labels - middle) * times, times], axis=1)
-        if len(answers) > 1:
-            question = answers[1].question
+        if len(transcript) > 1:
+            question = transcript[1].question
             assert isinstance(question, CellsQuestion)
-            (above, below), noise = question.sums(shown, answers[1].reports, weights)
+            (above, below), noise = question.sums(view, transcript[1].reports, weights)
         else:
-            cells = partition.apply(shown.values)
+            cells = partition.apply(view.values)
             above, below = (np.bincount(cells, w, minlength=partition.n_cells) for w in weights.T)
             noise = np.zeros(partition.n_cells)
         return self._values(middle, above, below), below, noise
@@ -284,16 +284,16 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
         values = middle + np.divide(above, below, out=np.zeros_like(above), where=below != 0)
         return np.clip(values, self.low, self.high)
 
-    def _protects(self, shown: PublicView) -> NDArray[np.bool_]:
+    def _protects(self, view: PublicView) -> NDArray[np.bool_]:
         """The mask as the curator knows it."""
-        return shown.protects if self.mask_release == "all" else np.ones((shown.n, shown.d), dtype=np.bool_)
+        return view.protects if self.mask_release == "all" else np.ones((view.n, view.d), dtype=np.bool_)
 
 
-def _labels(answers: AnsweredQuestion) -> Floats:
+def _labels(transcript: AnsweredQuestion) -> Floats:
     """Y~."""
-    question = answers.question
+    question = transcript.question
     assert isinstance(question, LabelQuestion)
-    return question.decode(answers.reports)
+    return question.decode(transcript.reports)
 
 
 def _random_tree(features: Sequence[int], depth: int, seed: int) -> Partition:

@@ -1,7 +1,6 @@
 """The two questions that HistOfTree puts to every holder: the label first, then the cell among those it could be in.
 
-What lives here: what is asked, what is sent back, the exact law of it. What does not: which partition is asked about
-(`curator`), and the coins (`ldptree.mechanisms`).
+Each says what is asked, what is sent back, and the exact law of it.
 """
 
 from __future__ import annotations
@@ -214,7 +213,7 @@ class CellsQuestion(Question):
                 valid[who] = candidates.leaves.any(axis=1) & self.mechanism.fit(answers, candidates)
         return valid
 
-    def sums(self, shown: PublicView, reports: NDArray[Any], weights: Floats) -> tuple[Floats, Floats]:
+    def sums(self, view: PublicView, reports: NDArray[Any], weights: Floats) -> tuple[Floats, Floats]:
         """sum_i w_i V~_i^j by column of weights [n, c] and cell, float64 [c, cells], and the noise of sum_i V~_i^j, [cells].
 
         The noise is its variance where nobody is in the cell; with release "cells" or "none", `shown` is not looked at.
@@ -235,7 +234,7 @@ class CellsQuestion(Question):
             elif self.release == "none":
                 candidates = self._everywhere(block.stop - block.start)
             else:
-                candidates = self.partition.candidates(shown.values[block], shown.protects[block])
+                candidates = self.partition.candidates(view.values[block], view.protects[block])
             answers = np.ascontiguousarray(reports[block, self._prefix :])
             if not self.mechanism.fit(answers, candidates).all():
                 raise DataError("cells: a report names a cell that its holder cannot be in, by what it shows")

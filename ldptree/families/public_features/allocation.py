@@ -30,10 +30,10 @@ FEATURE_BINS = 0.05
 """Share who send a bin of a private feature, where too few show it."""
 SHOWN_ENOUGH = 100
 """Holders who show a feature from whom its ranks are taken without asking."""
-HOPED = {"rise": 0.15, "bowl": 0.02}
+EXPECTED = {"rise": 0.15, "bowl": 0.02}
 """Share of the label's variance that a contrast is hoped to explain, times the number of features."""
 # the mean square that a contrast is hoped to have: that of ranks without ties
-HOPED_SQUARE = 13 / 27
+EXPECTED_SQUARE = 13 / 27
 # of a contrast's holders, those who are asked before it is decided on the rest; and of all holders, those of all such parts
 _FIRST_PART, _MOST_OF_FIRST_PARTS = 1 / 2, 1 / 4
 # a first part whose noise is more than so many times what is hoped for tells nothing
@@ -66,7 +66,7 @@ class Part:
                 f"question: its holders are {numbers}; a seed, a first place and one past the last"
             )
 
-    def among(self, n: int) -> NDArray[np.int64]:
+    def select(self, n: int) -> NDArray[np.int64]:
         """Positions of these holders among n, increasing.
 
         Raises:
@@ -74,11 +74,11 @@ class Part:
         """
         if self.stop > n:
             raise ProtocolMismatch(f"question: it asks holders up to place {self.stop}, there are {n}")
-        return np.sort(order(self.seed, n)[self.start : self.stop])
+        return np.sort(shuffle_holders(self.seed, n)[self.start : self.stop])
 
 
 @lru_cache(maxsize=8)
-def order(seed: int, n: int) -> NDArray[np.int64]:
+def shuffle_holders(seed: int, n: int) -> NDArray[np.int64]:
     """The positions 0 .. n - 1 in the order that this seed draws; the same everywhere."""
     words = Words.seeded(np.random.SeedSequence([seed >> 32, seed & 0xFFFFFFFF])).block(n)
     places = np.argsort(words, kind="stable")
@@ -102,7 +102,7 @@ class Turn:
 
 
 @dataclass
-class Agenda:
+class Schedule:
     """Turns of one seed, one after the other.
 
     Attributes:
@@ -121,7 +121,7 @@ class Agenda:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Allocation:
     """What is decided before anything is asked about private features.
 
     Attributes:
@@ -147,13 +147,13 @@ class Stake:
 
     Attributes:
         noise: of its coefficient, times the holders who answer.
-        hoped: what it brings, known exactly, if it brings anything; infinite: it must be asked.
+        gain: what it brings, known exactly, if it brings anything; infinite: it must be asked.
         chance: that it brings anything.
         asked: holders who answered already.
     """
 
     noise: float
-    hoped: float
+    gain: float
     chance: float = 1.0
     asked: int = 0
 
@@ -162,23 +162,23 @@ class Stake:
 
         With n holders chance * hoped v / (hoped + v) is lost, v = noise / n: this is where its slope is -price.
         """
-        return max(self.asked, math.sqrt(self.chance * self.noise / price) - self.noise / self.hoped)
+        return max(self.asked, math.sqrt(self.chance * self.noise / price) - self.noise / self.gain)
 
 
-def n_first(n: int, epsilon: float) -> int:
+def count_first_round(n: int, epsilon: float) -> int:
     """Holders of round 0: a tenth, and of few holders up to a quarter, as R follows from a law that must not be far off."""
     return max(1, round(max(_ROUND_0 * n, min(_MOST_OF_ROUND_0 * n, _ENOUGH / epsilon**2))))
 
 
-def kinds(protects: NDArray[np.bool_]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def split_features(protects: NDArray[np.bool_]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The features that at least half of the holders show, and the rest."""
     is_line = (~protects).mean(axis=0) >= 0.5
     return tuple(np.flatnonzero(is_line).tolist()), tuple(np.flatnonzero(~is_line).tolist())
 
 
-def plan(
+def allocate(
     protects: NDArray[np.bool_], left: int, *, spread: float, report: float, ask_private: str = "auto"
-) -> Plan:
+) -> Allocation:
     """What is asked of whom, as far as it can be said before bins are known.
 
     Args:
@@ -189,26 +189,26 @@ def plan(
         ask_private: "auto" by what they cost and may bring, "always" or "never".
     """
     n, d = protects.shape
-    line, private = kinds(protects)
+    line, private = split_features(protects)
     n_shown = (~protects).sum(axis=0)
     unknown = tuple(j for j in private if n_shown[j] < SHOWN_ENOUGH)
     n_bins = max(1, int(FEATURE_BINS * n) // len(private)) if unknown else 0
     rest = left - n_bins * len(unknown)
     shapes: tuple[str, ...] = ()
     for k in range(1, len(SHAPES) + 1):
-        tried = [(shape, HOPED_SQUARE) for shape in SHAPES[:k] for _ in private]
+        tried = [(shape, EXPECTED_SQUARE) for shape in SHAPES[:k] for _ in private]
         if ask_private == "never" or not private or rest <= len(tried):
             break
         must = ask_private == "always" and k == 1
         stakes = [
-            Stake(noise=report / square, hoped=math.inf if must else hoped(shape, spread, d))
+            Stake(noise=report / square, gain=math.inf if must else expected_gain(shape, spread, d))
             for shape, square in tried
         ]
-        if not must and not all(worth(stakes, rest, n_line=len(line), report=report)):
+        if not must and not all(find_affordable(stakes, rest, n_line=len(line), report=report)):
             break
         shapes = SHAPES[:k]
     binned = unknown if shapes else ()
-    return Plan(
+    return Allocation(
         line=line,
         private=private,
         shapes=shapes,
@@ -218,12 +218,12 @@ def plan(
     )
 
 
-def hoped(shape: str, spread: float, d: int) -> float:
+def expected_gain(shape: str, spread: float, d: int) -> float:
     """Mean squared error that a contrast of this shape is hoped to take off, of d features."""
-    return HOPED[shape] * spread / d
+    return EXPECTED[shape] * spread / d
 
 
-def worth(stakes: Sequence[Stake], left: int, *, n_line: int, report: float) -> list[bool]:
+def find_affordable(stakes: Sequence[Stake], left: int, *, n_line: int, report: float) -> list[bool]:
     """Which contrasts so many holders are enough for: whose first part would tell anything.
 
     Args:
@@ -232,22 +232,24 @@ def worth(stakes: Sequence[Stake], left: int, *, n_line: int, report: float) -> 
         n_line: features of the surface.
         report: mean square of one report of the label.
     """
-    _, first = begun(stakes, left, n_line=n_line, report=report)
+    _, first = first_allocation(stakes, left, n_line=n_line, report=report)
     return [
-        size >= max(FEWEST, stake.noise / (_MOST_NOISE * stake.hoped))
+        size >= max(FEWEST, stake.noise / (_MOST_NOISE * stake.gain))
         for stake, size in zip(stakes, first, strict=True)
     ]
 
 
-def begun(stakes: Sequence[Stake], left: int, *, n_line: int, report: float) -> tuple[int, list[int]]:
+def first_allocation(
+    stakes: Sequence[Stake], left: int, *, n_line: int, report: float
+) -> tuple[int, list[int]]:
     """Holders whom the label and each contrast begin with: the label with what it has if all contrasts help, these with a
-    part of that; arguments as `divided`.
+    part of that; arguments as `divide_holders`.
     """
-    n_label, sizes = divided(stakes, left, n_line=n_line, report=report)
-    return n_label, first_parts(sizes, left)
+    n_label, sizes = divide_holders(stakes, left, n_line=n_line, report=report)
+    return n_label, size_first_parts(sizes, left)
 
 
-def first_parts(sizes: Sequence[int], left: int) -> list[int]:
+def size_first_parts(sizes: Sequence[int], left: int) -> list[int]:
     """Of the holders of each contrast, how many are asked before it is decided on the rest; at least 1.
 
     Half of them, and of all that are `left` no more than a quarter: the more contrasts, the fewer each.
@@ -256,13 +258,13 @@ def first_parts(sizes: Sequence[int], left: int) -> list[int]:
     return [max(1, int(min(_FIRST_PART * size, most))) for size in sizes]
 
 
-def added(sizes: Sequence[int], first: Sequence[int], *, least: int) -> list[int]:
+def count_further(sizes: Sequence[int], first: Sequence[int], *, least: int) -> list[int]:
     """Holders of each contrast who are asked after its first part: none, or at least so many."""
     more = [size - asked for size, asked in zip(sizes, first, strict=True)]
     return [size if size >= least else 0 for size in more]
 
 
-def divided(
+def divide_holders(
     stakes: Sequence[Stake], left: int, *, n_line: int, report: float, asked: int = 0
 ) -> tuple[int, tuple[int, ...]]:
     """Holders of the label and of each contrast, those who answered already among them, `left` in all: where a holder more
@@ -296,7 +298,7 @@ def divided(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class ChosenContrasts:
     """Attributes:
     contrasts: that are asked about, in order.
     stakes: what is at stake in each.
@@ -308,49 +310,53 @@ class Choice:
     same: frozenset[int]
 
 
-def chosen(
-    shared: Plan,
+def choose_contrasts(
+    allocation: Allocation,
     shares: Mapping[int, tuple[float, ...]],
     d: int,
     *,
     sd: float,
     report: Callable[[float], float],
     must: bool,
-) -> Choice:
+) -> ChosenContrasts:
     """Those that so many holders are enough for.
 
     Args:
-        shared: who is left.
+        allocation: who is left.
         shares: of people in the bins of each private feature.
         d: how many features there are.
         sd: the label's.
         report: mean square of a report of a number within R and so much more, in the label's unit.
         must: ask whatever it costs.
     """
-    if not shared.shapes:
-        return Choice(contrasts=(), stakes=(), same=frozenset())
+    if not allocation.shapes:
+        return ChosenContrasts(contrasts=(), stakes=(), same=frozenset())
     made = [
-        Contrast(feature, shape, shares[feature]) for shape in shared.shapes for feature in shared.private
+        Contrast(feature, shape, shares[feature])
+        for shape in allocation.shapes
+        for feature in allocation.private
     ]
     varied = [contrast for contrast in made if contrast.square > 0]
-    same = frozenset(shared.private) - {contrast.feature for contrast in varied}
+    same = frozenset(allocation.private) - {contrast.feature for contrast in varied}
     stakes = []
     for one in varied:
-        noise = report(farther(one) * sd) / one.square
-        hope = math.inf if must else hoped(one.shape, sd**2, d)
-        stakes.append(Stake(noise=noise, hoped=hope, asked=int(must)))
+        noise = report(extra_reach(one) * sd) / one.square
+        hope = math.inf if must else expected_gain(one.shape, sd**2, d)
+        stakes.append(Stake(noise=noise, gain=hope, asked=int(must)))
     if must:
-        n_kept = max(shared.left - 1, 0)
-        return Choice(contrasts=tuple(varied[:n_kept]), stakes=tuple(stakes[:n_kept]), same=same)
-    are = worth(stakes, shared.left, n_line=len(shared.line), report=report(0.0))
+        n_kept = max(allocation.left - 1, 0)
+        return ChosenContrasts(contrasts=tuple(varied[:n_kept]), stakes=tuple(stakes[:n_kept]), same=same)
+    are = find_affordable(stakes, allocation.left, n_line=len(allocation.line), report=report(0.0))
     kept = [pair for pair, is_worth in zip(zip(varied, stakes, strict=True), are, strict=True) if is_worth]
-    return Choice(
+    return ChosenContrasts(
         contrasts=tuple(one for one, _ in kept), stakes=tuple(stake for _, stake in kept), same=same
     )
 
 
-def farther(contrast: Contrast) -> float:
+def extra_reach(contrast: Contrast) -> float:
     """How much farther an effect moves labels where few people have its values than where ranks have no ties, in the label's
     standard deviations, if it explains as much.
     """
-    return max(0.0, math.sqrt(HOPED["rise"] / contrast.square) - math.sqrt(HOPED["rise"] / HOPED_SQUARE))
+    return max(
+        0.0, math.sqrt(EXPECTED["rise"] / contrast.square) - math.sqrt(EXPECTED["rise"] / EXPECTED_SQUARE)
+    )

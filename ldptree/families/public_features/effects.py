@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.families.public_features.allocation import Stake, hoped
-from ldptree.families.public_features.surface import fitted
+from ldptree.families.public_features.allocation import Stake, expected_gain
+from ldptree.families.public_features.surface import fit_surface
 from ldptree.models.public_features import Effect
 from ldptree.models.surface import SHAPES, Contrast, Surface
 
@@ -58,7 +58,7 @@ class Estimate:
         return Estimate(value=value, error=math.hypot(self.error, value * whole.error) / whole.value)
 
     @property
-    def is_telling(self) -> bool:
+    def is_precise(self) -> bool:
         """Whether a share is known well enough to be worth telling."""
         return self.high - self.low <= _TELLING
 
@@ -74,7 +74,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learned:
+class CoefficientEstimate:
     """Attributes:
     coefficient: shrunk by its own noise.
     mean, variance: of the reports, and of that mean.
@@ -86,14 +86,16 @@ class Learned:
     variance: float
     size: float
 
-    def shrunken(self, least: float) -> Surface:
+    def shrink(self, least: float) -> Surface:
         """The coefficient, its mean shrunk to no less than this part of what was reported."""
         found = self.coefficient
         kept = max(abs(found.intercept), abs(least * self.mean))
         return replace(found, intercept=math.copysign(kept, self.mean))
 
 
-def learned(rows: Floats, line: tuple[int, ...], reports: Floats, *, spread: float, seed: int) -> Learned:
+def estimate_coefficient(
+    rows: Floats, line: tuple[int, ...], reports: Floats, *, spread: float, seed: int
+) -> CoefficientEstimate:
     """What these reports say.
 
     Args:
@@ -104,19 +106,21 @@ def learned(rows: Floats, line: tuple[int, ...], reports: Floats, *, spread: flo
         seed: public coins.
     """
     gain = _gain(rows, line, reports, spread, seed) if line else 0.0
-    found = coefficient(rows, line if gain > _VARIES else (), reports, spread=spread, seed=seed)
+    found = fit_coefficient(rows, line if gain > _VARIES else (), reports, spread=spread, seed=seed)
     variance = float(reports.var(ddof=1)) / reports.size if reports.size > 1 else math.inf
     size = max(abs(_in_errors(reports)), gain)
-    return Learned(coefficient=found, mean=float(reports.mean()), variance=variance, size=size)
+    return CoefficientEstimate(coefficient=found, mean=float(reports.mean()), variance=variance, size=size)
 
 
-def coefficient(rows: Floats, line: tuple[int, ...], reports: Floats, *, spread: float, seed: int) -> Surface:
+def fit_coefficient(
+    rows: Floats, line: tuple[int, ...], reports: Floats, *, spread: float, seed: int
+) -> Surface:
     """The shrunken mean of the reports (James and Stein), and how they vary with these features."""
     size = _in_errors(reports)
     shrunk = float(reports.mean()) * (1 - 1 / size**2) if abs(size) > 1 else 0.0
     if not line:
         return Surface.constant(shrunk)
-    varying = fitted(rows, line, reports, spread=spread, seed=seed)
+    varying = fit_surface(rows, line, reports, spread=spread, seed=seed)
     return Surface(varying.features, varying.stand_ins, shrunk, varying.slopes, varying.trees)
 
 
@@ -135,13 +139,13 @@ def _gain(rows: Floats, line: tuple[int, ...], reports: Floats, spread: float, s
     for fit_on in (is_even, ~is_even):
         if fit_on.sum() < 2 or (~fit_on).sum() < 2:
             return 0.0
-        found = fitted(rows[fit_on], line, reports[fit_on], spread=spread, seed=seed)
+        found = fit_surface(rows[fit_on], line, reports[fit_on], spread=spread, seed=seed)
         held, constant = reports[~fit_on], reports[fit_on].mean()
         gains.append((held - constant) ** 2 - (held - found(rows[~fit_on])) ** 2)
     return _in_errors(np.concatenate(gains))
 
 
-def chances(sizes: Floats, ratios: Floats) -> Floats:
+def effect_probabilities(sizes: Floats, ratios: Floats) -> Floats:
     """The chance of each that there is an effect, float64 [k].
 
     Args:
@@ -159,7 +163,7 @@ def chances(sizes: Floats, ratios: Floats) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class EffectTest:
     """Attributes:
     effect: what the feature adds.
     chance: that it adds anything; the effect is shrunk by it.
@@ -170,20 +174,20 @@ class Finding:
 
     effect: Effect
     chance: float
-    is_heard: bool
+    is_significant: bool
     stake: Stake
     explains: Estimate
 
 
-def findings(
+def assess_effects(
     contrasts: Sequence[Contrast],
-    found: Sequence[Learned],
+    found: Sequence[CoefficientEstimate],
     asked: Sequence[int],
     *,
     n_contrasts: int,
     spread: float,
     d: int,
-) -> tuple[Finding, ...]:
+) -> tuple[EffectTest, ...]:
     """One of each contrast that answers were given to.
 
     Args:
@@ -196,7 +200,7 @@ def findings(
     """
     # of each its mean is tested, on both sides, and that it varies
     least = NormalDist().inv_cdf(1 - LEVEL / (4 * _LOOKS * max(n_contrasts, 1)))
-    hopes = np.array([hoped(contrast.shape, spread, d) for contrast in contrasts])
+    hopes = np.array([expected_gain(contrast.shape, spread, d) for contrast in contrasts])
     noises = np.array([c.square * one.variance for c, one in zip(contrasts, found, strict=True)])
     sizes = np.array([one.size for one in found])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -205,7 +209,7 @@ def findings(
     for shape in SHAPES:
         same = np.array([contrast.shape == shape for contrast in contrasts], dtype=bool)
         if same.any():
-            likely[same] = chances(np.minimum(sizes[same], _MOST), ratios[same])
+            likely[same] = effect_probabilities(np.minimum(sizes[same], _MOST), ratios[same])
     made = []
     for place, (contrast, one) in enumerate(zip(contrasts, found, strict=True)):
         chance, ratio, hope = float(likely[place]), float(ratios[place]), float(hopes[place])
@@ -213,16 +217,16 @@ def findings(
         believed = hope / (1 + ratio) + contrast.square * (one.mean * ratio / (1 + ratio)) ** 2
         noise = float(noises[place]) if np.isfinite(noises[place]) else hope
         made.append(
-            Finding(
-                effect=Effect(contrast, one.shrunken(ratio / (1 + ratio)).times(chance)),
+            EffectTest(
+                effect=Effect(contrast, one.shrink(ratio / (1 + ratio)).times(chance)),
                 chance=chance,
-                is_heard=one.size > least,
+                is_significant=one.size > least,
                 # the square of a noisy mean is too large by its variance
                 explains=Estimate(
                     value=contrast.square * max(one.mean**2 - one.variance, 0.0),
                     error=contrast.square * 2 * abs(one.mean) * math.sqrt(one.variance),
                 ),
-                stake=Stake(noise=noise * asked[place], hoped=believed, chance=chance, asked=asked[place]),
+                stake=Stake(noise=noise * asked[place], gain=believed, chance=chance, asked=asked[place]),
             )
         )
     return tuple(made)

@@ -29,26 +29,31 @@ from ldptree.errors import DataError
 from ldptree.families.family import RoundsFamily
 from ldptree.families.public_features.allocation import (
     FEWEST,
-    Agenda,
-    Choice,
-    Plan,
+    Allocation,
+    ChosenContrasts,
+    Schedule,
     Turn,
-    added,
-    begun,
-    chosen,
-    divided,
-    farther,
-    n_first,
-    plan,
+    allocate,
+    choose_contrasts,
+    count_first_round,
+    count_further,
+    divide_holders,
+    extra_reach,
+    first_allocation,
 )
-from ldptree.families.public_features.effects import Finding, Learned, findings, learned
+from ldptree.families.public_features.effects import (
+    CoefficientEstimate,
+    EffectTest,
+    assess_effects,
+    estimate_coefficient,
+)
 from ldptree.families.public_features.label import (
     LABEL_BINS,
-    LabelLaw,
-    by_precision,
-    half_width,
-    normal_law,
-    usual_variance,
+    LabelDistribution,
+    choose_half_width,
+    fit_normal,
+    typical_variance,
+    weigh_by_precision,
 )
 from ldptree.families.public_features.questions import (
     FeatureBins,
@@ -56,9 +61,14 @@ from ldptree.families.public_features.questions import (
     ResidualQuestion,
     check_label_range,
 )
-from ldptree.families.public_features.summary import explained, said
-from ldptree.families.public_features.surface import fitted
-from ldptree.families.public_features.transcript import of_contrasts, of_label, shares_of, visible
+from ldptree.families.public_features.summary import FitFacts, measure_explained, summarize
+from ldptree.families.public_features.surface import fit_surface
+from ldptree.families.public_features.transcript import (
+    estimate_shares,
+    read_contrast_answers,
+    read_label_answers,
+    visible_rows,
+)
 from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
 from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.models.public_features import PublicFeatureModel
@@ -81,7 +91,7 @@ _KNOWN_OF_CLASSES = (0.0, 1 / 3)
 
 
 class Memory:
-    """By the bytes that something was learned from."""
+    """What was learned from published answers, by their bytes, so that it is not learned again for the next question."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, object] = {}
@@ -108,7 +118,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
         label_low, label_high: the label's range; (-1, 1) for two classes.
         is_binary: whether labels are -1 and 1.
         seed: public coins, 0 .. 2^64 - 1.
-        ask_private: "auto", "always" or "never" (see `plan`).
+        ask_private: "auto", "always" or "never" (see `allocation.allocate`).
 
     Raises:
         ConfigError: the label's range is inverted or infinite.
@@ -128,219 +138,237 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
     def __post_init__(self) -> None:
         check_label_range(self.label_low, self.label_high)
 
-    def ask(self, shown: PublicView, answers: Transcript) -> Question | None:
+    def ask(self, view: PublicView, transcript: Transcript) -> Question | None:
         """The next question.
 
         Raises:
             DataError: there are too few holders for every role to have one.
         """
-        if shown.n < FEWEST_HOLDERS:
+        if view.n < FEWEST_HOLDERS:
             raise DataError(
-                f"n_samples = {shown.n}: nobody is left for a role; at least {FEWEST_HOLDERS} holders are needed, and "
+                f"n_samples = {view.n}: nobody is left for a role; at least {FEWEST_HOLDERS} holders are needed, and "
                 "hundreds to learn anything"
             )
-        turns = self._agenda(shown, answers).turns
-        return self._question(turns[len(answers)], shown, answers) if len(answers) < len(turns) else None
+        turns = self._schedule(view, transcript).turns
+        return (
+            self._make_question(turns[len(transcript)], view, transcript)
+            if len(transcript) < len(turns)
+            else None
+        )
 
-    def fit(self, shown: PublicView, answers: Transcript) -> PublicFeatureModel:
+    def fit(self, view: PublicView, transcript: Transcript) -> PublicFeatureModel:
         """The surface of the label's answers, and an effect for each contrast asked about."""
-        law = self._law(answers)
-        shared = self._plan(shown, law)
-        surface = self._surface(shown, shared, law, answers)
-        found = self._findings(shown, shared, law, answers)
+        labels = self._learn_labels(transcript)
+        allocation = self._allocate(view, labels)
+        surface = self._surface(view, allocation, labels, transcript)
+        found = self._assess_effects(view, allocation, labels, transcript)
         return PublicFeatureModel(
             columns=self.columns,
             low=self.low,
             high=self.high,
-            private=tuple(np.flatnonzero(shown.protects.any(axis=0)).tolist()),
+            private=tuple(np.flatnonzero(view.protects.any(axis=0)).tolist()),
             label_low=self.label_low,
             label_high=self.label_high,
             is_binary=self.is_binary,
             surface=surface,
             effects=tuple(one.effect for one in found),
             epsilon=self.epsilon,
-            n_holders=shown.n,
-            says=said(
-                self.columns,
-                shown.protects,
-                shared,
-                law,
-                found,
-                self._choice(shown, shared, law, answers).same,
-                explained(
-                    shown,
-                    answers,
-                    lambda rows, reports: self._fitted(rows, shared.line, reports, law, shown.n),
-                    is_binary=self.is_binary,
+            n_holders=view.n,
+            says=summarize(
+                FitFacts(
+                    allocation=allocation,
+                    labels=labels,
+                    effects=found,
+                    constant=self._choose_contrasts(view, allocation, labels, transcript).same,
+                    explained=measure_explained(
+                        view,
+                        transcript,
+                        lambda rows, reports: self._fit_surface(
+                            rows, allocation.line, reports, labels, view.n
+                        ),
+                        is_binary=self.is_binary,
+                    ),
                 ),
-                visible(shown),
-                low=self.low,
-                high=self.high,
+                view,
+                columns=self.columns,
+                ranges=list(zip(self.low, self.high, strict=True)),
                 epsilon=self.epsilon,
             ),
         )
 
-    def _agenda(self, shown: PublicView, answers: Transcript) -> Agenda:
+    def _schedule(self, view: PublicView, transcript: Transcript) -> Schedule:
         """All turns that these answers decide on: those that were taken, and the next where there is one."""
-        agenda = Agenda(self.seed, [])
+        agenda = Schedule(self.seed, [])
         if not self.is_binary:
-            agenda.add("label bins", self._n_first(shown.n))
-            if not answers:
+            agenda.add("label bins", self._count_first_round(view.n))
+            if not transcript:
                 return agenda
-        law = self._law(answers)
-        shared = self._plan(shown, law)
-        for feature in shared.binned:
-            agenda.add("feature bins", shared.n_bins, feature)
-        if len(answers) < len(agenda.turns):
+        labels = self._learn_labels(transcript)
+        allocation = self._allocate(view, labels)
+        for feature in allocation.binned:
+            agenda.add("feature bins", allocation.n_bins, feature)
+        if len(transcript) < len(agenda.turns):
             return agenda
-        stakes = self._choice(shown, shared, law, answers).stakes
-        report = self._report(shown, law)
-        n_label, first = begun(stakes, shared.left, n_line=len(shared.line), report=report)
+        stakes = self._choose_contrasts(view, allocation, labels, transcript).stakes
+        report = self._mean_square(view, labels)
+        n_label, first = first_allocation(stakes, allocation.left, n_line=len(allocation.line), report=report)
         agenda.add("label", n_label)
         for place, size in enumerate(first):
             agenda.add("contrast", size, place)
         n_done = len(agenda.turns)
-        if not stakes or len(answers) < n_done:
+        if not stakes or len(transcript) < n_done:
             return agenda
-        again = [one.stake for one in self._findings(shown, shared, law, answers[:n_done])]
-        _, sizes = divided(again, shared.left, n_line=len(shared.line), report=report, asked=n_label)
-        more = added(sizes, first, least=1 if self.ask_private == "always" else FEWEST)
-        agenda.add("label", shared.left - n_label - sum(first) - sum(more))
+        again = [one.stake for one in self._assess_effects(view, allocation, labels, transcript[:n_done])]
+        _, sizes = divide_holders(
+            again, allocation.left, n_line=len(allocation.line), report=report, asked=n_label
+        )
+        more = count_further(sizes, first, least=1 if self.ask_private == "always" else FEWEST)
+        agenda.add("label", allocation.left - n_label - sum(first) - sum(more))
         for place, size in enumerate(more):
             agenda.add("contrast", size, place)
         return agenda
 
-    def _question(self, turn: Turn, shown: PublicView, answers: Transcript) -> Question:
+    def _make_question(self, turn: Turn, view: PublicView, transcript: Transcript) -> Question:
         if turn.kind == "label bins":
             oracle = _bins(self.epsilon, LABEL_BINS)
             return LabelBins(turn.part, oracle, self.label_low, self.label_high)
         if turn.kind == "feature bins":
             return FeatureBins(turn.part, _bins(self.epsilon, BINS), turn.about)
-        law = self._law(answers)
-        half = self._half(shown.n, law)
+        labels = self._learn_labels(transcript)
+        half = self._choose_half(view.n, labels)
         if turn.kind == "label":
             return ResidualQuestion(
-                turn.part, self._label_mechanism(), Surface.constant(self._centre(law, half)), half
+                turn.part, self._label_mechanism(), Surface.constant(self._find_centre(labels, half)), half
             )
-        shared = self._plan(shown, law)
-        contrast = self._choice(shown, shared, law, answers).contrasts[turn.about]
-        surface = self._surface(shown, shared, law, answers)
-        left = max(law.sd**2 - float(surface(visible(shown)).var()), _LEAST_LEFT * law.sd**2)
-        narrow = half * float(np.sqrt(left)) / law.sd
-        known = self._findings(shown, shared, law, answers)[: turn.about]
+        allocation = self._allocate(view, labels)
+        contrast = self._choose_contrasts(view, allocation, labels, transcript).contrasts[turn.about]
+        surface = self._surface(view, allocation, labels, transcript)
+        left = max(labels.sd**2 - float(surface(visible_rows(view)).var()), _LEAST_LEFT * labels.sd**2)
+        narrow = half * float(np.sqrt(left)) / labels.sd
+        known = self._assess_effects(view, allocation, labels, transcript)[: turn.about]
         return ResidualQuestion(
             turn.part,
             _number("optimal_label", self.epsilon),
             surface,
-            narrow + farther(contrast) * law.sd,
+            narrow + extra_reach(contrast) * labels.sd,
             contrast,
             tuple(one.effect for one in known),
         )
 
-    def _n_first(self, n: int) -> int:
-        return n_first(n, self.epsilon)
+    def _count_first_round(self, n: int) -> int:
+        return count_first_round(n, self.epsilon)
 
     def _label_mechanism(self) -> NumberMechanism:
         """Labels of -1 and 1 have Duchi's mechanism, which is randomised response there."""
         return _number("duchi" if self.is_binary else "optimal_label", self.epsilon)
 
-    def _law(self, answers: Transcript) -> LabelLaw:
+    def _learn_labels(self, transcript: Transcript) -> LabelDistribution:
         if self.is_binary:
-            return LabelLaw.known(0.0, 1.0)
-        question = answers[0].question
+            return LabelDistribution.known(0.0, 1.0)
+        question = transcript[0].question
         assert isinstance(question, LabelBins)
-        oracle, reports = question.oracle, answers[0].reports
+        oracle, reports = question.oracle, transcript[0].reports
         ratio = float(oracle.ratio)
 
-        def learn() -> LabelLaw:
-            return normal_law(oracle.supports(reports), ratio, self.label_low, self.label_high)
+        def learn() -> LabelDistribution:
+            return fit_normal(oracle.supports(reports), ratio, self.label_low, self.label_high)
 
         return self._memory.once(learn, b"law", reports)
 
-    def _centre(self, law: LabelLaw, half: float) -> float:
+    def _find_centre(self, labels: LabelDistribution, half: float) -> float:
         """That of the law, or as far from it as keeps the interval within the range: no label lies beyond."""
         if self.is_binary:
             return 0.0
-        return min(max(law.mean, self.label_low + half), self.label_high - half)
+        return min(max(labels.mean, self.label_low + half), self.label_high - half)
 
-    def _half(self, n: int, law: LabelLaw) -> float:
+    def _choose_half(self, n: int, labels: LabelDistribution) -> float:
         if self.is_binary:
             return 1.0
-        whole, left = (self.label_high - self.label_low) / 2, n - self._n_first(n)
+        whole, left = (self.label_high - self.label_low) / 2, n - self._count_first_round(n)
 
         def learn() -> float:
-            return half_width(law, self._label_mechanism(), left, whole)
+            return choose_half_width(labels, self._label_mechanism(), left, whole)
 
-        return self._memory.once(learn, b"half", law.means, law.sds, law.weights)
+        return self._memory.once(learn, b"half", labels.means, labels.sds, labels.weights)
 
-    def _report(self, shown: PublicView, law: LabelLaw, farther: float = 0.0) -> float:
+    def _mean_square(self, view: PublicView, labels: LabelDistribution, farther: float = 0.0) -> float:
         """Mean square of a report of a number within this much more than R."""
         mechanism = self._label_mechanism()
         if self.is_binary:
             return mechanism.bound**2
-        half = self._half(shown.n, law) + farther
-        return (usual_variance(mechanism) + _SIGNAL) * half**2
+        half = self._choose_half(view.n, labels) + farther
+        return (typical_variance(mechanism) + _SIGNAL) * half**2
 
-    def _plan(self, shown: PublicView, law: LabelLaw) -> Plan:
-        left = shown.n if self.is_binary else shown.n - self._n_first(shown.n)
-        return plan(
-            shown.protects,
+    def _allocate(self, view: PublicView, labels: LabelDistribution) -> Allocation:
+        left = view.n if self.is_binary else view.n - self._count_first_round(view.n)
+        return allocate(
+            view.protects,
             left,
-            spread=law.sd**2,
-            report=self._report(shown, law),
+            spread=labels.sd**2,
+            report=self._mean_square(view, labels),
             ask_private=self.ask_private,
         )
 
-    def _choice(self, shown: PublicView, shared: Plan, law: LabelLaw, answers: Transcript) -> Choice:
-        return chosen(
-            shared,
-            {j: shares_of(shown, j, answers) for j in shared.private if shared.shapes},
-            shown.d,
-            sd=law.sd,
-            report=lambda farther: self._report(shown, law, farther),
+    def _choose_contrasts(
+        self, view: PublicView, allocation: Allocation, labels: LabelDistribution, transcript: Transcript
+    ) -> ChosenContrasts:
+        return choose_contrasts(
+            allocation,
+            {j: estimate_shares(view, j, transcript) for j in allocation.private if allocation.shapes},
+            view.d,
+            sd=labels.sd,
+            report=lambda farther: self._mean_square(view, labels, farther),
             must=self.ask_private == "always",
         )
 
-    def _surface(self, shown: PublicView, shared: Plan, law: LabelLaw, answers: Transcript) -> Surface:
-        rows, reports = of_label(shown, answers)
+    def _surface(
+        self, view: PublicView, allocation: Allocation, labels: LabelDistribution, transcript: Transcript
+    ) -> Surface:
+        rows, reports = read_label_answers(view, transcript)
         return self._memory.once(
-            lambda: self._fitted(rows, shared.line, reports, law, shown.n),
+            lambda: self._fit_surface(rows, allocation.line, reports, labels, view.n),
             b"surface",
             rows,
             reports,
-            np.array([law.sd, *shared.line]),
+            np.array([labels.sd, *allocation.line]),
         )
 
-    def _fitted(self, rows: Floats, line: tuple[int, ...], reports: Floats, law: LabelLaw, n: int) -> Surface:
+    def _fit_surface(
+        self, rows: Floats, line: tuple[int, ...], reports: Floats, labels: LabelDistribution, n: int
+    ) -> Surface:
         if self.is_binary:
             noise = float(reports.var()) / reports.size
-            level = by_precision(*_KNOWN_OF_CLASSES, float(reports.mean()), noise)
+            level = weigh_by_precision(*_KNOWN_OF_CLASSES, float(reports.mean()), noise)
         else:
-            half = self._half(n, law)
-            level = law.mean_by(reports, self._centre(law, half), half, (self.label_low, self.label_high))
-        return fitted(rows, line, reports, spread=law.sd**2, seed=self.seed, level=level)
+            half = self._choose_half(n, labels)
+            level = labels.estimate_mean(
+                reports, self._find_centre(labels, half), half, (self.label_low, self.label_high)
+            )
+        return fit_surface(rows, line, reports, spread=labels.sd**2, seed=self.seed, level=level)
 
-    def _findings(
-        self, shown: PublicView, shared: Plan, law: LabelLaw, answers: Transcript
-    ) -> tuple[Finding, ...]:
+    def _assess_effects(
+        self, view: PublicView, allocation: Allocation, labels: LabelDistribution, transcript: Transcript
+    ) -> tuple[EffectTest, ...]:
         """What the answers to the contrasts say, each shrunk, and whether it is surely no noise."""
-        about = of_contrasts(shown, answers)
-        return findings(
+        about = read_contrast_answers(view, transcript)
+        return assess_effects(
             [contrast for contrast, _, _ in about],
-            [self._learned(rows, shared.line, reports, law) for _, rows, reports in about],
+            [self._estimate(rows, allocation.line, reports, labels) for _, rows, reports in about],
             [reports.size for _, _, reports in about],
-            n_contrasts=len(shared.shapes) * len(shared.private),
-            spread=law.sd**2,
-            d=shown.d,
+            n_contrasts=len(allocation.shapes) * len(allocation.private),
+            spread=labels.sd**2,
+            d=view.d,
         )
 
-    def _learned(self, rows: Floats, line: tuple[int, ...], reports: Floats, law: LabelLaw) -> Learned:
+    def _estimate(
+        self, rows: Floats, line: tuple[int, ...], reports: Floats, labels: LabelDistribution
+    ) -> CoefficientEstimate:
         return self._memory.once(
-            lambda: learned(rows, line, reports, spread=law.sd**2, seed=self.seed),
+            lambda: estimate_coefficient(rows, line, reports, spread=labels.sd**2, seed=self.seed),
             b"effect",
             rows,
             reports,
-            np.array([law.sd, *line]),
+            np.array([labels.sd, *line]),
         )
 
 

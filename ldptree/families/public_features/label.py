@@ -41,7 +41,7 @@ WIDTH = 0.35
 
 
 @dataclass(frozen=True, eq=False)
-class LabelLaw:
+class LabelDistribution:
     """What is believed of the label's normal law: a grid of laws and their posterior weights, float64 [laws] each.
 
     Attributes:
@@ -76,7 +76,9 @@ class LabelLaw:
         """The expected standard deviation."""
         return float(self.weights @ self.sds)
 
-    def mean_by(self, reports: Floats, centre: float, half: float, label_range: tuple[float, float]) -> float:
+    def estimate_mean(
+        self, reports: Floats, centre: float, half: float, label_range: tuple[float, float]
+    ) -> float:
         """The labels' mean, by this and by reports of labels [m] that were cut `half` to either side of a centre.
 
         Round 0 may have been far off, the interval aside of most labels and all reports at its end: so the mean of what is left
@@ -93,10 +95,10 @@ class LabelLaw:
         expected, taken = float(now.weights @ whole_mean), whole_mean - cut_mean
         offset = float(now.weights @ taken)
         variance = noise + float(now.weights @ (taken - offset) ** 2)
-        return by_precision(expected, now.mean_variance, found + offset, variance)
+        return weigh_by_precision(expected, now.mean_variance, found + offset, variance)
 
 
-def by_precision(expected: float, variance: float, found: float, noise: float) -> float:
+def weigh_by_precision(expected: float, variance: float, found: float, noise: float) -> float:
     """What was expected, with this positive variance, and what was found, with that of its noise, each by its precision."""
     return expected + (found - expected) * variance / (variance + noise)
 
@@ -107,7 +109,7 @@ def label_bin_of(labels: Floats, low: float, high: float) -> NDArray[np.int64]:
     return np.clip(places, 0, LABEL_BINS - 1).astype(np.int64)
 
 
-def normal_law(supports: NDArray[np.bool_], ratio: float, low: float, high: float) -> LabelLaw:
+def fit_normal(supports: NDArray[np.bool_], ratio: float, low: float, high: float) -> LabelDistribution:
     """What is to be believed of the normal law of labels whose reports support these bins.
 
     The chance of a set S is proportional to 1 + (ratio - 1) P(the label is in S); the two end bins go on without end. A
@@ -135,7 +137,7 @@ def normal_law(supports: NDArray[np.bool_], ratio: float, low: float, high: floa
         sd_ends = (s[kept].min() / factor, s[kept].max() * factor)
     weights = np.exp(believed - believed.max())
     weights /= weights.sum()
-    return LabelLaw(m, s, weights, float(weights @ chances[:, [0, -1]].sum(axis=1)))
+    return LabelDistribution(m, s, weights, float(weights @ chances[:, [0, -1]].sum(axis=1)))
 
 
 def _bin_chances(means: Floats, sds: Floats, low: float, high: float) -> Floats:
@@ -147,22 +149,22 @@ def _bin_chances(means: Floats, sds: Floats, low: float, high: float) -> Floats:
     return np.diff(below, axis=1, prepend=0.0, append=1.0)
 
 
-def half_width(law: LabelLaw, mechanism: NumberMechanism, n: int, most: float) -> float:
+def choose_half_width(labels: LabelDistribution, mechanism: NumberMechanism, n: int, most: float) -> float:
     """R: what is least, as expected, of the mean square, over the two ends, of what is cut off there on average, and
     of 8 v R^2 / n.
 
     Args:
-        law: of the label; the interval is around its expected mean.
+        labels: their distribution; the interval is around its expected mean.
         mechanism: v is its usual variance.
         n: holders who will report.
         most: the largest R there is.
     """
-    likely = law.weights > _LIKELY * law.weights.max()
-    means, sds, weights = law.means[likely], law.sds[likely], law.weights[likely]
+    likely = labels.weights > _LIKELY * labels.weights.max()
+    means, sds, weights = labels.means[likely], labels.sds[likely], labels.weights[likely]
     best = (math.inf, most)
-    for half in np.geomspace(min(_LEAST_REACH * law.sd, most), most, 43):
-        cut = _cut(half - (means - law.mean), sds) ** 2 + _cut(half + (means - law.mean), sds) ** 2
-        noise = _LEAVES * usual_variance(mechanism) * half**2 / max(n, 1)
+    for half in np.geomspace(min(_LEAST_REACH * labels.sd, most), most, 43):
+        cut = _cut(half - (means - labels.mean), sds) ** 2 + _cut(half + (means - labels.mean), sds) ** 2
+        noise = _LEAVES * typical_variance(mechanism) * half**2 / max(n, 1)
         best = min(best, (float(weights @ cut / weights.sum()) / 2 + noise, float(half)))
     return best[1]
 
@@ -182,7 +184,7 @@ def _cut_mean(means: Floats, sds: Floats, low: float, high: float) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def usual_variance(mechanism: NumberMechanism) -> float:
+def typical_variance(mechanism: NumberMechanism) -> float:
     """A mechanism's variance over N(0, WIDTH^2)."""
     u = np.linspace(-1, 1, 201)
     weight = np.exp(-((u / WIDTH) ** 2) / 2)
@@ -190,7 +192,7 @@ def usual_variance(mechanism: NumberMechanism) -> float:
 
 
 @lru_cache(maxsize=64)
-def square(mechanism: NumberMechanism) -> tuple[float, float]:
+def fit_report_square(mechanism: NumberMechanism) -> tuple[float, float]:
     """(a, b) such that the mean square of a report of u is nearly a + b u^2: the nearest over [-1, 1]."""
     u = np.linspace(-1, 1, 201)
     b, a = np.polyfit(u**2, mechanism.variance(u) + u**2, 1)

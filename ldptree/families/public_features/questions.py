@@ -1,7 +1,6 @@
 """The four questions with public features; every holder is put one of them at most, and it takes the whole epsilon.
 
-What lives here: what is asked, what is sent back, the exact law of it. What does not: which part of the holders is asked what
-(`curator`), and the coins (`ldptree.mechanisms.numbers`, `ldptree.mechanisms.oracles`).
+Each says what is asked, what is sent back, and the exact law of it.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class BinQuestion(Question):
 
     def respondents(self, view: PublicView) -> NDArray[np.int64]:
         """The part's holders."""
-        return self.part.among(view.n)
+        return self.part.select(view.n)
 
     def is_valid(self, reports: NDArray[Any]) -> Mask:
         """As the oracle says."""
@@ -223,7 +222,7 @@ class ResidualQuestion(Question):
 
     def respondents(self, view: PublicView) -> NDArray[np.int64]:
         """The part's holders."""
-        return self.part.among(view.n)
+        return self.part.select(view.n)
 
     def randomize(self, rows: Floats, labels: Floats, protects: Mask, words: Words) -> NDArray[Any]:
         """Reports of the number mechanism, [m]."""

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.families.public_features.allocation import Plan
-from ldptree.families.public_features.effects import Estimate, Finding
-from ldptree.families.public_features.label import LabelLaw, square
-from ldptree.families.public_features.transcript import labels_asked, of_label
+from ldptree.families.public_features.allocation import Allocation
+from ldptree.families.public_features.effects import EffectTest, Estimate
+from ldptree.families.public_features.label import LabelDistribution, fit_report_square
+from ldptree.families.public_features.transcript import label_questions, read_label_answers, visible_rows
 from ldptree.models.public_features import HELPED
 from ldptree.protocol.question import PublicView, Transcript
 
@@ -40,7 +40,7 @@ _TOO_MANY_AT_ENDS, _WORTH_A_WORD = 0.3, 0.005
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explained:
+class VarianceExplained:
     """Attributes:
     part: of the label's variance, what public features explain.
     whole: all of it; None where reports do not tell.
@@ -52,14 +52,14 @@ class Explained:
     cut: tuple[float, float] | None = None
 
 
-def of_classes(reports: Floats) -> Estimate | None:
+def estimate_class_variance(reports: Floats) -> Estimate | None:
     """The variance of labels -1 and 1, from unbiased reports of them; None where they show none."""
     mean, noise = float(reports.mean()), float(reports.var()) / reports.size
     value = max(1 - mean**2 + noise, noise)
     return None if value <= 0 else Estimate(value=value, error=2 * abs(mean) * math.sqrt(noise))
 
 
-def label_variance(reports: Floats, mechanism: NumberMechanism, half: float) -> Estimate | None:
+def estimate_label_variance(reports: Floats, mechanism: NumberMechanism, half: float) -> Estimate | None:
     """Of the labels that these reports are about; None where they do not tell it.
 
     Args:
@@ -68,7 +68,7 @@ def label_variance(reports: Floats, mechanism: NumberMechanism, half: float) -> 
         half: what the number 1 stands for.
     """
     numbers = reports / half
-    flat, bent = square(mechanism)
+    flat, bent = fit_report_square(mechanism)
     if bent <= 0 or numbers.size < FOLDS:
         return None
     squares = (numbers**2 - flat) / bent
@@ -81,18 +81,20 @@ def label_variance(reports: Floats, mechanism: NumberMechanism, half: float) -> 
     return Estimate(value=value * half**2, error=error * half**2)
 
 
-def explained(shown: PublicView, answers: Transcript, fit: Fit, *, is_binary: bool) -> Explained:
-    """What public features explain, by the answers to the label's question; `fit` as in `variance_explained`."""
-    rows, reports = of_label(shown, answers)
-    question = labels_asked(answers)[0]
-    part, middle, half = variance_explained(rows, reports, fit), question.surface.intercept, question.half
+def measure_explained(
+    view: PublicView, transcript: Transcript, fit: Fit, *, is_binary: bool
+) -> VarianceExplained:
+    """What public features explain, by the answers to the label's question; `fit` as in `estimate_explained`."""
+    rows, reports = read_label_answers(view, transcript)
+    question = label_questions(transcript)[0]
+    part, middle, half = estimate_explained(rows, reports, fit), question.surface.intercept, question.half
     if is_binary:
-        return Explained(part=part, whole=of_classes(reports))
-    whole = label_variance(reports - middle, question.mechanism, half)
-    return Explained(part=part, whole=whole, cut=(middle - half, middle + half))
+        return VarianceExplained(part=part, whole=estimate_class_variance(reports))
+    whole = estimate_label_variance(reports - middle, question.mechanism, half)
+    return VarianceExplained(part=part, whole=whole, cut=(middle - half, middle + half))
 
 
-def variance_explained(rows: Floats, reports: Floats, fit: Fit) -> Estimate:
+def estimate_explained(rows: Floats, reports: Floats, fit: Fit) -> Estimate:
     """What a fit to all folds but one explains of that one, over all folds.
 
     Args:
@@ -115,89 +117,103 @@ def variance_explained(rows: Floats, reports: Floats, fit: Fit) -> Estimate:
     return Estimate(value=float(gains.mean()), error=float(gains.std(ddof=1)) / math.sqrt(gains.size))
 
 
-def said(
-    columns: tuple[str, ...],
-    protects: NDArray[np.bool_],
-    plan: Plan,
-    law: LabelLaw,
-    found: Sequence[Finding],
-    same: frozenset[int],
-    explained: Explained,
-    rows: Floats,
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FitFacts:
+    """What a fit found.
+
+    Attributes:
+        allocation: how the holders were shared out.
+        labels: what is known of the label's distribution.
+        effects: of each contrast that was asked about.
+        constant: private features that are the same for everybody, as far as is known.
+        explained: what public features explain.
+    """
+
+    allocation: Allocation
+    labels: LabelDistribution
+    effects: Sequence[EffectTest]
+    constant: frozenset[int]
+    explained: VarianceExplained
+
+
+def summarize(
+    facts: FitFacts,
+    view: PublicView,
     *,
-    low: Sequence[float],
-    high: Sequence[float],
+    columns: tuple[str, ...],
+    ranges: Sequence[tuple[float, float]],
     epsilon: float,
 ) -> str:
     """One line, from what is public and what was reported.
 
     Args:
+        facts: what was found.
+        view: what everybody can see.
         columns: names of the features.
-        protects: bool [n, d].
-        plan: how the holders were shared out.
-        law: of the label.
-        found: of each contrast that was asked about.
-        same: private features that are the same for everybody, as far as is known.
-        explained: what public features explain.
-        rows: float64 [n, d], NaN where protected.
-        low, high: ends of each feature's range.
+        ranges: of each feature.
         epsilon: of each holder.
     """
-    parts = [_of_public(explained)]
-    names = ", ".join(columns[j] for j in plan.private)
-    asked = tuple(sorted({one.effect.contrast.feature for one in found}))
-    if not protects.any():
+    allocation, labels = facts.allocation, facts.labels
+    parts = [_describe_public(facts.explained)]
+    names = ", ".join(columns[j] for j in allocation.private)
+    asked = tuple(sorted({one.effect.contrast.feature for one in facts.effects}))
+    if not view.protects.any():
         parts.append("No feature is protected.")
-    elif not plan.private:
+    elif not allocation.private:
         parts.append("Every feature is shown by at least half of the holders, so none was asked about.")
-    elif not plan.shapes:
+    elif not allocation.shapes:
         parts.append(
-            f"Private features do not help here: with {len(protects):,} holders at epsilon {epsilon:g}, reports about {names} "
+            f"Private features do not help here: with {view.n:,} holders at epsilon {epsilon:g}, reports about {names} "
             "would cost more than they may bring, so none was asked for."
         )
     else:
         if asked:
-            heard = [one for one in found if one.is_heard]
-            parts.append(_of_effects(columns, asked, heard, rows, explained.whole, law.sd**2))
+            significant = [one for one in facts.effects if one.is_significant]
+            spread = labels.sd**2
+            parts.append(
+                _describe_effects(
+                    columns, asked, significant, visible_rows(view), facts.explained.whole, spread
+                )
+            )
         else:
             parts.append("Private features do not help here.")
-        rest = tuple(j for j in plan.private if j not in asked)
-        parts += _of_the_rest(columns, rest, same, list(zip(low, high, strict=True)))
-    if law.at_ends > _TOO_MANY_AT_ENDS:
+        rest = tuple(j for j in allocation.private if j not in asked)
+        parts += _describe_the_rest(columns, rest, facts.constant, ranges)
+    if labels.at_ends > _TOO_MANY_AT_ENDS:
         parts.append(
-            f"About {law.at_ends:.0%} of labels are at the ends of label_range or beyond: unless labels end there, it is too "
+            f"About {labels.at_ends:.0%} of labels are at the ends of label_range or beyond: unless labels end there, it is too "
             "narrow, and a wider one would serve better."
         )
     return " ".join(parts)
 
 
-def _of_public(explained: Explained) -> str:
+def _describe_public(explained: VarianceExplained) -> str:
     share = None if explained.whole is None else explained.part.over(explained.whole)
-    if share is None or not share.is_telling:
+    if share is None or not share.is_precise:
         return "These reports do not tell how much of the label's variance public features explain."
     cut = (
         f", cut to {explained.cut[0]:.4g} to {explained.cut[1]:.4g} as they were asked for"
         if explained.cut
         else ""
     )
-    return f"Public features explain about {_told(share)} of the variance of labels{cut}."
+    return f"Public features explain about {_format_share(share)} of the variance of labels{cut}."
 
 
-def _told(share: Estimate) -> str:
+def _format_share(share: Estimate) -> str:
     """With its band: "62% (55% to 69%)"."""
     return f"{min(max(share.value, 0), 1):.0%} ({share.low:.0%} to {share.high:.0%})"
 
 
-def _of_effects(
+def _describe_effects(
     columns: tuple[str, ...],
     asked: tuple[int, ...],
-    heard: Sequence[Finding],
+    significant: Sequence[EffectTest],
     rows: Floats,
     whole: Estimate | None,
     spread: float,
 ) -> str:
     brings: dict[int, Estimate] = {}
-    for one in heard:
+    for one in significant:
         feature = one.effect.contrast.feature
         varies = one.effect.contrast.square * float(one.effect.coefficient(rows).var())
         before = brings.get(feature, Estimate(value=0.0, error=0.0))
@@ -214,14 +230,14 @@ def _of_effects(
             f"Private features do not help here: {names} {_were(asked)} asked about, and nothing was found."
         )
     words = ", ".join(
-        columns[j] + (f" (about {_told(share)})" if whole and share.is_telling else "")
+        columns[j] + (f" (about {_format_share(share)})" if whole and share.is_precise else "")
         for j, share in helped.items()
     )
     others = [columns[j] for j in asked if j not in helped]
     return f"{HELPED}: {words}" + (f"; nothing was found of {', '.join(others)}." if others else ".")
 
 
-def _of_the_rest(
+def _describe_the_rest(
     columns: tuple[str, ...],
     rest: tuple[int, ...],
     same: frozenset[int],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.families.public_features.allocation import order
+from ldptree.families.public_features.allocation import shuffle_holders
 from ldptree.models.surface import Surface, Tree
 from ldptree.partition.cart import grow_cart
 from ldptree.partition.label_unit import unit_of
@@ -31,7 +31,7 @@ _LEAF_NOISE = 0.1
 _PRIORS = np.concatenate([[0.0], np.geomspace(1e-5, 10.0, 61)])
 
 
-def fitted(
+def fit_surface(
     rows: Floats,
     features: tuple[int, ...],
     reports: Floats,
@@ -100,7 +100,7 @@ def _honest_tree(
     spread: float,
 ) -> Tree:
     """CART on one half of the holders, values from the other half."""
-    places = order(seed, left.size)
+    places = shuffle_holders(seed, left.size)
     growing, judging = places[: left.size // 2], places[left.size // 2 :]
     tree = grow_cart(
         X[growing],

@@ -28,51 +28,51 @@ _IS_REAL, _IS_ALL = 3.0, 2.0
 _MOST_UNSURE = 0.5
 
 
-def visible(shown: PublicView) -> Floats:
+def visible_rows(view: PublicView) -> Floats:
     """What is shown, float64 [n, d], NaN where it is protected."""
-    return np.where(shown.protects, np.nan, shown.values)
+    return np.where(view.protects, np.nan, view.values)
 
 
-def labels_asked(answers: Transcript) -> list[ResidualQuestion]:
+def label_questions(transcript: Transcript) -> list[ResidualQuestion]:
     """The questions about the label alone."""
-    asked = [answer.question for answer in answers]
+    asked = [answer.question for answer in transcript]
     return [one for one in asked if isinstance(one, ResidualQuestion) and one.contrast is None]
 
 
-def of_label(shown: PublicView, answers: Transcript) -> tuple[Floats, Floats]:
+def read_label_answers(view: PublicView, transcript: Transcript) -> tuple[Floats, Floats]:
     """Of all who answered the label's question: what they show, float64 [m, d], and what they reported, [m]."""
-    about = [answer for answer in answers if labels_asked([answer])]
+    about = [answer for answer in transcript if label_questions([answer])]
     holders = np.concatenate([answer.respondents for answer in about])
     reports = [
-        question.surface(visible(shown)[answer.respondents]) + question.decode(answer.reports)
-        for question, answer in zip(labels_asked(about), about, strict=True)
+        question.surface(visible_rows(view)[answer.respondents]) + question.decode(answer.reports)
+        for question, answer in zip(label_questions(about), about, strict=True)
     ]
-    return visible(shown)[holders], np.concatenate(reports)
+    return visible_rows(view)[holders], np.concatenate(reports)
 
 
-def of_contrasts(shown: PublicView, answers: Transcript) -> list[tuple[Contrast, Floats, Floats]]:
+def read_contrast_answers(view: PublicView, transcript: Transcript) -> list[tuple[Contrast, Floats, Floats]]:
     """Each contrast that was asked about, first asked first: what those show who answered, float64 [m, d], and coefficients of it
     that they reported, [m].
     """
     asked: dict[Contrast, list[AnsweredQuestion]] = {}
-    for answer in answers:
+    for answer in transcript:
         if isinstance(answer.question, ResidualQuestion) and answer.question.contrast is not None:
             asked.setdefault(answer.question.contrast, []).append(answer)
     made = []
     for contrast, given in asked.items():
         holders = np.concatenate([answer.respondents for answer in given])
         numbers = np.concatenate([_decoded(answer) for answer in given]) / contrast.square
-        made.append((contrast, visible(shown)[holders], numbers))
+        made.append((contrast, visible_rows(view)[holders], numbers))
     return made
 
 
-def shares_of(shown: PublicView, feature: int, answers: Transcript) -> tuple[float, ...]:
+def estimate_shares(view: PublicView, feature: int, transcript: Transcript) -> tuple[float, ...]:
     """Of a private feature's bins: from those who show it, where they are many, otherwise from reports."""
-    for answer in answers:
+    for answer in transcript:
         question = answer.question
         if isinstance(question, FeatureBins) and question.feature == feature:
-            return from_reports(question.oracle, answer.reports)
-    return from_shown(shown.values[~shown.protects[:, feature], feature])
+            return shares_from_reports(question.oracle, answer.reports)
+    return count_shares(view.values[~view.protects[:, feature], feature])
 
 
 def _decoded(answer: AnsweredQuestion) -> Floats:
@@ -80,12 +80,12 @@ def _decoded(answer: AnsweredQuestion) -> Floats:
     return answer.question.decode(answer.reports)
 
 
-def from_shown(values: Floats) -> tuple[float, ...]:
+def count_shares(values: Floats) -> tuple[float, ...]:
     """Of scaled values, float64 [n], n > 0."""
     return tuple((np.bincount(bin_of(values), minlength=BINS) / values.size).tolist())
 
 
-def from_reports(oracle: SubsetSelection, reports: NDArray[Any]) -> tuple[float, ...]:
+def shares_from_reports(oracle: SubsetSelection, reports: NDArray[Any]) -> tuple[float, ...]:
     """Of reports of bins; no share is negative, and they add up to 1.
 
     Where the bins that surely hold somebody may be all there are, the others get nothing: levels stay levels. Otherwise the

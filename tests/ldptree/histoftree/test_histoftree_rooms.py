@@ -9,7 +9,7 @@ import pytest
 
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators.histoftree import HistOfTreeRegressor
-from ldptree.families.histoftree import CellsQuestion, HistOfTreeModel, LabelQuestion, Shape, choose
+from ldptree.families.histoftree import CellsQuestion, HistOfTreeModel, LabelQuestion, Shape, choose_shape
 from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.partition.product import Histogram, Product
@@ -34,7 +34,7 @@ def objective(protects, epsilon, s, p, weight):
 def test_the_choice_is_the_least_of_15(gamma, weight):
     n, d = 5_000, 5
     protects = np.arange(1, n + 1)[:, None] <= n / np.arange(1, d + 1)[None, :] ** gamma
-    found = choose(protects, 2.0, bias_weight=weight)
+    found = choose_shape(protects, 2.0, bias_weight=weight)
     values = {(s, p): objective(protects, 2.0, s, p, weight) for s in range(d) for p in range(13)}
     assert values[found.n_binned, found.depth] == pytest.approx(min(values.values()))
     edges = 2 ** (found.depth / (d - found.n_binned))
@@ -44,12 +44,12 @@ def test_the_choice_is_the_least_of_15(gamma, weight):
 def test_with_everything_or_nothing_the_choice_is_lpdts():
     """Section 4.3: W = 1 for the first n - n_Q holders and 0 for the others makes s = 0 the best."""
     protects = np.repeat(np.arange(20_000)[:, None] < 12_000, 5, axis=1)
-    assert choose(protects, 4.0, bias_weight=1.0).n_binned == 0
+    assert choose_shape(protects, 4.0, bias_weight=1.0).n_binned == 0
 
 
 def test_more_epsilon_or_more_holders_never_make_it_coarser():
     mask = np.tile([True, True, False, False, False], (1_000, 1))
-    depths = [choose(mask, e, n_binned=2, bias_weight=1.0).depth for e in (0.5, 1, 2, 4, 8)]
+    depths = [choose_shape(mask, e, n_binned=2, bias_weight=1.0).depth for e in (0.5, 1, 2, 4, 8)]
     assert depths == sorted(depths)
     assert depths[0] < depths[-1]
 
@@ -57,14 +57,14 @@ def test_more_epsilon_or_more_holders_never_make_it_coarser():
 def test_hundreds_of_features_are_no_trouble():
     mask = np.random.default_rng(0).random((500, 300)) < 0.5
     with np.errstate(all="raise", under="ignore", over="warn"):
-        found = choose(mask, 64.0)
+        found = choose_shape(mask, 64.0)
     assert found.n_binned + found.depth >= 0
 
 
 def test_where_everything_is_binned_the_number_of_bins_is_chosen():
     mask = np.ones((10**6, 2), dtype=bool)
-    assert choose(mask, 0.01, n_binned=2, bias_weight=0.1) == Shape(n_binned=2, bins=1, depth=0)
-    assert choose(mask, 8.0, n_binned=2, bias_weight=0.1).bins > 3
+    assert choose_shape(mask, 0.01, n_binned=2, bias_weight=0.1) == Shape(n_binned=2, bins=1, depth=0)
+    assert choose_shape(mask, 8.0, n_binned=2, bias_weight=0.1).bins > 3
 
 
 @pytest.mark.parametrize("release", ["all", "cells", "none"])

@@ -11,7 +11,7 @@ from ldptree.baselines.dt import PlainTreeRegressor
 from ldptree.baselines.public import predict_by_forest
 from ldptree.errors import ConfigError
 from ldptree.estimators import CorrectionRegressor, LPDTRegressor
-from ldptree.families.public_features.surface import fitted
+from ldptree.families.public_features.surface import fit_surface
 from ldptree.partition.label_unit import FAR, centre_of, fit_in_unit, in_range_of_one, unit_of
 from ldptree.partition.masked import grow_masked_tree
 from ldptree.public_models.fit import BASES, fit_public
@@ -76,7 +76,7 @@ def test_trees_on_reports_are_the_same_in_any_unit():
     assert trees[0].n_leaves > 4
     assert trees[0].digest == trees[1].digest
     whole, small = (
-        fitted(X.astype(float), (0, 1, 2), unit * y, spread=unit**2 * y.var(), seed=1)
+        fit_surface(X.astype(float), (0, 1, 2), unit * y, spread=unit**2 * y.var(), seed=1)
         for unit in (1.0, SMALL)
     )
     assert [t.partition.digest for t in small.trees] == [t.partition.digest for t in whole.trees]

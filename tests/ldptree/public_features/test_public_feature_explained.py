@@ -7,7 +7,12 @@ import pytest
 
 from ldptree.coins import Words
 from ldptree.estimators.public_features import PublicFeatureClassifier, PublicFeatureRegressor
-from ldptree.families.public_features.summary import Estimate, label_variance, of_classes, variance_explained
+from ldptree.families.public_features.summary import (
+    Estimate,
+    estimate_class_variance,
+    estimate_explained,
+    estimate_label_variance,
+)
 from ldptree.mechanisms.numbers import NUMBERS
 
 N = 10_000
@@ -27,7 +32,9 @@ def test_the_labels_variance_follows_from_how_far_reports_are_out(epsilon, law):
         np.clip(rng.normal(0.2, 0.4, 20_000), -1, 1) if law == "normal" else rng.choice([-0.3, 0.9], 20_000)
     )
     mechanism = NUMBERS["optimal_label"].for_budget(epsilon)
-    found = label_variance(3 * mechanism.decode(mechanism.randomize(numbers, words())), mechanism, 3.0)
+    found = estimate_label_variance(
+        3 * mechanism.decode(mechanism.randomize(numbers, words())), mechanism, 3.0
+    )
     if found is None:
         assert epsilon < 1
         return
@@ -37,7 +44,7 @@ def test_the_labels_variance_follows_from_how_far_reports_are_out(epsilon, law):
 
 def test_classes_vary_by_their_mean():
     reports = np.random.default_rng(0).choice([-2.0, 2.0], 50_000, p=[0.4, 0.6])
-    found = of_classes(reports)
+    found = estimate_class_variance(reports)
     assert found.value == pytest.approx(1 - 0.4**2, abs=4 * found.error)
 
 
@@ -52,7 +59,7 @@ def test_a_fit_that_follows_noise_explains_nothing():
         )
         return lambda held: means[held[:, 0].astype(int)]
 
-    found = variance_explained(groups[:, None].astype(float), reports, fit)
+    found = estimate_explained(groups[:, None].astype(float), reports, fit)
     assert found.value < 2 * found.error
 
 
@@ -61,7 +68,7 @@ def test_a_share_of_what_is_unsure_is_unsure_as_well():
     assert share.value == 0.75
     assert share.error == pytest.approx(0.75 * np.hypot(0.1, 0.1))
     assert (share.low, share.high) == pytest.approx((0.75 - 2 * share.error, 0.75 + 2 * share.error))
-    assert not Estimate(value=0.5, error=0.2).is_telling
+    assert not Estimate(value=0.5, error=0.2).is_precise
 
 
 @pytest.mark.parametrize("law", ["normal", "skewed"])

@@ -7,7 +7,7 @@ import pytest
 
 from ldptree.families.public_features import PublicFeatureModel
 from ldptree.models.public_features import Effect
-from ldptree.models.surface import BINS, Contrast, Surface, Tree, steps
+from ldptree.models.surface import BINS, Contrast, Surface, Tree, find_steps
 from ldptree.partition.tree import Partition
 
 N = 20_000
@@ -98,7 +98,7 @@ def trees() -> Surface:
 def test_steps_near_each_other_count_together_with_their_parts_of_the_variance():
     grid = (np.arange(64) + 0.5) / 64
     rows = np.array([(a, 0.0, c) for a in grid for c in grid])
-    first, second = steps(trees(), rows)
+    first, second = find_steps(trees(), rows)
     # the thresholds .5 and .51 fall in the same sixteenth; the upper side of .51 holds 31 of 64
     assert (first.feature, first.n_trees) == (2, 3)
     assert first.threshold == pytest.approx(0.503, abs=0.004)
@@ -114,5 +114,5 @@ def test_steps_near_each_other_count_together_with_their_parts_of_the_variance()
 
 def test_trees_that_do_not_vary_over_the_people_have_no_steps():
     rows = np.full((50, 3), 0.1)
-    assert steps(trees(), rows) == ()
-    assert steps(Surface.constant(3.0), rows) == ()
+    assert find_steps(trees(), rows) == ()
+    assert find_steps(Surface.constant(3.0), rows) == ()

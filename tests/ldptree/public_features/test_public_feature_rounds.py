@@ -9,11 +9,23 @@ from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.public_features import QUESTIONS, PublicFeatures
-from ldptree.families.public_features.allocation import Part, Stake, divided, first_parts, plan
-from ldptree.families.public_features.effects import chances
-from ldptree.families.public_features.label import LABEL_BINS, LabelLaw, half_width, label_bin_of, normal_law
+from ldptree.families.public_features.allocation import (
+    Part,
+    Stake,
+    allocate,
+    divide_holders,
+    size_first_parts,
+)
+from ldptree.families.public_features.effects import effect_probabilities
+from ldptree.families.public_features.label import (
+    LABEL_BINS,
+    LabelDistribution,
+    choose_half_width,
+    fit_normal,
+    label_bin_of,
+)
 from ldptree.families.public_features.questions import ResidualQuestion
-from ldptree.families.public_features.transcript import from_reports, from_shown
+from ldptree.families.public_features.transcript import count_shares, shares_from_reports
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.models.surface import SHAPES, Contrast
@@ -82,12 +94,12 @@ def test_round_0_finds_the_law_of_the_label():
     oracle = SubsetSelection.for_values(2.0, LABEL_BINS)
     reports = oracle.randomize(label_bin_of(labels, -10.0, 10.0), words(2))
     ratio = oracle.p * (LABEL_BINS - oracle.size) / ((1 - oracle.p) * oracle.size)
-    law = normal_law(oracle.supports(reports), ratio, -10.0, 10.0)
+    law = fit_normal(oracle.supports(reports), ratio, -10.0, 10.0)
     assert law.mean == pytest.approx(2.0, abs=0.3)
     assert law.sd == pytest.approx(1.5, abs=0.3)
     assert law.at_ends < 0.05
     mechanism = NUMBERS["optimal_label"].for_budget(2.0)
-    few, many = (half_width(law, mechanism, n, 10.0) for n in (100, 1_000_000))
+    few, many = (choose_half_width(law, mechanism, n, 10.0) for n in (100, 1_000_000))
     assert 1.5 * law.sd <= few < many <= 10.0
 
 
@@ -95,11 +107,11 @@ def test_reports_that_all_lie_at_an_end_say_that_round_0_was_far_off():
     """Labels N(4.7, 1.7^2) that round 0 took for N(9.8, 1.9^2), give or take 1.4, were cut to 6.9 .. 12.5: their mean is 6.9."""
     means = np.linspace(0.0, 12.0, 121)
     weights = np.exp(-(((means - 9.8) / 1.4) ** 2) / 2)
-    law = LabelLaw(means, np.full(means.size, 1.9), weights / weights.sum(), 0.0)
+    law = LabelDistribution(means, np.full(means.size, 1.9), weights / weights.sum(), 0.0)
     rng = np.random.default_rng(1)
     labels = np.clip(rng.normal(4.7, 1.7, 4000), law.mean - 2.8, law.mean + 2.8)
     found = [
-        law.mean_by(rng.choice(labels, 300) + rng.normal(0.0, 6.0, 300), law.mean, 2.8, (-20.0, 40.0))
+        law.estimate_mean(rng.choice(labels, 300) + rng.normal(0.0, 6.0, 300), law.mean, 2.8, (-20.0, 40.0))
         for _ in range(50)
     ]
     assert labels.mean() > 6.8
@@ -108,12 +120,14 @@ def test_reports_that_all_lie_at_an_end_say_that_round_0_was_far_off():
 
 @pytest.mark.parametrize("noise", [0.0, 0.5, 5.0])
 def test_where_round_0_was_right_the_level_is_what_reports_say(noise):
-    law = LabelLaw(np.linspace(-0.2, 0.2, 41), np.full(41, 1.5), np.full(41, 1 / 41), 0.0)
+    law = LabelDistribution(np.linspace(-0.2, 0.2, 41), np.full(41, 1.5), np.full(41, 1 / 41), 0.0)
     rng = np.random.default_rng(1)
     labels = np.clip(rng.normal(0.0, 1.5, 100_000), -3.0, 3.0)
     reports = labels + rng.normal(0.0, noise, labels.size)
     error = max(reports.std(), 1e-3) / labels.size**0.5
-    assert law.mean_by(reports, law.mean, 3.0, (-20.0, 20.0)) == pytest.approx(reports.mean(), abs=3 * error)
+    assert law.estimate_mean(reports, law.mean, 3.0, (-20.0, 20.0)) == pytest.approx(
+        reports.mean(), abs=3 * error
+    )
 
 
 FEATURES = {
@@ -130,7 +144,7 @@ FEATURES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_contrast_has_mean_0_and_its_stated_square_whatever_the_feature_is(shape, name):
     x = FEATURES[name](np.random.default_rng(0), 20_000)
-    contrast = Contrast(0, shape, from_shown(x))
+    contrast = Contrast(0, shape, count_shares(x))
     value = contrast(x[:, None])
     assert np.abs(contrast.values).max() <= 1
     assert value.mean() == pytest.approx(0.0, abs=1e-9)
@@ -147,9 +161,9 @@ def test_noise_in_reported_shares_makes_no_constant_vary_and_no_levels_more(epsi
     """500 reports. A constant looks varied in 2 % of seeds; 10 seeds with 4 or more of them: 4e-5. The same of two levels."""
     oracle, constants, pairs = SubsetSelection.for_values(epsilon, 16), 0, 0
     for seed in range(10):
-        found = from_reports(oracle, oracle.randomize(np.full(500, 7), words(seed)))
+        found = shares_from_reports(oracle, oracle.randomize(np.full(500, 7), words(seed)))
         constants += Contrast(0, "rise", found).square == 0
-        found = from_reports(oracle, oracle.randomize(np.arange(500) % 2 * 15, words(seed)))
+        found = shares_from_reports(oracle, oracle.randomize(np.arange(500) % 2 * 15, words(seed)))
         pairs += Contrast(0, "bowl", found).square == 0 < Contrast(0, "rise", found).square
     assert constants >= 7
     assert pairs >= 7
@@ -161,7 +175,7 @@ def test_reported_shares_of_what_is_spread_are_near_those_there_are():
     true = np.minimum(np.arange(16), 4.0) + 0.5
     true /= true.sum()
     bins = np.random.default_rng(1).choice(16, 2000, p=true)
-    found = np.array(from_reports(oracle, oracle.randomize(bins, words(0))))
+    found = np.array(shares_from_reports(oracle, oracle.randomize(bins, words(0))))
     assert found.min() >= 0
     assert found.sum() == pytest.approx(1.0)
     assert np.abs(found - true).max() < 4 * 0.016
@@ -218,29 +232,29 @@ def test_a_later_contrast_asks_about_what_earlier_effects_leave():
 
 def test_private_features_must_pay():
     protects = np.tile([True, True, False, False, False], (9000, 1))
-    rich = plan(protects, 8000, spread=1.0, report=1.0)
+    rich = allocate(protects, 8000, spread=1.0, report=1.0)
     assert rich.shapes[0] == "rise"
     assert rich.left + rich.n_bins * len(rich.binned) == 8000
-    poor = plan(protects, 8000, spread=1.0, report=100.0)
+    poor = allocate(protects, 8000, spread=1.0, report=100.0)
     assert poor.shapes == poor.binned == ()
     assert poor.left == 8000
-    assert plan(protects[:40], 36, spread=1.0, report=1e-6).shapes == ()
+    assert allocate(protects[:40], 36, spread=1.0, report=1e-6).shapes == ()
 
 
 def test_holders_go_where_one_more_brings_as_much_as_anywhere():
     """By the slopes of what is lost, worked out by differences."""
     stakes = [
-        Stake(noise=3.0, hoped=0.5),
-        Stake(noise=9.0, hoped=0.2, chance=0.4),
-        Stake(noise=50.0, hoped=1e-3),
+        Stake(noise=3.0, gain=0.5),
+        Stake(noise=9.0, gain=0.2, chance=0.4),
+        Stake(noise=50.0, gain=1e-3),
     ]
-    label, sizes = divided(stakes, 6000, n_line=1, report=2.0)
+    label, sizes = divide_holders(stakes, 6000, n_line=1, report=2.0)
     assert label + sum(sizes) == 6000
     assert sizes[2] == 0
 
     def brings(stake, n):
         lost = [
-            stake.chance * stake.hoped * v / (stake.hoped + v)
+            stake.chance * stake.gain * v / (stake.hoped + v)
             for v in (stake.noise / n, stake.noise / (n + 1))
         ]
         return lost[0] - lost[1]
@@ -249,14 +263,16 @@ def test_holders_go_where_one_more_brings_as_much_as_anywhere():
     of_label = 2.0 * 2 * 2.0 * (1 / label - 1 / (label + 1))
     assert slopes == pytest.approx([of_label] * 2, rel=0.01)
     # who answered already stays, and nobody is called in vain
-    label, sizes = divided([Stake(noise=50.0, hoped=1e-3, asked=70)], 6000, n_line=1, report=2.0, asked=100)
+    label, sizes = divide_holders(
+        [Stake(noise=50.0, gain=1e-3, asked=70)], 6000, n_line=1, report=2.0, asked=100
+    )
     assert (label, sizes) == (5930, (70,))
 
 
 @pytest.mark.parametrize("k", [1, 3, 7, 30])
 def test_first_parts_take_a_quarter_of_the_holders_at_most(k):
-    _, sizes = divided([Stake(noise=3.0, hoped=0.5)] * k, 6000, n_line=3, report=2.0)
-    first = first_parts(sizes, 6000)
+    _, sizes = divide_holders([Stake(noise=3.0, gain=0.5)] * k, 6000, n_line=3, report=2.0)
+    first = size_first_parts(sizes, 6000)
     assert sum(first) <= 1500
     assert all(2 * part <= size for part, size in zip(first, sizes, strict=True))
 
@@ -264,22 +280,25 @@ def test_first_parts_take_a_quarter_of_the_holders_at_most(k):
 def test_a_feature_is_believed_by_its_own_answers_and_by_those_of_others():
     ratios = np.full(7, 4.0)
     none, one, most = (
-        chances(np.array(sizes), ratios) for sizes in ([0.5] * 7, [0.5] * 6 + [5.0], [5.0] * 6 + [0.5])
+        effect_probabilities(np.array(sizes), ratios)
+        for sizes in ([0.5] * 7, [0.5] * 6 + [5.0], [5.0] * 6 + [0.5])
     )
     assert none.max() < 0.2
     assert one[-1] > 0.9
     assert most[-1] > 2 * none[-1]
     # alone, with half a chance before: by Bayes' rule with a variance of 5 against 1
     factor = 5**-0.5 * np.exp(1.5**2 * (1 - 1 / 5) / 2)
-    assert chances(np.array([1.5]), np.array([4.0])) == pytest.approx([factor / (1 + factor)], abs=1e-3)
+    assert effect_probabilities(np.array([1.5]), np.array([4.0])) == pytest.approx(
+        [factor / (1 + factor)], abs=1e-3
+    )
 
 
 def test_roles_are_the_same_everywhere_and_cover_everybody():
-    assert Part(7, 0, 4).among(10).tolist() == [2, 3, 6, 9]
-    parts = [Part(2**63, a, b).among(100) for a, b in ((0, 30), (30, 99), (99, 100))]
+    assert Part(7, 0, 4).select(10).tolist() == [2, 3, 6, 9]
+    parts = [Part(2**63, a, b).select(100) for a, b in ((0, 30), (30, 99), (99, 100))]
     assert sorted(np.concatenate(parts)) == list(range(100))
     with pytest.raises(ProtocolMismatch, match="there are 5"):
-        Part(1, 0, 6).among(5)
+        Part(1, 0, 6).select(5)
     with pytest.raises(ProtocolMismatch):
         Part(-1, 0, 6)
 
