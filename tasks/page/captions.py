@@ -48,7 +48,7 @@ SAYS = {
     "rival worse": "But {rival}, from public rows alone, does better: {figure}.",
     "rival equal": "The best model from public rows alone, {rival}, has {figure}: too near to tell which is better.",
     "no scores": "No private row was held back, so there are no scores.",
-    "stopped": "No report was written, and nobody's privacy was spent.",
+    "stopped": "No report was written, and nobody's privacy was spent. Correct the data or the checks, and run again.",
     # cards
     "gain": "{direction} {gain} (95{narrow}% interval {low} to {high}).",
     "people": "Of them {share} are in kinds where the correction is clear.",
@@ -125,7 +125,9 @@ SAYS = {
     "protected": "The label, {target}, and of the features {features}.",
     "protected label": "The label, {target}. No feature is protected in this run.",
     "protected all": "The label, {target}, every feature, and which of them a holder protects.",
-    "example": "Kind {cell}; level {level}.",
+    "example class": "Kind {cell}, and “{level}”.",
+    "example number": "Kind {cell}, and a number that is rounded at random to {level}.",
+    "example error": "Kind {cell}, and a public answer that is {level}.",
     "snoop": "An even guess between two {nouns} becomes {guess} sure at most.",
     # warnings
     "simulation": "The noise came from a seed, so anyone with the seed can take it away again.",

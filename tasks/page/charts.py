@@ -12,8 +12,8 @@ ROW = 3.5
 """Height of a leaf's row, in rem."""
 WHOLE = 6.9
 """Width of the branch that holds everybody, in rem."""
-STEP = 1.3
-"""Least width of a level of the tree, in the picture's own unit."""
+NEAR = 14.0
+"""Percent of the width within which two labels touch."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,31 @@ class Axis:
         if not any(figure in text for figure in "123456789"):
             text = text.lstrip("+-")
         return text.replace("-", "\u2212")
+
+    def label_marks(self, marks: Sequence[tuple[float, str, str]]) -> list[tuple[str, str, str, str]]:
+        """Labels of marks (value, text, role) under the axis: where, the text, its side and its role; none over another.
+
+        The first two are told apart by their sides where they are near; the others stand where there is room.
+        """
+        found: list[tuple[float, str, str, str]] = []
+        places = [float(self.at(value)[:-1]) for value, _, _ in marks]
+        near = len(marks) > 1 and abs(places[0] - places[1]) < NEAR
+        for number, (place, (_, text, role)) in enumerate(zip(places, marks, strict=True)):
+            side = ""
+            if near and number < 2:
+                side = "en" if place <= places[1 - number] and (number == 0 or place < places[0]) else "st"
+            if number < 2 or all(abs(place - other) >= 2 * NEAR for other in places[:2]):
+                found.append((place, text, side, role))
+        return [(f"{place:.2f}%", text, side, role) for place, text, side, role in found]
+
+
+def label_lines(axis: Axis, lines: Sequence[tuple[float, str, str]]) -> list[tuple[str, str, str, str]]:
+    """Labels over at most two lines (value, text, role): where, the text, its side ("e" before the line, "s" after) and role."""
+    leftmost = min((value for value, _, _ in lines), default=0.0)
+    sides = ["e" if value == leftmost and len(lines) > 1 else "s" for value, _, _ in lines]
+    return [
+        (axis.at(value), text, side, role) for (value, text, role), side in zip(lines, sides, strict=True)
+    ]
 
 
 def _round_step(size: float) -> float:

@@ -21,13 +21,13 @@ from tasks.page.captions import (
 )
 from tasks.page.charts import Axis, Branch, draw_tree
 from tasks.page.data import Check, Run, Score
-from tasks.page.summary import name_score, say_rows
+from tasks.page.summary import name_score, say_direction, say_rows
 from tasks.page.units import Unit, cell_unit, label_unit, say_path, score_unit
 
-MOST_ENDS = 12
-"""Ends of the tree that are drawn."""
+MOST_ENDS, MOST_LEVELS = 12, 4
+"""Ends of the tree that are drawn, and levels of it below the root."""
 ALL_ENDS = 16
-"""A tree with no more ends is drawn whole."""
+"""A tree with no more ends is drawn whole, down to that level."""
 TABLED_CELLS = 400
 LISTED_CHECKS = 400
 
@@ -68,11 +68,8 @@ def draw(run: Run) -> Tree | None:
     if root is None or not root.children:
         return None
     opened = open_nodes(root, ALL_ENDS if root.cells <= ALL_ENDS else MOST_ENDS)
-    is_correction = run.model.figure == "correction"
 
     def is_clear(node: Node) -> bool:
-        if not is_correction:
-            return node.estimates[node.clearest].sd is not None
         return node.estimates[node.clearest].is_clear
 
     drawn = draw_tree(root, lambda node: id(node) in opened, is_clear)
@@ -107,20 +104,28 @@ def name_output(run: Run, node: Node | Cell) -> str:
     return run.model.outputs[shown_output(run, node)] if len(run.model.outputs) > 1 else ""
 
 
+def name_lean(run: Run, node: Node | Cell) -> str:
+    """How the public model errs in a node, and on which of several outputs; "unclear" where no direction is known."""
+    shown, named = shown_estimate(run, node), name_output(run, node)
+    if shown.is_clear:
+        return named or say_direction(run.label == "class", is_low=shown.value > 0)
+    return f"{named}, unclear" if named else "unclear"
+
+
 def open_nodes(root: Node, most: int) -> set[int]:
-    """Identities of the nodes drawn with their children: those that hold most people, up to `most` ends."""
+    """Identities of the nodes drawn with their children: those that hold most people, up to `most` ends and the deepest level."""
     chosen: set[int] = set()
     order = ticket()  # nodes that hold the same share are taken in the order they are met
-    waiting = [(-root.share, next(order), root)]
+    waiting = [(-root.share, next(order), 0, root)]
     ends = 1
     while waiting and ends < most:
-        _, _, node = heapq.heappop(waiting)
-        if not node.children:
+        _, _, level, node = heapq.heappop(waiting)
+        if not node.children or level == MOST_LEVELS:
             continue
         chosen.add(id(node))
         ends += len(node.children) - 1
         for child in node.children:
-            heapq.heappush(waiting, (-child.share, next(order), child))
+            heapq.heappush(waiting, (-child.share, next(order), level + 1, child))
     return chosen
 
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from tasks.page import charts, findings, privacy, summary, units
 from tasks.page.captions import CHIPS, CLAIMS, GLOSSARY, TREES, Sentence, say
 from tasks.page.charts import Axis
-from tasks.page.data import Run
+from tasks.page.data import Example, Run
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -87,6 +87,7 @@ def _learned(run: Run) -> dict[str, Any]:
         "tree_caption": _tree_caption(run),
         "shown": lambda node: findings.shown_estimate(run, node),
         "output": lambda node: findings.name_output(run, node),
+        "leans": lambda node: findings.name_lean(run, node),
         "condition": lambda node: units.say_path(node.conditions, run.nouns),
         "cut": lambda node: units.plural(node.cells, "kind", "kinds"),
         "shares": _shares(run),
@@ -149,8 +150,20 @@ def _example(run: Run) -> dict[str, Any]:
         "example": example,
         "truth": truth,
         "draws_bits": bool(example.bits),
+        "true_answer": _true_answer(run, example),
         "report_says": [one for one in sent if one.key in keys],
     }
+
+
+def _true_answer(run: Run, example: Example) -> Sentence:
+    """What the made-up row would answer."""
+    cell, level = example.cell + 1, example.levels[example.level]
+    if run.model.figure == "correction":
+        is_low = 2 * example.level >= len(example.levels)
+        return say("example error", cell=cell, level=f"too {'low' if is_low else 'high'}")
+    if run.label == "class":
+        return say("example class", cell=cell, level=level)
+    return say("example number", cell=cell, level=f"{level}{units.FIXED}{run.unit}".rstrip())
 
 
 def _scores(run: Run) -> dict[str, Any]:
@@ -160,10 +173,22 @@ def _scores(run: Run) -> dict[str, Any]:
     ends = [end for score in scores.models for end in (score.interval.low, score.interval.high)]
     near = [score for score in (summary.find_reference(run), scores.find("non_private")) if score]
     mini = [end for score in (ours, *near) for end in (score.interval.low, score.interval.high)]
-    spread = ours.spread
+    spread, axis, small = ours.spread, Axis.of(ends), Axis.of(mini)
+    reference, limit = summary.find_reference(run), scores.find("non_private")
+    named = [
+        (reference, "before", "pub"),
+        (ours, "after", "ours"),
+        (limit, "no privacy", "ref"),
+    ]
+    without = "public model" if run.model.figure == "correction" else "without reports"
+    lines = [(scores.find("public_only"), without, "pub"), (limit, "no privacy", "ref")]
     return {
-        "axis": Axis.of(ends),
-        "mini": Axis.of(mini),
+        "axis": axis,
+        "mini": small,
+        "mini_labels": small.label_marks([(one.figure, text, role) for one, text, role in named if one]),
+        "score_lines": charts.label_lines(
+            axis, [(one.figure, text, role) for one, text, role in lines if one]
+        ),
         "interval": lambda score: findings.say_interval(run, score),
         "scores_table": findings.tabulate_scores(run),
         "scores_caption": say(

@@ -89,7 +89,7 @@ def headline(run: Run) -> Sentence:
         return say(key, people=people, nouns=run.nouns, target=run.target)
     before, ours = units.apart(reference.figure, run.scores.ours.figure, score_unit(run))
     judged = compare(run, reference)
-    if reference.key != "public_only":
+    if reference.key != "public_only" or run.model.figure != "correction":
         key = {"better": "beats", "worse": "loses"}.get(judged, "ties")
     else:
         key = "nothing new" if judged in ("no better", "unsure") and found is False else judged
@@ -184,12 +184,13 @@ def _average(run: Run, estimate: Estimate, output: str) -> Sentence:
         "average correction",
         errs="expects" if is_class else "predicts",
         output=output,
-        direction=_direction(is_class, is_low=estimate.value > 0),
+        direction=say_direction(is_class, is_low=estimate.value > 0),
         size=plain.estimate(Estimate(value=abs(estimate.value), sd=estimate.sd), with_unit=True),
     )
 
 
-def _direction(is_class: bool, *, is_low: bool) -> str:
+def say_direction(is_class: bool, *, is_low: bool) -> str:
+    """How the public model errs, where its answer lies below the truth, or above it."""
     if is_class:
         return "too rarely" if is_low else "too often"
     return "too low" if is_low else "too high"

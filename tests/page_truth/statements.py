@@ -71,7 +71,6 @@ FROM_DATA = frozenset(
         "features",
         "kinds",
         "people",
-        "example",
         "mechanism",
         "made",
         "output drawn",
@@ -90,7 +89,37 @@ def check(run: Run) -> list[str]:
             faults += check_sentence(run, key, said.text)
     for table in run.page.every("table"):
         faults += check_table(run, table)
-    faults += check_rows(run) + check_tree(run)
+    return faults + check_rows(run) + check_tree(run) + check_verdict(run)
+
+
+VERDICTS = {
+    "Verdict: better": ("better", "beats"),
+    "Verdict: worse": ("worse", "loses"),
+    "Verdict: no better": ("no better", "nothing new", "ties"),
+    "Verdict: unsure": ("unsure", "nothing new", "ties"),
+    "Not scored": ("unscored", "unscored found", "unscored nothing"),
+}
+"""What a heading may say under each verdict."""
+
+
+def verdict(run: Run) -> str:
+    """What the paired difference on the held-back rows says."""
+    if run.scores is None:
+        return "Not scored"
+    low, high = reference(run)["lead"]
+    if low > 0 or high < 0:
+        return "Verdict: better" if low > 0 else "Verdict: worse"
+    small = 0.002 if is_class(run) else 0.01 * reference(run)["mse"]
+    return "Verdict: no better" if high < small else "Verdict: unsure"
+
+
+def check_verdict(run: Run) -> list[str]:
+    """The verdict, and the kind of sentence in the heading."""
+    chip = " ".join(run.page.first("p", "chip").text.split())
+    heading = next(one for one in run.page.first("h1").every() if "data-says" in one.attributes)
+    faults = [] if chip == verdict(run) else [f"{chip!r} is not so, expected {verdict(run)!r}"]
+    if heading.attributes["data-says"] not in VERDICTS[verdict(run)]:
+        faults.append(f"heading {heading.attributes['data-says']!r} under {verdict(run)!r}")
     return faults
 
 
@@ -157,7 +186,6 @@ def explained(run: Run, key: str, text: str) -> list[str]:
     cells = (run.facts["description"] or {"cells": []})["cells"]
     clear = [c for c in cells if any(clear_of(e) for e in c["estimates"])]
     values += [100.0 * min(sum(c["share"] for c in clear), 1.0), float(len(clear)), 1.0]
-    values += [example_cell(run)] if key == "example" else []
     if key == "recall":
         confusion = ours(run)["confusion"]
         values = [100.0 * row[i] / sum(row) for i, row in enumerate(confusion) if sum(row)]
@@ -175,8 +203,11 @@ def clear_of(estimate: dict[str, Any]) -> bool:
 
 
 def example_cell(run: Run) -> float:
-    example = run.facts["privacy"]["example"]
-    return float(example["cell"] + 1) if example else math.nan
+    """The cell of the made-up row."""
+    example, protocol = run.facts["privacy"]["example"], run.protocol
+    assert 0 <= example["cell"] < protocol.n_cells
+    assert example["levels"][example["level"]]
+    return float(example["cell"] + 1)
 
 
 # What the run's steps wrote
@@ -363,6 +394,9 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "table cut": lambda run: (400.0, float(len(run.facts["description"]["cells"]))),
     "basis": lambda run: (None, None),
     "who row": lambda run: (2 * epsilon(run),),
+    "example class": lambda run: (example_cell(run),),
+    "example error": lambda run: (example_cell(run),),
+    "example number": lambda run: (example_cell(run), None),
     "asked cell and label": sizes,
     "asked cell and error": sizes,
     "ends": ends,

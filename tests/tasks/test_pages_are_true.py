@@ -12,7 +12,7 @@ import pytest
 from chain import Chain, RoundsChain, fares, fares_config, mended, rides, rides_config, shells, shells_config
 from page_truth.artifacts import Run
 from page_truth.reading import read
-from page_truth.statements import check
+from page_truth.statements import VERDICTS, check, verdict
 
 from storage.store import Store
 
@@ -90,20 +90,24 @@ def test_every_statement_of_a_page_of_rounds_is_so(tmp_path: Any, name: str) -> 
     )
 
 
-SHOWN = r"(?<=[>\s±−+])\d[\d,]*\.?\d*(?=[^<>]*<)"
-
-
 def _is_seen(made: Run, html: str) -> bool:
-    made.html, made.page = html, read(html)
+    """Whether the checker finds fault with another page of the same run."""
+    other = Run(made.chain)
+    other.html, other.page = html, read(html)
     try:
-        return bool(check(made))
+        return bool(check(other))
     except (AssertionError, LookupError, ValueError):
         return True
 
 
-@pytest.mark.parametrize("name", ["two classes", pytest.param("a corrected number", marks=pytest.mark.slow)])
-def test_the_checker_sees_every_figure_that_is_off(tmp_path: Any, name: str) -> None:
-    made = _made(tmp_path, name)
+@pytest.fixture(
+    scope="module", params=["two classes", pytest.param("a corrected number", marks=pytest.mark.slow)]
+)
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return _made(tmp_path_factory.mktemp("run"), request.param)
+
+
+def test_the_checker_sees_every_figure_that_is_off(made: Run) -> None:
     html = made.html
     spans = [
         m.span()
@@ -123,6 +127,16 @@ def test_the_checker_sees_every_figure_that_is_off(tmp_path: Any, name: str) -> 
         assert _is_seen(made, html[:start] + changed + html[end:]), text
 
 
-def test_the_checker_sees_a_number_that_nothing_explains(tmp_path: Any) -> None:
-    made = _made(tmp_path, "two classes")
+def test_the_checker_sees_another_verdict_and_another_heading(made: Run) -> None:
+    chip, heading = verdict(made), re.search(r'<h1><span data-says="([^"]*)"', made.html)
+    assert heading
+    assert check(Run(made.chain)) == []
+    for other, keys in VERDICTS.items():
+        assert (other == chip) != _is_seen(made, made.html.replace(f"{chip}</p>", f"{other}</p>"))
+        for key in keys:
+            changed = made.html.replace(heading[0], heading[0].replace(heading[1], key))
+            assert _is_seen(made, changed) or key in VERDICTS[chip]
+
+
+def test_the_checker_sees_a_number_that_nothing_explains(made: Run) -> None:
     assert _is_seen(made, made.html.replace("</span></h1>", " Surely 17 more.</span></h1>"))
