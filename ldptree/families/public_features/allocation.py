@@ -31,12 +31,12 @@ FEATURE_BINS = 0.05
 SHOWN_ENOUGH = 100
 """Holders who show a feature from whom its ranks are taken without asking."""
 EXPECTED = {"rise": 0.15, "bowl": 0.02}
-"""Share of the label's variance that a contrast is hoped to explain, times the number of features."""
-# the mean square that a contrast is hoped to have: that of ranks without ties
+"""Share of the label's variance that a contrast is expected to explain, times the number of features."""
+# the mean square that a contrast is expected to have: that of ranks without ties
 EXPECTED_SQUARE = 13 / 27
 # of a contrast's holders, those who are asked before it is decided on the rest; and of all holders, those of all such parts
 _FIRST_PART, _MOST_OF_FIRST_PARTS = 1 / 2, 1 / 4
-# a first part whose noise is more than so many times what is hoped for tells nothing
+# a first part whose noise is more than so many times what is expected tells nothing
 _MOST_NOISE = 2.0
 FEWEST = 20
 """Nobody is asked about a contrast where fewer would be."""
@@ -160,7 +160,7 @@ class Stake:
     def holders(self, price: float) -> float:
         """How many bring more than `price` each; those who answered already stay.
 
-        With n holders chance * hoped v / (hoped + v) is lost, v = noise / n: this is where its slope is -price.
+        With n holders chance * gain v / (gain + v) is lost, v = noise / n: this is where its slope is -price.
         """
         return max(self.asked, math.sqrt(self.chance * self.noise / price) - self.noise / self.gain)
 
@@ -219,7 +219,7 @@ def allocate(
 
 
 def expected_gain(shape: str, spread: float, d: int) -> float:
-    """Mean squared error that a contrast of this shape is hoped to take off, of d features."""
+    """Mean squared error that a contrast of this shape is expected to take off, of d features."""
     return EXPECTED[shape] * spread / d
 
 

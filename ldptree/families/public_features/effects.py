@@ -150,7 +150,7 @@ def effect_probabilities(sizes: Floats, ratios: Floats) -> Floats:
 
     Args:
         sizes: float64 [k], estimates in their standard errors.
-        ratios: float64 [k], the variance that is hoped for over that of the estimate.
+        ratios: float64 [k], the variance that is expected over that of the estimate.
     """
     # log of how much likelier an estimate is with an effect than without
     factors = (sizes**2 * ratios / (1 + ratios) - np.log1p(ratios)) / 2

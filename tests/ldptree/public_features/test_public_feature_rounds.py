@@ -254,8 +254,7 @@ def test_holders_go_where_one_more_brings_as_much_as_anywhere():
 
     def brings(stake, n):
         lost = [
-            stake.chance * stake.gain * v / (stake.hoped + v)
-            for v in (stake.noise / n, stake.noise / (n + 1))
+            stake.chance * stake.gain * v / (stake.gain + v) for v in (stake.noise / n, stake.noise / (n + 1))
         ]
         return lost[0] - lost[1]
 
