@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from flows.asked import known_apart
+from flows.asked import check_reported, known_apart
 from ldptree.errors import BudgetError
 from ldptree.protocol.ledger import Charge, Ledger, Names, RowRange
 from schemas.config import RunConfig
@@ -262,6 +262,12 @@ class Cost(Protocol):
     def may_stand(self) -> bool:
         """Whether it is not known yet, and may be one that its holders were charged for: then it would cost nothing."""
 
+    def check_question(self, number: int, digest: str) -> None:
+        """Keep which question is put in a round, before it is. Raises BudgetError where another one was paid for."""
+
+    def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
+        """Keep in the ledger that a round was answered, and by which files. Raises ArtifactCorrupt where not by everybody."""
+
 
 @dataclass(frozen=True)
 class QuestionCost:
@@ -287,11 +293,34 @@ class QuestionCost:
         """Whether it is not known yet, and may be one that its holders were charged for."""
         return self.protocol is None and may_stand(self.store, self.config, self.held)
 
-    def keep_answers(self, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
-        """Keep in the ledger that it was answered, and by which files."""
+    def check_question(self, number: int, digest: str) -> None:
+        """Nothing: it is the question that was charged."""
+
+    def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
+        """Keep in the ledger that it was answered, and by which files. Raises ArtifactCorrupt where not by everybody."""
         assert self.protocol is not None
+        check_reported(shards, reports)
         written = {shard.files[0].name: one["reports"] for shard, one in zip(shards, reports, strict=True)}
         keep_answers(self.store, self.config, self.held, self.protocol, self.form, written)
+
+
+def conversation_key(
+    store: Store, config: RunConfig, encoding: Manifest, shown: Manifest, label_range: Sequence[float]
+) -> str:
+    """By what a conversation in rounds is known in the ledger: what its curator knows before the first question.
+
+    It says what it said when the step that asks was called so, for charges of earlier versions stand under it.
+    """
+    known = {
+        "transcripts": [],
+        "estimator": config.model.estimator,
+        "settings": config.question_settings(0),
+        "epsilon": config.privacy.epsilon,
+        "label_range": list(label_range),
+        "seed": config.seed,
+    }
+    inputs = {"encoding": encoding.digest, "shown": shown.digest}
+    return store.place("curator", "ask", "3", inputs=inputs, parameters=known).key
 
 
 @dataclass(frozen=True)

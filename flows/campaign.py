@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from flows import budget
 from schemas.config import RunConfig
@@ -17,7 +17,7 @@ from storage.ledger.campaigns import Campaign, file_of
 from storage.ledger.seal import check_state
 from storage.store import Store
 from tasks.artifacts import check_whole
-from tasks.perturb import form
+from tasks.perturb import Form, form
 
 NOT_TERMS = {
     "path",
@@ -110,15 +110,15 @@ class Terms:
     def publish(self, raw: Manifest, ingested: Record, held: Record, published: Record) -> Manifest:
         """The protocol that holders answer to; in a campaign the first one published, and the files are kept as asked."""
         if self.campaign is None:
-            return published["protocol"]
+            return published["question"]
         types = ingested.facts["types"]
         # Before anything is fixed: a protocol that its holders cannot afford would be of no use to a later run either.
-        wanted = self.protocol or published["protocol"]
+        wanted = self.protocol or published["question"]
         budget.foresee(self.campaign.store, self.config, raw, held, wanted, self.form(held, published))
         before = self.campaign.frozen()
         names = ingested.facts.get("holder_type") if before is None else before.terms.get("holder_type")
         frozen = self.campaign.publish(
-            published["protocol"], _terms(self.config, types, names), self.form(held, published)
+            published["question"], _terms(self.config, types, names), self.form(held, published)
         )
         kind = ".at.npy" if self.dataset.holder == "row" else ".npy"
         files = self.campaign.store.files(held["answers"])
@@ -126,11 +126,11 @@ class Terms:
         self.campaign.ask({entry.name: entry.digest for entry in raw.files}, answers)
         return frozen.protocol
 
-    def form(self, held: Record, published: Record) -> str:
+    def form(self, held: Record, published: Record) -> Form:
         """Whether reports are written, or exact totals drawn; in a campaign as in its first run, however many holders come."""
         frozen = self.campaign.frozen() if self.campaign else None
         if frozen is not None:
-            return frozen.form
+            return cast("Form", frozen.form)
         return form(
             held.facts["n_private"], published.facts["report_bytes"], self.config.privacy.max_report_bytes
         )
@@ -149,23 +149,6 @@ class Terms:
         return sorted(found.values(), key=lambda report: (report.digest, file_of(report)))
 
 
-def _estimator_terms(config: RunConfig) -> dict[str, Any]:
-    """What the protocol says of a public model that is mended, or of a label that is a number."""
-    if config.model.is_correction:
-        told = config.correction.model_dump(mode="json")
-        return {"label": "number" if config.is_numeric else "class"} | {
-            f"correction.{key}": value for key, value in told.items()
-        }
-    if not config.is_numeric:
-        return {}
-    settings = config.model.settings
-    label_range = settings["label_range"]
-    return {
-        "model.rho": settings["rho"],
-        "model.label_range": None if label_range is None else list(label_range),
-    }
-
-
 def _terms(config: RunConfig, types: dict[str, Any], names: str | None) -> dict[str, Any]:
     """`names`: the type of the holders' names; None where rows are holders, or an earlier version published."""
     dataset = config.dataset.model_dump(mode="json", exclude=NOT_TERMS)
@@ -175,7 +158,7 @@ def _terms(config: RunConfig, types: dict[str, Any], names: str | None) -> dict[
         **{f"dataset.{key}": value for key, value in dataset.items()},
         **{f"privacy.{key}": value for key, value in privacy.items()},
         "model.estimator": config.model.estimator,
-        **_estimator_terms(config),
+        **config.model.campaign_terms(config),
         "seed": config.seed,
         "evaluate": config.evaluate,
         "simulation.noise_seed": config.simulation.noise_seed,

@@ -1,31 +1,39 @@
 """The picture of a run, once: every step by name, what it is called with, and what it left. `execute` says how steps come about:
 as Prefect tasks (`train_flow`), plainly (tests), or only looked for (`plan`).
 
-    source -> ingest -> validate -> split -> scale -> [ question -> reports (shards) -> what they say ]*
-        -> model -> scores -> page
+    source -> ingest -> validate -> split -> scale
+        -> [ partition (a question) -> perturb (a shard's reports) -> aggregate (what they say together) ]*
+        -> prune (a model) -> evaluate -> report
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
-from itertools import count
+from itertools import accumulate, count
 from typing import Any
 
 from flows.asked import known_apart
-from flows.budget import Spent
+from flows.budget import UNKNOWN_CONVERSATION, ConversationCost, Cost, QuestionCost, Spent, conversation_key
 from flows.campaign import Terms
-from flows.execute import Call, Execute, Found, NotComputed
+from flows.execute import Call, Execute, Found, NotComputed, known
 from schemas.config import RunConfig
-from schemas.manifest import Manifest, Record
+from schemas.manifest import Manifest, Record, StoredRound, StoredTranscript
 from storage.store import Store
+from tasks.aggregate import aggregate
 from tasks.data import source
 from tasks.data.ingest import ingest
 from tasks.data.scale import scale
+from tasks.data.show import in_order, show
 from tasks.data.split import split
 from tasks.data.validate import validate
+from tasks.evaluate import evaluate
+from tasks.evaluate_shown import evaluate_shown
+from tasks.fit import fit
+from tasks.learning import Asking
+from tasks.partition import partition
+from tasks.perturb import Collecting, Form, Showing, perturb
 from tasks.progress import Timeline
 from tasks.report import report
 from tasks.step import NotInKey, StepTask
@@ -52,9 +60,9 @@ class Round:
 
     number    of the round, from 1.
     asked     the record that the question stands in.
-    question  the question itself, once it is known.
+    question  the question itself, once it is known: of a campaign the first one published.
     reports   everybody's, a record a shard.
-    left      what the reports say together: totals, or a transcript.
+    left      what the reports say together: totals, or all answers.
     """
 
     number: int
@@ -62,6 +70,14 @@ class Round:
     question: Callable[[], Manifest]
     reports: Sequence[Record] = ()
     left: Any = None
+
+    @property
+    def stored(self) -> StoredRound:
+        """The question and its answers as artifacts. Raises NotComputed."""
+        (answers,) = known(self.left).parts.values()
+        return StoredRound(
+            question=self.question(), answers=answers, evidence=known(self.asked).parts.get("evidence")
+        )
 
 
 @dataclass(frozen=True)
@@ -94,7 +110,7 @@ class Conversation:
 
 
 @dataclass(eq=False, kw_only=True)
-class Pipeline(ABC):
+class Pipeline:
     """One run of `config` in `store`, as far as it is asked for: each step is made when it is first needed, and kept.
 
     timeline, command  for the page: when steps ran, and the command line that repeats the run.
@@ -117,7 +133,8 @@ class Pipeline(ABC):
         if not self.named.dataset.path:
             _ = self.source
         _ = self.ingested, self.checked, self.held, self.scaled
-        self.before_questions()
+        if self.config.model.in_rounds:
+            _ = self.shown
         _ = self.conversation, self.model
         if self.config.evaluate:
             _ = self.scores
@@ -151,7 +168,7 @@ class Pipeline(ABC):
             frozen = terms.campaign.frozen()
             if frozen is None or first.ingested.facts["types"] != frozen.terms["types"]:
                 return terms
-            return first.terms if first.published["protocol"] == terms.protocol else terms
+            return first.terms if first.published["question"] == terms.protocol else terms
         except NotComputed:
             return terms
 
@@ -244,6 +261,18 @@ class Pipeline(ABC):
             **({"label_range": config.model.settings.get("label_range")} if config.is_numeric else {}),
         }
 
+    @step_of(show)
+    def shown(self) -> Call:
+        """The holders' shards, and what they protect."""
+        config = self.terms.config
+        return {
+            "encoding": self.scaled["encoding"],
+            "train": self.held["train"],
+            "features": config.features,
+            "release": config.mask_release,
+            "is_seeded": config.is_seeded,
+        }
+
     # The conversation: asked, charged, answered and added up, until nothing is left to ask.
 
     @cached_property
@@ -264,57 +293,199 @@ class Pipeline(ABC):
                 break
         return Conversation(rounds, spent or NOTHING, is_open=True)
 
+    def transcript(self, rounds: Sequence[Round]) -> StoredTranscript:
+        """All that is public after these rounds. Raises NotComputed."""
+        return StoredTranscript(
+            encoding=self.scaled["encoding"],
+            scaled=self.scaled["scaled"],
+            shown=self.shown["shown"] if self.config.model.in_rounds else None,
+            rounds=tuple(one.stored for one in rounds),
+        )
+
+    @property
+    def asking(self) -> Asking:
+        """What every question depends on, besides what is public. Raises NotComputed."""
+        terms = self.terms
+        config = terms.config
+        return Asking(
+            estimator=config.model.estimator,
+            settings=config.question_settings(self.scaled.facts["n_public"]),
+            epsilon=config.privacy.epsilon,
+            mechanism=config.privacy.mechanism,
+            outside=config.privacy.outside,
+            holder=terms.dataset.holder,
+            target=terms.dataset.target,
+            campaign=config.campaign.name,
+            seed=config.seed,
+            simulation=config.is_seeded,
+        )
+
+    def of_partition(self, rounds: Sequence[Round]) -> Call:
+        """What was published so far, how many holders will be asked, and what they are promised."""
+        return {
+            "transcript": self.transcript(rounds),
+            "asking": self.asking,
+            "n_private": self.held.facts["n_private"],
+            "frozen": self.terms.protocol,
+        }
+
+    @step_of(partition)
+    def published(self) -> Call:
+        """Before any answer."""
+        return self.of_partition([])
+
+    def ask(self, rounds: Sequence[Round]) -> Round | None:
+        """The next question, if there may be one."""
+        if rounds and self.config.model.asks_once:
+            return None
+        if not rounds and not self.config.model.in_rounds:
+            return Round(1, self.published, lambda: self.protocol)
+        number = len(rounds) + 1
+        asked = self.made(self.execute.step(partition, lambda: self.of_partition(rounds), number))
+        if isinstance(asked, Record) and not asked.facts["is_left"]:
+            return None
+        return Round(number, asked, lambda: asked["question"])
+
+    @cached_property
+    def protocol(self) -> Manifest:
+        """The first question; in a campaign the first one published."""
+        if self.execute.only_looks:
+            return self.terms.protocol or self.published["question"]
+        return self.terms.publish(self.raw, self.ingested, self.held, self.published)
+
+    @property
+    def form(self) -> Form:
+        """Whether reports are written, or exact totals drawn."""
+        return "reports" if self.config.model.in_rounds else self.terms.form(self.held, self.published)
+
+    def cost(self, asked: Round) -> Cost:
+        """What a question costs; of a family that asks in rounds, what all of them do. Raises NotComputed."""
+        config, held = self.terms.config, known(self.held)
+        if not config.model.in_rounds:
+            return QuestionCost(self.store, config, self.raw, held, asked.question(), self.form)
+        key = conversation_key(
+            self.store, config, self.scaled["encoding"], self.shown["shown"], self.scaled.facts["label_range"]
+        )
+        return ConversationCost(self.store, config, self.raw, held, key)
+
+    def _unknown_cost(self) -> Cost:
+        config, held = self.terms.config, known(self.held)
+        if not config.model.in_rounds:
+            return QuestionCost(self.store, config, self.raw, held, self.terms.protocol, "reports")
+        return ConversationCost(self.store, config, self.raw, held, UNKNOWN_CONVERSATION)
+
+    def charge(self, asked: Round, before: Spent | None) -> Spent:
+        """What is spent before a question is answered. `before`: what was, before the last one. Raises BudgetError.
+
+        A family that asks in rounds has everybody charged the whole epsilon before the first question.
+        """
+        if before is not None and self.config.model.in_rounds:
+            return before
+        found: Spent = self.execute.charge(lambda: self.cost(asked), self._unknown_cost)
+        return found
+
     @cached_property
     def shards(self) -> list[Call]:
-        """Each shard of who is asked, and which it is of those that hold the same."""
-        return self.own_shards()
-
-    def own_shards(self) -> list[Call]:
-        """Each shard, in the order of their names."""
+        """Each shard of who is asked, and which it is of those that hold the same; by their names, or as they are shown."""
         apart = known_apart(self.store, self.terms.config, self.held)
-        return [{"shard": shard, "alike": NotInKey(number)} for shard, number in apart]
+        own: list[Call] = [{"shard": shard, "alike": NotInKey(number)} for shard, number in apart]
+        if not self.config.model.in_rounds:
+            return own
+        ordered = in_order(self.store, self.held["train"], is_seeded=self.terms.config.is_seeded)
+        by_name = {call["shard"].files[0].name: call for call in own}
+        starts = [0, *accumulate(shard.rows for shard in ordered)][:-1]
+        return [by_name[s.files[0].name] | {"start": start} for s, start in zip(ordered, starts, strict=True)]
 
-    @abstractmethod
-    def before_questions(self) -> None:
-        """Have what the first question rests on."""
-
-    @abstractmethod
-    def ask(self, rounds: Sequence[Round]) -> Round | None:
-        """The next question; None where nothing is left to ask."""
-
-    @abstractmethod
-    def charge(self, asked: Round, before: Spent | None) -> Spent:
-        """What is spent before the question is answered. `before`: what was, before the last one. Raises BudgetError."""
-
-    @abstractmethod
     def answer(self, asked: Round) -> Sequence[Record]:
-        """Everybody's reports to one question, each drawn once."""
+        """The reports of everybody whom a question asks, each drawn once."""
+        looks = self.execute.only_looks
+        if not looks:
+            self.cost(asked).check_question(asked.number, asked.question().digest)
+        reports = self.execute.shards(perturb, lambda: (self.of_perturb(asked), self.shards), asked.number)
+        if not looks:
+            shards: list[Manifest] = [one["shard"] for one in self.shards]
+            self.cost(asked).keep_answers(asked.number, shards, reports)
+            self.records.extend(reports)
+        return reports  # type: ignore[no-any-return]
 
-    @abstractmethod
+    def of_perturb(self, asked: Round) -> Call:
+        """The question, for every shard alike."""
+        config = self.terms.config
+        call = {
+            "question": asked.question(),
+            "round_number": asked.number,
+            "noise_seed": config.simulation.noise_seed,
+        }
+        if not config.model.in_rounds:
+            return call | {"collecting": Collecting(form=self.form, campaign=config.campaign.name)}
+        showing = Showing(
+            encoding=self.scaled["encoding"],
+            shown=self.shown["shown"],
+            features=config.features,
+            target=self.terms.dataset.target,
+        )
+        return call | {"showing": showing}
+
     def add_up(self, answered: Round) -> Record:
         """What the reports of a round say together."""
+        return self.made(self.execute.step(aggregate, lambda: self.of_aggregate(answered), answered.number))
 
-    # What a family makes of it.
+    def of_aggregate(self, answered: Round) -> Call:
+        """Every report there is, in a campaign those of earlier runs too."""
+        return {
+            "question": answered.question(),
+            "reports": self.terms.received([*answered.reports]),
+            "round_number": answered.number,
+            **({"shown": self.shown["shown"]} if self.config.model.in_rounds else {}),
+        }
 
-    @property
-    @abstractmethod
-    def model(self) -> Record:
-        """What was learned."""
+    # What the family makes of it.
 
-    @property
-    @abstractmethod
+    @step_of(fit)
+    def model(self) -> Call:
+        """All that was published."""
+        return {
+            "transcript": self.transcript(self.conversation.whole),
+            "asking": self.asking,
+            "reading": self.terms.config.model.reading,
+        }
+
+    @cached_property
     def scores(self) -> Record:
-        """What a simulation measures of it."""
+        """What a simulation measures of the model."""
+        task = evaluate_shown if self.config.model.in_rounds else evaluate
+        return self.made(self.execute.step(task, self.of_scores))
+
+    def of_scores(self) -> Call:
+        """The model, and the private rows that only a simulation has."""
+        config = self.terms.config
+        return {
+            "transcript": self.transcript(self.conversation.whole),
+            "asking": self.asking,
+            "reading": config.model.reading,
+            "model": self.model["model"],
+            "train": self.held["train"],
+            "test": self.held["test"],
+            "evaluation": config.evaluation,
+            "noise_seed": config.simulation.noise_seed,
+        }
 
     @step_of(report)
     def page(self) -> Call:
         """Every question, what earlier steps left, and their facts."""
-        talk = self.conversation
-        artifacts = {"checks": self.checked["checks"], "scaled": self.scaled["scaled"], **self.of_model()}
-        if self.terms.config.evaluate:
+        talk, config = self.conversation, self.terms.config
+        artifacts = {"checks": self.checked["checks"], "scaled": self.scaled["scaled"], **self.model.parts}
+        if config.evaluate:
             artifacts["scores"] = self.scores["scores"]
+        if config.model.in_rounds:
+            artifacts["shown"] = self.shown["shown"]
+        else:
+            last = talk.last.stored
+            artifacts["totals"] = last.answers
+            if last.evidence is not None:
+                artifacts["evidence"] = last.evidence
         return {
-            "config": self.terms.config,
+            "config": config,
             "questions": [one.question() for one in talk.whole],
             "artifacts": artifacts,
             "facts": {
@@ -327,15 +498,6 @@ class Pipeline(ABC):
             "timeline": NotInKey(self.timeline),
             "command": NotInKey(self.command),
         }
-
-    @property
-    def form(self) -> str:
-        """Whether reports are written, or exact totals drawn."""
-        return "reports"
-
-    @abstractmethod
-    def of_model(self) -> dict[str, Manifest]:
-        """The model, and the artifacts beside which it describes itself."""
 
 
 def _protected(terms: Terms) -> Call:

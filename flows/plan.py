@@ -19,14 +19,14 @@ from flows.campaign import Terms
 from flows.command.streams import print_json
 from flows.command.terminal import shards_in_words
 from flows.execute import Call, Inputs, NotComputed, Pending, Shards
-from flows.pipelines import pipeline_of
+from flows.pipeline import Pipeline
 from ldptree.errors import BudgetError, DataError, LdptreeError
 from schemas.config import RunConfig
 from schemas.manifest import ZONES, Record
 from storage.store import Store, check_work_folder
 from tasks.data import source
 from tasks.data.validate import check_passed, failures, foresee_release
-from tasks.once import check_not_lost
+from tasks.perturb import check_not_lost
 from tasks.step import Step, StepTask
 
 NO_ROOM = "; the ledger would refuse a question that was not asked before"
@@ -190,16 +190,16 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
 def _look_at(config: RunConfig, work: Path) -> Look:
     # A folder that no run has used stays as it is; one that none can use is told of.
     check_work_folder(work)
-    numbers = config.model.in_rounds or config.model.may_ask_again
+    numbers = not config.model.asks_once
     if not any((work / zone).exists() for zone in ZONES):
         look = Look(None, numbers)
         nothing = Terms(config, config.dataset, None, None)
-        run = pipeline_of(cast("Store", None), config, look, given=nothing)
+        run = Pipeline(store=cast("Store", None), config=config, execute=look, given=nothing)
     else:
         store = Store(work)
         store.check_rights()
         look = Look(store, numbers)
-        run = pipeline_of(store, config, look)
+        run = Pipeline(store=store, config=config, execute=look)
         _ = run.named
         account_of(store, config).read()  # a run is refused where the ledger is not what was written
     if config.dataset.path:
@@ -250,7 +250,8 @@ def _spending_by_question(config: RunConfig, lines: list[dict[str, str]]) -> tup
     """The epsilon to spend, and what is said of it."""
     asked = [line["state"] for line in lines if line["name"] == "perturb"]
     reached = next((state for state in asked if state != "cached"), "cached")
-    is_open = any(line["name"] == "terminate" and line["state"] != "cached" for line in lines)
+    later = [line for line in lines if line["name"] == "partition"][1:]
+    is_open = any(line["state"] != "cached" for line in later)
     epsilon = 0.0 if reached in ("cached", "refused") else config.privacy.epsilon / len(asked)
     if any(line["state"] == "refused" for line in lines):
         return 0.0, REFUSED
@@ -281,12 +282,12 @@ def _changed(prefix: str, now: Any, then: Any) -> set[str]:
 
 def _spending_in_rounds(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
     """The epsilon to spend, and what is said of it."""
-    answers = [line["state"] for line in lines if line["name"] == "answer"]
+    answers = [line["state"] for line in lines if line["name"] == "perturb"]
     if any(line["state"] == "refused" for line in lines):
         return 0.0, REFUSED
-    is_done = any(line["name"] == "learn" and line["state"] == "cached" for line in lines)
+    is_done = any(line["name"] == "prune" and line["state"] == "cached" for line in lines)
     if is_done or all(
-        line["state"] == "cached" for line in lines if line["name"] in ("ask", "answer", "publish")
+        line["state"] == "cached" for line in lines if line["name"] in ("partition", "perturb", "aggregate")
     ):
         return 0.0, FREE
     if answers and answers[0] == "cached":

@@ -31,6 +31,8 @@ _ARTIFACT = re.compile(
     r"[0-9a-f]{16}|[0-9a-f]{32}(?:-[a-z_]+)?|[0-9a-f]{40}(?:\.part)?|\.(?:aside|copy)-[0-9a-f]+"
 )
 """How the store names what it writes two folders below the work folder; what is called otherwise is not ours to delete."""
+_FORMER_ROUND_STEPS = ("ask", "publish")
+"""What earlier versions called partition and aggregate of a conversation in rounds, and "answer" its perturb."""
 _RUN = re.compile(r".*-\d{8}-\d{6}-\d{6}|run-\d+")
 _OF_A_RUN = ("records.json", "run.json", "report.html")
 _OF_A_WORK_FOLDER = (
@@ -202,14 +204,18 @@ def _behind_answers(everything: Mapping[Path, Record]) -> set[Path]:
     What these were made of at the holders', their rows, can be made again from the raw files.
     """
     makers = {m.digest: path for path, record in everything.items() for m in record.parts.values()}
-    released = [r for r in everything.values() if r.step == "answer" and _is_release(r)]
+    released = [
+        record
+        for record in everything.values()
+        if _is_release(record) and any("question" in m.made_by.inputs for m in record.parts.values())
+    ]
     todo = [makers[d] for r in released for d in _inputs(r) if d in makers]
     found: set[Path] = set()
     while todo:
         path = todo.pop()
         if path not in found:
             found.add(path)
-            if everything[path].step in ("ask", "publish"):
+            if everything[path].step in ("partition", "aggregate", *_FORMER_ROUND_STEPS):
                 todo += [makers[d] for d in _inputs(everything[path]) if d in makers]
     return found
 
@@ -314,16 +320,16 @@ def _in_run(store: Store, path: Path) -> str | None:
     except (FileNotFoundError, KeyError):
         return None
     made_by = {
-        "report.html": ("report",),
+        "report.html": ("report", "report_shown"),
         "protocol.json": ("partition",),
-        "questions.json": ("publish",),
+        "questions.json": ("aggregate", "publish"),
     }.get(path.name, ("prune", "learn"))
     return next((str(step["artifact"]) for step in steps if step["name"] in made_by), None)
 
 
 def _what_is_left(step: str) -> str:
     """In words, what a step of this or an earlier version leaves."""
-    from flows import pipelines  # noqa: F401 - with every step of every pipeline
+    from flows import pipeline  # noqa: F401 - with every step
     from tasks.step import REGISTERED
 
     return REGISTERED[step].step.says if step in REGISTERED else step

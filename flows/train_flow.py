@@ -10,7 +10,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from flows.execute import ByPrefect
 from flows.finish import finish, stop_where_failed
 from flows.naming import run_name, tag_run
-from flows.pipelines import pipeline_of
+from flows.pipeline import Pipeline
 from flows.provenance import in_use
 from schemas.config import RunConfig
 from storage.store import Store
@@ -36,7 +36,9 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
     tag_run(config)
     store, timeline = Store(work), Timeline()
     with faults_stay_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():
-        run = pipeline_of(store, config, ByPrefect(store), timeline=timeline, command=command)
+        run = Pipeline(
+            store=store, config=config, execute=ByPrefect(store), timeline=timeline, command=command
+        )
         stop_where_failed(run)
         run.walk()
         return finish(run)

@@ -122,10 +122,9 @@ class RunConfig(RunTables):
         """What holders send of what they protect: all, or less."""
         return self.model.mask_release(self)
 
-    @property
-    def round_settings(self) -> dict[str, Any]:
-        """The settings of an estimator that asks in rounds, as `ldptree.families.FAMILIES` takes them."""
-        return self.model.round_settings(self)
+    def question_settings(self, n_public: int) -> dict[str, Any]:
+        """The settings that questions depend on (`ModelConfig.question_settings`)."""
+        return self.model.question_settings(self, n_public)
 
 
 def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:

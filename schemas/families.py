@@ -249,6 +249,11 @@ class ModelConfig(Table):
         """Whether a second question may follow the first."""
         return self.algorithm_2 is not None and self.algorithm_2.termination
 
+    @property
+    def asks_once(self) -> bool:
+        """Whether no question can follow the first."""
+        return not (self.in_rounds or self.may_ask_again)
+
     def label_of(self, run: RunTables) -> Label | None:
         """The kind of label that it predicts; None where only public rows can tell."""
         only, *others = self.labels
@@ -258,8 +263,17 @@ class ModelConfig(Table):
         """What holders send of what they protect: all, or less."""
         return "all"
 
-    def round_settings(self, run: RunTables) -> dict[str, Any]:
-        """The settings of an estimator that asks in rounds, as `ldptree.families.FAMILIES` takes them."""
+    def question_settings(self, run: RunTables, n_public: int) -> dict[str, Any]:
+        """The settings that its questions depend on, as `ldptree.families.FAMILIES` takes them. `n_public`: public rows."""
+        return {}
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The settings that only its model depends on."""
+        return {}
+
+    def campaign_terms(self, run: RunTables) -> dict[str, Any]:
+        """What a campaign's later runs may not change, besides what all families have."""
         return {}
 
     def faults(self, run: RunTables) -> list[str]:
@@ -300,9 +314,24 @@ class TreeConfig(ModelConfig):
     (`ldptree.inference.depth.fewest_public_rows`).
     """
 
+    learned: ClassVar[Literal["classes", "numbers", "errors"]]
+    """What reports are about."""
     partition: Literal["cart", "max-edge", "random-edge"] = "cart"
     depth: Depth = "auto"
     min_samples_leaf: FewestRows = "auto"
+
+    def question_settings(self, run: RunTables, n_public: int) -> dict[str, Any]:
+        """How the tree is grown. How few rows a cell may have is always a number, so that a run is known by what it does."""
+        from ldptree.inference.depth import fewest_public_rows  # with numpy
+
+        fewest = fewest_public_rows(
+            self.learned,
+            n_public,
+            wanted=self.min_samples_leaf,
+            partition=self.partition,
+            is_paper=self.algorithm_2 is not None,
+        )
+        return {"partition": self.partition, "depth": self.depth, "min_samples_leaf": fewest}
 
 
 class WeighedConfig(TreeConfig):
@@ -318,6 +347,11 @@ class WeighedConfig(TreeConfig):
         """lam, or "paper" where Algorithm 2 chooses it."""
         return "paper" if self.algorithm_2 else self.lam
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How totals become a model."""
+        return {"lam": self.lam, "prune": self.prune, "rule": self.rule}
+
     @model_validator(mode="after")
     def _check_rule(self) -> WeighedConfig:
         if self.rule == "ratio" and (self.prune in ("smooth", "variance") or self.lam == "learned"):
@@ -332,6 +366,7 @@ class LPCTConfig(WeighedConfig):
     """A tree of classes. `paper`: the switches of its Algorithm 2, for `prune = "paper"`."""
 
     papers_pruning: ClassVar[str] = "paper"
+    learned: ClassVar[Literal["classes", "numbers", "errors"]] = "classes"
     labels: ClassVar[frozenset[Label]] = frozenset({"class"})
     estimator: Literal["lpct"] = "lpct"
     prune: Literal["smooth", "variance", "none", "paper"] = "smooth"
@@ -341,6 +376,13 @@ class LPCTConfig(WeighedConfig):
     def algorithm_2(self) -> PaperConfig | None:
         """Its switches, where it prunes."""
         return self.paper if self.prune == "paper" else None
+
+    def question_settings(self, run: RunTables, n_public: int) -> dict[str, Any]:
+        """The tree, whether one class is looked for, and Algorithm 2, whose first query has a part of epsilon."""
+        own: dict[str, Any] = {"has_positive": run.dataset.positive is not None}
+        if self.algorithm_2 is not None:
+            own["paper"] = self.algorithm_2.model_dump()
+        return super().question_settings(run, n_public) | own
 
     def faults(self, run: RunTables) -> list[str]:
         """A campaign asks each holder once, and Algorithm 2 may ask again."""
@@ -376,10 +418,20 @@ class LPDTConfig(WeighedConfig):
     """
 
     papers_pruning: ClassVar[str] = "fallback"
+    learned: ClassVar[Literal["classes", "numbers", "errors"]] = "numbers"
     estimator: Literal["lpdt"] = "lpdt"
     prune: Literal["smooth", "fallback", "none"] = "smooth"
     rho: Share = 0.5
     label_range: LabelRange | None = None
+
+    def question_settings(self, run: RunTables, n_public: int) -> dict[str, Any]:
+        """The tree, and the share of epsilon that the cell gets."""
+        return super().question_settings(run, n_public) | {"rho": self.rho}
+
+    def campaign_terms(self, run: RunTables) -> dict[str, Any]:
+        """How a number is sent."""
+        ends = None if self.label_range is None else list(self.label_range)
+        return {"model.rho": self.rho, "model.label_range": ends}
 
 
 class CorrectionModelConfig(TreeConfig):
@@ -389,6 +441,7 @@ class CorrectionModelConfig(TreeConfig):
     labels: ClassVar[frozenset[Label]] = frozenset({"class", "number"})
     tables: ClassVar[frozenset[str]] = frozenset({"correction"})
     is_correction: ClassVar[bool] = True
+    learned: ClassVar[Literal["classes", "numbers", "errors"]] = "errors"
 
     def label_of(self, run: RunTables) -> Label | None:
         """A class or a number, by what is declared."""
@@ -401,6 +454,22 @@ class CorrectionModelConfig(TreeConfig):
         if declared == "number" or data.unit or run.correction.is_for_numbers:
             return "number"
         return None if declared in (None, "integer") else "class"
+
+    def question_settings(self, run: RunTables, n_public: int) -> dict[str, Any]:
+        """The tree, the public model and its errors."""
+        own = run.correction
+        return super().question_settings(run, n_public) | {
+            "base": own.base,
+            "n_levels": own.label_levels,
+            "residual_range": None if own.residual_range == "auto" else own.residual_range,
+            "max_bytes": own.max_protocol_bytes,
+        }
+
+    def campaign_terms(self, run: RunTables) -> dict[str, Any]:
+        """What is corrected, and the kind of its label."""
+        kind = "number" if self.label_of(run) == "number" else "class"
+        own = run.correction.model_dump(mode="json")
+        return {"label": kind} | {f"correction.{key}": value for key, value in own.items()}
 
     def faults(self, run: RunTables) -> list[str]:
         """A residual is reported jointly with its cell; some keys are for numbers."""
@@ -464,7 +533,7 @@ class HistOfTreeModelConfig(RoundsConfig):
         """As [histoftree] says."""
         return run.histoftree.mask_release
 
-    def round_settings(self, run: RunTables) -> dict[str, Any]:
+    def question_settings(self, run: RunTables, n_public: int) -> dict[str, Any]:
         """All of [histoftree]."""
         return run.histoftree.settings
 

@@ -55,6 +55,27 @@ class Manifest(Strict):
         return [self.model_copy(update={"digest": entry.digest, "files": (entry,)}) for entry in self.files]
 
 
+class Arguments(Strict):
+    """Several arguments of a step in one: each field counts in its key by itself, as an input or as a parameter."""
+
+
+class StoredRound(Arguments):
+    """One question of a conversation, what public rows say of it where they say anything, and what its answers say together."""
+
+    question: Manifest
+    answers: Manifest
+    evidence: Manifest | None = None
+
+
+class StoredTranscript(Arguments):
+    """All that is public of a conversation so far: how rows are read, public rows, what holders show, each question answered."""
+
+    encoding: Manifest
+    scaled: Manifest
+    shown: Manifest | None = None
+    rounds: tuple[StoredRound, ...] = ()
+
+
 class Record(Strict):
     """What a step returns to Prefect: its artifacts by name, and facts small and public enough to show anyone."""
 

@@ -2,7 +2,7 @@
 
 A draft is a file without a name (O_TMPFILE): it gets its final name when it is whole, or disappears with its process. Where a
 file system has no such files, the draft lies in the holders' zone under a name that is known before it is drawn; the next run
-publishes a whole draft and never draws it again. What is drawn is decided in `tasks.once`.
+publishes a whole draft and never draws it again. What is drawn is decided in `tasks.perturb`.
 """
 
 from __future__ import annotations

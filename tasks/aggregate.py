@@ -1,5 +1,5 @@
-"""aggregate: reports into unbiased totals per cell and class, and those rolled up to every ancestor, in DuckDB. The
-curator's, who sees reports only.
+"""aggregate: reports into what they say together. Those about one tree become unbiased totals per cell and class, rolled up to
+every ancestor, in DuckDB; others stay as they are, in the order of the holders. The curator's, who sees reports only.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ldptree.errors import ArtifactCorrupt, DataError, ProtocolMismatch
+from ldptree.families.questions import question_from_json
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.raw_sums import RawSums
 from schemas.manifest import Manifest
@@ -23,7 +24,14 @@ from storage import tables
 from storage.sql import literal
 from storage.store import Draft, Store
 from tasks import progress
-from tasks.artifacts import check_whole, read_protocol
+from tasks.artifacts import (
+    check_whole,
+    is_protocol,
+    read_protocol,
+    read_shown,
+    reports_of_table,
+    write_transcript,
+)
 from tasks.step import step
 
 ROLL_UP = """
@@ -102,13 +110,61 @@ def _add_support(path: Path, sums: RawSums) -> None:
         sums.n_reports[output] += n
 
 
-@step("aggregate", version="2", home="curator", retries=2, order=12, says="unbiased totals of the reports")
+@step(
+    "aggregate",
+    version="3",
+    home="curator",
+    retries=2,
+    order=8,
+    says="what reports say together: unbiased totals, or a question and all answers",
+)
 def aggregate(
-    draft: Draft, *, protocol: Manifest, reports: Sequence[Manifest], round_number: int
+    draft: Draft,
+    *,
+    question: Manifest,
+    reports: Sequence[Manifest],
+    round_number: int,
+    shown: Manifest | None = None,
 ) -> Mapping[str, Any]:
-    """Write "totals": `raw.parquet` (sums of reports), `totals.parquet` (cell, class), `cells.parquet` (every node) and
-    `shards.parquet` (what was received).
+    """Write what the reports of a round say together: of a question about one tree "totals", else "transcript".
+
+    totals      `raw.parquet` (sums of reports), `totals.parquet` (cell, class), `cells.parquet` (every node) and
+                `shards.parquet` (what was received).
+    transcript  `question.json`, `answers.parquet` (holder, report) and `round.json`. `shown`: by which holders were asked.
     """
+    if is_protocol(question):
+        return _add_up(draft, question, reports, round_number)
+    assert shown is not None
+    return _write_down(draft, question, reports, round_number, shown)
+
+
+def _write_down(
+    draft: Draft, question: Manifest, reports: Sequence[Manifest], round_number: int, shown: Manifest
+) -> Mapping[str, Any]:
+    """All answers in the order of the holders. An answer that the question does not allow, or from somebody who was not asked,
+    is refused: nothing is learned from it.
+    """
+    store = draft.store
+    text = store.file(question, "question.json").read_bytes()
+    asked = question_from_json(text)
+    found = [pq.read_table(path) for manifest in reports for path in store.files(manifest)]
+    holders, answers = (np.concatenate(parts) for parts in zip(*map(reports_of_table, found), strict=True))
+    order = np.argsort(holders, kind="stable")
+    holders, answers = holders[order], answers[order]
+    if not np.array_equal(holders, asked.respondents(read_shown(store, shown))):
+        raise ProtocolMismatch(
+            f"round {round_number}: {holders.size} answers, and not one from each holder who was asked"
+        )
+    if not asked.is_valid(answers).all():
+        raise ProtocolMismatch(f"round {round_number}: an answer that its question does not allow")
+    write_transcript(draft, text, round_number, holders, answers)
+    return {"n_answers": int(holders.size), "about": asked.about, "epsilon": asked.epsilon}
+
+
+def _add_up(
+    draft: Draft, protocol: Manifest, reports: Sequence[Manifest], round_number: int
+) -> Mapping[str, Any]:
+    """The totals of all reports, each cell and every ancestor."""
     store = draft.store
     published = read_protocol(store, protocol)
     paths = [path for manifest in reports for path in store.files(manifest)]

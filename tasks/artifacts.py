@@ -3,15 +3,14 @@
     part            file               holds
     encoding        encoding.json      ranges and levels of the features, and of the label
     scaled          scaled.parquet     public rows under that encoding
-    protocol        protocol.json      the question of a run that asks one
-    trust           trust.json         variance inflation of public cells, where the label is a class
-    labels          labels.json        what public rows say of a label that is a number
-    public          public.json        what public rows say of a public model that is corrected
+    question        protocol.json      a question about one tree, put to everybody
+                    question.json      another question, or null where none is left
+    evidence        evidence.json      what public rows say of a question about one tree
     totals          raw.parquet        sums of reports
     shown           shown.parquet      what everybody can see of the holders
-    question        question.json      the question of a round, or null where none is left
     transcript      answers.parquet    a question and everybody's answers
     model           model.json         what was learned
+    curves          curves.json        what it says along its features
     scores          scores.json        what a simulation measures of it
     checks          checks.json        the outcome of every expectation
 
@@ -34,7 +33,7 @@ from ldptree import models
 from ldptree.encoding import Encoding
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
 from ldptree.families.questions import question_from_json
-from ldptree.families.tree_public import PublicLabels
+from ldptree.models.curves import Along
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
 from ldptree.protocol.raw_sums import RawSums
@@ -46,6 +45,8 @@ from storage.store import Draft, Store
 
 if TYPE_CHECKING:
     from ldptree.families.fit_correction import Public
+
+PROTOCOL = "protocol.json"
 
 
 # encoding, scaled
@@ -92,7 +93,7 @@ def read_public_counts(store: Store, scaled: Manifest, protocol: Protocol) -> ND
 
 def read_protocol(store: Store, protocol: Manifest) -> Protocol:
     """The protocol in an artifact. Raises ProtocolMismatch."""
-    return _parse_protocol(store.file(protocol, "protocol.json").read_text())
+    return _parse_protocol(store.file(protocol, PROTOCOL).read_text())
 
 
 @lru_cache(maxsize=2)
@@ -101,42 +102,32 @@ def _parse_protocol(text: str) -> Protocol:
     return Protocol.from_json(text)
 
 
-def write_protocol(draft: Draft, protocol: Protocol | None) -> None:
-    """Write a protocol; null where there is none."""
-    text = json.dumps(None) if protocol is None else protocol.to_json()
-    (draft.folder("protocol") / "protocol.json").write_text(text)
+def write_protocol(draft: Draft, protocol: Protocol) -> None:
+    """Write a protocol."""
+    (draft.folder("question") / PROTOCOL).write_text(protocol.to_json())
 
 
-def read_trust(store: Store, trust: Manifest) -> float:
-    """The variance inflation of public cells, where the label is a class."""
-    return float(json.loads(store.file(trust, "trust.json").read_bytes())["inflation"])
+def is_protocol(question: Manifest) -> bool:
+    """Whether a question is a protocol: about one tree, and put to everybody."""
+    return question.files[0].name == PROTOCOL
 
 
-def write_trust(draft: Draft, inflation: float) -> None:
-    """Write the variance inflation of public cells."""
-    (draft.folder("trust") / "trust.json").write_text(json.dumps({"inflation": inflation}))
+def read_evidence(store: Store, evidence: Manifest) -> dict[str, Any]:
+    """What public rows say of a protocol, as the family that asked wrote it."""
+    found: dict[str, Any] = json.loads(store.file(evidence, "evidence.json").read_bytes())
+    return found
 
 
-def read_labels(store: Store, labels: Manifest) -> PublicLabels:
-    """What public rows say of a label that is a number."""
-    return PublicLabels.from_json(json.loads(store.file(labels, "labels.json").read_bytes()))
-
-
-def write_labels(draft: Draft, labels: PublicLabels) -> None:
-    """Write what public rows say of a label that is a number."""
-    (draft.folder("labels") / "labels.json").write_text(json.dumps(labels.to_json()))
-
-
-def read_public(store: Store, public: Manifest, protocol: Protocol) -> Public:
+def read_public(store: Store, evidence: Manifest, protocol: Protocol) -> Public:
     """What public rows say of a corrected model's protocol."""
     from ldptree.families.fit_correction import Public  # with scikit-learn, which takes a second
 
-    return Public.from_json(json.loads(store.file(public, "public.json").read_bytes()), protocol)
+    return Public.from_json(read_evidence(store, evidence), protocol)
 
 
-def write_public(draft: Draft, content: Mapping[str, Any]) -> None:
-    """Write what public rows say of a corrected model's protocol."""
-    (draft.folder("public") / "public.json").write_text(json.dumps(content))
+def write_evidence(draft: Draft, content: Mapping[str, Any]) -> None:
+    """Write what public rows say of a protocol."""
+    (draft.folder("evidence") / "evidence.json").write_text(json.dumps(content))
 
 
 # totals
@@ -188,8 +179,7 @@ def read_question(store: Store, question: Manifest) -> Question:
 
 def read_published(store: Store, question: Manifest) -> Protocol | Question:
     """The question in an artifact, whichever kind it is. Raises ProtocolMismatch."""
-    (entry,) = question.files
-    return (read_protocol if entry.name == "protocol.json" else read_question)(store, question)
+    return (read_protocol if is_protocol(question) else read_question)(store, question)
 
 
 def write_question(draft: Draft, question: Question | None, *, simulation: bool) -> bytes:
@@ -258,6 +248,16 @@ def write_transcript(
     (folder / "round.json").write_text(json.dumps(round_number))
     pq.write_table(table_of_reports(holders, reports), folder / "answers.parquet", compression="zstd")
     draft.count("transcript", "answers.parquet", holders.size)
+
+
+def read_curves(store: Store, curves: Manifest) -> Along:
+    """What a model says along its features."""
+    return Along.from_json(store.file(curves, "curves.json").read_bytes())
+
+
+def write_curves(draft: Draft, curves: Along) -> None:
+    """Write what a model says along its features."""
+    (draft.folder("curves") / "curves.json").write_text(curves.to_json())
 
 
 # models, scores, checks

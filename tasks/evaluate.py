@@ -7,7 +7,7 @@ themselves are in `ldptree`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -25,58 +25,41 @@ from ldptree.metrics.intervals import accuracy_interval, paired_lead
 from ldptree.models.tree import ClassTree
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
-from schemas.families import PaperConfig
-from schemas.manifest import Manifest
+from schemas.manifest import Manifest, StoredTranscript
 from schemas.tables import EvaluateConfig
 from storage.digests import Hasher
-from storage.store import Draft, Store
+from storage.store import Draft
 from tasks import progress, score_corrections
-from tasks.artifacts import (
-    read_labels,
-    read_model,
-    read_protocol,
-    read_public,
-    read_public_counts,
-    read_scaled,
-    read_trust,
-    write_scores,
-)
+from tasks.artifacts import read_model, write_scores
 from tasks.held_back import Rows, at_most, duplicates, read_rows, some_private
+from tasks.learning import Asking, LearningOfTotals, read_learning
 from tasks.perturb import values_of
-from tasks.prune import settings
 from tasks.score_corrections import Mended
 from tasks.score_numbers import Question, scored
 from tasks.step import step
 
 
-@step("evaluate", version="5", home="simulation", order=15, says="scores on held-back private rows")
+@step("evaluate", version="6", home="simulation", order=15, says="scores on held-back private rows")
 def evaluate(
     draft: Draft,
     *,
-    protocol: Manifest,
+    transcript: StoredTranscript,
+    asking: Asking,
+    reading: Mapping[str, Any],
     model: Manifest,
-    scaled: Manifest,
     train: Manifest,
     test: Manifest,
     evaluation: EvaluateConfig,
-    seed: int,
     noise_seed: int | None,
-    lam: float | str = "learned",
-    prune: str = "smooth",
-    rule: str = "margin",
-    paper: PaperConfig | None = None,
-    is_second_query: bool = False,
-    trust: Manifest | None = None,
-    labels: Manifest | None = None,
-    public: Manifest | None = None,
 ) -> None:
-    """Write `scores.json`: ours, every baseline, the redraws and the count of duplicates ("scores").
-
-    `trust`: how far public cells are to be trusted, where the label is a class. `labels`, `public`: what public rows say of a
-    label that is a number, and of a public model that is mended.
-    """
-    store = draft.store
-    published, learned = read_protocol(store, protocol), read_model(store, model)
+    """Write `scores.json`: ours, every baseline, the redraws and the count of duplicates ("scores")."""
+    store, seed = draft.store, asking.seed
+    learning = read_learning(store, transcript, asking, reading=reading)
+    assert isinstance(learning, LearningOfTotals)
+    family: Any = learning.family
+    last = learning.transcript[-1]
+    published, evidence = last.protocol, last.published.evidence
+    learned = read_model(store, model)
     held_back = at_most(evaluation.test_rows, read_rows(store.files(test), published), seed)
     if not held_back.is_known.any():
         raise DataError(
@@ -84,42 +67,41 @@ def evaluate(
         )
     # Shards are named under the holders' key: in the order of what they hold, every work folder draws the same rows.
     shards = sorted(store.files(train), key=Hasher().of_file)
-    if public is not None:
+    if published.base is not None:
         mended = Mended(
             protocol=published,
             learned=learned,
-            public=read_public(store, public, published),
-            public_rows=read_scaled(store, scaled),
+            public=evidence,
+            public_rows=(learning.rows.X, learning.rows.y),
             shards=shards,
             evaluation=evaluation,
             seed=seed,
             words=partial(_words, noise_seed, published),
         )
         found = score_corrections.scored(mended, held_back)
-    elif labels is not None:
+    elif published.numeric:
         question = Question(
             protocol=published,
             learned=learned,
-            public=read_labels(store, labels),
-            public_rows=read_scaled(store, scaled),
+            public=evidence,
+            public_rows=(learning.rows.X, learning.rows.y),
             shards=shards,
-            how=settings(lam, prune, rule, None),
+            how=family.reading,
             evaluation=evaluation,
             seed=seed,
             words=partial(_words, noise_seed, published),
         )
         found = scored(question, held_back)
     else:
-        assert trust is not None
-        how = SECOND_QUERY if is_second_query else settings(lam, prune, rule, paper)
-        how = how | {"inflation": read_trust(store, trust)}
-        rivals_prune = "none" if paper else prune
+        how = SECOND_QUERY if len(learning.transcript) > 1 else family.reading
+        how = how | {"inflation": evidence.inflation}
+        rivals_prune = reading["prune"] if isinstance(family.prune, str) else "none"
         found = _scored(
-            store,
             published,
             learned,
             held_back,
-            scaled,
+            (learning.rows.X, learning.rows.y),
+            evidence.counts,
             shards,
             how,
             rivals_prune,
@@ -136,11 +118,11 @@ def evaluate(
 
 
 def _scored(
-    store: Store,
     published: Protocol,
     learned: ClassTree,
     held_back: Rows,
-    scaled: Manifest,
+    public_rows: tuple[NDArray[np.float32], NDArray[Any]],
+    public: NDArray[np.int64],
     shards: Sequence[Path],
     how: dict[str, Any],
     public_prune: str,
@@ -149,7 +131,6 @@ def _scored(
     noise_seed: int | None,
 ) -> dict[str, Any]:
     """Scores of ours and every rival on the held-back rows, and the redraws' accuracies."""
-    public = read_public_counts(store, scaled, published)
     exact = _exact_counts(shards, published)
     progress.advance(0.2)
 
@@ -167,7 +148,7 @@ def _scored(
             published, true, public, **how | {"lam": np.inf, "prune": public_prune}
         ).predict_proba(held_back.raw),
         "no_noise": lambda: fit_model(published, true, public, **how).predict_proba(held_back.raw),
-        **_baselines(store, published, held_back, scaled, shards, evaluation, seed),
+        **_baselines(published, held_back, public_rows, shards, evaluation, seed),
     }
     with ThreadPoolExecutor(2) as pool:
         # The last take longest: begun first, they do not end alone.
@@ -226,15 +207,14 @@ def _words(noise_seed: int | None, protocol: Protocol, number: int) -> Words:
 
 
 def _baselines(
-    store: Store,
     protocol: Protocol,
     held_back: Rows,
-    scaled: Manifest,
+    public_rows: tuple[NDArray[np.float32], NDArray[Any]],
     shards: Sequence[Path],
     evaluation: EvaluateConfig,
     seed: int,
 ) -> dict[str, Callable[[], NDArray[np.float64]]]:
-    public_X, public_y = read_scaled(store, scaled)
+    public_X, public_y = public_rows
     test_X = protocol.encoding.encode(held_back.raw)
     caps = {"public": evaluation.public_rows, "private": evaluation.private_rows}
 

@@ -16,7 +16,7 @@ from ldptree.encoding import Encoding
 from ldptree.errors import DataError
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
 from ldptree.models.public_view import points_of
-from schemas.manifest import Manifest
+from schemas.manifest import Manifest, StoredTranscript
 from schemas.tables import EvaluateConfig
 from storage import tables
 from storage.digests import Hasher
@@ -24,29 +24,30 @@ from storage.store import Draft
 from tasks import progress
 from tasks.artifacts import read_encoding, read_model, read_scaled, write_scores
 from tasks.held_back import Rows, at_most, duplicates
+from tasks.learning import Asking
 from tasks.step import step
 
 Floats = NDArray[np.float64]
 
 
-@step("evaluate_shown", version="1", home="simulation", order=16, says="scores on held-back private rows")
+@step("evaluate_shown", version="2", home="simulation", order=16, says="scores on held-back private rows")
 def evaluate_shown(
     draft: Draft,
     *,
-    encoding: Manifest,
-    scaled: Manifest,
+    transcript: StoredTranscript,
+    asking: Asking,
+    reading: Mapping[str, Any],
     model: Manifest,
     train: Manifest,
     test: Manifest,
-    label: Mapping[str, Any],
     evaluation: EvaluateConfig,
-    seed: int,
+    noise_seed: int | None,
 ) -> None:
     """Write `scores.json` ("scores"): ours, every baseline, predicted against true in bins, and the count of duplicates."""
-    store = draft.store
-    read, _ = read_encoding(store, encoding)
+    store, seed, target = draft.store, asking.seed, asking.target
+    read, _ = read_encoding(store, transcript.encoding)
     learned = read_model(store, model)
-    held_back = at_most(evaluation.test_rows, read_complete(store.files(test), read, label["target"]), seed)
+    held_back = at_most(evaluation.test_rows, read_complete(store.files(test), read, target), seed)
     known = held_back.is_known
     if not known.any():
         raise DataError(
@@ -58,7 +59,7 @@ def evaluate_shown(
         "ours": score_numbers(labels, ours).to_json() | {"interval": mse_interval(labels, ours)}
     }
     shards = sorted(store.files(train), key=Hasher().of_file)
-    rivals = _rivals(read_scaled(store, scaled), shards, read, label["target"], raw, evaluation, seed)
+    rivals = _rivals(read_scaled(store, transcript.scaled), shards, read, target, raw, evaluation, seed)
     for done, (key, rival) in enumerate(rivals.items()):
         said = rival()
         found[key] = score_numbers(labels, said).to_json() | {

@@ -1,33 +1,197 @@
-"""perturb: each holder's one report, a shard at a time. Runs with the holders; only reports leave.
+"""perturb: each holder's one report to a question, a shard at a time. Runs with the holders; only reports leave.
 
 A second report of one person is a second release: a shard is written once, read back ever after, and never tried again.
-Only a seeded
-simulation, which protects nobody, draws a lost shard anew (and gets the same bytes).
+Only a seeded simulation, which protects nobody, draws a lost shard anew (and gets the same bytes).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ldptree.coins import Words
+from ldptree.errors import ArtifactCorrupt
 from ldptree.protocol.protocol import Protocol
-from schemas.manifest import Manifest
+from schemas.families import FeaturesConfig
+from schemas.manifest import Arguments, FileEntry, MadeBy, Manifest
 from storage import tables
 from storage.digests import Hasher
+from storage.drawn_once import publish_once
 from storage.ledger.campaigns import Campaign
-from storage.store import Draft
-from tasks.artifacts import read_protocol
-from tasks.once import mark_of, written_once
+from storage.store import ArtifactKey, Draft, Store
+from tasks.artifacts import (
+    digest_unmarked,
+    is_protocol,
+    read_encoding,
+    read_protocol,
+    read_question,
+    read_shown,
+    table_of_reports,
+)
+from tasks.data.show import Label, read_rows
 from tasks.step import FIRST, NotInKey, step
 
 Form = Literal["reports", "totals"]
+
+
+class Collecting(Arguments):
+    """How answers about one tree are collected: every report, or a shard's exact totals; and for which campaign."""
+
+    form: Form = "reports"
+    campaign: str | None = None
+
+
+class Showing(Arguments):
+    """How holders are read who show some features: what they show, what they protect, and their label."""
+
+    encoding: Manifest
+    shown: Manifest
+    features: FeaturesConfig
+    target: str
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """One shard's answers to a question, before they are drawn.
+
+    question    digest of it, as reports state it.
+    noise       digest that a simulation's noise is drawn from: a release's question has the same.
+    n           how many answer.
+    drawn       how a simulation draws them, None for a release.
+    identity    of the shard, known before anything is drawn.
+    draw        the reports.
+    metadata    what the file says of itself, besides its question, round and number of holders.
+    """
+
+    question: str
+    noise: str
+    n: int
+    drawn: Any
+    identity: str
+    draw: Callable[[Words], pa.Table]
+    metadata: Mapping[str, str]
+
+
+@step("perturb", version="2", home="holders", order=7, says="reports, one of each holder who was asked")
+def perturb(
+    draft: Draft,
+    *,
+    question: Manifest,
+    shard: Manifest,
+    round_number: int,
+    noise_seed: int | None,
+    collecting: Collecting | None = None,
+    showing: Showing | None = None,
+    start: int = 0,
+    alike: NotInKey = FIRST,
+) -> Mapping[str, Any]:
+    """Write one shard's reports (part "reports", in the curator's zone), of those in it whom the question asks.
+
+    `collecting` or `showing`: how, of a question about one tree, or of one to holders who show something; `start`: position
+    there of the shard's first holder. `alike`: how many other shards hold the same and came before this one. Its digest then is
+    its own (`flows.asked`), by which its reports are known; to a simulation the number says that its noise is too.
+    """
+    store = draft.store
+    if is_protocol(question):
+        collecting = collecting or Collecting()
+        ready = _about_one_tree(store, question, shard, noise_seed, collecting)
+    else:
+        assert showing is not None
+        ready = _in_rounds(store, question, shard, noise_seed, showing, start)
+    (path,) = store.files(shard)
+
+    def table() -> pa.Table:
+        if noise_seed is None:
+            return ready.draw(Words.system())
+        return ready.draw(_seeded(noise_seed, ready.noise, round_number, path, alike.value))
+
+    received = write_once(
+        draft,
+        question=question,
+        asked=ready.question,
+        round_number=round_number,
+        drawn=ready.drawn,
+        identity=ready.identity,
+        metadata={
+            "protocol": ready.question,
+            "round": str(round_number),
+            **ready.metadata,
+            "holders": str(ready.n),
+            **mark_of(noise_seed),
+        },
+        table=table,
+    )
+    if collecting is not None and collecting.campaign:
+        Campaign(store, collecting.campaign).add_report(received)
+    draft.refer("reports", received)
+    return {"n_reports": ready.n, "seeded": noise_seed is not None}
+
+
+def _seeded(noise_seed: int, question: str, round_number: int, shard: Path, alike: int) -> Words:
+    """Words of a shard's own: of what it holds, and of how many others held the same before it."""
+    entropy = [noise_seed, int(question, 16), round_number, int(Hasher().of_file(shard), 16)]
+    return Words.seeded(np.random.SeedSequence([*entropy, alike] if alike else entropy))
+
+
+def _about_one_tree(
+    store: Store, question: Manifest, shard: Manifest, noise_seed: int | None, collecting: Collecting
+) -> _Shard:
+    """Everybody of a shard, asked about one tree."""
+    protocol, form = read_protocol(store, question), collecting.form
+    (path,) = store.files(shard)
+
+    def draw(words: Words) -> pa.Table:
+        outputs = protocol.draw_outputs(shard.rows, words)
+        values = values_of(path, protocol, words, outputs)
+        said = (_reports if form == "reports" else _totals)(protocol, values, outputs, words)
+        # Drawn last, and of nothing else: what tells a copy of this file from another that says the same.
+        identity = words.block(2).tobytes().hex()
+        return said.replace_schema_metadata({**(said.schema.metadata or {}), "id": identity})
+
+    return _Shard(
+        question=protocol.digest,
+        noise=protocol.digest_unmarked,
+        n=shard.rows,
+        drawn=None if noise_seed is None else [noise_seed, form],
+        identity=shard.files[0].name if collecting.campaign else shard.digest,
+        draw=draw,
+        metadata={"form": form},
+    )
+
+
+def _in_rounds(
+    store: Store, question: Manifest, shard: Manifest, noise_seed: int | None, showing: Showing, start: int
+) -> _Shard:
+    """Those of a shard whom a question asks, by what everybody shows."""
+    asked = read_question(store, question)
+    everybody = asked.respondents(read_shown(store, showing.shown))
+    mine = everybody[(everybody >= start) & (everybody < start + shard.rows)]
+
+    def draw(words: Words) -> pa.Table:
+        encoding, (low, high) = read_encoding(store, showing.encoding)
+        (path,) = store.files(shard)
+        rows = read_rows(path, encoding, showing.features, Label(showing.target, low, high))
+        at = mine - start
+        reports = asked.randomize(rows.points[at], rows.labels[at], rows.protects[at], words)
+        return table_of_reports(mine, reports)
+
+    return _Shard(
+        question=question.digest,
+        noise=digest_unmarked(store, question),
+        n=int(mine.size),
+        drawn=None if noise_seed is None else [noise_seed],
+        identity=store.hasher("holders").of_value([shard.digest, start, showing.shown.digest]),
+        draw=draw,
+        metadata={},
+    )
 
 
 def form(n_private: int, report_bytes: int, max_report_bytes: int) -> Form:
@@ -58,69 +222,6 @@ def labels_of(column: Any, protocol: Protocol) -> NDArray[Any]:
     """Labels as `Protocol.values` takes them: indices of classes, or numbers."""
     classes = protocol.label_classes
     return tables.label_codes(column, classes) if classes else tables.label_numbers(column)
-
-
-@step("perturb", version="1", home="holders", order=11, says="reports, one a holder")
-def perturb(
-    draft: Draft,
-    *,
-    protocol: Manifest,
-    shard: Manifest,
-    round_number: int,
-    form: Form,
-    noise_seed: int | None,
-    campaign: str | None,
-    alike: NotInKey = FIRST,
-) -> Mapping[str, Any]:
-    """Write one shard's reports (part "reports", in the curator's zone): a report a holder, or the shard's exact totals.
-
-    `alike`: how many other shards hold the same and came before this one. Its digest then is its own (`flows.asked`), by which
-    its reports are known; to a simulation the number says that its noise is too.
-    """
-    store = draft.store
-    published = read_protocol(store, protocol)
-    (path,) = store.files(shard)
-
-    def drawn() -> pa.Table:
-        words = (
-            Words.system()
-            if noise_seed is None
-            else _seeded(noise_seed, published, round_number, path, alike.value)
-        )
-        outputs = published.draw_outputs(shard.rows, words)
-        values = values_of(path, published, words, outputs)
-        said = (_reports if form == "reports" else _totals)(published, values, outputs, words)
-        # Drawn last, and of nothing else: what tells a copy of this file from another that says the same.
-        identity = words.block(2).tobytes().hex()
-        return said.replace_schema_metadata({**(said.schema.metadata or {}), "id": identity})
-
-    received = written_once(
-        draft,
-        question=protocol,
-        asked=published.digest,
-        round_number=round_number,
-        drawn=None if noise_seed is None else [noise_seed, form],
-        identity=shard.files[0].name if campaign else shard.digest,
-        metadata={
-            "protocol": published.digest,
-            "round": str(round_number),
-            "form": form,
-            "holders": str(shard.rows),
-            **mark_of(noise_seed),
-        },
-        table=drawn,
-    )
-    if campaign:
-        Campaign(store, campaign).add_report(received)
-    draft.refer("reports", received)
-    return {"n_reports": received.rows, "seeded": noise_seed is not None}
-
-
-def _seeded(noise_seed: int, protocol: Protocol, round_number: int, shard: Path, alike: int) -> Words:
-    """Words of a shard's own: of what it holds, and of how many others held the same before it."""
-    plain = Hasher().of_file(shard)
-    entropy = [noise_seed, int(protocol.digest_unmarked, 16), round_number, int(plain, 16)]
-    return Words.seeded(np.random.SeedSequence([*entropy, alike] if alike else entropy))
 
 
 def _reports(
@@ -157,3 +258,93 @@ def _totals(
     holders = np.bincount(outputs, minlength=n_outputs).tolist()
     table = pa.table({"support": pa.array(np.concatenate(supports)), "output": pa.array(place)})
     return table.replace_schema_metadata({"holders_of_outputs": json.dumps(holders)})
+
+
+def write_once(
+    draft: Draft,
+    *,
+    question: Manifest,
+    asked: str,
+    round_number: int,
+    drawn: Any,
+    identity: str,
+    metadata: Mapping[str, str],
+    table: Callable[[], pa.Table],
+) -> Manifest:
+    """The manifest of a shard's reports, drawn by `table` unless they stand.
+
+    Args:
+        draft: of the step that writes them.
+        question: what is answered.
+        asked: its digest, as reports state it.
+        round_number: of the round.
+        drawn: how a simulation draws them, None for a release.
+        identity: of the shard, known before anything is drawn.
+        metadata: what the file says of itself; "holders" is how many reported.
+        table: draws the reports.
+
+    Raises:
+        ArtifactCorrupt: a release's reports were received, and are missing or damaged.
+    """
+    store = draft.store
+    # The name tells nobody anything, and is known before anything is drawn: of two runs at once one report stands.
+    # The seed is in it, so that a release never takes up what a simulation drew. Of a release the form is not: who has
+    # reported in one is not asked again in the other.
+    name = store.hasher("holders").of_value([asked, round_number, drawn, identity])[:40]
+    target = store.zone("curator") / "reports" / asked[:16] / f"round-{round_number}" / f"{name}.parquet"
+    # Looked for once more: another run may have finished this shard since this one found nothing.
+    if drawn is None:
+        check_not_lost(store, draft.place, target)
+    elif is_lost(store, draft.place):
+        target.unlink(missing_ok=True)
+    if not target.exists():
+        reports = table()
+        described = {**(reports.schema.metadata or {}), **metadata}
+        reports = reports.replace_schema_metadata(described)
+        publish_once(
+            store,
+            target,
+            lambda draft: pq.write_table(reports, draft, compression="zstd", compression_level=1),
+        )
+    return manifest_of(store, target, question, round_number)
+
+
+def is_lost(store: Store, place: ArtifactKey) -> bool:
+    """Whether reports were drawn at a place, and are no longer what was drawn."""
+    return store.record_path(place).exists() and store.find(place) is None  # a record, readable or not
+
+
+def check_not_lost(store: Store, place: ArtifactKey, target: Path | None = None) -> None:
+    """Raises ArtifactCorrupt where reports of a release are lost. `target`: their file, else it is looked up in their record."""
+    if not is_lost(store, place):
+        return
+    record = store.read_record(store.record_path(place))
+    target = target or (store.files(record["reports"])[0] if record else store.record_path(place))
+    raise ArtifactCorrupt(
+        f"{target.relative_to(store.root)}: these reports were received, and are now missing or damaged. "
+        "Asking their holders again would spend their epsilon twice. Restore the file from a copy, "
+        "or begin anew in another work folder."
+    )
+
+
+def mark_of(noise_seed: int | None) -> dict[str, str]:
+    """What the reports of a seeded simulation say of themselves, which protects nobody; nothing of a release's."""
+    return {} if noise_seed is None else {"simulation": "true"}
+
+
+def manifest_of(store: Store, path: Path, question: Manifest, round_number: int) -> Manifest:
+    """The manifest of received reports: what the curator knows of them, which is nothing of where they came from."""
+    digest = store.hasher("curator").of_file(path)
+    holders = int(pq.read_schema(path).metadata[b"holders"])
+    return Manifest(
+        zone="curator",
+        path=path.parent.relative_to(store.root).as_posix(),
+        digest=digest,
+        files=(FileEntry(name=path.name, digest=digest, rows=holders),),
+        made_by=MadeBy(
+            step="perturb",
+            version="1",
+            parameters={"round": round_number},
+            inputs={"protocol" if is_protocol(question) else "question": question.digest},
+        ),
+    )

@@ -18,7 +18,6 @@ from ldptree.baselines import BASELINES
 from ldptree.errors import DataError
 from ldptree.mechanisms.description import PoisoningBound
 from ldptree.models import Model
-from ldptree.models.curves import Along
 from ldptree.models.description import Evidence, name_columns, name_level
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.question import PublicView, Question, QuestionDescription
@@ -29,6 +28,7 @@ from schemas.manifest import Manifest, Record
 from schemas.tables import EvaluateConfig
 from storage.store import Draft, Store
 from tasks.artifacts import (
+    read_curves,
     read_model,
     read_public,
     read_public_counts,
@@ -84,7 +84,7 @@ def report(
         config: of the run.
         questions: every one that was asked, in order.
         artifacts: "checks", "model", "scaled"; "scores", where there are any; and what the model describes itself beside:
-            "totals", and "public" of a public model that is corrected; or "curves" and "shown".
+            "totals" and "evidence"; or "curves" and "shown".
         facts: of the steps that "ingested", "held" back and "scaled"; what was "spent"; the "form" that reports take.
         timeline, command: for how the run was made.
     """
@@ -131,14 +131,14 @@ def read_evidence(
     rows, _ = read_scaled(store, artifacts["scaled"])
     found = Evidence(names=config.dataset.names, rows=rows, label_range=ends)
     if "shown" in artifacts:
-        curves = store.file(artifacts["curves"], "curves.json").read_bytes()
-        found = replace(found, shown=read_shown(store, artifacts["shown"]), along=Along.from_json(curves))
+        curves = read_curves(store, artifacts["curves"])
+        found = replace(found, shown=read_shown(store, artifacts["shown"]), along=curves)
     if isinstance(question, Protocol):
         found = replace(
             found,
             totals=read_totals_of_outputs(store, artifacts["totals"], question),
             asked=question.partition,
-            public=read_public(store, artifacts["public"], question) if "public" in artifacts else None,
+            public=None if question.base is None else read_public(store, artifacts["evidence"], question),
             public_counts=None
             if question.numeric
             else read_public_counts(store, artifacts["scaled"], question),

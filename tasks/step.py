@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from ldptree.errors import LdptreeError
-from schemas.manifest import Manifest, Record, Zone
+from schemas.manifest import Arguments, Manifest, Record, Zone
 from storage.machine_faults import is_passing, machine_fault
 from storage.store import ArtifactKey, Store
 from tasks import progress
@@ -68,9 +68,7 @@ class Step:
         """
         inputs: dict[str, str] = {}
         parameters: dict[str, Any] = {}
-        for name, value in arguments.items():
-            if isinstance(value, NotInKey):
-                continue
+        for name, value in _each(arguments):
             if isinstance(value, Manifest):
                 inputs[name] = value.digest
             elif isinstance(value, (list, tuple)) and value and all(isinstance(v, Manifest) for v in value):
@@ -208,6 +206,20 @@ def _forget_locals(fault: BaseException | None) -> None:
     while fault is not None:
         traceback.clear_frames(fault.__traceback__)
         fault = fault.__cause__ or fault.__context__
+
+
+def _each(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What counts in a key, by name: arguments that are several in one by their fields."""
+    for name, value in arguments.items():
+        if isinstance(value, NotInKey):
+            continue
+        if isinstance(value, Arguments):
+            yield from _each(dict(value))
+        elif isinstance(value, tuple) and value and all(isinstance(one, Arguments) for one in value):
+            for number, one in enumerate(value, start=1):
+                yield from ((f"{name} {number}: {field}", part) for field, part in _each(dict(one)))
+        else:
+            yield name, value
 
 
 def _plain(value: Any) -> Any:

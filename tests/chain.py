@@ -17,9 +17,7 @@ import pyarrow.parquet as pq
 
 from flows.budget import Spent
 from flows.execute import Plainly
-from flows.pipeline import Conversation, Round
-from flows.round_pipeline import RoundPipeline
-from flows.tree_pipeline import TreePipeline
+from flows.pipeline import Conversation, Pipeline, Round
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.mechanisms import mechanism_for
 from ldptree.partition.tree import Partition
@@ -28,12 +26,12 @@ from schemas.config import RunConfig, parse
 from schemas.manifest import Manifest, Record
 from storage import tables
 from storage.store import Store
-from tasks.artifacts import read_model, read_protocol
-from tasks.ask import ask
-from tasks.perturb import perturb
+from tasks.artifacts import read_model, read_protocol, write_protocol
+from tasks.partition import partition
+from tasks.perturb import Collecting, Form, perturb
 
 
-class Chain(TreePipeline):
+class Chain(Pipeline):
     """One run of `config` in `store` that asks one question, as far as it is asked for, without Prefect.
 
     Its parts can be set (`chain.__dict__["reports"] = ...`); that it was answered the ledger is not told.
@@ -66,7 +64,7 @@ class Chain(TreePipeline):
         return Conversation([replace(self.first, reports=self.reports, left=self.totals)], self.spent)
 
 
-class RoundsChain(RoundPipeline):
+class RoundsChain(Pipeline):
     """One run in rounds, as far as it is asked for, without Prefect."""
 
     def __init__(self, store: Store, config: RunConfig, **more: Any) -> None:
@@ -91,7 +89,7 @@ class RoundsChain(RoundPipeline):
 
     def next_question(self) -> Record:
         """What is asked after the rounds so far, or that nothing is."""
-        return self.execute.step(ask, lambda: self.of_ask(self.rounds))
+        return self.execute.step(partition, lambda: self.of_partition(self.rounds))
 
     def publish(self, question: Record, reports: Sequence[Record], number: int) -> Record:
         return self.add_up(Round(number, question, lambda: question["question"], reports))
@@ -273,8 +271,17 @@ def publish(store: Store, protocol: Protocol) -> Manifest:
     """A protocol as an artifact of the curator's."""
     place = store.place("curator", "partition", "1", inputs={}, parameters={"test": protocol.digest})
     with store.draft(place) as draft:
-        (draft.folder("protocol") / "protocol.json").write_text(protocol.to_json())
-        return draft.finish({}, 0.0)["protocol"]
+        write_protocol(draft, protocol)
+        return draft.finish({}, 0.0)["question"]
+
+
+def perturb_shard(
+    store: Store, question: Manifest, shard: Manifest, *, form: Form = "reports", **changes: Any
+) -> Record:
+    """A shard answers about one tree: in round 1, with coins of a seed; `changes` are arguments of `perturb`, or a campaign."""
+    collecting = Collecting(form=form, campaign=changes.pop("campaign", None))
+    call = {"round_number": 1, "noise_seed": 11, "collecting": collecting} | changes
+    return perturb.fn(store, question=question, shard=shard, **call)
 
 
 def shards_of(store: Store, *shards: Mapping[str, Any]) -> list[Manifest]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -45,16 +46,27 @@ class RegisteredFamily:
     in_rounds: bool = False
 
 
-def _lpct(problem: LearningProblem, **settings: Any) -> Family[Any, Any, Any, Any]:
+def _lpct(
+    problem: LearningProblem, *, paper: Mapping[str, Any] | None = None, **settings: Any
+) -> Family[Any, Any, Any, Any]:
     from ldptree.families.tree import LPCT
+    from ldptree.inference.algorithm_2 import PaperOptions
 
+    algorithm_2 = {} if paper is None else {"prune": PaperOptions(**paper)}
+    settings = _read_lam(settings) | algorithm_2
     return LPCT(epsilon=problem.epsilon, heading=problem.heading, seed=problem.seed, **settings)
 
 
 def _lpdt(problem: LearningProblem, **settings: Any) -> Family[Any, Any, Any, Any]:
     from ldptree.families.tree import LPDT
 
+    settings = _read_lam(settings)
     return LPDT(epsilon=problem.epsilon, heading=problem.heading, seed=problem.seed, **settings)
+
+
+def _read_lam(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has no infinite number: in settings it is "inf"."""
+    return {**settings, **({"lam": math.inf} if settings.get("lam") == "inf" else {})}
 
 
 def _correction(problem: LearningProblem, **settings: Any) -> Family[Any, Any, Any, Any]:

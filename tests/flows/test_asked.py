@@ -15,7 +15,7 @@ from schemas.manifest import FileEntry, MadeBy, Manifest, Record
 from storage.ledger.accounts import Account
 from storage.ledger.copy_index import CopyIndex
 from storage.store import Store
-from tasks.answer import answer
+from tasks.perturb import perturb
 
 N = 90
 NAMED = {"holder": "person", "drop": []}
@@ -152,12 +152,12 @@ def test_in_rounds_too_equal_rows_have_noise_of_their_own(store, tmp_path, noise
     one, other = chain.shards
     is_equal = one["shard"].files[0].digest == other["shard"].files[0].digest
     assert is_equal == (noise_seed is not None)  # of a release even the order of rows is a shard's own
-    call = chain.of_answer(question)
+    call = chain.of_perturb(question)
     start = {"start": one["start"]}  # so that the question asks the same rows of both
     said = [
         pq.read_table(path)
         for shard in (one, other | start)
-        for path in store.files(answer.fn(store, **shard, **call)["reports"])
+        for path in store.files(perturb.fn(store, **shard, **call)["reports"])
     ]
     assert said[0].num_rows == said[1].num_rows > 0
     assert not said[0].equals(said[1])

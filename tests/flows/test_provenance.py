@@ -82,9 +82,9 @@ def test_a_model_is_explained_back_to_its_sources(trips):
     assert trips.model
     said = explain_artifact(trips.store.root, trips.model["model"].path)
     chain = (
-        "made by prune (version 5): the model",
+        "made by prune (version 6): the model",
         "made by aggregate",
-        "made by perturb (version 1): reports, one a holder",
+        "made by perturb (version 1): reports, one of each holder",
         "made by partition",
         "made by scale",
         "made by ingest",
@@ -232,7 +232,7 @@ def test_gc_never_touches_a_campaigns_protocol_reports_or_ledger(store, tmp_path
     after = state(store, chain)
     assert ledger() == before
     # The records say that these holders were asked: without them lost reports would be drawn a second time.
-    assert store.condition(chain.published["protocol"]) == "present"
+    assert store.condition(chain.published["question"]) == "present"
     assert after["reports"]
     assert after["report records"]
     assert not after["totals"]

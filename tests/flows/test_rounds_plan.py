@@ -18,7 +18,7 @@ TWO_ROUNDS = {
     "dataset": {"test_fraction": 0.0},
 }
 BEFORE = ["ingest", "validate", "split", "scale", "show"]
-ROUND = ["ask", "answer", "publish"]
+ROUND = ["partition", "perturb", "aggregate"]
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def prepared(chain):
 
 def test_before_the_first_run_all_of_it_is_foreseen_as_far_as_the_first_round(chain, capsys, tmp_path):
     new = plan_of(chain.config, tmp_path / "new")
-    assert [line["name"] for line in new] == [*BEFORE, *ROUND, "learn", "report"]
+    assert [line["name"] for line in new] == [*BEFORE, *ROUND, "prune", "report"]
     assert new[0]["state"] == "compute"
     assert {(line["state"]) for line in new[1:]} == {"depends"}
     assert not (tmp_path / "new").exists()
@@ -57,8 +57,8 @@ def test_a_run_between_two_rounds_goes_on_where_it_was_and_spends_no_more(chain,
     chain.charge(first, None)
     chain.add_up(replace(first, reports=chain.answer(first)))
     found = states(chain)
-    assert found[5:9] == [("ask", "cached"), ("answer", "cached"), ("publish", "cached"), ("ask", "compute")]
-    assert ("learn", "depends") in found
+    assert found[5:9] == [*((step, "cached") for step in ROUND), ("partition", "compute")]
+    assert ("prune", "depends") in found
     assert "was charged epsilon 2 before the first round" in told(chain, capsys)
 
 
@@ -66,7 +66,7 @@ def test_a_finished_run_is_all_cached_and_spends_nothing(chain, capsys):
     assert prepared(chain).converse().page
     found = states(chain)
     assert {state for _, state in found} == {"cached"}
-    assert [name for name, _ in found] == [*BEFORE, *ROUND, *ROUND, "ask", "learn", "report"]
+    assert [name for name, _ in found] == [*BEFORE, *ROUND, *ROUND, "partition", "prune", "report"]
     assert "no holder would be asked: nothing is spent" in told(chain, capsys)
 
 
@@ -82,7 +82,7 @@ def test_what_the_ledger_would_refuse_is_told_before_anybody_is_asked(chain, cap
     (path,) = chain.config.dataset.path
     dearer = shells_config(path, **TWO_ROUNDS, privacy={"epsilon": 3.0, "lifetime_epsilon": 4.0})
     found = dict(states(chain, dearer)[5:])
-    assert (found["ask"], found["answer"], found["publish"]) == ("compute", "refused", "depends")
+    assert tuple(found[step] for step in ROUND) == ("compute", "refused", "depends")
     with pytest.raises(BudgetError, match="lifetime cap is 4"):
         told(chain, capsys, dearer)
     assert "nothing would be spent" in capsys.readouterr().out
@@ -94,4 +94,4 @@ def test_a_setting_changed_says_so(chain):
     other = shells_config(path, **TWO_ROUNDS | {"histoftree": {"bins": 3, "depth": 1}})
     lines = {line["name"]: line for line in plan_of(other, chain.store.root)}
     assert lines["show"]["state"] == "cached"
-    assert lines["ask"]["why"] == "round 1: changed: settings.bins"
+    assert lines["partition"]["why"] == "round 1: changed: settings.bins"

@@ -84,9 +84,9 @@ def test_settings_are_those_of_the_estimator():
         "a.parquet", model=TREE, histoftree={"bins": 3, "depth": "auto", "mask_release": "cells"}
     )
     assert config.mask_release == "cells"
-    assert (config.round_settings["bins"], config.round_settings["depth"]) == (3, None)
+    assert (config.question_settings(9)["bins"], config.question_settings(9)["depth"]) == (3, None)
     ours = shells_config("a.parquet")
-    assert (ours.mask_release, ours.round_settings) == ("all", {})
+    assert (ours.mask_release, ours.question_settings(9)) == ("all", {})
 
 
 def test_a_mask_column_is_no_feature():

@@ -22,7 +22,7 @@ PART = {
     "validate": "checks",
     "split": "train",
     "scale": "encoding",
-    "partition": "protocol",
+    "partition": "question",
     "perturb": "reports",
     "aggregate": "totals",
     "prune": "model",

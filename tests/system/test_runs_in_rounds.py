@@ -61,7 +61,7 @@ def test_two_rounds_are_one_epsilon(twice):
     assert [one["n_asked"] for one in first["rounds"]] == [first["n_private"]] * 2
     assert first["epsilon_spent"] <= first["epsilon"] == first["largest_spend"] == 2.0
     assert len(before) == 2
-    assert {"show", "ask", "answer", "publish", "learn", "report"} <= steps(first, "computed")
+    assert {"show", "partition", "perturb", "aggregate", "prune", "report"} <= steps(first, "computed")
     run = folder / "work" / "runs" / first["run"]
     assert len(json.loads((run / "questions.json").read_text())) == 2
     assert "What was asked, round by round" in (run / "report.html").read_text()
@@ -98,7 +98,7 @@ def test_where_it_came_from_is_explained_and_garbage_leaves_what_was_answered(tw
     folder, first, _, before = twice
     code, out, err = said("explain", first["model"], "--work", folder / "work")
     assert code == 0, err
-    for step in ("learn", "publish", "ask", "answer", "show", "split"):
+    for step in ("prune", "aggregate", "partition", "perturb", "show", "split"):
         assert f"made by {step} " in out
     code, out, err = said(
         "explain", folder / "work" / "runs" / first["run"] / "questions.json", "--work", folder / "work"

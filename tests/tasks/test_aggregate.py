@@ -7,15 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import example_protocol, publish, shards_of
+from chain import example_protocol, perturb_shard, publish, shards_of
 
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
 from ldptree.mechanisms import CHOICES
 from storage.store import Store
 from tasks.aggregate import aggregate, raw_sums
 from tasks.artifacts import read_protocol, read_totals
-from tasks.once import manifest_of
-from tasks.perturb import perturb, values_of
+from tasks.perturb import manifest_of, values_of
 
 N = (3000, 1, 2000)
 ONE_OF_EACH_FORM = ("grr", "oue", "discrete_laplace", "randomized_response", "signed_subset")
@@ -30,16 +29,16 @@ def collected(store, protocol, *, forms=("reports", "reports", "reports"), noise
     """The protocol, the shards and their reports' manifests."""
     published = publish(store, protocol)
     shards = shards_of(store, *(people(n, seed) for seed, n in enumerate(N)))
-    call = {"round_number": round_number, "noise_seed": noise_seed, "campaign": None}
+    call = {"round_number": round_number, "noise_seed": noise_seed}
     reports = [
-        perturb.fn(store, protocol=published, shard=shard, form=form, **call)["reports"]
+        perturb_shard(store, published, shard, form=form, **call)["reports"]
         for shard, form in zip(shards, forms, strict=True)
     ]
     return published, shards, reports
 
 
 def sums(store, published, reports, round_number=1):
-    return aggregate.fn(store, protocol=published, reports=reports, round_number=round_number)
+    return aggregate.fn(store, question=published, reports=reports, round_number=round_number)
 
 
 def truth(store, shards, protocol):

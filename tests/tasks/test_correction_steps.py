@@ -169,7 +169,7 @@ def test_the_protocol_and_the_model_are_those_of_the_estimator_with_the_same_row
     assert asked.partition.to_json() == theirs.partition.to_json()
     assert (asked.mechanism, asked.classes) == (theirs.mechanism, theirs.classes)
     assert asked.base.ensemble.to_json() == theirs.base.ensemble.to_json()
-    known = read_public(chain.store, chain.published["public"], asked)
+    known = read_public(chain.store, chain.published["evidence"], asked)
     again = corrected(asked, known, list(alone.totals_), epsilon=2.0)
     for name in ("correction", "sd", "observed", "discrepancy", "share"):
         np.testing.assert_array_equal(
@@ -180,7 +180,7 @@ def test_the_protocol_and_the_model_are_those_of_the_estimator_with_the_same_row
 
 def test_what_public_rows_say_comes_back_as_it_was_written(numbers):
     asked = published(numbers)
-    known = read_public(numbers.store, numbers.published["public"], asked)
+    known = read_public(numbers.store, numbers.published["evidence"], asked)
     again = type(known).from_json(json.loads(json.dumps(known.to_json())), asked)
     assert again.to_json() == known.to_json()
     assert known.n_public == numbers.scaled.facts["n_public"]
@@ -392,7 +392,7 @@ def test_another_seed_rounds_and_randomises_otherwise(run):
     one, other = (
         run(name, simulation={"noise_seed": seed}, evaluate=False) for name, seed in (("one", 1), ("two", 2))
     )
-    assert one.published["protocol"].digest == other.published["protocol"].digest
+    assert one.published["question"].digest == other.published["question"].digest
     assert one.totals["totals"].digest != other.totals["totals"].digest
 
 
@@ -504,11 +504,11 @@ def test_a_campaign_goes_on_with_its_base_and_takes_new_public_rows(run, tmp_pat
     later = Chain(first.store, mended(make, *names, **plain))
     model = learned(later)
     assert later.protocol == first.protocol
-    assert later.published["protocol"].digest == first.published["protocol"].digest
+    assert later.published["question"].digest == first.published["question"].digest
     assert model.base.to_json() == before.base.to_json()
     assert (model.n_private, before.n_private) == (800, 400)
     assert (model.n_public, before.n_public) == (400, 200)
-    was, now = (read_public(c.store, c.published["public"], published(first)) for c in (first, later))
+    was, now = (read_public(c.store, c.published["evidence"], published(first)) for c in (first, later))
     assert now.plan.public_count.sum() == 400
     assert now.plan.range.half == was.plan.range.half
 
@@ -570,7 +570,7 @@ def test_each_score_is_that_of_the_model_it_names(scored):
     base, found = model.public_answers(test.raw), model.answers(test.raw)
     assert said["public_only"][chief] == pytest.approx(scored_by_hand(scored, base))
     assert said["ours"][chief] == pytest.approx(scored_by_hand(scored, found))
-    plan = read_public(scored.store, scored.published["public"], asked).plan
+    plan = read_public(scored.store, scored.published["evidence"], asked).plan
     errors = asked.residuals(train.raw, train.labels)
     cells = asked.partition.apply(asked.encoding.encode(train.raw))
     people = np.bincount(cells, minlength=asked.n_cells)

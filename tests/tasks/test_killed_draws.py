@@ -14,12 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import example_protocol, publish, shards_of
+from chain import example_protocol, perturb_shard, publish, shards_of
 
+import tasks.perturb
 from storage import drawn_once
 from storage.store import Store
-from tasks import once
-from tasks.perturb import perturb
 
 pytestmark = pytest.mark.usefixtures("real_fsync")
 
@@ -73,7 +72,7 @@ def run_until_killed(act, at, arrange):
         try:
             arrange()
             killer = Killer(at)
-            publish_once = once.publish_once
+            publish_once = tasks.perturb.publish_once
 
             def publish_torn(store, path, write):
                 sys.setprofile(killer.hear)
@@ -82,7 +81,7 @@ def run_until_killed(act, at, arrange):
                 finally:
                     sys.setprofile(None)
 
-            once.publish_once = publish_torn
+            tasks.perturb.publish_once = publish_torn
             act()
             os.write(writing, str(killer.seen).encode())
         finally:
@@ -172,8 +171,7 @@ def test_reports_killed_at_any_step_are_never_drawn_twice(tmp_path, arrange):
     protocol, (shard,) = publish(store, example_protocol()), shards_of(store, rows)
 
     def act(store):
-        call = {"round_number": 1, "form": "reports", "noise_seed": None, "campaign": None}
-        perturb.fn(store, protocol=protocol, shard=shard, **call)
+        perturb_shard(store, protocol, shard, noise_seed=None)
 
     act(Store(shutil.copytree(store.root, tmp_path / "warm")))  # what is compiled, is compiled once
     n_steps, n_kept = check_every_kill(store.root, act, tmp_path, arrange)
@@ -186,12 +184,11 @@ def test_a_draw_that_an_earlier_version_left_is_gone_before_another_is_made(stor
         publish(store, example_protocol()),
         shards_of(store, {"x": [1.0], "y": [0.0], "label": ["no"]}),
     )
-    call = {"round_number": 1, "form": "reports", "noise_seed": None, "campaign": None}
     folder = store.root / "curator" / "reports" / example_protocol().digest[:16] / "round-1"
     folder.mkdir(parents=True)
     left = folder / ".aside-0011223344556677"
     left.write_bytes(b"a first draw")
-    perturb.fn(store, protocol=protocol, shard=shard, **call)
+    perturb_shard(store, protocol, shard, noise_seed=None)
     assert [path.suffix for path in folder.iterdir()] == [".parquet"]
 
 

@@ -12,6 +12,7 @@ from chain import (
     Chain,
     RoundsChain,
     example_protocol,
+    perturb_shard,
     publish,
     published,
     rides,
@@ -28,7 +29,6 @@ from ldptree.families.questions import QUESTIONS, question_from_json
 from ldptree.protocol.protocol import Protocol
 from storage.store import Store
 from tasks.artifacts import digest_unmarked, read_question
-from tasks.perturb import perturb
 from tasks.receive import NOT_SIMULATED, SIMULATED, receive
 
 X = {"x": 1.0, "y": 0.5}
@@ -88,15 +88,7 @@ def test_a_simulation_has_another_digest_and_the_noise_of_the_question_without_t
     drawn = []
     for protocol in (example_protocol(), simulated()):
         store = Store(tmp_path / protocol.digest[:8])
-        record = perturb.fn(
-            store,
-            protocol=publish(store, protocol),
-            shard=shards_of(store, rows)[0],
-            round_number=1,
-            form="reports",
-            noise_seed=11,
-            campaign=None,
-        )
+        record = perturb_shard(store, publish(store, protocol), shards_of(store, rows)[0])
         drawn.append(pq.read_table(store.files(record["reports"])[0]).to_pydict())
     assert drawn[0] == drawn[1]
     assert simulated().digest != example_protocol().digest == simulated().digest_unmarked
@@ -164,8 +156,7 @@ def test_shards_of_a_seeded_run_are_refused_under_a_real_protocol(tmp_path):
     rows = {"x": np.linspace(0, 8, 50), "y": np.zeros(50), "label": ["no"] * 50}
     asked, (shard,) = publish(store, example_protocol()), shards_of(store, rows)
     for seed in (None, 11):
-        call = {"round_number": 1, "form": "reports", "noise_seed": seed, "campaign": None}
-        perturb.fn(store, protocol=asked, shard=shard, **call)
+        perturb_shard(store, asked, shard, noise_seed=seed)
     (tmp_path / "protocol.json").write_text(example_protocol().to_json())
     found = receive(tmp_path / "protocol.json", store.root / "curator" / "reports")
     assert (found.accepted, found.rejected[SIMULATED]) == (50, 50)

@@ -16,10 +16,11 @@ from ldptree.baselines import select_baselines
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import LPDTRegressor
 from ldptree.families.fit_numbers import fit_regression
+from ldptree.families.tree_public import PublicLabels
 from ldptree.mechanisms import CHOICES
 from storage import tables
 from storage.store import Store
-from tasks.artifacts import read_labels, read_model, read_protocol
+from tasks.artifacts import read_evidence, read_model, read_protocol
 from tasks.predict import load_model, predict_file
 from tasks.report import read_facts
 
@@ -115,7 +116,7 @@ def test_numbers_written_as_texts_in_a_parquet_are_numbers(run, tmp_path):
     for name, column in (("numbers", pl.col("paid")), ("texts", pl.col("paid").cast(pl.String))):
         frame.with_columns(paid=column).write_parquet(tmp_path / f"{name}.parquet")
     one, other = (
-        run(n, path=tmp_path / f"{n}.parquet").published["protocol"].digest for n in ("numbers", "texts")
+        run(n, path=tmp_path / f"{n}.parquet").published["question"].digest for n in ("numbers", "texts")
     )
     assert one == other
 
@@ -191,7 +192,11 @@ def test_the_protocol_is_that_of_the_estimator_with_the_same_rows(run, floor):
     assert published.partition.to_json() == alone.partition_.to_json()
     assert published.mechanism == alone.mechanism_
     assert published.classes == alone.protocol_.classes
-    model = fit_regression(published, alone.totals_, read_labels(chain.store, chain.published["labels"]))
+    model = fit_regression(
+        published,
+        alone.totals_,
+        PublicLabels.from_json(read_evidence(chain.store, chain.published["evidence"])),
+    )
     np.testing.assert_array_equal(model.estimate, alone.model_.estimate)
     np.testing.assert_array_equal(model.estimate_sd, alone.model_.estimate_sd)
 
@@ -267,7 +272,7 @@ def test_a_seeded_run_repeats_byte_for_byte_in_any_work_folder(run):
 
 def test_another_seed_rounds_and_randomises_otherwise(run):
     one, other = (run(name, simulation={"noise_seed": seed}) for name, seed in (("one", 1), ("two", 2)))
-    assert one.published["protocol"].digest == other.published["protocol"].digest
+    assert one.published["question"].digest == other.published["question"].digest
     assert one.totals["totals"].digest != other.totals["totals"].digest
 
 

@@ -28,16 +28,18 @@ def base(tmp_path_factory):
     return chain
 
 
-def grown(base, **changes):
-    call = inputs_of(base, "published") | changes
-    record = partition.fn(base.store, **call)
-    return record, read_protocol(base.store, record["protocol"])
+def grown(base, frozen=None, **changes):
+    call = inputs_of(base, "published") | {"frozen": frozen}
+    settings = {key: changes.pop(key) for key in [*changes] if key in call["asking"].settings}
+    update = changes | {"settings": call["asking"].settings | settings}
+    record = partition.fn(base.store, **call | {"asking": call["asking"].model_copy(update=update)})
+    return record, read_protocol(base.store, record["question"])
 
 
 @pytest.mark.parametrize("kind", ["cart", "max-edge"])
 @pytest.mark.parametrize("depth", [0, 1, 4])
 def test_a_given_depth_is_not_passed(base, kind, depth):
-    record, protocol = grown(base, kind=kind, depth=depth)
+    record, protocol = grown(base, partition=kind, depth=depth)
     assert protocol.partition.max_depth <= depth
     assert protocol.n_cells <= 2**depth
     assert (record.facts["cells"], record.facts["depth"]) == (protocol.n_cells, protocol.partition.max_depth)
@@ -109,7 +111,7 @@ def test_few_public_rows_or_many_a_run_and_the_estimator_have_the_same_partition
     rows = pl.read_csv(path)
     X, y = rows.select("miles", "hour").to_numpy().astype(float), rows["paid"].to_numpy()
     alone.fit(X, y if is_number else y == "card", public=zone == "open")
-    asked = read_protocol(run.store, run.published["protocol"])
+    asked = read_protocol(run.store, run.published["question"])
     tree = alone.plan_.partition if isinstance(alone, CorrectionClassifier) else alone.partition_
     assert asked.n_cells > 1
     assert asked.partition.to_json() == tree.to_json()
@@ -121,7 +123,7 @@ def test_how_few_public_rows_a_cell_may_have_is_written_with_the_protocol_as_a_n
 ):
     zone = np.where(np.arange(300) < n_public, "open", "closed")
     run = Chain(Store(tmp_path / "work"), rides_config(rides(tmp_path / "a.csv", 300, 1, zone=zone)))
-    assert run.published["protocol"].made_by.parameters["min_samples_leaf"] == fewest
+    assert run.published["question"].made_by.parameters["settings"]["min_samples_leaf"] == fewest
     set_to_it = run.config.model.model_copy(update={"min_samples_leaf": fewest})
     other = Chain(run.store, run.config.model_copy(update={"model": set_to_it}))
     assert inputs_of(other, "published") == inputs_of(run, "published")
@@ -130,13 +132,13 @@ def test_how_few_public_rows_a_cell_may_have_is_written_with_the_protocol_as_a_n
 def test_the_same_public_rows_give_the_same_protocol_in_any_work_folder(base, tmp_path):
     path = base.store.files(base.raw)[0]
     other = Chain(Store(tmp_path / "work"), rides_config(path))
-    assert other.published["protocol"].digest == base.published["protocol"].digest
+    assert other.published["question"].digest == base.published["question"].digest
 
 
 def test_a_campaigns_published_protocol_is_taken_as_it_is(base):
-    record, protocol = grown(base, frozen=base.published["protocol"], depth=1, epsilon=9.0)
+    record, protocol = grown(base, frozen=base.published["question"], depth=1, epsilon=9.0)
     assert protocol.digest == base.published.facts["digest"]
-    files = [base.store.file(r["protocol"], "protocol.json") for r in (record, base.published)]
+    files = [base.store.file(r["question"], "protocol.json") for r in (record, base.published)]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 

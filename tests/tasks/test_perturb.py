@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, example_protocol, publish, rides, rides_config, shards_of
+from chain import Chain, example_protocol, perturb_shard, publish, rides, rides_config, shards_of
 
 from ldptree.coins import Words
 from ldptree.errors import ArtifactCorrupt
@@ -16,7 +16,7 @@ from storage import tables
 from storage.digests import Hasher
 from storage.store import Draft, Store
 from tasks import perturb as module
-from tasks.perturb import form, perturb, values_of
+from tasks.perturb import form, values_of
 
 N = 4000
 
@@ -36,8 +36,7 @@ def mixed(n=N, seed=0):
 
 
 def asked(store, protocol, shard, **changes):
-    call = {"round_number": 1, "form": "reports", "noise_seed": 11, "campaign": None} | changes
-    return perturb.fn(store, protocol=protocol, shard=shard, **call)
+    return perturb_shard(store, protocol, shard, **changes)
 
 
 def path_of(store, record):

@@ -6,7 +6,7 @@ import pytest
 from chain import fares, fares_config, mended, rides, rides_config, shells, shells_config
 
 from flows.execute import Found, Pending, Plainly
-from flows.pipelines import pipeline_of
+from flows.pipeline import Pipeline
 from storage.store import Store
 
 PAPER = {"prune": "paper"}
@@ -24,7 +24,7 @@ def walked(request, tmp_path_factory):
     """A finished run. Only to be read."""
     room = tmp_path_factory.mktemp("walked")
     store = Store(room / "work")
-    run = pipeline_of(store, RUNS[request.param](room), Plainly(store))
+    run = Pipeline(store=store, config=RUNS[request.param](room), execute=Plainly(store))
     run.walk()
     return run
 
@@ -35,7 +35,7 @@ def digests(run):
 
 def test_a_run_walked_again_finds_every_step_and_spends_nothing_more(walked):
     before = sorted(walked.store.root.rglob("*"))
-    again = pipeline_of(walked.store, walked.config, Plainly(walked.store))
+    again = Pipeline(store=walked.store, config=walked.config, execute=Plainly(walked.store))
     again.walk()
     assert digests(again) == digests(walked)
     assert again.conversation.spent == walked.conversation.spent
@@ -43,10 +43,10 @@ def test_a_run_walked_again_finds_every_step_and_spends_nothing_more(walked):
 
 
 def test_whoever_only_looks_finds_what_the_run_left_and_nothing_before_it(walked, tmp_path):
-    found = pipeline_of(walked.store, walked.config, Found(walked.store))
+    found = Pipeline(store=walked.store, config=walked.config, execute=Found(walked.store))
     assert found.scaled == walked.scaled
     empty = Store(tmp_path / "work")
-    nothing = pipeline_of(empty, walked.config, Found(empty))
+    nothing = Pipeline(store=empty, config=walked.config, execute=Found(empty))
     nothing.walk()
     assert nothing.records == []
     assert isinstance(nothing.model, Pending)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import example_protocol, publish, shards_of
+from chain import example_protocol, perturb_shard, publish, shards_of
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -21,7 +21,6 @@ from ldptree.models.ensemble import Ensemble
 from ldptree.protocol.published_base import PublishedBase
 from storage.report_files import Block
 from storage.store import Store
-from tasks.perturb import perturb
 from tasks.receive import (
     CONFLICTING,
     IMPOSSIBLE,
@@ -61,15 +60,7 @@ def room(tmp_path):
 def shard_of_50(store, protocol, **columns):
     """The file of reports that the step perturb writes for 50 holders."""
     shard = {"x": [1.0, 7.0] * 25, "y": [0.0] * 50, "label": ["no", "yes"] * 25} | columns
-    record = perturb.fn(
-        store,
-        protocol=publish(store, protocol),
-        shard=shards_of(store, shard)[0],
-        round_number=1,
-        form="reports",
-        noise_seed=None,
-        campaign=None,
-    )
+    record = perturb_shard(store, publish(store, protocol), shards_of(store, shard)[0], noise_seed=None)
     (written,) = store.files(record["reports"])
     return written
 

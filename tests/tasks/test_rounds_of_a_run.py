@@ -18,8 +18,8 @@ from ldptree.errors import ArtifactCorrupt, BudgetError, ConfigError, DataError,
 from ldptree.protocol.question import AnsweredQuestion
 from storage.store import Store
 from tasks.artifacts import read_question, read_shown, reports_of_table, table_of_reports
-from tasks.ask import check_budget
 from tasks.data.show import read_rows
+from tasks.learning import check_budget
 from tasks.report import read_facts
 
 TWO_ROUNDS = {"model": {"estimator": "histoftree"}, "histoftree": {"bins": 2, "depth": 1}}
@@ -240,8 +240,7 @@ def test_a_lifetime_cap_refuses_before_anybody_answers(copied, done):
 
 
 def test_another_question_in_a_round_that_was_paid_for_is_refused(copied):
-    key = copied.next_question().key
-    charged = copied.cost_of(key)
+    charged = copied.cost(copied.ask([]))
     charged.check_question(1, copied.next_question()["question"].digest)
     with pytest.raises(BudgetError, match=r"round 2.*another question"):
         charged.check_question(2, "f" * 64)
@@ -302,7 +301,7 @@ def test_lost_answers_of_a_release_are_not_drawn_again(copied):
         replace(copied).converse()
     # Neither are they where nothing but the ledger remembers them.
     path.unlink()
-    shutil.rmtree(copied.store.zone("holders") / "answer")
+    shutil.rmtree(copied.store.zone("holders") / "perturb")
     with pytest.raises(ArtifactCorrupt, match=f"{path.name}: missing"):
         replace(copied).converse()
 
@@ -310,7 +309,7 @@ def test_lost_answers_of_a_release_are_not_drawn_again(copied):
 def test_lost_answers_of_a_later_round_stop_the_run_before_its_first(copied):
     late = next(path for path in reports_in(copied) if path.parent.name == "round-2")
     late.unlink()
-    shutil.rmtree(copied.store.zone("holders") / "answer")
+    shutil.rmtree(copied.store.zone("holders") / "perturb")
     with pytest.raises(ArtifactCorrupt, match="round-2"):
         copied.converse()
     assert copied.asked == []
@@ -329,7 +328,7 @@ def test_the_curator_does_all_their_steps_again_without_the_holders(copied, done
     for name in ("terms", "raw", "ingested", "held", "shown", "scaled"):
         copied.__dict__[name] = getattr(done, name)
     shutil.move(copied.store.zone("holders"), copied.store.root / "elsewhere")
-    for step in ("ask", "publish", "learn"):
+    for step in ("partition", "aggregate", "prune"):
         shutil.rmtree(copied.store.zone("curator") / step)
     for number, (asked, answered, transcript) in enumerate(
         zip(done.asked, done.answered, done.transcripts, strict=True), start=1
@@ -432,8 +431,8 @@ def test_a_mask_that_does_not_fit_the_data_is_refused_before_anybody_is_asked(
 
 def test_an_answer_is_explained_by_its_question(done):
     told = explain_artifact(done.store.root, str(reports_in(done)[0]))
-    assert "made by answer" in told
-    assert "made by ask" in told
+    assert "made by perturb" in told
+    assert "made by partition" in told
     assert "made by show" in told
 
 
@@ -443,7 +442,7 @@ def test_labels_are_moved_into_the_range_and_missing_ones_to_its_middle(done):
 
     (path,) = done.store.files(done.held["train"])
     encoding, _ = read_encoding(done.store, done.scaled["encoding"])
-    label = replace(Label(**done.label()), low=10.0, high=12.0)
+    label = Label(done.config.dataset.target, low=10.0, high=12.0)
     rows = read_rows(path, encoding, done.config.features, label)
     assert rows.labels.min() == 10.0
     assert rows.labels.max() == 12.0

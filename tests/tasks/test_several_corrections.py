@@ -28,7 +28,7 @@ from storage.store import Store
 from tasks.aggregate import aggregate
 from tasks.artifacts import read_public, read_totals_of_outputs
 from tasks.held_back import read_rows
-from tasks.once import manifest_of
+from tasks.perturb import manifest_of
 from tasks.predict import predict_file
 from tasks.report import read_facts
 
@@ -168,7 +168,7 @@ def test_the_question_and_the_model_are_those_of_the_estimator_with_the_same_row
     assert asked.partition.to_json() == theirs.partition.to_json()
     assert (asked.mechanism, asked.classes) == (theirs.mechanism, theirs.classes)
     assert asked.base.to_json() == theirs.base.to_json()
-    known = read_public(chain.store, chain.published["public"], asked)
+    known = read_public(chain.store, chain.published["evidence"], asked)
     again = corrected(asked, known, alone.totals_, epsilon=2.0)
     for name in ("correction", "sd", "observed", "discrepancy", "share"):
         np.testing.assert_array_equal(
@@ -296,7 +296,7 @@ def test_reports_on_no_class_of_the_protocol_are_not_added(run, oracle):
         pq.write_table(told.replace_schema_metadata(meta), path)
         reports = [manifest_of(store, path, chain.protocol, 1)]
         with pytest.raises(ProtocolMismatch, match=said):
-            aggregate.fn(store, protocol=chain.protocol, reports=reports, round_number=1)
+            aggregate.fn(store, question=chain.protocol, reports=reports, round_number=1)
 
 
 @pytest.mark.parametrize("holders", ["[3, 0]", "[3, 0, 0]"])
@@ -308,7 +308,7 @@ def test_sums_that_so_many_people_cannot_have_given_are_not_added(run, holders):
     pq.write_table(table.replace_schema_metadata(meta), path)
     forged = manifest_of(chain.store, path, chain.protocol, 1)
     with pytest.raises(ProtocolMismatch, match=r"of another protocol|cannot have given"):
-        aggregate.fn(chain.store, protocol=chain.protocol, reports=[forged], round_number=1)
+        aggregate.fn(chain.store, question=chain.protocol, reports=[forged], round_number=1)
 
 
 def test_the_curators_steps_need_nothing_of_the_holders(scored, tmp_path):
@@ -327,7 +327,7 @@ def test_the_curators_steps_need_nothing_of_the_holders(scored, tmp_path):
     again = without_holders(scored, work)
     asked, totals, model = again.published, again.totals, again.model
     assert not (work / "holders").exists()
-    assert asked["protocol"].digest == scored.published["protocol"].digest
+    assert asked["question"].digest == scored.published["question"].digest
     assert totals["totals"].digest == scored.totals["totals"].digest
     assert model["model"].digest == scored.model["model"].digest
 
@@ -361,7 +361,7 @@ def test_each_score_is_that_of_the_model_it_names(scored):
     base = model.public_answers(rows.raw)
     assert said["public_only"]["accuracy"] == pytest.approx(accuracy(base))
     assert said["ours"]["accuracy"] == pytest.approx(accuracy(model.answers(rows.raw)))
-    plan = read_public(scored.store, scored.published["public"], published(scored)).plan
+    plan = read_public(scored.store, scored.published["evidence"], published(scored)).plan
     exact = [Observed.exactly(plan, cells, column) for column in errors.astype(np.float32).T]
     added = correct(plan, exact).correction[model.cells(rows.raw)]
     assert said["no_noise"]["accuracy"] == pytest.approx(accuracy(base + added))

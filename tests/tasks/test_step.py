@@ -55,7 +55,7 @@ def test_a_second_run_computes_nothing(finished):
         (lambda c: c.ingested["public"], "ingest"),
         (lambda c: c.held["test"], "split"),
         (lambda c: c.scaled["scaled"], "scale"),
-        (lambda c: c.published["protocol"], "partition"),
+        (lambda c: c.published["question"], "partition"),
         (lambda c: c.reports[0]["reports"], "perturb"),
         (lambda c: c.totals["totals"], "aggregate"),
         (lambda c: c.model["model"], "prune"),

@@ -1,0 +1,246 @@
+"""A family at work in a run: with everything that is public of its conversation, read from artifacts.
+
+A family either adds up what all holders say of one tree, or takes answers one by one from those whom it asks in rounds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ldptree.encoding import Encoding
+from ldptree.errors import BudgetError
+from ldptree.families import FAMILIES, LearningProblem
+from ldptree.families.family import Counted, Family, PublicRows, Published
+from ldptree.models import Model
+from ldptree.models.curves import Along, along
+from ldptree.models.public_view import PublicViewModel
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
+from schemas.manifest import Arguments, Manifest, StoredRound, StoredTranscript
+from storage.digests import Hasher
+from storage.store import Draft, Store
+from tasks.artifacts import (
+    read_encoding,
+    read_evidence,
+    read_protocol,
+    read_scaled,
+    read_shown,
+    read_totals_of_outputs,
+    read_transcripts,
+    write_evidence,
+    write_protocol,
+    write_question,
+)
+
+LEEWAY = 1e-9
+"""What the rounding of parts of an epsilon explains."""
+
+
+class Asking(Arguments):
+    """What the questions of a run depend on, besides what is public.
+
+    estimator   the family's name.
+    settings    its own, those that a question depends on.
+    simulation  the holders' coins come from a seed, and what is published says so.
+    """
+
+    estimator: str
+    settings: dict[str, Any]
+    epsilon: float
+    mechanism: str
+    outside: str
+    holder: str
+    target: str
+    campaign: str | None
+    seed: int
+    simulation: bool = False
+
+
+class Learning(ABC):
+    """A family, what it sees, and what was answered so far."""
+
+    family: Family[Any, Any, Any, Any]
+
+    @abstractmethod
+    def ask(self) -> Any:
+        """The next question; None where nothing is left to ask. Raises what the family raises, and BudgetError."""
+
+    @abstractmethod
+    def publish(self, draft: Draft, question: Any) -> Mapping[str, Any]:
+        """Write a question; what a run says of it."""
+
+    @abstractmethod
+    def fit(self) -> Model:
+        """What is released after the last answers."""
+
+    def draw_curves(self, model: Any) -> Along | None:
+        """What a model says along its features, averaged over what holders show; None where they show nothing."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class LearningOfTotals(Learning):
+    """A family that asks everybody about one tree."""
+
+    family: Family[Any, Any, Any, Any]
+    rows: PublicRows
+    transcript: Sequence[Counted[Any]]
+
+    def ask(self) -> Published[Any] | None:
+        """The next question and its evidence."""
+        asked: Published[Any] | None = self.family.ask(self.family.summarize(self.rows), self.transcript)
+        return asked
+
+    def publish(self, draft: Draft, question: Published[Any]) -> Mapping[str, Any]:
+        """Write the protocol ("question"), and what public rows say of it ("evidence")."""
+        write_protocol(draft, question.protocol)
+        write_evidence(draft, question.evidence.to_json())
+        return describe_protocol(question.protocol)
+
+    def fit(self) -> Model:
+        """The model."""
+        # Once totals are there no family looks at more of the public rows than the evidence.
+        model: Model = self.family.fit(self.rows, self.transcript)
+        return model
+
+
+@dataclass(frozen=True, eq=False)
+class LearningInRounds(Learning):
+    """A family that asks in rounds. `digests`: of the questions, as their texts lie in the store."""
+
+    family: Family[Any, Any, Any, Any]
+    asking: Asking
+    encoding: Encoding
+    view: PublicView
+    transcript: Sequence[AnsweredQuestion]
+    digests: Sequence[str]
+
+    def ask(self) -> Question | None:
+        """The next question. Raises BudgetError where somebody would spend more than epsilon."""
+        question: Question | None = self.family.ask(self.view, self.transcript)
+        if question is not None:
+            check_budget(question, self.view, self.transcript, self.asking.epsilon)
+        return question
+
+    def publish(self, draft: Draft, question: Question) -> Mapping[str, Any]:
+        """Write the question ("question")."""
+        text = write_question(draft, question, simulation=self.asking.simulation)
+        return {
+            "digest": Hasher().of_bytes(text),
+            "about": question.about,
+            "epsilon": question.epsilon,
+            "n_asked": int(question.respondents(self.view).size),
+        }
+
+    def fit(self) -> PublicViewModel:
+        """The model, with how raw rows are read."""
+        protected = np.flatnonzero(self.view.protects.any(axis=0))
+        columns = [feature.column for feature in self.encoding.features for _ in feature.names]
+        return PublicViewModel(
+            encoding=self.encoding,
+            target=self.asking.target,
+            private=tuple(dict.fromkeys(columns[j] for j in protected)),
+            estimator=self.asking.estimator,
+            inner=self.family.fit(self.view, self.transcript),
+            epsilon=self.asking.epsilon,
+            n_private=self.view.n,
+            questions=tuple(self.digests),
+        )
+
+    def draw_curves(self, model: PublicViewModel) -> Along:
+        """Of the model, over what holders show."""
+        return along(model.inner, self.encoding, self.view)
+
+
+def read_learning(
+    store: Store,
+    transcript: StoredTranscript,
+    asking: Asking,
+    *,
+    n_private: int = 0,
+    reading: Mapping[str, Any] | None = None,
+    frozen: Manifest | None = None,
+) -> Learning:
+    """The family with everything that is public so far.
+
+    Args:
+        store: where it lies.
+        transcript: what is public.
+        asking: what questions depend on.
+        n_private: how many holders are asked, before they are.
+        reading: the family's settings that only its model depends on.
+        frozen: a protocol that was published before, taken as it is.
+    """
+    encoding, label = read_encoding(store, transcript.encoding)
+    settings = asking.settings | dict(reading or {})
+    heading = {name: getattr(asking, name) for name in ("outside", "holder", "target", "campaign")}
+    if asking.simulation and frozen is None:
+        heading["simulation"] = True
+    registered = FAMILIES[asking.estimator]
+    if not registered.in_rounds:
+        settings |= {
+            "mechanism": asking.mechanism,
+            "frozen": None if frozen is None else read_protocol(store, frozen),
+        }
+    problem = LearningProblem(
+        columns=encoding.names, epsilon=asking.epsilon, label=label, seed=asking.seed, heading=heading
+    )
+    family = registered.build(problem, **settings)
+    if registered.in_rounds:
+        assert transcript.shown is not None
+        return LearningInRounds(
+            family,
+            asking,
+            encoding,
+            read_shown(store, transcript.shown),
+            read_transcripts(store, [one.answers for one in transcript.rounds]),
+            [Hasher().of_file(store.file(one.question, "question.json")) for one in transcript.rounds],
+        )
+    X, y = read_scaled(store, transcript.scaled)
+    rows = PublicRows(encoding=encoding, X=X, y=y, label=label, n_private=n_private)
+    return LearningOfTotals(family, rows, [_read_counted(store, family, one) for one in transcript.rounds])
+
+
+def _read_counted(store: Store, family: Any, one: StoredRound) -> Counted[Any]:
+    assert one.evidence is not None
+    protocol, content = read_protocol(store, one.question), read_evidence(store, one.evidence)
+    published: Published[Any] = Published(protocol, lambda: family.read_evidence(content, protocol))
+    return Counted(published, read_totals_of_outputs(store, one.answers, protocol))
+
+
+def describe_protocol(protocol: Protocol) -> dict[str, Any]:
+    """What a run says of its protocol: sizes, epsilons, what a report is."""
+    base = protocol.base
+    of_base = (
+        {} if base is None else {"base_trees": base.ensemble.roots.size, "base_nodes": base.ensemble.n_nodes}
+    )
+    return of_base | {
+        "digest": protocol.digest,
+        "cells": protocol.partition.n_leaves,
+        "depth": protocol.partition.max_depth,
+        "mechanism": protocol.mechanism.full_name,
+        "k": protocol.k,
+        "report_bytes": protocol.mechanism.report_bytes,
+        "epsilon": protocol.epsilon,
+        "epsilon_exact": protocol.epsilon_exact,
+    }
+
+
+def check_budget(
+    question: Question, view: PublicView, answered: Sequence[AnsweredQuestion], epsilon: float
+) -> None:
+    """Raises BudgetError where a holder who is asked would spend more than epsilon over all rounds."""
+    spent = np.zeros(view.n)
+    for one in answered:
+        spent[one.respondents] += one.question.epsilon
+    spent[question.respondents(view)] += question.epsilon
+    if spent.max(initial=0.0) > epsilon * (1 + LEEWAY):
+        raise BudgetError(
+            f"round {len(answered) + 1} would have a holder spend {spent.max():g} in all, of epsilon = {epsilon:g}. "
+            "Nothing was asked."
+        )
