@@ -26,6 +26,7 @@ import regression_sets
 from correction_samples import census, diabetes, employee
 from lpct_samples import Sample, Table, chicago, companies, four_classes, wine, wine_classes
 from numpy.typing import NDArray
+from tables import MarkdownTable
 
 from ldptree.estimators.holders import encoding_of, respond_with
 from ldptree.families.correction import Correction, PublicModelled
@@ -75,28 +76,6 @@ def corrected(
     return Corrected(model, answers.published.evidence.plan)
 
 
-class Lines:
-    """A Markdown table that remembers whether a target was missed."""
-
-    def __init__(self, *columns: str) -> None:
-        self.is_met = True
-        print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
-
-    def row(self, *cells: object) -> None:
-        """Cells as they are."""
-        print(f"| {' | '.join(str(cell) for cell in cells)} |", flush=True)
-
-    def judged(self, figure: float, target: float | None, *, most: bool, digits: int = 3) -> str:
-        """The figure, its target and a mark where it is missed (in the digits shown)."""
-        if target is None:
-            return f"{figure:.{digits}f}"
-        found, wanted = round(figure, digits), round(target, digits)
-        is_met = found <= wanted if most else found >= wanted
-        self.is_met &= is_met
-        word = "at most" if most else "at least"
-        return f"{figure:.{digits}f} ({word} {target:g}{'' if is_met else ': MISSED'})"
-
-
 def seeds_of(run: int, epsilon: float) -> NDArray[np.int64]:
     """The holders' coins of a run."""
     return np.array([run, round(epsilon * 10), 6, 0])
@@ -136,7 +115,7 @@ def mse(
 
 def regression(runs: int, base: str = "tree", names: Sequence[str] = regression_sets.LPDT_NAMES) -> bool:
     """Every set, then the geometric mean of the ratios to the public model."""
-    lines = Lines(
+    lines = MarkdownTable(
         "MSE over the public model's",
         "public MSE",
         *(f"eps {e:g}" for e in EPSILONS),
@@ -178,7 +157,7 @@ def regression(runs: int, base: str = "tree", names: Sequence[str] = regression_
     lines.row(
         "geometric mean",
         "",
-        *(lines.judged(g, targets.get(e), most=True) for g, e in zip(geometric, EPSILONS, strict=True)),
+        *(lines.judge(g, targets.get(e), most=True) for g, e in zip(geometric, EPSILONS, strict=True)),
         "",
         "",
     )
@@ -187,14 +166,14 @@ def regression(runs: int, base: str = "tree", names: Sequence[str] = regression_
 
 def shift(runs: int, names: Sequence[str] = (WINE, *regression_sets.LPDT_NAMES)) -> bool:
     """Red wine public and white private; every set with private labels half a standard deviation higher."""
-    lines = Lines("MSE over the public model's", *(f"eps {e:g}" for e in EPSILONS), "cells")
+    lines = MarkdownTable("MSE over the public model's", *(f"eps {e:g}" for e in EPSILONS), "cells")
     if WINE in names:
         _wine_line(lines, runs)
     _half_a_deviation(lines, max(runs // 4, 2), [name for name in names if name != WINE])
     return lines.is_met
 
 
-def _wine_line(lines: Lines, runs: int) -> None:
+def _wine_line(lines: MarkdownTable, runs: int) -> None:
     red, white = regression_sets.load("RED"), regression_sets.load("WHI")
     found = []
     for run in range(runs):
@@ -205,7 +184,7 @@ def _wine_line(lines: Lines, runs: int) -> None:
     _shift_line(lines, "red wine public, white private", found, {})
 
 
-def _half_a_deviation(lines: Lines, runs: int, names: Sequence[str]) -> None:
+def _half_a_deviation(lines: MarkdownTable, runs: int, names: Sequence[str]) -> None:
     ratios = []
     for name in names:
         data = regression_sets.load(name)
@@ -222,20 +201,20 @@ def _half_a_deviation(lines: Lines, runs: int, names: Sequence[str]) -> None:
     geometric = np.exp(np.log(ratios).mean(axis=0))
     lines.row(
         "the same, geometric mean",
-        *(lines.judged(g, SHIFT.get(e), most=True) for g, e in zip(geometric, EPSILONS, strict=True)),
+        *(lines.judge(g, SHIFT.get(e), most=True) for g, e in zip(geometric, EPSILONS, strict=True)),
         "",
     )
 
 
 def _shift_line(
-    lines: Lines,
+    lines: MarkdownTable,
     name: str,
     found: Sequence[tuple[float, list[float], list[int]]],
     targets: dict[float, float],
 ) -> Floats:
     ratio = np.mean([f[1] for f in found], axis=0) / np.mean([f[0] for f in found])
     cells = np.mean([f[2] for f in found], axis=0)
-    shown = (lines.judged(r, targets.get(e), most=True) for r, e in zip(ratio, EPSILONS, strict=True))
+    shown = (lines.judge(r, targets.get(e), most=True) for r, e in zip(ratio, EPSILONS, strict=True))
     lines.row(name, *shown, " ".join(f"{c:.0f}" for c in cells))
     return np.asarray(ratio)
 
@@ -267,27 +246,27 @@ def accuracies(samples: Iterable[Sample], epsilons: Sequence[float]) -> tuple[Fl
 def chicago_trips(runs: int) -> bool:
     """Mean over the eight largest companies as public."""
     epsilons = EPSILONS[:4]
-    lines = Lines("accuracy", "forest alone", *(f"eps {e:g}" for e in epsilons), "cells")
+    lines = MarkdownTable("accuracy", "forest alone", *(f"eps {e:g}" for e in epsilons), "cells")
     means = []
     for company in companies():
         table: Table = chicago(company)
         alone, each, cells = accuracies((table.split(run) for run in range(runs)), epsilons)
         means.append([alone.mean(), *each.mean(axis=0)])
         wanted = [AT_EPS_2.get(company) if e == 2.0 else None for e in epsilons]
-        shown = (lines.judged(f, w, most=False) for f, w in zip(each.mean(axis=0), wanted, strict=True))
+        shown = (lines.judge(f, w, most=False) for f, w in zip(each.mean(axis=0), wanted, strict=True))
         lines.row(company, f"{alone.mean():.3f}", *shown, " ".join(f"{c:.0f}" for c in cells.mean(axis=0)))
     mean = np.mean(means, axis=0)
-    shown = (lines.judged(f, CHICAGO[e], most=False) for f, e in zip(mean[1:], epsilons, strict=True))
+    shown = (lines.judge(f, CHICAGO[e], most=False) for f, e in zip(mean[1:], epsilons, strict=True))
     lines.row("mean of eight companies", f"{mean[0]:.4f}", *shown, "")
     return lines.is_met
 
 
 def white_wine(runs: int) -> bool:
     """White wine of quality 6 or more."""
-    lines = Lines("accuracy", "forest alone", *(f"eps {e:g}" for e in EPSILONS), "cells")
+    lines = MarkdownTable("accuracy", "forest alone", *(f"eps {e:g}" for e in EPSILONS), "cells")
     alone, each, cells = accuracies((wine().split(run) for run in range(runs)), EPSILONS)
     shown = (
-        lines.judged(f, WHITE_WINE.get(e), most=False)
+        lines.judge(f, WHITE_WINE.get(e), most=False)
         for f, e in zip(each.mean(axis=0), EPSILONS, strict=True)
     )
     lines.row(
@@ -303,7 +282,7 @@ def white_wine(runs: int) -> bool:
 
 def classes(runs: int) -> bool:
     """Sets on which public and private people are much alike; and more than two classes."""
-    lines = Lines("accuracy", "forest alone", *(f"eps {e:g}" for e in EPSILONS), "cells")
+    lines = MarkdownTable("accuracy", "forest alone", *(f"eps {e:g}" for e in EPSILONS), "cells")
     sets: dict[str, Iterable[Sample]] = {
         "Census": (census().split(run) for run in range(runs)),
         "Employee": (employee().split(run) for run in range(runs)),
@@ -314,7 +293,7 @@ def classes(runs: int) -> bool:
     for name, samples in sets.items():
         alone, each, cells = accuracies(samples, EPSILONS)
         target = alone.mean() - BELOW_FOREST if name in ("Census", "Employee", "Diabetes") else None
-        shown = (lines.judged(f, target and round(target, 3), most=False) for f in each.mean(axis=0))
+        shown = (lines.judge(f, target and round(target, 3), most=False) for f in each.mean(axis=0))
         lines.row(name, f"{alone.mean():.3f}", *shown, " ".join(f"{c:.0f}" for c in cells.mean(axis=0)))
     return lines.is_met
 

@@ -11,7 +11,8 @@ import argparse
 
 import numpy as np
 import regression_sets
-from correction import Lines, Rows, mse
+from correction import Rows, mse
+from tables import MarkdownTable
 
 BASES = ("tree", "forest", "blend")
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
@@ -37,7 +38,7 @@ def main() -> None:
     arguments.add_argument("--runs", type=int, default=5)
     options = arguments.parse_args()
     names = (WINE, *regression_sets.LPDT_NAMES)
-    lines = Lines(
+    lines = MarkdownTable(
         "MSE over the public tree's",
         *(f"{b} alone, eps {' '.join(f'{e:g}' for e in EPSILONS)}" for b in BASES),
     )

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from correction import FAMILY, Lines, public_view
+from correction import FAMILY, public_view
 from numpy.typing import NDArray
+from tables import MarkdownTable
 
 from ldptree.coins import Words
 from ldptree.families.correction_plan import Plan, make_plan
@@ -46,7 +47,9 @@ def main() -> None:
     rng = np.random.default_rng(0)
     X, y, _ = people(rng, N_PUBLIC, 0.0)
     public = public_view(replace(FAMILY, base=options.base), (X, y), ())
-    lines = Lines("shift, eps", "cells", "covered by the correction's 2 sd", "by the reports' own 2 sd")
+    lines = MarkdownTable(
+        "shift, eps", "cells", "covered by the correction's 2 sd", "by the reports' own 2 sd"
+    )
     for shift in SHIFTS:
         for epsilon in EPSILONS:
             plan = make_plan(public.side.known, epsilon=epsilon, n_holders=N_PRIVATE)

@@ -27,6 +27,7 @@ from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
+from tables import MarkdownTable
 from trip_samples import PAPER, PLAIN, Trips, simulated
 
 from ldptree.coins import Words
@@ -57,12 +58,6 @@ COMPANIES = (14, 12, 6, 11, 5, 9, 2, 7)
 """The public company of configs/quickstart.toml, then the largest others."""
 TEST_SHARE = 0.2
 BLOCK = 131_072
-
-
-def table(*columns: str) -> Callable[..., None]:
-    """Print the head of a Markdown table; the rows are printed by what is returned."""
-    print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
-    return lambda *cells: print(f"| {' | '.join(str(c) for c in cells)} |", flush=True)
 
 
 class Seconds:
@@ -107,7 +102,7 @@ def public_of(
 
 def fit(rows: int, companies: Sequence[int] = COMPANIES[:2]) -> bool:
     """Time, size and scores of a public forest by `MOST_DRAWN`."""
-    line = table(
+    line = MarkdownTable(
         "company",
         "rows a tree draws",
         "core seconds",
@@ -132,7 +127,7 @@ def fit(rows: int, companies: Sequence[int] = COMPANIES[:2]) -> bool:
             cores, wall = time.process_time() - cores, time.perf_counter() - began
             accuracy, brier, _ = scores(answers(ensemble, encoding, trips.raw[others]), trips.y[others])
             size = n_bytes(ensemble) / 2**20
-            line(
+            line.row(
                 f"{company} ({len(y):,} rows)", f"{drawn:,}" if drawn else "all", f"{cores:.1f}", f"{wall:.1f}",
                 ensemble.roots.size, f"{ensemble.n_nodes:,}", f"{size:.2f}", f"{accuracy:.4f}", f"{brier:.5f}",
             )  # fmt: skip
@@ -207,9 +202,11 @@ def score_rows(rows: int) -> bool:
             f"{tree.mechanism.full_name}; forest of {ensemble.roots.size} trees, {ensemble.n_nodes:,} nodes, "
             f"{n_bytes(ensemble) / 2**20:.2f} MiB; correction in {mended.n_cells} cells, {mended.mechanism.full_name}"
         )
-        line = table("one core", "seconds", "microseconds a row", "over one tree")
+        line = MarkdownTable("one core", "seconds", "microseconds a row", "over one tree")
         for name in sorted(s, key=lambda name: ("tfc".index(name[0]), name.endswith("all"))):
-            line(name, f"{s[name]:.1f}", f"{1e6 * s[name] / asked:.2f}", f"{s[name] / s['tree: all']:.2f}")
+            line.row(
+                name, f"{s[name]:.1f}", f"{1e6 * s[name] / asked:.2f}", f"{s[name] / s['tree: all']:.2f}"
+            )
         per = 1e9 * s["forest: walk"] / asked / ensemble.roots.size
         print(f"\nThe walk: {per:.1f} ns a row and tree.")
     return True
@@ -220,13 +217,13 @@ def device(rows: int) -> bool:
     trips, encoding, _, _, side = taxi_forest(min(rows, TAXI), PLAIN)
     ensemble = side.base.ensemble
     X = encoding.encode(trips.raw[:1000])
-    line = table("rows", "with numba, ms", "numpy alone, ms")
+    line = MarkdownTable("rows", "with numba, ms", "numpy alone, ms")
     for n in (1, 10, 100, 1000):
         found = []
         for modules in ({}, {"numba": None}):
             with mock.patch.dict(sys.modules, modules):
                 found.append(best(partial(ensemble.predict, X[:n]), 30 if n < 1000 else 5))
-        line(n, *(f"{1e3 * t:.2f}" for t in found))
+        line.row(n, *(f"{1e3 * t:.2f}" for t in found))
     print(f"\n{ensemble.roots.size} trees, {ensemble.n_nodes:,} nodes, {n_bytes(ensemble) / 2**20:.2f} MiB.")
     return True
 
@@ -245,7 +242,7 @@ def gap(rows: int, epsilon: float = 1.0, draws: int = 3, companies: Sequence[int
     """Public model, corrected by reports, corrected by the true means on the same plan; card against cash, without tips."""
     trips = simulated(rows, SEED, PLAIN)
     names = ("accuracy", "Brier", "log loss")
-    line = table(
+    line = MarkdownTable(
         "public company", "public rows", "private rows", "cells",
         *(f"{name}: public, eps {epsilon:g}, exact" for name in names), *(f"gap closed: {name}" for name in names),
     )  # fmt: skip
@@ -269,7 +266,7 @@ def gap(rows: int, epsilon: float = 1.0, draws: int = 3, companies: Sequence[int
         public, noisy, exact = each[0], each[1:-1].mean(axis=0), each[-1]
         share = (noisy - public) / (exact - public)
         closed.append(np.array([public, noisy, exact]))
-        line(
+        line.row(
             company, f"{len(y):,}", f"{asked.size:,}", plan.partition.n_leaves,
             *(f"{a:.4f} {b:.4f} {c:.4f}" for a, b, c in zip(public, noisy, exact, strict=True)),
             *(f"{s:.0%}" for s in share),
@@ -277,7 +274,7 @@ def gap(rows: int, epsilon: float = 1.0, draws: int = 3, companies: Sequence[int
     public, noisy, exact = np.mean(closed, axis=0)
     share = (noisy - public) / (exact - public)
     shown = (f"{a:.4f} {b:.4f} {c:.4f}" for a, b, c in zip(public, noisy, exact, strict=True))
-    line("mean", "", "", "", *shown, *(f"{s:.0%}" for s in share))
+    line.row("mean", "", "", "", *shown, *(f"{s:.0%}" for s in share))
     return bool(share[0] >= CLOSED)
 
 
@@ -301,7 +298,7 @@ def drawn_totals(plan: Plan, cells: NDArray[np.int32], residuals: Floats, seed: 
 def run(rows: int) -> bool:
     """configs/taxi.toml from raw CSV to the page, each estimator in a work folder of its own."""
     found = {}
-    line = table(
+    line = MarkdownTable(
         "estimator",
         "seconds",
         "core seconds",
@@ -331,7 +328,7 @@ def run(rows: int) -> bool:
                 f"{steps[name]:.1f}" if name in steps else ""
                 for name in ("partition", "perturb", "aggregate", "evaluate")
             )
-            line(
+            line.row(
                 estimator,
                 *(f"{t:.1f}" for t in found[estimator]),
                 *shown,

@@ -25,6 +25,7 @@ from histoftree_grids import BINS, DEPTHS, MIN_LEAF, PAPER, Setting, best, tree_
 from histoftree_sets import tables
 from numpy.typing import NDArray
 from semi_feature_laws import D, Draw, aligned, draw, thinning
+from tables import MarkdownTable
 
 from ldptree.baselines.label_dt import LabelTreeRegressor
 from ldptree.estimators.histoftree import HistOfTreeRegressor
@@ -98,12 +99,10 @@ LABEL_TREE = "label LDP, LabelDT"
 
 
 def print_series(title: str, xs: Iterable[Any], series: Mapping[str, list[float]]) -> None:
-    print(
-        f"\n{title}\n\n| excess MSE | {' | '.join(map(str, xs))} |\n|{'---|' * (len(list(xs)) + 1)}",
-        flush=True,
-    )
+    print(f"\n{title}")
+    table = MarkdownTable("excess MSE", *xs)
     for name, values in series.items():
-        print(f"| {name} | {' | '.join(f'{v:.3f}' for v in values)} |", flush=True)
+        table.figures(name, values)
 
 
 def of_epsilon(runs: int, **fixed: Any) -> dict[str, list[float]]:
@@ -239,28 +238,27 @@ def parts(runs: int, **_: Any) -> None:
         'label="optimal_label"': {"label": "optimal_label"},
     }
     columns = [(s, epsilon) for s in (1, 2) for epsilon in (1.0, 2.0, 4.0)]
-    heads = " | ".join(f"s* = {s}, eps {e:g}" for s, e in columns)
-    print(f"| excess MSE, best of a grid (no grid) | {heads} |\n|{'---|' * (len(columns) + 1)}", flush=True)
+    heads = (f"s* = {s}, eps {e:g}" for s, e in columns)
+    table = MarkdownTable("excess MSE, best of a grid (no grid)", *heads)
     for name, change in changes.items():
         cells = []
         for s, epsilon in columns:
             least = law_grid(private(s), N, epsilon, runs, small_grid(**change))[0]
             plain = law_grid(private(s), N, epsilon, runs, [change])[0]
             cells.append(f"{least:.3f} ({plain:.3f})")
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+        table.row(name, *cells)
 
 
 def mask(runs: int, **_: Any) -> None:
     """W_gamma sent, as the cells a holder could be in, or not at all."""
     columns = [(gamma, epsilon) for gamma in (1.0, 4.0) for epsilon in (2.0, 4.0)]
-    heads = " | ".join(f"gamma {g:g}, eps {e:g}" for g, e in columns)
-    print(f"| excess MSE, best of a grid | {heads} |\n|{'---|' * (len(columns) + 1)}", flush=True)
+    table = MarkdownTable("excess MSE, best of a grid", *(f"gamma {g:g}, eps {e:g}" for g, e in columns))
     for release in ("all", "cells", "none"):
         cells = []
         for gamma, epsilon in columns:
             settings = [setting for s in (0, 1, 2) for setting in small_grid(s=s, mask_release=release)]
             cells.append(f"{law_grid(thin(gamma), N, epsilon, runs, settings)[0]:.3f}")
-        print(f'| mask_release="{release}" | {" | ".join(cells)} |', flush=True)
+        table.row(f'mask_release="{release}"', *cells)
 
 
 SUITES: dict[str, Callable[..., None]] = {

@@ -12,6 +12,7 @@ from histoftree_grids import MIN_LEAF, PAPER, Floats, Setting, adaptive_grid, be
 from regression_sets import HISTOFTREE_NAMES, histoftree_printed, load, min_max
 from semi_feature_laws import aligned, personalised, private_count
 from sklearn.tree import DecisionTreeRegressor
+from tables import MarkdownTable
 
 from ldptree.baselines.label_dt import PublicPartTreeRegressor
 from ldptree.estimators.histoftree import HistOfTreeRegressor
@@ -77,8 +78,8 @@ METHODS = (
 
 def tables(runs: int, epsilon: float = 2.0, only: str = "", **_: Any) -> None:
     """Table 1 (epsilon 2), 2 (1) or 3 (4): measured / printed, MSE over that of the best plain tree."""
-    print(f"epsilon {epsilon:g}, {runs} runs: measured / printed\n")
-    print(f"| set | W | {' | '.join(METHODS)} |\n|{'---|' * (len(METHODS) + 2)}", flush=True)
+    print(f"epsilon {epsilon:g}, {runs} runs: measured / printed")
+    table = MarkdownTable("set", "W", *METHODS)
     below: dict[str, int] = defaultdict(int)
     n_printed: dict[str, int] = defaultdict(int)
     for name in only.split(",") if only else HISTOFTREE_NAMES:
@@ -98,6 +99,6 @@ def tables(runs: int, epsilon: float = 2.0, only: str = "", **_: Any) -> None:
                 below[method] += paper is not None and least / scale <= paper
                 n_printed[method] += paper is not None
                 print(f"# {name} {full}: {settings[full][at]}", file=sys.stderr, flush=True)
-            print(f"| {name} | {kind} | {' | '.join(cells)} |", flush=True)
+            table.row(name, kind, *cells)
     counts = [f"{below[method]} of {n_printed[method]}" if n_printed[method] else "" for method in METHODS]
-    print(f"| not above the printed | | {' | '.join(counts)} |", flush=True)
+    table.row("not above the printed", "", *counts)

@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 from lpct_samples import PAIRS, Sample, chicago, companies, four_classes, synthetic_pair, wine_classes
-from lpct_tables import Table, standard_error
 from lpct_trials import PAPER_LAM, Asked, algorithm_2, asked, coins, paper_grid
 from numpy.typing import NDArray
+from tables import MarkdownTable, standard_error
 
 from ldptree.baselines.public import predict_by_tree
 from ldptree.inference.algorithm_2 import PaperOptions
@@ -87,7 +87,7 @@ def synthetic(runs: int) -> bool:
         'lam="auto", prune="smooth"': {"lam": "auto"},
         'lam="learned", prune="smooth"': {},
     }
-    table = Table("accuracy", *(f"eps {e:g}" for e in EPSILONS))
+    table = MarkdownTable("accuracy", *(f"eps {e:g}" for e in EPSILONS))
     for gamma, n_public in PAIRS.items():
         samples = [synthetic_pair(gamma, run) for run in range(runs)]
         found: dict[str, list[float]] = {name: [] for name in settings}
@@ -150,7 +150,7 @@ def chicago_trips(runs: int) -> bool:
         ]
         return float(np.mean(chosen))
 
-    table = Table("accuracy, mean of eight companies", *(f"eps {e:g}" for e in epsilons))
+    table = MarkdownTable("accuracy, mean of eight companies", *(f"eps {e:g}" for e in epsilons))
     means = {name: [mean(name, e) for e in epsilons] for name in settings}
     for name, figures in means.items():
         table.measured(name, figures, CHICAGO if "learned" in name else None)
@@ -184,7 +184,7 @@ def leaves(runs: int) -> bool:
 
     epsilons = (1.0, 2.0, 4.0)
     by_set, means, errors = above_one_row(epsilons, runs)
-    table = Table("accuracy above one row a cell", *(f"{rows} rows" for rows in ROWS[1:]))
+    table = MarkdownTable("accuracy above one row a cell", *(f"{rows} rows" for rows in ROWS[1:]))
     for epsilon, mean, error in zip(epsilons, means, errors, strict=True):
         cells = (f"{m:+.4f} ± {e:.4f}" for m, e in zip(mean[1:], error[1:], strict=True))
         table.row(f"eps {epsilon:g}, mean of {len(by_set)} sets", *cells)
@@ -222,7 +222,7 @@ def classes(runs: int) -> bool:
         "wine, quality in four classes, cart": lines(wine_classes().split(r) for r in range(runs)),
     }
     names = list(next(iter(cases.values())))
-    table = Table("accuracy at eps 2", *names, "learned less the better public-only")
+    table = MarkdownTable("accuracy at eps 2", *names, "learned less the better public-only")
     for number, (case, scores) in enumerate(cases.items()):
         above = scores["learned"] - max(scores[n] for n in names[2:])
         is_met = number > 0 or above >= 0.03
@@ -234,7 +234,7 @@ def classes(runs: int) -> bool:
 
 def paper_laplace(runs: int) -> bool:
     """The paper's own curve: its mechanism, its rule, its grid, its choice by test data."""
-    table = Table("LPCT as published, best on test data", *(f"eps {e:g}" for e in PAPER_EPSILONS))
+    table = MarkdownTable("LPCT as published, best on test data", *(f"eps {e:g}" for e in PAPER_EPSILONS))
     for gamma, n_public in PAIRS.items():
         best = paper_grid(gamma, PAPER_EPSILONS, runs, PAPER_LAM)
         found = [best[e][0] for e in PAPER_EPSILONS]
@@ -253,7 +253,7 @@ def variants(runs: int) -> bool:
     """Each variant of the paper on the gamma .5 pair (n_Q 50) and the gamma 5 pair (n_Q 1,000) at eps 1 and 4."""
     cases = [(gamma, epsilon) for gamma in PAIRS for epsilon in (1.0, 4.0)]
     samples = {gamma: [synthetic_pair(gamma, run) for run in range(runs)] for gamma in PAIRS}
-    table = Table("variant", "parameters", *(f"gamma {g:g}, eps {e:g}" for g, e in cases))
+    table = MarkdownTable("variant", "parameters", *(f"gamma {g:g}, eps {e:g}" for g, e in cases))
 
     def line(
         name: str, parameters: str, accuracy: Callable[[Sample, float, np.random.Generator, int], float]

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from lpct_tables import Table
 from numpy.typing import NDArray
+from tables import MarkdownTable
 
 from ldptree.estimators import LPCTClassifier
 
@@ -73,7 +73,7 @@ def one(
 
 def intervals(runs: int) -> bool:
     """Both laws, both partitions; and alike with ten times as many people. Then other settings than the default."""
-    table = Table(
+    table = MarkdownTable(
         "public and private people, partition: intervals hold / decide for / of these wrongly / a difference seen",
         *(f"eps {e:g}" for e in EPSILONS),
     )
@@ -92,7 +92,7 @@ def intervals(runs: int) -> bool:
 
 def others(runs: int) -> None:
     """A table of what intervals hold with each of `SETTINGS`: alike, 10,000 private people."""
-    table = Table(
+    table = MarkdownTable(
         "alike, 10,000 private: intervals hold, of each partition",
         *(f"{partition}, eps {e:g}" for partition in ("cart", "max-edge") for e in EPSILONS),
     )

@@ -14,6 +14,7 @@ import numpy as np
 from lpct_samples import Sample, share_private, synthetic_pair
 from lpct_trials import PAPER_LAM, Asked, asked, paper_grid
 from numpy.typing import NDArray
+from tables import MarkdownTable, pyplot
 
 N_PUBLIC = (10, 20, 50, 100, 200, 500)
 FIXED = np.arange(1.0, 5.01, 0.5)
@@ -36,13 +37,11 @@ def figure_8(runs: int, path: Path) -> bool:
             for name, score in zip(lines, scores, strict=True):
                 found.setdefault((epsilon, name), []).append(float(score))
     for epsilon in epsilons:
-        print(
-            f"\n| eps {epsilon:g}, n_Q | {' | '.join(map(str, N_PUBLIC))} |\n|{'---|' * (len(N_PUBLIC) + 1)}"
-        )
+        table = MarkdownTable(f"eps {epsilon:g}, n_Q", *N_PUBLIC)
         for name in lines:
-            print(f"| {name} | {' | '.join(f'{v:.3f}' for v in found[epsilon, name])} |")
+            table.figures(name, found[epsilon, name])
 
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
     _squares(axes[0])
     for axis, epsilon, letter in zip(axes[1:], epsilons, "bc", strict=True):
@@ -127,13 +126,13 @@ def figure_9(runs: int, path: Path) -> bool:
         ]
         for name, partition in (("LPCT", "max-edge"), ("LPCT-R", "random-edge"))
     }
-    print(f"| n_Q | {' | '.join(map(str, N_PUBLIC))} |\n|{'---|' * (len(N_PUBLIC) + 1)}")
+    table = MarkdownTable("n_Q", *N_PUBLIC)
     for (epsilon, name), values in found.items():
-        print(f"| eps {epsilon:g}, {name} | {' | '.join(f'{v:.3f}' for v in values)} |")
+        table.figures(f"eps {epsilon:g}, {name}", values)
     for name, values in published.items():
-        print(f"| eps 8, {name} as published | {' | '.join(f'{v:.3f}' for v in values)} |")
+        table.figures(f"eps 8, {name} as published", values)
 
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
     sample = synthetic_pair(0.5, 0, n_public=1_000)
     _cells(axes[0], sample, "random-edge", "(a) a random partition, depth 3")
@@ -196,13 +195,3 @@ def _cells(axis: Any, sample: Sample, partition: str, title: str) -> None:
         axis.text(x, y, f"{share:.2f}", ha="center", va="center", fontsize=8, color=INK)
     axis.set(aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
     axis.set_title(title, loc="left")
-
-
-def _pyplot() -> Any:
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    mpl.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
-    from matplotlib import pyplot as plt
-
-    return plt

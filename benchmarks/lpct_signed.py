@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from lpct_samples import PAIRS, Sample, chicago, companies, synthetic_pair
-from lpct_tables import Table, standard_error
 from lpct_trials import asked, coins
 from numpy.typing import NDArray
+from tables import MarkdownTable, standard_error
 
 from ldptree.inference.depth import automatic_depth
 from ldptree.mechanisms import mechanism_for
@@ -29,7 +29,7 @@ Trial = tuple[Sample, Sequence[int], dict[str, Any]]
 def side_by_side(runs: int) -> bool:
     """Noise of a margin; accuracy on the pairs (`runs` draws) and on Chicago (a fifth as many splits)."""
     noise()
-    table = Table("accuracy", *(f"eps {e:g}" for e in EPSILONS))
+    table = MarkdownTable("accuracy", *(f"eps {e:g}" for e in EPSILONS))
     for gamma, n_public in PAIRS.items():
         pairs = list(draws(gamma, runs))
         sizes = N_FEATURES, len(pairs[0][0].y)
@@ -64,7 +64,7 @@ def trips(splits: int) -> Iterator[Trial]:
 
 def noise() -> None:
     """Noise variance of a margin and of a count where nobody is, over those of the joint report."""
-    table = Table("noise variance, over the joint report's", *(f"eps {e:g}" for e in EPSILONS))
+    table = MarkdownTable("noise variance, over the joint report's", *(f"eps {e:g}" for e in EPSILONS))
     nobody = np.zeros((1, 2))
     for name, weights in (("a margin", (-0.5, 0.5)), ("a count", (1.0, 1.0))):
         for cells in CELLS:
@@ -103,7 +103,7 @@ def accuracies(trials: Iterable[Trial], depth: Callable[[float], int] | None = N
     )
 
 
-def compared(table: Table, name: str, found: NDArray[np.float64]) -> None:
+def compared(table: MarkdownTable, name: str, found: NDArray[np.float64]) -> None:
     """Mean accuracies, and the mean difference with its standard error over trials."""
     for mechanism, values in zip(MECHANISMS, found.mean(axis=0), strict=True):
         table.measured(f'{name}: mechanism="{mechanism}"', values.tolist())

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 from lpct_leaves import DEPTHS, sets
-from lpct_tables import Table
 from lpct_trials import asked, coins
+from tables import MarkdownTable
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 
 
 def gains(runs: int) -> bool:
     """Accuracy above that of cells taken at their word, by set, mean of `DEPTHS`, on the same reports."""
-    table = Table(
+    table = MarkdownTable(
         "accuracy above that of inflation 1", *(f"eps {e:g}" for e in EPSILONS), "inflations, by depth"
     )
     each = []

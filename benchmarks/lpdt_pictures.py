@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from lpdt_trials import Asked, Rows, asked, automatic_depths_of, coins, planted
 from numpy.typing import NDArray
+from tables import MarkdownTable, pyplot
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 N, N_PUBLIC, N_TEST = 6_000, 2_000, 2_000
@@ -107,15 +108,14 @@ def draw(runs: int) -> bool:
 
 
 def _print(title: str, columns: Sequence[Any], lines: dict[Any, list[float]]) -> None:
-    print(f"\n| {title} | {' | '.join(f'{c:g}' for c in columns)} |\n|{'---|' * (1 + len(columns))}")
+    table = MarkdownTable(title, *(f"{c:g}" for c in columns))
     for name, values in lines.items():
-        label = name if isinstance(name, str) else f"eps {name:g}"
-        print(f"| {label} | {' | '.join(f'{v:.3f}' for v in values)} |", flush=True)
+        table.figures(name if isinstance(name, str) else f"eps {name:g}", values)
 
 
 def _curves(path: Path) -> None:
     """Figure 1: eps 8, 8,000 private rows and no public one, against 7,000 and 500."""
-    plt = _pyplot()
+    plt = pyplot(8)
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained", sharey=True)
     x = np.linspace(0, 1, 1001)[:, None]
     lone, both = law(0, 8_000, 0), law(0, 7_000, 500)
@@ -153,7 +153,7 @@ def _figure_2(
     by_budget: dict[str, list[float]],
     by_n: dict[str, list[float]],
 ) -> None:
-    plt = _pyplot()
+    plt = pyplot(8)
     figure, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained")
     colours = dict(zip(EPSILONS, (RED, "#edae49", GREEN, BLUE), strict=True))
     for axis, settings, lines in ((axes[0, 0], DEPTHS, by_depth), (axes[0, 1], LEAVES, by_leaf)):
@@ -169,13 +169,3 @@ def _figure_2(
         axis.set_yscale("log")
         axis.set_title(f"{title[:3]} MSE by {title[4:]}", loc="left")
     figure.savefig(path, dpi=130, metadata={"Software": None})
-
-
-def _pyplot() -> Any:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False})
-    return plt

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from lpdt_trials import Planted, Rows, asked, automatic_depths_of, coins, planted
 from regression_sets import load
+from tables import MarkdownTable
 
 from ldptree.inference.depth import NumberDepths
 
@@ -52,16 +53,12 @@ def wines(runs: int) -> bool:
                 found.setdefault((name, epsilon), []).append(one.score(model))
                 if not setting:
                     seen[epsilon].append(model.mean_discrepancy[0])
-    print(
-        f"| white wine, MSE | {' | '.join(f'eps {e:g}' for e in EPSILONS)} |\n|{'---|' * (1 + len(EPSILONS))}"
-    )
+    table = MarkdownTable("white wine, MSE", *(f"eps {e:g}" for e in EPSILONS))
     for name in SETTINGS:
-        print(f"| {name} | {' | '.join(f'{np.mean(found[name, e]):.3f}' for e in EPSILONS)} |")
-    errors = (np.std(found["learned (default)", e]) / math.sqrt(runs) for e in EPSILONS)
-    print(f"| (standard error of learned) | {' | '.join(f'{e:.3f}' for e in errors)} |")
-    print(
-        f"| private less public mean, learned | {' | '.join(f'{np.mean(seen[e]):+.2f}' for e in EPSILONS)} |"
-    )
+        table.figures(name, [float(np.mean(found[name, e])) for e in EPSILONS])
+    errors = [float(np.std(found["learned (default)", e]) / math.sqrt(runs)) for e in EPSILONS]
+    table.figures("(standard error of learned)", errors)
+    table.figures("private less public mean, learned", [float(np.mean(seen[e])) for e in EPSILONS], "+.2f")
     ours, public = (
         [np.mean(found[name, e]) for e in EPSILONS[2:]]
         for name in ("learned (default)", "public rows alone (lam = inf)")

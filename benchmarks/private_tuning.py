@@ -27,6 +27,7 @@ import numpy as np
 from lpct_samples import Sample, chicago, companies, synthetic_pair, wine
 from numpy.typing import NDArray
 from regression_sets import load, splits
+from tables import MarkdownTable
 
 from ldptree.coins import Words
 from ldptree.estimators import LPCTClassifier, LPDTRegressor, tuning
@@ -155,10 +156,6 @@ def test_losses(trials: Sequence[Trial], epsilon: float, draws: int) -> dict[str
     return {name: np.array(values) for name, values in found.items()}
 
 
-def row(*cells: object) -> None:
-    print(f"| {' | '.join(str(cell) for cell in cells)} |", flush=True)
-
-
 def report(
     cases: dict[str, Callable[[float], Iterable[Trial]]], epsilons: Sequence[float], draws: int
 ) -> None:
@@ -169,8 +166,8 @@ def report(
             found[case, epsilon] = test_losses(list(trials_of(epsilon)), epsilon, draws)
         print(f"{case} done", file=sys.stderr, flush=True)
     names = [name for name in next(iter(found.values())) if name not in ("best candidate",)]
-    row("regret, % of the best candidate's error, mean", *(f"eps {e:g}" for e in epsilons))
-    print(f"|{'---|' * (len(epsilons) + 1)}")
+    heads = [f"eps {e:g}" for e in epsilons]
+    table = MarkdownTable("regret, % of the best candidate's error, mean", *heads)
     for name in names:
         cells = []
         for epsilon in epsilons:
@@ -178,13 +175,11 @@ def report(
                 f[name].mean() / f["best candidate"].mean() - 1 for (_, e), f in found.items() if e == epsilon
             ]
             cells.append(f"{100 * float(np.mean(ratios)):+.1f}")
-        row(name, *cells)
-    print()
+        table.row(name, *cells)
     picked = "auto"
-    row("error of the tuned over that without tuning", *(f"eps {e:g}" for e in epsilons))
-    print(f"|{'---|' * (len(epsilons) + 1)}")
+    table = MarkdownTable("error of the tuned over that without tuning", *heads)
     for case in cases:
-        row(
+        table.row(
             case, *(f"{found[case, e][picked].mean() / found[case, e][UNTUNED].mean():.3f}" for e in epsilons)
         )
     means = [
@@ -195,7 +190,7 @@ def report(
         )
         for e in epsilons
     ]
-    row("geometric mean", *(f"{m:.3f}" for m in means))
+    table.row("geometric mean", *(f"{m:.3f}" for m in means))
 
 
 def regression(options: argparse.Namespace) -> None:
@@ -253,19 +248,18 @@ def classes(options: argparse.Namespace) -> None:
 
 def noise(options: argparse.Namespace) -> None:
     """Noise variance of one candidate's mean loss times the number of holders, for losses in [0, 1]."""
-    row("k", "question", *(f"eps {e:g}" for e in options.epsilons))
-    print(f"|{'---|' * (len(options.epsilons) + 2)}")
+    table = MarkdownTable("k", "question", *(f"eps {e:g}" for e in options.epsilons))
     for k in (2, 4, 8, 16, 32):
         for name, kind in QUESTIONS.items():
-            row(k, name, *(f"{kind.for_budget(e, [1.0] * k).noise:.3g}" for e in options.epsilons))
-        row(k, PRINTED, *(f"{AllErrors.as_printed(e, [1.0] * k).noise:.3g}" for e in options.epsilons))
-        row(
+            table.row(k, name, *(f"{kind.for_budget(e, [1.0] * k).noise:.3g}" for e in options.epsilons))
+        table.row(k, PRINTED, *(f"{AllErrors.as_printed(e, [1.0] * k).noise:.3g}" for e in options.epsilons))
+        table.row(
             k,
             "eps that it spends",
             *(f"{AllErrors.as_printed(e, [1.0] * k).epsilon:.3g}" for e in options.epsilons),
         )
         spent = (advanced_composition(e / math.sqrt(k), k, 1e-6) for e in options.epsilons)
-        row(k, "eps at delta 1e-6, advanced composition", *(f"{s:.3g}" for s in spent))
+        table.row(k, "eps at delta 1e-6, advanced composition", *(f"{s:.3g}" for s in spent))
 
 
 SUITES = {"noise": noise, "regression": regression, "classes": classes}

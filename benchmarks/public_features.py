@@ -14,7 +14,6 @@ error, as there. Printed figures are of the paper's HistOfTree with its best par
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from regression_sets import RegressionSet, histoftree_printed, load
 from semi_feature_laws import LABEL_RANGE, LAWS, aligned, draw, personalised, private_count
+from tables import MarkdownTable, pyplot, standard_error
 
 from ldptree.estimators.public_features import PublicFeatureRegressor
 from ldptree.mechanisms.numbers import NUMBERS
@@ -73,37 +73,12 @@ LEVEL_TARGETS = {(0.5, 4.0): 0.05, (0.3, 4.0): 0.05, (0.1, 4.0): 0.15}
 """Excess error at most, of what it is with the feature ignored, by the share of the upper level and epsilon."""
 
 
-class Table:
-    """A Markdown table that remembers whether a target was missed."""
-
-    def __init__(self, *columns: str) -> None:
-        self.is_met = True
-        print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
-
-    def row(self, *cells: object) -> None:
-        """Cells as they are."""
-        print(f"| {' | '.join(str(cell) for cell in cells)} |", flush=True)
-
-    def at_most(self, found: float, target: float | None, digits: int) -> str:
-        """A figure with its target, and a mark where it is missed in the digits shown."""
-        if target is None:
-            return f"{found:.{digits}f}"
-        is_met = round(found, digits) <= target
-        self.is_met &= is_met
-        return f"{found:.{digits}f} (at most {target:g}{'' if is_met else ': MISSED'})"
-
-
-def error_of(values: Sequence[float]) -> float:
-    """Standard error of a mean."""
-    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-
-
 def numbers(runs: int) -> bool:
     """Variance of every mechanism; nothing is drawn, so `runs` is of no matter."""
     u = np.linspace(-1, 1, 2001)
     weight = np.exp(-((u / 0.35) ** 2) / 2)
     weight /= weight.sum()
-    table = Table("variance over u ~ N(0, .35)", *(f"eps {e:g}" for e in (0.5, *EPSILONS, 8.0)))
+    table = MarkdownTable("variance over u ~ N(0, .35)", *(f"eps {e:g}" for e in (0.5, *EPSILONS, 8.0)))
     for name, kind in NUMBERS.items():
         found = [float(weight @ kind.for_budget(e).variance(u)) for e in (0.5, *EPSILONS, 8.0)]
         table.row(name, *(f"{v:.3g}" for v in found))
@@ -113,7 +88,7 @@ def numbers(runs: int) -> bool:
 
 def numbers_picture(u: Floats) -> None:
     """Variance by u at each epsilon, and relative to the best by epsilon."""
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(1, 4, figsize=(13, 3.4))
     for axis, epsilon in zip(axes, EPSILONS, strict=False):
         for name, kind in NUMBERS.items():
@@ -162,7 +137,7 @@ def laws(runs: int) -> bool:
         sample = draw(law, N, 0)
         constant = float(sample.test_mean.var())
         counts = (1, 2, 3, 4) if law == "sines" else (1, 2, 3)
-        table = Table(f"{law}: excess error", *(f"first {s} protected" for s in counts))
+        table = MarkdownTable(f"{law}: excess error", *(f"first {s} protected" for s in counts))
         table.row("a constant", *(f"{constant:.3f}" for _ in counts))
         for epsilon in EPSILONS:
             if law == "sines":
@@ -172,8 +147,8 @@ def laws(runs: int) -> bool:
             cells, errors = [], []
             for s, target in zip(counts, targets, strict=True):
                 found = excesses(law, epsilon, s, runs)
-                cells.append(table.at_most(float(np.mean(found)), target, 3))
-                errors.append(f"{error_of(found):.3f}")
+                cells.append(table.judge(float(np.mean(found)), target, most=True))
+                errors.append(f"{standard_error(found):.3f}")
             table.row(f"ours, eps {epsilon:g}", *cells)
             table.row("(standard error)", *errors)
         is_met &= table.is_met
@@ -182,7 +157,7 @@ def laws(runs: int) -> bool:
 
 def levels(runs: int) -> bool:
     """The label is 4 higher at the upper level, its noise is N(0, 1), and there is no other feature."""
-    table = Table("step found, of 4; excess error of ignoring it", *(f"eps {e:g}" for e in EPSILONS))
+    table = MarkdownTable("step found, of 4; excess error of ignoring it", *(f"eps {e:g}" for e in EPSILONS))
     for share in (0.5, 0.3, 0.1, 0.02):
         cells = []
         for epsilon in EPSILONS:
@@ -203,7 +178,7 @@ def levels(runs: int) -> bool:
                 left.append(float(np.mean((fitted.predict(X) - truth) ** 2) / truth.var()))
             target = LEVEL_TARGETS.get((share, epsilon))
             cells.append(
-                f"{np.mean(found):.1f} ± {np.std(found):.1f}; {table.at_most(float(np.mean(left)), target, 2)}"
+                f"{np.mean(found):.1f} ± {np.std(found):.1f}; {table.judge(float(np.mean(left)), target, most=True, digits=2)}"
             )
         table.row(f"{share:.0%} have it", *cells)
     return table.is_met
@@ -212,14 +187,18 @@ def levels(runs: int) -> bool:
 def by_holders(runs: int) -> bool:
     """The law of section 5.1 by number of holders, with a picture."""
     sizes = (1_000, 3_000, 10_000, 30_000, 100_000)
-    table = Table("sines, eps 4: excess error", *(f"n {n:,}" for n in sizes))
-    plt = _pyplot()
+    table = MarkdownTable("sines, eps 4: excess error", *(f"n {n:,}" for n in sizes))
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(5.5, 4))
     for s in (1, 2, 3, 4):
         found = [excesses("sines", 4.0, s, runs, n) for n in sizes]
         means = [float(np.mean(values)) for values in found]
         axis.errorbar(
-            sizes, means, [error_of(values) for values in found], marker="o", label=f"first {s} protected"
+            sizes,
+            means,
+            [standard_error(values) for values in found],
+            marker="o",
+            label=f"first {s} protected",
         )
         table.row(f"first {s} protected", *(f"{mean:.3f}" for mean in means))
     axis.set(
@@ -236,7 +215,7 @@ def by_holders(runs: int) -> bool:
 
 def sets(runs: int) -> bool:
     """The real sets, 80 : 20 splits."""
-    table = Table(
+    table = MarkdownTable(
         "error over a non-private tree",
         *(f"eps {e:g}" for e in EPSILONS),
         "a constant",
@@ -257,8 +236,8 @@ def sets(runs: int) -> bool:
                     fitted = _fitted(data, train, mask, epsilon, run)
                     ratios.append(float(np.mean((fitted.predict(data.X[test]) - data.y[test]) ** 2)) / plain)
                     says = fitted.model_.says
-                cells.append(table.at_most(float(np.mean(ratios)), SET_TARGETS[epsilon], 2))
-                errors.append(f"{error_of(ratios):.2f}")
+                cells.append(table.judge(float(np.mean(ratios)), SET_TARGETS[epsilon], most=True, digits=2))
+                errors.append(f"{standard_error(ratios):.2f}")
             table.row(f"{name} {kind}", *cells, f"{constant:.2f}", says)
             table.row("(standard error)", *errors, "", "")
             best = [_printed(name, epsilon, printed) for epsilon in EPSILONS]
@@ -311,15 +290,6 @@ def _printed(name: str, epsilon: float, kind: str) -> float:
     """The best of the paper's own methods."""
     figures = histoftree_printed(name, epsilon)
     return min(v for key, v in figures.items() if key.startswith(kind) and "HistOfTree" in key)
-
-
-def _pyplot() -> object:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
 
 
 def _save(plt: object, figure: object, name: str) -> None:

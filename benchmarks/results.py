@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tables import MarkdownTable
+
 COLUMNS = {
     "majority": "most frequent class",
     "public_only": "public only",
@@ -44,10 +46,10 @@ def _scores(work: Path, run: Path) -> Any:
 
 def main(work: Path) -> None:
     """Print a Markdown table."""
-    print(f"| accuracy, % | {' | '.join(COLUMNS.values())} |\n|{'---|' * (len(COLUMNS) + 1)}")
+    table = MarkdownTable("accuracy, %", *COLUMNS.values())
     for path in sorted(work.glob("runs/*/run.json"), key=lambda p: p.stat().st_mtime):
         found = row(work, path.parent)
-        print(f"| {found['run']} | {' | '.join(found[column] for column in COLUMNS)} |")
+        table.row(found["run"], *(found[column] for column in COLUMNS))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""The scripts in benchmarks/ use the product by its public names, and those are there."""
+"""The scripts in benchmarks/ use the product and each other by public names, and those of the product are there."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -32,5 +33,11 @@ def is_there(module, name):
 @pytest.mark.parametrize("script", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
 def test_a_script_imports_public_names_that_exist(script):
     names = set(imported(script))
-    assert [one for one in names if one[1].startswith("_")] == []
+    nodes = list(ast.walk(ast.parse(script.read_text())))
+    from_anywhere = [alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert [name for name in from_anywhere if name.startswith("_")] == []
+    attributes = [
+        node for node in nodes if isinstance(node, ast.Attribute) and re.match(r"_[a-z]", node.attr)
+    ]
+    assert [node.attr for node in attributes if getattr(node.value, "id", "") not in ("self", "cls")] == []
     assert [one for one in names if not is_there(*one)] == []
