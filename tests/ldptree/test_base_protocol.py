@@ -497,7 +497,7 @@ def test_whatever_part_is_replaced_it_is_a_mismatch_or_a_base_that_answers(kind)
         for part in ([], {}, None, "x", True, 10**400, -1, 4, 1e999, 1e308, 0.25)
     ]
     refused = sum(map(is_refused_or_answered, forged))
-    assert len(forged) > 300
+    assert len(forged) > 200
     assert refused > 0.8 * len(forged)
 
 
