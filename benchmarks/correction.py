@@ -30,7 +30,7 @@ from tables import MarkdownTable
 
 from ldptree.estimators.holders import encoding_of, respond_with
 from ldptree.families.correction import Correction, PublicModelled
-from ldptree.families.correction_plan import Plan
+from ldptree.families.correction_plan import CorrectionPlan
 from ldptree.families.family import PublicRows, converse
 from ldptree.models.corrected import CorrectedModel
 from ldptree.protocol.ledger import Ledger
@@ -54,7 +54,7 @@ class Corrected:
     """A corrected model, and the plan of the question that it was asked by."""
 
     model: CorrectedModel
-    plan: Plan
+    plan: CorrectionPlan
 
 
 def public_view(family: Correction, public: tuple[Floats, Any], classes: tuple[Any, ...]) -> PublicModelled:

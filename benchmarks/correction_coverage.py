@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from tables import MarkdownTable
 
 from ldptree.coins import Words
-from ldptree.families.correction_plan import Plan, make_plan
-from ldptree.families.corrections import Observed, correct
-from ldptree.families.fit_correction import protocol_of
+from ldptree.families.correction_plan import CorrectionPlan, make_plan
+from ldptree.families.corrections import ResidualEstimates, correct
 from ldptree.public_models.fit import BASES
 from ldptree.simulate.redraws import KnownHolders
 
@@ -52,9 +51,8 @@ def main() -> None:
     )
     for shift in SHIFTS:
         for epsilon in EPSILONS:
-            plan = make_plan(public.side.known, epsilon=epsilon, n_holders=N_PRIVATE)
-            ask: dict[str, Any] = {"target": "label", "epsilon": epsilon}
-            protocol = protocol_of(plan, public.rows.encoding, public.side.base, (), **ask)
+            plan = make_plan(public.evidence, epsilon=epsilon, n_holders=N_PRIVATE)
+            protocol = replace(FAMILY, epsilon=epsilon).publish(public, plan)
             truth, is_known = true_means(rng, plan, protocol, shift)
             hits = np.zeros(2)
             for run in range(options.runs):
@@ -62,7 +60,9 @@ def main() -> None:
                 holders = KnownHolders(
                     protocol, protocol.cells(raw), protocol.residuals(raw, labels).astype(np.float32)
                 )
-                seen = Observed.of(plan, holders.drawn_again(Words.seeded(np.random.SeedSequence([run, 1]))))
+                seen = ResidualEstimates.of(
+                    plan, holders.drawn_again(Words.seeded(np.random.SeedSequence([run, 1])))
+                )
                 found = correct(plan, [seen])
                 off = np.abs(found.correction[:, 0] - truth) <= 2 * found.sd[:, 0]
                 own = np.abs(seen.mean - truth) <= 2 * np.sqrt(seen.variance)
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def true_means(
-    rng: np.random.Generator, plan: Plan, protocol: Any, shift: float
+    rng: np.random.Generator, plan: CorrectionPlan, protocol: Any, shift: float
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """The mean error of the public model in each cell, and whether enough people are in it."""
     raw, _, expected = people(rng, N_TRUTH, shift)

@@ -32,9 +32,10 @@ from trip_samples import PAPER, PLAIN, Trips, simulated
 
 from ldptree.coins import Words
 from ldptree.encoding import Encoding
-from ldptree.families.correction_plan import Plan, make_plan
-from ldptree.families.corrections import Observed, correct
-from ldptree.families.fit_correction import PublicSide, protocol_of
+from ldptree.families.correction import Correction, PublicModelled
+from ldptree.families.correction_plan import CorrectionPlan, make_plan
+from ldptree.families.corrections import ResidualEstimates, correct
+from ldptree.families.family import PublicRows
 from ldptree.inference.depth import automatic_depth
 from ldptree.mechanisms import mechanism_for, report_values
 from ldptree.models.ensemble import Ensemble
@@ -49,6 +50,7 @@ from ldptree.public_models.model import n_bytes
 Floats = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parent.parent
 TAXI = 3_300_000
+FAMILY = Correction(epsilon=2.0, heading={"target": "paid by card"}, base="forest")
 SEED = 7
 N_PUBLIC = 100_000
 DRAWN = (10_000, 20_000, None)
@@ -134,11 +136,19 @@ def fit(rows: int, companies: Sequence[int] = COMPANIES[:2]) -> bool:
     return True
 
 
-def taxi_forest(rows: int, features: str) -> tuple[Trips, Encoding, Floats, NDArray[np.int64], PublicSide]:
+def taxi_forest(
+    rows: int, features: str
+) -> tuple[Trips, Encoding, Floats, NDArray[np.int64], PublicModelled]:
     """Trips, and the public side of configs/taxi.toml's company."""
     trips = simulated(rows, SEED, features)
     encoding, raw, y = public_of(trips, 7)
-    return trips, encoding, raw, y, PublicSide.of("forest", encoding, encoding.encode(raw), y, n_classes=2)
+    return trips, encoding, raw, y, forest_of(encoding, raw, y)
+
+
+def forest_of(encoding: Encoding, raw: Floats, y: NDArray[np.int64]) -> PublicModelled:
+    """A forest of public rows."""
+    rows = PublicRows(encoding=encoding, X=encoding.encode(raw), y=y, label=(0, 1), n_private=0)
+    return FAMILY.summarize(rows)
 
 
 def one_tree(
@@ -157,12 +167,12 @@ def one_tree(
 def score_rows(rows: int) -> bool:
     """Every row, public or not, answers both questions at epsilon 2 (configs/taxi.toml), block by block."""
     for features in (PAPER, PLAIN):
-        trips, encoding, raw, y, side = taxi_forest(min(rows, TAXI), features)
+        trips, encoding, raw, y, view = taxi_forest(min(rows, TAXI), features)
         n = int(rows * len(trips.y) / min(rows, TAXI))
-        X, ensemble = encoding.encode(raw), side.base.ensemble
+        X, ensemble = encoding.encode(raw), view.evidence.base.ensemble
         tree = one_tree(encoding, X, y, n, 2.0)
-        plan = make_plan(side.known, epsilon=2.0, n_holders=n)
-        mended = protocol_of(plan, encoding, side.base, (0, 1), target="paid by card", epsilon=2.0)
+        plan = make_plan(view.evidence, epsilon=2.0, n_holders=n)
+        mended = FAMILY.publish(view, plan)
         spent, words, asked = Seconds(), Words.seeded(np.random.SeedSequence(SEED)), 0
         ensemble.predict(X[:100])  # compiled before anything is timed
         for protocol in (tree, mended):
@@ -214,8 +224,8 @@ def score_rows(rows: int) -> bool:
 
 def device(rows: int) -> bool:
     """A few rows, the best of 30 times, by what the device has."""
-    trips, encoding, _, _, side = taxi_forest(min(rows, TAXI), PLAIN)
-    ensemble = side.base.ensemble
+    trips, encoding, _, _, view = taxi_forest(min(rows, TAXI), PLAIN)
+    ensemble = view.evidence.base.ensemble
     X = encoding.encode(trips.raw[:1000])
     line = MarkdownTable("rows", "with numba, ms", "numpy alone, ms")
     for n in (1, 10, 100, 1000):
@@ -249,19 +259,21 @@ def gap(rows: int, epsilon: float = 1.0, draws: int = 3, companies: Sequence[int
     closed = []
     for company in companies:
         encoding, raw, y = public_of(trips, company)
-        side = PublicSide.of("forest", encoding, encoding.encode(raw), y, n_classes=2)
+        view = forest_of(encoding, raw, y)
         private = np.random.default_rng([SEED, company]).permutation(np.flatnonzero(trips.company != company))
         said = np.full(len(trips.y), np.nan)
-        said[private] = answers(side.base.ensemble, encoding, trips.raw[private])
+        said[private] = answers(view.evidence.base.ensemble, encoding, trips.raw[private])
         test, asked = np.split(private, [round(TEST_SHARE * private.size)])
-        plan = make_plan(side.known, epsilon=epsilon, n_holders=asked.size)
+        plan = make_plan(view.evidence, epsilon=epsilon, n_holders=asked.size)
         cells = cells_of(plan, encoding, trips.raw)
         residuals = trips.y - said
         found = [np.zeros(plan.partition.n_leaves)]
         for draw in range(draws):
             totals = drawn_totals(plan, cells[asked], residuals[asked], [SEED, company, draw])
-            found.append(correct(plan, [Observed.of(plan, totals)]).correction[:, 0])
-        found.append(correct(plan, [Observed.exactly(plan, cells[asked], residuals[asked])]).correction[:, 0])
+            found.append(correct(plan, [ResidualEstimates.of(plan, totals)]).correction[:, 0])
+        found.append(
+            correct(plan, [ResidualEstimates.exact(plan, cells[asked], residuals[asked])]).correction[:, 0]
+        )
         each = np.array([scores(said[test] + added[cells[test]], trips.y[test]) for added in found])
         public, noisy, exact = each[0], each[1:-1].mean(axis=0), each[-1]
         share = (noisy - public) / (exact - public)
@@ -278,13 +290,15 @@ def gap(rows: int, epsilon: float = 1.0, draws: int = 3, companies: Sequence[int
     return bool(share[0] >= CLOSED)
 
 
-def cells_of(plan: Plan, encoding: Encoding, raw: Floats) -> NDArray[np.int32]:
+def cells_of(plan: CorrectionPlan, encoding: Encoding, raw: Floats) -> NDArray[np.int32]:
     """The cell of each raw row in the collection tree, block by block."""
     blocks = (raw[k : k + BLOCK] for k in range(0, len(raw), BLOCK))
     return np.concatenate([plan.partition.apply(encoding.encode(block)) for block in blocks])
 
 
-def drawn_totals(plan: Plan, cells: NDArray[np.int32], residuals: Floats, seed: list[int]) -> Totals:
+def drawn_totals(
+    plan: CorrectionPlan, cells: NDArray[np.int32], residuals: Floats, seed: list[int]
+) -> Totals:
     """The totals of one report a holder, drawn at once from their exact distribution."""
     mechanism = plan.mechanism
     words = Words.seeded(np.random.SeedSequence(seed))

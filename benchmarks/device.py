@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from ldptree.encoding import Encoding, NumericFeature
+from ldptree.families.correction import Correction
 from ldptree.families.correction_plan import make_plan
-from ldptree.families.fit_correction import PublicSide, protocol_of
+from ldptree.families.family import PublicRows
 from ldptree.protocol.protocol import Protocol
 
 ROWS, COLUMNS = 2_750, 10
@@ -59,9 +60,9 @@ def forest_protocol() -> Protocol:
     encoding = Encoding(tuple(NumericFeature(f"x{j}", 0.0, 1.0) for j in range(COLUMNS)))
     X = rng.random((ROWS, COLUMNS)).astype(np.float32)
     y = (rng.random(ROWS) < 0.2 + 0.6 * X[:, 0] * X[:, 1]).astype(int)
-    side = PublicSide.of("forest", encoding, X, y, n_classes=2)
-    plan = make_plan(side.known, epsilon=1.0, n_holders=100_000)
-    return protocol_of(plan, encoding, side.base, ("no", "yes"), target="label", epsilon=1.0)
+    family = Correction(epsilon=1.0, heading={"target": "label"})
+    view = family.summarize(PublicRows(encoding=encoding, X=X, y=y, label=("no", "yes"), n_private=100_000))
+    return family.publish(view, make_plan(view.evidence, epsilon=1.0, n_holders=100_000))
 
 
 def main() -> None:

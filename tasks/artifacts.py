@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from ldptree import models
 from ldptree.encoding import Encoding
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
+from ldptree.families.correction_plan import PublicSummary
 from ldptree.families.questions import question_from_json
 from ldptree.models.curves import Along
 from ldptree.protocol.protocol import Protocol
@@ -42,9 +43,6 @@ from schemas.manifest import Manifest
 from storage import tables
 from storage.formats import read_stamped, stamped
 from storage.store import Draft, Store
-
-if TYPE_CHECKING:
-    from ldptree.families.fit_correction import Public
 
 PROTOCOL = "protocol.json"
 
@@ -118,11 +116,9 @@ def read_evidence(store: Store, evidence: Manifest) -> dict[str, Any]:
     return found
 
 
-def read_public(store: Store, evidence: Manifest, protocol: Protocol) -> Public:
+def read_public(store: Store, evidence: Manifest, protocol: Protocol) -> PublicSummary:
     """What public rows say of a corrected model's protocol."""
-    from ldptree.families.fit_correction import Public  # with scikit-learn, which takes a second
-
-    return Public.from_json(read_evidence(store, evidence), protocol)
+    return PublicSummary.from_json(read_evidence(store, evidence), protocol)
 
 
 def write_evidence(draft: Draft, content: Mapping[str, Any]) -> None:

@@ -10,14 +10,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, select_baselines
 from ldptree.coins import Words
-from ldptree.families.corrections import Observed, correct, observed
+from ldptree.families.correction_plan import PublicSummary
+from ldptree.families.corrections import ResidualEstimates, correct, estimate_residuals
 from ldptree.metrics.classes import score
 from ldptree.metrics.intervals import accuracy_interval, paired_lead
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
@@ -27,9 +28,6 @@ from ldptree.simulate.redraws import KnownResiduals
 from schemas.tables import EvaluateConfig
 from tasks import progress
 from tasks.held_back import Rows, known_residuals, some_private
-
-if TYPE_CHECKING:
-    from ldptree.families.fit_correction import Public
 
 Floats = NDArray[np.float64]
 FEWEST = 10
@@ -42,7 +40,7 @@ class Mended:
 
     protocol: Protocol
     learned: CorrectedModel
-    public: Public
+    public: PublicSummary
     public_rows: tuple[NDArray[np.float32], NDArray[Any]]
     shards: Sequence[Path]
     evaluation: EvaluateConfig
@@ -78,7 +76,7 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
     }
     redraws = []
     for number in range(question.evaluation.redraws):
-        seen = observed(question.public.plan, holders.drawn_again(question.words(number)))
+        seen = estimate_residuals(question.public.plan, holders.drawn_again(question.words(number)))
         redraws.append(_chief(question, rows.labels, _mended(question, seen, public, cells)))
     return {
         "kind": "correction",
@@ -93,16 +91,18 @@ def scored(question: Mended, held_back: Rows) -> dict[str, Any]:
     }
 
 
-def _exactly(question: Mended, holders: KnownResiduals) -> list[Observed]:
+def _exactly(question: Mended, holders: KnownResiduals) -> list[ResidualEstimates]:
     """The true mean residual of each output, over everybody who has one."""
     is_in = holders.usable
     residuals = holders.residuals[is_in].astype(np.float64)
-    return [Observed.exactly(question.public.plan, holders.cells[is_in], column) for column in residuals.T]
+    return [
+        ResidualEstimates.exact(question.public.plan, holders.cells[is_in], column) for column in residuals.T
+    ]
 
 
 def _mended(
     question: Mended,
-    seen: Sequence[Observed],
+    seen: Sequence[ResidualEstimates],
     public: Floats,
     cells: NDArray[np.int32],
 ) -> Floats:

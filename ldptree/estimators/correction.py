@@ -13,7 +13,7 @@ from ldptree.estimators.estimator import PublicRowsEstimator
 from ldptree.estimators.holders import SplitRows, public_seed, target_name
 from ldptree.estimators.range_warnings import warn_of_assumed_label
 from ldptree.families.correction import Correction
-from ldptree.families.correction_plan import CHOICES, Plan
+from ldptree.families.correction_plan import CHOICES, CorrectionPlan
 from ldptree.families.corrections import Corrections
 from ldptree.families.family import converse
 from ldptree.limits import MAX_PROTOCOL_BYTES, is_number
@@ -48,7 +48,7 @@ class _CorrectionEstimator(PublicRowsEstimator):
 
     base_: PublicModel
     corrections_: Corrections
-    plan_: Plan
+    plan_: CorrectionPlan
     model_: CorrectedModel
     protocols_: tuple[Protocol, ...]
     totals_: tuple[Totals, ...]
@@ -73,7 +73,7 @@ class _CorrectionEstimator(PublicRowsEstimator):
         rows = replace(rows, encoding=encoding)
         view = family.summarize(rows.view())
         self.model_, (answers,) = converse(family, view, rows.respond(seeds))
-        self.base_, self.plan_ = view.side.base, answers.published.evidence.plan
+        self.base_, self.plan_ = view.evidence.base, answers.published.evidence.plan
         self.corrections_ = self.model_.corrections
         self.protocols_, self.totals_ = (answers.protocol,), answers.totals
         self.says_ = self._describe(rows)

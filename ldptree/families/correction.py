@@ -5,19 +5,48 @@ The public model and the plan of the question are made of public rows; how repor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from ldptree.errors import DataError
-from ldptree.families.correction_plan import make_plan
+import numpy as np
+
+from ldptree.errors import ConfigError, DataError
+from ldptree.families.correction_plan import (
+    MAX_CELLS,
+    CorrectionPlan,
+    PublicEvidence,
+    PublicSummary,
+    ResidualRange,
+    make_plan,
+    plan_published,
+)
+from ldptree.families.corrections import correct, estimate_residuals
 from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published
-from ldptree.families.fit_correction import Public, PublicSide, corrected, plan_behind, protocol_of
-from ldptree.limits import MAX_PROTOCOL_BYTES, check_memory
+from ldptree.inference.depth import fewest_public_rows
+from ldptree.limits import MAX_PROTOCOL_BYTES, check_labels, check_memory
+from ldptree.mechanisms import adds_noise_to_every_cell
+from ldptree.models.corrected import CorrectedModel
+from ldptree.partition import grow_partition
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.published_base import DRAWN, PublishedBase
+from ldptree.public_models.fit import fit_public, take_public
+from ldptree.public_models.model import PublicModel, constant, indicators
 
 if TYPE_CHECKING:
-    from ldptree.models.corrected import CorrectedModel
-    from ldptree.protocol.protocol import Protocol
+    from numpy.typing import NDArray
+
+    from ldptree.partition import Partition
+    from ldptree.protocol.totals import Totals
+
+    Floats = NDArray[np.float64]
+    Rows = NDArray[np.float32]
+
+AUTO_BASE = {"class": "forest", "number": "blend"}
+"""The base that is fitted unless one is named."""
+_BYTES_A_CELL = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +54,7 @@ class PublicModelled:
     """What is seen before the question: public rows, and a public model fitted on them."""
 
     rows: PublicRows
-    side: PublicSide
+    evidence: PublicEvidence
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -35,18 +64,20 @@ class PublicModelled:
     @property
     def n_holders(self) -> int:
         """How many holders will report on each output of the public model."""
-        return self.rows.n_private // self.side.base.n_outputs
+        return self.rows.n_private // self.evidence.base.n_outputs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Correction(OneTreeFamily[PublicModelled, Public, "CorrectedModel"]):
+class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
     """A public model, corrected where private people differ from it.
 
     Attributes:
         epsilon: of each holder.
         heading: what the protocol says besides, as keyword arguments of `Protocol`: its target at least.
-        base: one of `public_models.fit.BASES`, or a fitted scikit-learn model of the raw columns.
-        partition, min_samples_leaf, seed: how the tree of cells is grown (`PublicSide.of`).
+        base: one of `public_models.fit.BASES`, "auto" (`AUTO_BASE`), or a fitted scikit-learn model of the raw columns.
+        partition, seed: how the tree of cells is grown.
+        min_samples_leaf: fewest public rows in a cell of it, but of one cut from the base itself; or "auto"
+            (`ldptree.inference.depth.fewest_public_rows`).
         depth: "auto", or the deepest a cell may lie.
         mechanism: an oracle's name, or "auto".
         n_levels: levels of a residual, or "auto".
@@ -57,7 +88,7 @@ class Correction(OneTreeFamily[PublicModelled, Public, "CorrectedModel"]):
 
     epsilon: float
     heading: Mapping[str, Any]
-    base: Any = "forest"
+    base: Any = "auto"
     partition: str = "cart"
     depth: int | Literal["auto"] = "auto"
     min_samples_leaf: int | Literal["auto"] = "auto"
@@ -72,24 +103,71 @@ class Correction(OneTreeFamily[PublicModelled, Public, "CorrectedModel"]):
         """Fit the public model, or take over a fitted one.
 
         Raises:
-            ConfigError, DataError: as `PublicSide.of`.
+            ConfigError: a setting is unknown; the base is too large: its size is named; or public labels are in such a unit that
+                squares of them are no floats.
+            DataError: as `public_models.fit.take_public`.
         """
-        side = PublicSide.of(
-            self.base,
-            rows.encoding,
-            rows.X,
-            rows.y,
-            n_classes=len(_labels(rows)),
-            partition=self.partition,
-            mechanism=self.mechanism,
-            min_samples_leaf=self.min_samples_leaf,
-            residual_range=self.residual_range,
-            max_bytes=self.max_bytes,
+        evidence = self._gather(rows)
+        if self.frozen is not None and self.frozen.base is not None:
+            evidence = evidence.with_base(self.frozen.base.ensemble)
+        return PublicModelled(rows, evidence)
+
+    def _gather(self, rows: PublicRows) -> PublicEvidence:
+        encoding, X, y, n_classes = rows.encoding, rows.X, rows.y, len(_labels(rows))
+        if not n_classes and len(y):
+            check_labels(float(np.min(y)), float(np.max(y)))
+        room = (
+            self.max_bytes
+            - len(json.dumps(encoding.to_json()))
+            - min(self.max_bytes // 16, MAX_CELLS * _BYTES_A_CELL)
+        )
+        if room <= 0:
+            raise ConfigError(
+                f"max_protocol_bytes: {self.max_bytes:,} bytes leave no room for a public model beside the "
+                f"{self.max_bytes - room:,} that everything else in a protocol may take; raise it"
+            )
+        if not isinstance(self.base, str):
+            model = take_public(self.base, encoding, X, y, n_classes=n_classes, max_bytes=room)
+        elif len(y):
+            base = AUTO_BASE["class" if n_classes else "number"] if self.base == "auto" else self.base
+            model = fit_public(base, X, y, n_classes=n_classes, max_bytes=room)
+        else:
+            even = [0.0] if not n_classes else [0.5] if n_classes == 2 else [1.0 / n_classes] * n_classes
+            model = constant(np.array(even), n_classes)
+        seen = X if len(y) else encoding.encode(np.zeros((1, len(encoding.columns))))
+        residual_range, errors, scale = _residuals(model, y, self.residual_range)
+        return PublicEvidence(
+            base=model,
+            usual=model.answers(seen).mean(axis=0),
+            X=X,
+            errors=errors,
+            range=residual_range,
+            scale=scale,
+            grow=cache(self._growing(model, X, y)),
+            own_variance=cache(lambda tree: model.own_variance(tree, X)),
+        )
+
+    def _growing(self, model: PublicModel, X: Rows, y: NDArray[Any]) -> Callable[[int], Partition]:
+        """The collection tree by its depth: the top of a base that is a tree itself, else one of public rows."""
+        if self.partition == "cart" and model.top is not None:
+            return model.top
+        n_classes = model.n_classes
+        grow = partial(
+            grow_partition,
+            X,
+            indicators(y, n_classes)[:, 0] if n_classes == 2 else y,
+            kind=self.partition,
+            n_classes=max(n_classes, 2),
+            criterion="gini" if n_classes > 2 else "variance",
+            min_samples_leaf=fewest_public_rows("errors", len(y), wanted=self.min_samples_leaf),
+            stop_empty=adds_noise_to_every_cell(self.mechanism),
             seed=self.seed,
         )
-        return PublicModelled(rows, side if self.frozen is None else side.answering_as(self.frozen))
+        return lambda depth: grow(depth=depth)
 
-    def ask(self, view: PublicModelled, transcript: Sequence[Counted[Public]]) -> Published[Public] | None:
+    def ask(
+        self, view: PublicModelled, transcript: Sequence[Counted[PublicSummary]]
+    ) -> Published[PublicSummary] | None:
         """The question about the public model's errors.
 
         Raises:
@@ -99,8 +177,8 @@ class Correction(OneTreeFamily[PublicModelled, Public, "CorrectedModel"]):
         if transcript:
             return None
         if self.frozen is not None:
-            plan = plan_behind(self.frozen, view.side, max(view.n_holders, 1))
-            return Published(self.frozen, lambda: Public.of(view.side, plan))
+            plan = _plan_behind(self.frozen, view.evidence, max(view.n_holders, 1))
+            return Published(self.frozen, lambda: PublicSummary.of(view.evidence, plan))
         if not view.n_holders:
             raise DataError(
                 f'{view.rows.n_private} private people for the {len(view.labels)} classes of "{self.heading["target"]}": each '
@@ -108,7 +186,7 @@ class Correction(OneTreeFamily[PublicModelled, Public, "CorrectedModel"]):
                 "dataset.classes)."
             )
         plan = make_plan(
-            view.side.known,
+            view.evidence,
             epsilon=self.epsilon,
             n_holders=view.n_holders,
             depth=self.depth,
@@ -116,26 +194,107 @@ class Correction(OneTreeFamily[PublicModelled, Public, "CorrectedModel"]):
             mechanism=self.mechanism,
         )
         check_memory(plan.partition.n_leaves, plan.mechanism.n_classes)
-        protocol = protocol_of(
-            plan,
-            view.rows.encoding,
-            view.side.base,
-            view.labels,
+        protocol = self.publish(view, plan)
+        return Published(protocol, lambda: PublicSummary.of(view.evidence, plan))
+
+    def publish(self, view: PublicModelled, plan: CorrectionPlan) -> Protocol:
+        """The question about the public model's error: of several outputs each holder draws one.
+
+        Raises:
+            ConfigError: it is larger than `max_bytes`.
+        """
+        base = view.evidence.base
+        protocol = Protocol(
+            encoding=view.rows.encoding,
+            partition=plan.partition,
+            classes=plan.levels,
+            positive=None,
+            mechanism=plan.mechanism,
             epsilon=self.epsilon,
-            max_bytes=self.max_bytes,
+            numeric=True,
+            base=PublishedBase(
+                ensemble=base.ensemble, labels=view.labels, output=0 if base.n_outputs == 1 else DRAWN
+            ),
             **self.heading,
         )
-        return Published(protocol, lambda: Public.of(view.side, plan))
+        size = len(protocol.to_json())
+        if size > self.max_bytes:
+            raise ConfigError(
+                f"max_protocol_bytes: the protocol has {size:,} bytes, at most {self.max_bytes:,} are allowed; choose a smaller "
+                "depth or base, or raise max_protocol_bytes"
+            )
+        return protocol
 
-    def fit(self, view: PublicModelled, transcript: Sequence[Counted[Public]]) -> CorrectedModel:
+    def fit(self, view: PublicModelled, transcript: Sequence[Counted[PublicSummary]]) -> CorrectedModel:
         """The public model, corrected by the totals of the answers."""
         (only,) = transcript
-        return corrected(only.protocol, only.published.evidence, only.totals, epsilon=self.epsilon)
+        return fit_corrected(only.protocol, only.published.evidence, only.totals, epsilon=self.epsilon)
 
-    def read_evidence(self, data: Mapping[str, Any], protocol: Protocol) -> Public:
+    def read_evidence(self, data: Mapping[str, Any], protocol: Protocol) -> PublicSummary:
         """See `OneTreeFamily`."""
-        return Public.from_json(data, protocol)
+        return PublicSummary.from_json(data, protocol)
+
+
+def fit_corrected(
+    protocol: Protocol, public: PublicSummary, totals: Sequence[Totals], *, epsilon: float
+) -> CorrectedModel:
+    """The public model of a protocol, corrected by the totals of its answers.
+
+    Args:
+        protocol: the question.
+        public: what public rows say of it.
+        totals: the answers, one an output. An output that nobody drew is not corrected.
+        epsilon: a holder's.
+
+    Raises:
+        DataError: totals of another shape, or nobody reported.
+    """
+    corrections = correct(public.plan, estimate_residuals(public.plan, totals))
+    assert protocol.base is not None
+    return CorrectedModel(
+        encoding=protocol.encoding,
+        base=protocol.base.ensemble,
+        partition=protocol.partition,
+        corrections=corrections,
+        classes=protocol.base.labels,
+        default=public.usual + corrections.mean,
+        target=protocol.target,
+        epsilon=epsilon,
+        mechanism=protocol.mechanism.full_name,
+        n_private=sum(t.n_private for t in totals),
+        n_public=public.n_public,
+        protocol_digests=(protocol.digest,),
+    )
 
 
 def _labels(rows: PublicRows) -> tuple[Any, ...]:
     return () if rows.y.dtype.kind == "f" else rows.label
+
+
+def _plan_behind(protocol: Protocol, evidence: PublicEvidence, n_holders: int) -> CorrectionPlan:
+    """The plan behind a protocol that was published before, with what the public rows of now say of it.
+
+    `n_holders`: on each output.
+    """
+    half = protocol.label_range[1]
+    found = ResidualRange(half=half) if protocol.label_classes else ResidualRange.of(evidence.errors, half)
+    return plan_published(replace(evidence, range=found), protocol.partition, protocol.mechanism, n_holders)
+
+
+def _residuals(
+    base: PublicModel, y: NDArray[Any], given: float | None
+) -> tuple[ResidualRange, Floats, float]:
+    """The range of a residual, public out-of-fold errors or what stands in for them, and the label's scale."""
+    n_classes, errors = base.n_classes, base.errors.ravel()
+    if n_classes:
+        half = 1.0
+        if base.ensemble.n_nodes == 1:
+            # a constant's residual of a class has one of two values
+            half = float(np.max(np.maximum(base.ensemble.value, 1.0 - base.ensemble.value)))
+        return ResidualRange(half=half), errors if errors.size else np.array([-half, half]), 1.0
+    sd = float(y.std()) if len(y) else 0.0
+    if not np.any(errors):
+        given = given or sd or 1.0
+        errors = np.linspace(-given, given, 101)
+    residual_range = ResidualRange.of(errors, given)
+    return residual_range, errors, 2.0 * (sd or residual_range.half)

@@ -1,7 +1,6 @@
 """What the curator publishes before any report of a correction: the collection tree, the levels of a residual, the oracle.
 
-What lives here: the choice of all these from public rows, sizes and epsilon alone. What does not: the public model
-(`public_model`), and what reports then say (`correction`).
+All of these are chosen from public rows, sizes and epsilon alone.
 
 A holder's residual r = y - f0(x) is clipped to [-R, R] and rounded at random between B equally spaced levels, so that its mean
 is exact; (cell, level) is one categorical value of L B + 1, on which the whole epsilon goes. With w people in a cell and S the
@@ -10,10 +9,10 @@ unbiased sum of their levels, (S / w - offset) / slope estimates their mean resi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,7 +26,10 @@ from ldptree.protocol.stochastic_rounding import expected_shares, label_levels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ldptree.models.ensemble import Ensemble
     from ldptree.partition.tree import Partition
+    from ldptree.protocol.protocol import Protocol
+    from ldptree.public_models.model import PublicModel
 
     Floats = NDArray[np.float64]
 
@@ -39,6 +41,7 @@ NOISE_OF_SCALE = 0.04
 label's scale. Of .1, .05, .04 and .03 on the Chicago trips, .1 is too deep and the others are equal."""
 MAX_CELLS = 1024
 MOST_RMS = 2.0
+_ARRAYS = ("public_count", "own_variance", "doubt", "answer", "usual")
 LEAST_SLOPE = 0.5
 
 
@@ -78,7 +81,7 @@ class ResidualRange:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Plan:
+class CorrectionPlan:
     """One question to n holders: in which cell, and how wrong is the public model for you?
 
     Attributes:
@@ -118,18 +121,22 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Known:
-    """What a plan is made of: public, all of it.
+class PublicEvidence:
+    """What public rows give before any epsilon: a public model, and what a plan is made of.
 
     Attributes:
+        base: the public model.
+        usual: float64 [M], its mean answer over the public rows.
         X: float32 [n, d], encoded public rows; n may be 0.
         errors: float64 [m], out-of-fold errors of the public model (of all outputs together), or what stands in for them.
         range: of a residual.
-        scale: see `Plan`.
+        scale: see `CorrectionPlan`.
         grow: the collection tree of a given depth.
         own_variance: [L, M] of a collection tree; 0 where the public model does not know how unsure it is.
     """
 
+    base: PublicModel
+    usual: Floats
     X: NDArray[np.float32]
     errors: Floats
     range: ResidualRange
@@ -137,16 +144,23 @@ class Known:
     grow: Callable[[int], Partition]
     own_variance: Callable[[Partition], Floats]
 
+    def with_base(self, ensemble: Ensemble) -> Self:
+        """The same with a base that was published before, whatever these public rows would give."""
+        base = replace(self.base, ensemble=ensemble)
+        return replace(
+            self, base=base, usual=base.answers(self.X).mean(axis=0) if len(self.X) else self.usual
+        )
+
 
 def make_plan(
-    known: Known,
+    evidence: PublicEvidence,
     *,
     epsilon: float,
     n_holders: int,
     depth: int | str = "auto",
     n_levels: int | str = "auto",
     mechanism: str = "auto",
-) -> Plan:
+) -> CorrectionPlan:
     """Choose tree, levels and oracle; no private row is looked at.
 
     Levels and oracle minimise the variance of the mean residual of a cell of 1/L of the people. Depth "auto" is the one with
@@ -155,7 +169,7 @@ def make_plan(
     `NOISE_OF_SCALE` of the scale, and at least one split.
 
     Args:
-        known: what is public.
+        evidence: what is public.
         epsilon: of a report.
         n_holders: how many will report on one output, at least 1.
         depth: "auto", or the deepest a cell may lie.
@@ -163,22 +177,22 @@ def make_plan(
         mechanism: one of `CHOICES`.
 
     Raises:
-        ConfigError: the mechanism is not known, or refuses epsilon or sizes.
+        ConfigError: the mechanism is not evidence, or refuses epsilon or sizes.
     """
     if mechanism not in CHOICES:
         raise ConfigError(f'mechanism = "{mechanism}": known are {", ".join(CHOICES)}')
     on = partial(
         _on,
-        known,
+        evidence,
         epsilon=epsilon,
         n_holders=max(n_holders, 1),
         n_levels=n_levels,
         mechanism=mechanism,
     )
     if depth != "auto":
-        return on(known.grow(int(depth)))
-    plans: list[Plan] = []
-    for plan in _deeper(known, on):
+        return on(evidence.grow(int(depth)))
+    plans: list[CorrectionPlan] = []
+    for plan in _deeper(evidence, on):
         plans.append(plan)
         if not plan.own_variance.any() and plan.expected_sd > NOISE_OF_SCALE * plan.scale and len(plans) > 1:
             break  # deeper is noisier still
@@ -188,7 +202,7 @@ def make_plan(
     return kept[-1] if kept else plans[min(1, len(plans) - 1)]
 
 
-def expected_drop(plan: Plan) -> float:
+def expected_drop(plan: CorrectionPlan) -> float:
     """How much of the public model's variance the reports of this plan are expected to take away, averaged over people."""
     total = plan.public_count.sum()
     if not total:
@@ -204,11 +218,11 @@ def _expected_noise(sd: float, share: Floats) -> Floats:
     return noise
 
 
-def _deeper(known: Known, on: Callable[[Partition], Plan]) -> Iterator[Plan]:
+def _deeper(evidence: PublicEvidence, on: Callable[[Partition], CorrectionPlan]) -> Iterator[CorrectionPlan]:
     """Plans of depth 0, 1, ... for as long as the tree grows and is not too large."""
     n_cells = 0
     for depth in range(MAX_CELLS.bit_length()):
-        tree = known.grow(depth)
+        tree = evidence.grow(depth)
         if tree.n_leaves == n_cells or tree.n_leaves > MAX_CELLS:
             return
         n_cells = tree.n_leaves
@@ -216,59 +230,126 @@ def _deeper(known: Known, on: Callable[[Partition], Plan]) -> Iterator[Plan]:
 
 
 def _on(
-    known: Known,
+    evidence: PublicEvidence,
     tree: Partition,
     *,
     epsilon: float,
     n_holders: int,
     n_levels: int | str,
     mechanism: str,
-) -> Plan:
+) -> CorrectionPlan:
     oracles = _AUTO if mechanism == "auto" else (mechanism,)
     counts = NUMBER_LEVELS if n_levels == "auto" else (int(n_levels),)
     choices = [
-        _noise(known, number_mechanism_for(name, epsilon, tree.n_leaves, b), n_holders)
+        _noise(evidence, number_mechanism_for(name, epsilon, tree.n_leaves, b), n_holders)
         for name in oracles
         for b in counts
     ]
     best = min(choices, key=lambda choice: choice[0])
-    return _plan(known, tree, *best)
+    return _plan(evidence, tree, *best)
 
 
-def plan_on(known: Known, tree: Partition, mechanism: Mechanism, n_holders: int) -> Plan:
+def plan_published(
+    evidence: PublicEvidence, tree: Partition, mechanism: Mechanism, n_holders: int
+) -> CorrectionPlan:
     """The plan of a question that was published before: its tree and mechanism, with what public rows of now say of it."""
-    return _plan(known, tree, *_noise(known, mechanism, max(n_holders, 1)))
+    return _plan(evidence, tree, *_noise(evidence, mechanism, max(n_holders, 1)))
 
 
-def _plan(known: Known, tree: Partition, variance: float, mean_square: float, mechanism: Mechanism) -> Plan:
-    public_count = np.bincount(tree.apply(known.X), minlength=tree.n_leaves).astype(np.float64)
-    own = known.own_variance(tree)
-    return Plan(
+def _plan(
+    evidence: PublicEvidence, tree: Partition, variance: float, mean_square: float, mechanism: Mechanism
+) -> CorrectionPlan:
+    public_count = np.bincount(tree.apply(evidence.X), minlength=tree.n_leaves).astype(np.float64)
+    own = evidence.own_variance(tree)
+    return CorrectionPlan(
         partition=tree,
         mechanism=mechanism,
-        range=known.range,
+        range=evidence.range,
         mean_square=mean_square,
-        scale=known.scale,
+        scale=evidence.scale,
         public_count=public_count,
         own_variance=own,
-        doubt=np.where(own > 0, own, _doubt_of_means(known, public_count)),
+        doubt=np.where(own > 0, own, _doubt_of_means(evidence, public_count)),
         expected_sd=variance**0.5,
     )
 
 
-def _doubt_of_means(known: Known, public_count: Floats) -> Floats:
+def _doubt_of_means(evidence: PublicEvidence, public_count: Floats) -> Floats:
     """Variance of the mean of the public labels of a cell, [L, 1], by their out-of-fold errors."""
-    found: Floats = float(np.mean(known.errors**2)) / np.maximum(public_count, 1.0)[:, None]
+    found: Floats = float(np.mean(evidence.errors**2)) / np.maximum(public_count, 1.0)[:, None]
     return found
 
 
-def _noise(known: Known, mechanism: Mechanism, n: int) -> tuple[float, float, Mechanism]:
+def _noise(evidence: PublicEvidence, mechanism: Mechanism, n: int) -> tuple[float, float, Mechanism]:
     """Variance of the mean residual of a cell of n / L people, mechanism and rounding together; the mean square."""
-    n_cells, half = mechanism.n_cells, known.range.half
+    n_cells, half = mechanism.n_cells, evidence.range.half
     weights = np.array(label_levels(-half, half, mechanism.n_classes))
-    shares = expected_shares(known.errors, -half, half, mechanism.n_classes)
+    shares = expected_shares(evidence.errors, -half, half, mechanism.n_classes)
     mean_square = float(shares @ weights**2)
     inside = shares * n / n_cells
     noise = mechanism.cell_variance(weights, [1], inside[None], np.append(np.tile(inside, n_cells), 0.0))[0]
-    variance = (float(noise) + n / n_cells * mean_square) / (known.range.slope * n / n_cells) ** 2
+    variance = (float(noise) + n / n_cells * mean_square) / (evidence.range.slope * n / n_cells) ** 2
     return variance, mean_square, mechanism
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PublicSummary:
+    """What public rows say of a published question, once and for all: all that is needed beside it when the answers are there.
+
+    Attributes:
+        plan: the question.
+        answer: float64 [L, M], the public model's mean answer over the public rows of each cell; `usual` where there is none.
+        usual: float64 [M], the same over all.
+        n_public: public rows.
+    """
+
+    plan: CorrectionPlan
+    answer: Floats
+    usual: Floats
+    n_public: int
+
+    @classmethod
+    def of(cls, evidence: PublicEvidence, plan: CorrectionPlan) -> Self:
+        """Of the evidence that a plan was made of."""
+        X, n_cells = evidence.X, plan.partition.n_leaves
+        answer = np.tile(evidence.usual, (n_cells, 1))
+        if len(X):
+            cells, answers = plan.partition.apply(X), evidence.base.answers(X)
+            is_met = plan.public_count > 0
+            sums = np.stack([np.bincount(cells, weights=s, minlength=n_cells) for s in answers.T], axis=1)
+            answer[is_met] = sums[is_met] / plan.public_count[is_met][:, None]
+        return cls(plan=plan, answer=answer, usual=evidence.usual, n_public=len(X))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, without what the protocol says."""
+        plan, found = self.plan, self.plan.range
+        return {
+            "range": [found.half, found.slope, found.offset],
+            "mean_square": plan.mean_square,
+            "scale": plan.scale,
+            "expected_sd": plan.expected_sd,
+            "n_public": self.n_public,
+            "public_count": plan.public_count.tolist(),
+            "own_variance": plan.own_variance.tolist(),
+            "doubt": plan.doubt.tolist(),
+            "answer": self.answer.tolist(),
+            "usual": self.usual.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], protocol: Protocol) -> Self:
+        """What `to_json` wrote, and the protocol it was written beside."""
+        half, slope, offset = data["range"]
+        arrays = {name: np.array(data[name], dtype=np.float64) for name in _ARRAYS}
+        plan = CorrectionPlan(
+            partition=protocol.partition,
+            mechanism=protocol.mechanism,
+            range=ResidualRange(half=half, slope=slope, offset=offset),
+            mean_square=data["mean_square"],
+            scale=data["scale"],
+            public_count=arrays["public_count"],
+            own_variance=arrays["own_variance"],
+            doubt=arrays["doubt"],
+            expected_sd=data["expected_sd"],
+        )
+        return cls(plan=plan, answer=arrays["answer"], usual=arrays["usual"], n_public=data["n_public"])

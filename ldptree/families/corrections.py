@@ -8,7 +8,7 @@ totals speak against it (`discrepancy.choose_discrepancy`). The correction is D_
 
 The standard deviation of a correction, and of an average over several, does not rest on that choice: every discrepancy process of
 the grid speaks by its likelihood, and a public model that does not know its own doubt is believed no more than the mean of a
-cell's public labels (`Plan.doubt`). Given a process, mu_j has mean D_j + w_j (d_j - D_j) and variance
+cell's public labels (`CorrectionPlan.doubt`). Given a process, mu_j has mean D_j + w_j (d_j - D_j) and variance
 w_j E_j + (1 - w_j)^2 var(D_j), w_j = V_j / (V_j + E_j); its distance from the correction is averaged over processes.
 """
 
@@ -29,7 +29,7 @@ from ldptree.inference.tree_gaussian import posterior, variance_of_sum
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.families.correction_plan import Plan
+    from ldptree.families.correction_plan import CorrectionPlan
     from ldptree.protocol.totals import Totals
 
     Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ SURELY = 0.05
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Observed:
+class ResidualEstimates:
     """What the reports say of one output, cell by cell, before anything is believed. All float64 [L].
 
     Attributes:
@@ -56,7 +56,7 @@ class Observed:
     mass: Floats
 
     @classmethod
-    def of(cls, plan: Plan, totals: Totals) -> Observed:
+    def of(cls, plan: CorrectionPlan, totals: Totals) -> ResidualEstimates:
         """From the totals of the reports to a plan's question.
 
         Raises:
@@ -78,13 +78,13 @@ class Observed:
         return cls(mean=mean, variance=noise / (slope * mass) ** 2, mass=mass)
 
     @classmethod
-    def nothing(cls, plan: Plan) -> Observed:
+    def unreported(cls, plan: CorrectionPlan) -> ResidualEstimates:
         """Where nobody reported on the output."""
         n_cells = plan.partition.n_leaves
         return cls(mean=np.zeros(n_cells), variance=np.full(n_cells, np.inf), mass=np.zeros(n_cells))
 
     @classmethod
-    def exactly(cls, plan: Plan, cells: NDArray[np.integer], found: Floats) -> Observed:
+    def exact(cls, plan: CorrectionPlan, cells: NDArray[np.integer], found: Floats) -> ResidualEstimates:
         """From the true cells [n] and residuals [n] of holders: a simulation device, to show what the noise costs.
 
         It gives no privacy at all and must never leave a simulation.
@@ -144,7 +144,7 @@ class Corrections:
         return float(chi2.sf(np.sum(self.evidence**2), n_heard))
 
     @property
-    def is_nothing(self) -> bool:
+    def has_no_effect(self) -> bool:
         """Whether the correction is within noise of nothing: no discrepancy found, and reports as noise alone makes them."""
         return all(prior == ALIKE for prior in self.priors) and self.chance > SURELY
 
@@ -159,7 +159,7 @@ class Corrections:
         `base`: what was corrected, where that is no public model.
         """
         cells = f"{len(self.share):,} {'cell' if len(self.share) == 1 else 'cells'}"
-        if self.is_nothing:
+        if self.has_no_effect:
             return (
                 f"Within noise of nothing: in {cells} the reports differ from {base} no more than noise makes them "
                 f"(chance {self.chance:.2f}); largest correction {self.correction.flat[np.abs(self.correction).argmax()]:+.3g}."
@@ -187,7 +187,7 @@ class Corrections:
         return int(cell), int(output)
 
 
-def observed(plan: Plan, totals: Sequence[Totals]) -> list[Observed]:
+def estimate_residuals(plan: CorrectionPlan, totals: Sequence[Totals]) -> list[ResidualEstimates]:
     """What the reports say of every output, of which single ones may have been drawn by nobody.
 
     Raises:
@@ -195,12 +195,15 @@ def observed(plan: Plan, totals: Sequence[Totals]) -> list[Observed]:
     """
     is_answered = any(t.n_private for t in totals)
     return [
-        Observed.of(plan, t) if t.n_private or not is_answered else Observed.nothing(plan) for t in totals
+        ResidualEstimates.of(plan, t)
+        if t.n_private or not is_answered
+        else ResidualEstimates.unreported(plan)
+        for t in totals
     ]
 
 
-def correct(plan: Plan, seen: Sequence[Observed]) -> Corrections:
-    """The corrections that these reports carry, one `Observed` an output.
+def correct(plan: CorrectionPlan, seen: Sequence[ResidualEstimates]) -> Corrections:
+    """The corrections that these reports carry, one `ResidualEstimates` an output.
 
     The sd is how far the residual's mean may be off (`sd_of_cells`). The choice of a process is slow to believe that cells
     differ, and a public model that does not know its own doubt is taken at its word; the sd does neither.
@@ -221,7 +224,9 @@ def correct(plan: Plan, seen: Sequence[Observed]) -> Corrections:
     )
 
 
-def _one(plan: Plan, output: int, seen: Observed) -> tuple[Floats, Floats, Floats, DiscrepancyPrior]:
+def _one(
+    plan: CorrectionPlan, output: int, seen: ResidualEstimates
+) -> tuple[Floats, Floats, Floats, DiscrepancyPrior]:
     """Correction, sd, discrepancy and prior of one output."""
     own = plan.own_variance[:, output]
     tree, values, of_nodes = plan.on_nodes(seen.mean, seen.variance + own)
@@ -248,14 +253,14 @@ class _Belief:
 class _Seen:
     """One output's reports beside the plan's doubt; trust is w, left is w E."""
 
-    plan: Plan
+    plan: CorrectionPlan
     mean: Floats
     trust: Floats
     left: Floats
     variance: Floats
 
     @classmethod
-    def of(cls, plan: Plan, output: int, mean: Floats, noise: Floats) -> _Seen:
+    def of(cls, plan: CorrectionPlan, output: int, mean: Floats, noise: Floats) -> _Seen:
         doubt = plan.doubt[:, output]
         trust = np.where(np.isinf(noise), 0.0, doubt / np.where(doubt > 0, doubt + noise, 1.0))
         left = np.where(np.isinf(noise), doubt, trust * np.where(np.isinf(noise), 0.0, noise))
@@ -273,7 +278,7 @@ class _Seen:
             )
 
 
-def sd_of_cells(plan: Plan, output: int, mean: Floats, noise: Floats, correction: Floats) -> Floats:
+def sd_of_cells(plan: CorrectionPlan, output: int, mean: Floats, noise: Floats, correction: Floats) -> Floats:
     """How far the mean residual of each cell may be from its correction, float64 [L].
 
     Args:
@@ -290,7 +295,7 @@ def sd_of_cells(plan: Plan, output: int, mean: Floats, noise: Floats, correction
     return np.sqrt(found)
 
 
-def sd_of_means(plan: Plan, found: Corrections, weights: Floats) -> Floats:
+def sd_of_means(plan: CorrectionPlan, found: Corrections, weights: Floats) -> Floats:
     """The same of weighted means of the corrections, float64 [K, M].
 
     Args:
@@ -315,7 +320,7 @@ def sd_of_means(plan: Plan, found: Corrections, weights: Floats) -> Floats:
     return made
 
 
-def own_weights(plan: Plan, found: Corrections) -> Floats:
+def own_weights(plan: CorrectionPlan, found: Corrections) -> Floats:
     """How far each correction moves with the mean of its own cell's reports, 0 to 1, float64 [L, M]."""
     at = plan.partition.leaves
     made = np.zeros_like(found.correction)

@@ -4,7 +4,7 @@
 a difference; it is no knowledge that there is none. Here every process of the grid speaks by its likelihood, none preferred, and
 how far what it says lies from the choice is in the variance, so that an interval holds a difference that the noise hides.
 
-What does not live here: the choice (`weighting`); the same for a public model that is mended (`correction_means`).
+The same for a public model that is corrected is in `families.corrections`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ldptree.families.correction_plan import CorrectionPlan, PublicSummary
 from ldptree.families.corrections import own_weights, sd_of_means
 from ldptree.models.corrected import add_clipped, shares_of
 from ldptree.models.description import (
@@ -25,8 +26,6 @@ from ldptree.public_models.model import answers
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.families.correction_plan import Plan
-    from ldptree.families.fit_correction import Public
     from ldptree.models.corrected import CorrectedModel
 
     Floats = NDArray[np.float64]
@@ -38,7 +37,7 @@ OWN = 0.5
 def describe_corrections(model: CorrectedModel, evidence: Evidence) -> Description:
     """Corrections of every output; `evidence` has what public rows say of the question, and these rows, encoded."""
     assert evidence.rows is not None
-    public: Public = evidence.public
+    public: PublicSummary = evidence.public
     found, tree, names = model.corrections, model.partition, evidence.names
     classes = tuple(name_level(model.target, value, names) for value in model.classes)
     outputs = classes[1:] if len(classes) == 2 else classes or (model.target,)
@@ -54,7 +53,7 @@ def describe_corrections(model: CorrectedModel, evidence: Evidence) -> Descripti
         tree=build_tree(tree, model.raw_tree, names, share_below(tree, found.share), estimates),
         cells=_cells(model, public, answered, evidence),
         statements=tuple(_statements(model, public, answered, outputs)),
-        is_found=not found.is_nothing,
+        is_found=not found.has_no_effect,
         chance=float(found.chance),
         says=found.says_of(model.classes),
         spread=public.plan.range.half / 2,
@@ -62,7 +61,7 @@ def describe_corrections(model: CorrectedModel, evidence: Evidence) -> Descripti
     )
 
 
-def corrected_answers(model: CorrectedModel, public: Public, rows: NDArray[np.float32]) -> Floats:
+def corrected_answers(model: CorrectedModel, public: PublicSummary, rows: NDArray[np.float32]) -> Floats:
     """The corrected model's mean answer over the public rows of each cell, [cells, M].
 
     A share is corrected row by row, and no further than its range, so that the mean may move by less than the correction.
@@ -87,7 +86,9 @@ def _shares(outputs: Floats) -> Floats:
     return found[:, 1:] if outputs.shape[1] == 1 else found
 
 
-def _cells(model: CorrectedModel, public: Public, answered: Floats, evidence: Evidence) -> tuple[Cell, ...]:
+def _cells(
+    model: CorrectedModel, public: PublicSummary, answered: Floats, evidence: Evidence
+) -> tuple[Cell, ...]:
     found, counts = model.corrections, public.plan.public_count
     weight = own_weights(public.plan, found).max(axis=1)
     outputs = range(found.correction.shape[1])
@@ -128,7 +129,7 @@ def _basis(model: CorrectedModel, cell: int, weight: float) -> Basis:
     return "private" if weight >= OWN else "neighbours"
 
 
-def _averages(model: CorrectedModel, plan: Plan) -> tuple[Floats, Floats]:
+def _averages(model: CorrectedModel, plan: CorrectionPlan) -> tuple[Floats, Floats]:
     """Mean correction of every node over the private people below, and its standard deviation, each [nodes, M]."""
     tree, found = model.partition, model.corrections
     weights = np.zeros((tree.n_nodes, tree.n_leaves))
@@ -144,7 +145,7 @@ def _averages(model: CorrectedModel, plan: Plan) -> tuple[Floats, Floats]:
 
 
 def _statements(
-    model: CorrectedModel, public: Public, answered: Floats, outputs: tuple[str, ...]
+    model: CorrectedModel, public: PublicSummary, answered: Floats, outputs: tuple[str, ...]
 ) -> list[Statement]:
     """How large the public model is, its mean answer over private people before and after."""
     n_trees = 0 if model.base.feature.size == 1 else int(model.base.roots.size)

@@ -5,6 +5,7 @@ import json
 import math
 import struct
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -21,9 +22,9 @@ from ldptree.client import FileMemory, Report
 from ldptree.coins import Words, log_up
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
+from ldptree.families.correction import Correction
 from ldptree.families.correction_plan import make_plan
-from ldptree.families.fit_correction import PublicSide
-from ldptree.families.fit_correction import protocol_of as question_of
+from ldptree.families.family import PublicRows
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.mechanisms import mechanism_for, number_mechanism_for
 from ldptree.protocol.protocol import Protocol
@@ -579,18 +580,18 @@ def people(n, n_classes):
 def test_a_forest_is_shrunk_until_the_whole_protocol_has_the_size_allowed(n_classes):
     encoding, X, y = people(400, n_classes)
     max_bytes = 120_000
-    side = PublicSide.of("forest", encoding, X, y, n_classes=n_classes, max_bytes=max_bytes)
-    assert side.base.ensemble.roots.size >= 100
-    plan = make_plan(side.known, epsilon=4.0, n_holders=10**6)
-    assert plan.partition.n_leaves > 16
+    family = Correction(epsilon=4.0, heading={"target": "y"}, base="forest", max_bytes=max_bytes)
     labels = tuple("abc"[:n_classes])
-    asked = {"target": "y", "epsilon": 4.0}
-    protocol = question_of(plan, encoding, side.base, labels, **asked, max_bytes=max_bytes)
+    view = family.summarize(PublicRows(encoding=encoding, X=X, y=y, label=labels, n_private=10**6))
+    assert view.evidence.base.ensemble.roots.size >= 100
+    plan = make_plan(view.evidence, epsilon=4.0, n_holders=10**6)
+    assert plan.partition.n_leaves > 16
+    protocol = family.publish(view, plan)
     text = protocol.to_json()
     assert 0.7 * max_bytes < len(text) <= max_bytes
     client_of(text, max_protocol_bytes=max_bytes, words=Words.seeded(np.random.SeedSequence(1)))
     with pytest.raises(ConfigError, match=rf"{len(text):,} bytes, at most {len(text) - 1:,} are allowed"):
-        question_of(plan, encoding, side.base, labels, **asked, max_bytes=len(text) - 1)
+        replace(family, max_bytes=len(text) - 1).publish(view, plan)
 
 
 def test_a_model_of_ones_own_is_not_shrunk_but_refused_with_its_size():
@@ -601,7 +602,9 @@ def test_a_model_of_ones_own_is_not_shrunk_but_refused_with_its_size():
     with pytest.raises(
         ConfigError, match=r"base: [\d,]+ bytes in a protocol \(20 trees, [\d,]+ nodes\), at most"
     ):
-        PublicSide.of(fitted, encoding, X, y, n_classes=0, max_bytes=50_000)
+        Correction(epsilon=4.0, heading={"target": "y"}, base=fitted, max_bytes=50_000).summarize(
+            PublicRows(encoding=encoding, X=X, y=y, label=(), n_private=10)
+        )
 
 
 def test_an_answer_beyond_every_share_is_still_a_number():

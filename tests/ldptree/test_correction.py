@@ -7,8 +7,8 @@ import pytest
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
-from ldptree.families.correction_plan import Known, ResidualRange, expected_drop, make_plan
-from ldptree.families.corrections import Corrections, Observed, correct
+from ldptree.families.correction_plan import PublicEvidence, ResidualRange, expected_drop, make_plan
+from ldptree.families.corrections import Corrections, ResidualEstimates, correct
 from ldptree.inference.discrepancy import ALIKE
 from ldptree.partition.cart import grow_cart
 from ldptree.protocol.published_base import PublishedBase
@@ -29,7 +29,9 @@ def known(base="tree", n=300):
     X, y = rows(n, 0)
     X = X.astype(np.float32)
     model = fit_public(base, X, y)
-    return model, Known(
+    return model, PublicEvidence(
+        base=model,
+        usual=model.answers(X).mean(axis=0),
         X=X,
         errors=model.errors.ravel(),
         range=ResidualRange.of(model.errors.ravel()),
@@ -69,11 +71,11 @@ def test_a_planted_shift_is_recovered_where_it_is(forest):
     plan = make_plan(replace(facts, grow=lambda depth: sides), epsilon=2.0, n_holders=20_000, depth=1)
     for seed in range(10):
         totals, *_ = asked(plan, model, 20_000, seed, 0.6)
-        found = correct(plan, [Observed.of(plan, totals)])
+        found = correct(plan, [ResidualEstimates.of(plan, totals)])
         low, high = found.correction[:, 0]
         assert abs(high - low - 0.6) < 0.1
         assert (found.sd > 0).all()
-        assert not found.is_nothing
+        assert not found.has_no_effect
         assert found.chance < 1e-6
         assert "wrong on private people" in found.says
 
@@ -102,14 +104,14 @@ def test_the_discrepancy_is_exactly_0_where_people_are_alike(forest):
     found = []
     for seed in range(30):
         totals, *_ = asked(plan, model, 2000, seed, 0.0)
-        found.append(correct(plan, [Observed.of(plan, totals)]))
+        found.append(correct(plan, [ResidualEstimates.of(plan, totals)]))
     silent = [c for c in found if c.priors == (ALIKE,)]
     assert len(silent) >= 27
     for one in silent:
         assert not one.correction.any()
         assert not one.discrepancy.any()
-    assert sum(c.is_nothing for c in found) >= 22
-    assert "Within noise of nothing" in next(c for c in found if c.is_nothing).says
+    assert sum(c.has_no_effect for c in found) >= 22
+    assert "Within noise of nothing" in next(c for c in found if c.has_no_effect).says
 
 
 def test_the_observed_means_are_unbiased_with_the_stated_variance(forest):
@@ -120,7 +122,7 @@ def test_the_observed_means_are_unbiased_with_the_stated_variance(forest):
     mu = np.bincount(cells, found) / np.bincount(cells)
     z = []
     for seed in range(80):
-        seen = Observed.of(plan, asked(plan, model, 4000, seed, 0.0)[0])
+        seen = ResidualEstimates.of(plan, asked(plan, model, 4000, seed, 0.0)[0])
         z.append((seen.mean - mu) / np.sqrt(seen.variance))
     z = np.array(z)
     assert (np.abs(z.mean(axis=0)) < 0.5).all()
@@ -132,7 +134,7 @@ def test_a_model_that_knows_its_doubt_is_drawn_to_the_reports_as_far_as_it_doubt
     model, facts = known("tree")
     plan = make_plan(facts, epsilon=4.0, n_holders=5000)
     totals, *_ = asked(plan, model, 5000, 0, 0.0)
-    seen = Observed.of(plan, totals)
+    seen = ResidualEstimates.of(plan, totals)
     found = correct(plan, [seen])
     assert found.priors == (ALIKE,)
     own = plan.own_variance[:, 0]
@@ -150,7 +152,7 @@ def test_two_standard_deviations_cover_the_truth_though_the_public_model_knows_n
     covered = []
     for seed in range(30):
         totals, *_ = asked(plan, model, 6000, seed, 0.6)
-        found = correct(plan, [Observed.of(plan, totals)])
+        found = correct(plan, [ResidualEstimates.of(plan, totals)])
         covered.append(np.abs(found.correction[:, 0] - truth) <= 2 * found.sd[:, 0])
     assert np.mean(covered) >= 0.75
 
@@ -159,7 +161,7 @@ def test_without_noise_the_correction_is_the_mean_residual(forest):
     model, facts = forest
     plan = make_plan(facts, epsilon=1.0, n_holders=20_000, depth=2)
     _, cells, found = asked(plan, model, 20_000, 1, 0.6)
-    exact = correct(plan, [Observed.exactly(plan, cells, found)])
+    exact = correct(plan, [ResidualEstimates.exact(plan, cells, found)])
     mean = np.bincount(cells, found) / np.bincount(cells)
     np.testing.assert_allclose(exact.correction[:, 0], mean, atol=0.02)
 
@@ -208,7 +210,7 @@ def test_totals_that_do_not_fit_are_refused(forest):
     other = make_plan(facts, epsilon=1.0, n_holders=500, depth=1)
     totals, *_ = asked(other, model, 500, 0, 0.0)
     with pytest.raises(DataError, match="correction: totals of shape"):
-        Observed.of(plan, totals)
+        ResidualEstimates.of(plan, totals)
     with pytest.raises(DataError, match="0 outputs"):
         correct(plan, [])
 
@@ -233,7 +235,7 @@ def test_evidence_counts_standard_deviations_of_the_reports_noise():
     )
     assert found.evidence.tolist() == [[4.0]]
     assert found.chance == pytest.approx(6.3e-5, rel=0.01)
-    assert not found.is_nothing
+    assert not found.has_no_effect
 
 
 def test_a_correction_of_nothing_never_says_that_the_model_is_wrong():
@@ -247,5 +249,5 @@ def test_a_correction_of_nothing_never_says_that_the_model_is_wrong():
         discrepancy=zero,
         priors=(ALIKE,),
     )
-    assert not found.is_nothing
+    assert not found.has_no_effect
     assert found.says.startswith("Nothing is added: in 1 cell the reports differ")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldptree.families.correction_plan import Plan, ResidualRange
-from ldptree.families.corrections import ROOTS, Observed, correct, sd_of_means
+from ldptree.families.correction_plan import CorrectionPlan, ResidualRange
+from ldptree.families.corrections import ROOTS, ResidualEstimates, correct, sd_of_means
 from ldptree.inference.discrepancy import likely_discrepancies
 from ldptree.inference.tree_gaussian import Levels
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.partition.tree import Partition
 
 
-def plan_of(own: np.ndarray) -> Plan:
+def plan_of(own: np.ndarray) -> CorrectionPlan:
     """Four cells at depth 2; `own` [4, M] is the public model's own variance."""
     tree = Partition.from_json(
         {
@@ -23,7 +23,7 @@ def plan_of(own: np.ndarray) -> Plan:
             "right": [2, 4, 6, -1, -1, -1, -1],
         }
     )
-    return Plan(
+    return CorrectionPlan(
         partition=tree,
         mechanism=number_mechanism_for("grr", 2.0, 4, 2),
         range=ResidualRange(half=1.0),
@@ -36,12 +36,12 @@ def plan_of(own: np.ndarray) -> Plan:
     )
 
 
-def found_of(plan: Plan, mean: tuple[float, ...] = (0.5, 0.7, 0.4, 0.9)):
+def found_of(plan: CorrectionPlan, mean: tuple[float, ...] = (0.5, 0.7, 0.4, 0.9)):
     """Corrections of two outputs, of which only the first has a discrepancy."""
     noise = np.array([0.01, 0.02, 0.04, 0.01])
     seen = [
-        Observed(mean=np.array(mean), variance=noise, mass=np.full(4, 100.0)),
-        Observed(mean=0.001 * np.array(mean), variance=noise, mass=np.full(4, 100.0)),
+        ResidualEstimates(mean=np.array(mean), variance=noise, mass=np.full(4, 100.0)),
+        ResidualEstimates(mean=0.001 * np.array(mean), variance=noise, mass=np.full(4, 100.0)),
     ]
     return correct(plan, seen)
 

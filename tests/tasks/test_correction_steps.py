@@ -28,8 +28,8 @@ from ldptree.baselines import select_baselines
 from ldptree.client import Client
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import CorrectionClassifier, CorrectionRegressor
-from ldptree.families.corrections import Observed, correct
-from ldptree.families.fit_correction import corrected
+from ldptree.families.correction import fit_corrected
+from ldptree.families.corrections import ResidualEstimates, correct
 from ldptree.mechanisms.oracles import ORACLES
 from ldptree.models.corrected import CorrectedModel, shares_of
 from storage import tables
@@ -170,7 +170,7 @@ def test_the_protocol_and_the_model_are_those_of_the_estimator_with_the_same_row
     assert (asked.mechanism, asked.classes) == (theirs.mechanism, theirs.classes)
     assert asked.base.ensemble.to_json() == theirs.base.ensemble.to_json()
     known = read_public(chain.store, chain.published["evidence"], asked)
-    again = corrected(asked, known, list(alone.totals_), epsilon=2.0)
+    again = fit_corrected(asked, known, list(alone.totals_), epsilon=2.0)
     for name in ("correction", "sd", "observed", "discrepancy", "share"):
         np.testing.assert_array_equal(
             getattr(again.corrections, name), getattr(alone.corrections_, name), err_msg=name
@@ -185,7 +185,7 @@ def test_what_public_rows_say_comes_back_as_it_was_written(numbers):
     assert again.to_json() == known.to_json()
     assert known.n_public == numbers.scaled.facts["n_public"]
     totals = read_totals(numbers.store, numbers.totals["totals"], asked)
-    assert corrected(asked, known, [totals], epsilon=2.0).to_json() == learned(numbers).to_json()
+    assert fit_corrected(asked, known, [totals], epsilon=2.0).to_json() == learned(numbers).to_json()
 
 
 def test_a_forest_is_made_smaller_to_fit_and_the_protocol_keeps_to_the_limit(run):
@@ -575,7 +575,7 @@ def test_each_score_is_that_of_the_model_it_names(scored):
     cells = asked.partition.apply(asked.encoding.encode(train.raw))
     people = np.bincount(cells, minlength=asked.n_cells)
     assert people.min() > 0
-    exact = Observed(
+    exact = ResidualEstimates(
         mean=np.bincount(cells, weights=errors, minlength=asked.n_cells) / people,
         variance=errors.var() / people,
         mass=people.astype(float),

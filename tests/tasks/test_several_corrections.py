@@ -16,8 +16,8 @@ from scipy.stats import chi2
 
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import CorrectionClassifier
-from ldptree.families.corrections import Observed, correct
-from ldptree.families.fit_correction import corrected
+from ldptree.families.correction import fit_corrected
+from ldptree.families.corrections import ResidualEstimates, correct
 from ldptree.metrics.classes import score
 from ldptree.models.corrected import shares_of
 from ldptree.models.export.corrected_sql import TOLERANCE
@@ -169,7 +169,7 @@ def test_the_question_and_the_model_are_those_of_the_estimator_with_the_same_row
     assert (asked.mechanism, asked.classes) == (theirs.mechanism, theirs.classes)
     assert asked.base.to_json() == theirs.base.to_json()
     known = read_public(chain.store, chain.published["evidence"], asked)
-    again = corrected(asked, known, alone.totals_, epsilon=2.0)
+    again = fit_corrected(asked, known, alone.totals_, epsilon=2.0)
     for name in ("correction", "sd", "observed", "discrepancy", "share"):
         np.testing.assert_array_equal(
             getattr(again.corrections, name), getattr(alone.corrections_, name), err_msg=name
@@ -362,7 +362,7 @@ def test_each_score_is_that_of_the_model_it_names(scored):
     assert said["public_only"]["accuracy"] == pytest.approx(accuracy(base))
     assert said["ours"]["accuracy"] == pytest.approx(accuracy(model.answers(rows.raw)))
     plan = read_public(scored.store, scored.published["evidence"], published(scored)).plan
-    exact = [Observed.exactly(plan, cells, column) for column in errors.astype(np.float32).T]
+    exact = [ResidualEstimates.exact(plan, cells, column) for column in errors.astype(np.float32).T]
     added = correct(plan, exact).correction[model.cells(rows.raw)]
     assert said["no_noise"]["accuracy"] == pytest.approx(accuracy(base + added))
     assert said["ours"]["accuracy"] > said["public_only"]["accuracy"] + 0.05
