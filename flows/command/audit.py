@@ -1,4 +1,4 @@
-"""The audit as a command: which mechanisms, one table in the terminal, a picture, one JSON object.
+"""The audit as a command: which mechanisms, one table in the terminal, one JSON object.
 
 The arithmetic is in `ldptree.audit.empirical`.
 """
@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import partial
-from html import escape
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -32,14 +30,12 @@ from ldptree.mechanisms import (
     mechanism_for,
     number_mechanism_for,
 )
-from schemas.named_files import check_output, written_whole
 
 LABELS = ("class", "number")
 OF_NUMBERS = {kind.name: choice for choice, kind in NUMBER_MECHANISMS.items()}
 """What they are called here, to be told from the mechanisms of classes that the same choice stands for."""
 EVERY = (
-    *(name for name in CHOICES if name != "auto" and name not in MECHANISMS),
-    *(name for name, kind in MECHANISMS.items() if name in CHOICES and not kind.is_simulation_device),
+    *(name for name, kind in MECHANISMS.items() if not kind.is_simulation_device),
     *(kind.name for kind in NUMBER_MECHANISMS.values() if not kind.is_simulation_device),
 )
 """What "all" stands for: every mechanism that a real holder may use, of either kind of label (and that is for so many
@@ -58,25 +54,21 @@ def run_audit(
     reports: int | None,
     seed: int | None,
     holders: int,
-    picture: Path | None,
     as_json: bool,
 ) -> bool:
-    """Audit, print, draw; whether every claim stands.
+    """Audit and print; whether every claim stands.
 
     Raises:
-        ConfigError: no such mechanism, a parameter is wrong, or the picture cannot be written.
+        ConfigError: no such mechanism, or a parameter is wrong.
     """
     names = named(mechanism, label, classes)
-    _check(epsilon, cells, classes, reports, picture)
+    _check(epsilon, cells, classes, reports)
     makers = {name: _maker(name, label, epsilon, classes) for name in names}
     subjects = {name: make(cells) for name, make in makers.items()}
     words = Words.system() if seed is None else Words.seeded(np.random.SeedSequence(seed))
     exact = {name: enumerated(make, cells, words) for name, make in makers.items()}
     n_reports = reports_for(epsilon) if reports is None else reports
     audits = audit(subjects, words, n_reports=n_reports, claim=epsilon, exact=exact, n_holders=holders)
-    if picture is not None:
-        with written_whole(picture, "--picture") as aside:
-            aside.write_text(drawn(audits, epsilon), encoding="utf-8")
     stands = not any(one.is_beaten for one in audits)
     if as_json:
         facts = {
@@ -105,7 +97,7 @@ def run_audit(
     return stands
 
 
-def _check(epsilon: float, cells: int, classes: int, reports: int | None, picture: Path | None) -> None:
+def _check(epsilon: float, cells: int, classes: int, reports: int | None) -> None:
     """What can be wrong before a report is drawn."""
     if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
         raise ConfigError(f"--epsilon {epsilon:g}: must be from {MIN_EPSILON:g} to {MAX_EPSILON:g}")
@@ -116,8 +108,6 @@ def _check(epsilon: float, cells: int, classes: int, reports: int | None, pictur
         )
     if reports is not None and reports > _MOST_ASKED:
         raise ConfigError(f"--reports {reports:,}: at most {_MOST_ASKED:,} are drawn of an input")
-    if picture is not None:
-        check_output(picture, "--picture")
 
 
 def named(mechanism: str, label: str, classes: int) -> tuple[str, ...]:
@@ -239,54 +229,6 @@ def _shifts(one: Audit) -> tuple[str, str]:
     if not math.isfinite(force.one):
         return "without bound", "-"
     return f"{force.totals_at_once:,} totals by {force.one:,.1f}", f"{force.one_percent:,.0f}"
-
-
-def drawn(audits: Sequence[Audit], epsilon: float) -> str:
-    """An SVG: for each mechanism the claim, the exact worst ratio, and what each kind of event proves."""
-    left, width, row = 260, 480, 22
-    top = 1.1 * max(max(one.claim, one.empirical, one.exact.epsilon if one.exact else 0) for one in audits)
-
-    def at(value: float) -> float:
-        return round(left + width * min(value / top, 1), 1)
-
-    marks: list[str] = []
-    y = 48
-    for one in audits:
-        start = y
-        word = " BEATEN" if one.is_beaten else ""
-        marks.append(f'<text x="12" y="{y + 15}" class="name">{escape(one.name)}{word}</text>')
-        for bound in one.bounds:
-            kind = "bound beaten" if bound.epsilon > one.claim else "bound"
-            marks.append(f'<text x="{left - 10}" y="{y + 15}" class="kind">{escape(bound.kind)}</text>')
-            marks.append(
-                f'<rect x="{left}" y="{y + 4}" width="{at(bound.epsilon) - left:.1f}" height="{row - 8}" class="{kind}">'
-                f"<title>{escape(bound.event)}, inputs {bound.inputs[0]} and {bound.inputs[1]}: "
-                f"epsilon at least {bound.epsilon:.3f}</title></rect>"
-            )
-            y += row
-        marks.append(f'<line x1="{at(one.claim)}" x2="{at(one.claim)}" y1="{start}" y2="{y}" class="claim"/>')
-        if one.exact is not None:
-            x, middle = at(one.exact.epsilon), (start + y) / 2
-            marks.append(
-                f'<path d="M{x} {middle - 6}l6 6l-6 6l-6 -6z" class="exact">'
-                f"<title>exact: {one.exact.epsilon:.6g}</title></path>"
-            )
-        y += 14
-    step = 10 ** math.floor(math.log10(top)) / 2
-    marks += [
-        f'<text x="{at(i * step)}" y="{y + 14}" class="tick">{i * step:g}</text>'
-        for i in range(int(top / step) + 1)
-    ]
-    legend = "bars: proved from reports; line: claim; diamond: exact worst ratio"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 30}" height="{y + 26}" font-family="sans-serif" '
-        'font-size="12" fill="#222" role="img">'
-        "<style>.name{font-weight:bold}.kind{text-anchor:end;fill:#555}.tick{text-anchor:middle;fill:#555}.bound{fill:#7a9cc6}"
-        ".beaten{fill:#c0392b}.claim{stroke:#222;stroke-width:2}.exact{fill:#e08e0b}</style>"
-        '<rect width="100%" height="100%" fill="#fff"/>'
-        f'<text x="12" y="20" class="name">Epsilon {epsilon:g}, claimed and found</text>'
-        f'<text x="12" y="37" fill="#555">{legend}</text>{"".join(marks)}</svg>\n'
-    )
 
 
 def _finite(value: Any) -> Any:

@@ -211,7 +211,6 @@ def audit(
     holders: Annotated[
         int, typer.Option(min=1, help="How many report, for what 1 % of them can move.")
     ] = 10_000,
-    picture: Annotated[Path | None, typer.Option(help="An SVG file to write.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Test whether a mechanism keeps the epsilon it claims; exit code 4 if it does not."""
@@ -226,7 +225,6 @@ def audit(
         reports=reports,
         seed=seed,
         holders=holders,
-        picture=picture,
         as_json=as_json,
     )
     if not stands:

@@ -101,7 +101,6 @@ READS = {
 WRITES = {
     "prediction": lambda path, ok: ["predict", ok / "model.json", ok / "rows.parquet", "--out", path],
     "simulated rows": lambda path, _: ["datasets", "make", "taxi", "--rows", 5, "--out", path],
-    "picture": lambda path, _: ["audit", "grr", "--epsilon", 1, "--reports", 2000, "--picture", path],
 }
 WORKS = {
     "planned": lambda path, ok: ["run", ok / "run.toml", "--plan", "--work", path],
