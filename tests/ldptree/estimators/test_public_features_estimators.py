@@ -150,11 +150,10 @@ def test_only_features_that_somebody_protected_may_be_missing():
         found.predict(T)
 
 
-@pytest.mark.parametrize("epsilon", [43.0, 64.0])
-def test_reports_that_are_nearly_certain_are_learned_from(epsilon):
+def test_reports_that_are_nearly_certain_are_learned_from():
     """The chance of a lie is below what a float tells from none."""
     X, y = people(600)
-    model = PublicFeatureRegressor(epsilon, private_features=[0], label_range=RANGE, random_state=0).fit(X, y)
+    model = PublicFeatureRegressor(64.0, private_features=[0], label_range=RANGE, random_state=0).fit(X, y)
     assert np.corrcoef(model.predict(X), y)[0, 1] > 0.5
 
 

@@ -1,7 +1,6 @@
-"""What passes between curator and holders is checked on the way: questions, reports, models; and the choice (15)."""
+"""What passes between curator and holders of HistOfTree is checked on the way: questions, reports, models, shapes."""
 
 import json
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -17,34 +16,6 @@ from ldptree.partition.tree import Partition
 
 TREE = Partition.of([1, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
 CELLS = CellsQuestion(Product(Histogram((0,), 2), TREE), MASKED["grr"](1.0, 4))
-
-
-def objective(protects, epsilon, s, p, weight):
-    """(15), read off the page."""
-    n, d = protects.shape
-    order = np.argsort(-protects.sum(axis=0), kind="stable")
-    outside = protects[:, order[s:]].sum(axis=1)
-    delta = np.mean([2.0 ** (c * p / (d - s)) for c in outside])
-    first = 2.0 ** (p * (d + s) / (d - s)) * math.log(n) / (n * epsilon**2) * delta
-    return first + weight * 2.0 ** (-2 * p / (d - s))
-
-
-@pytest.mark.parametrize("gamma", [0.3, 1.0, 3.0])
-@pytest.mark.parametrize("weight", [0.01, 1.0])
-def test_the_choice_is_the_least_of_15(gamma, weight):
-    n, d = 5_000, 5
-    protects = np.arange(1, n + 1)[:, None] <= n / np.arange(1, d + 1)[None, :] ** gamma
-    found = choose_shape(protects, 2.0, bias_weight=weight)
-    values = {(s, p): objective(protects, 2.0, s, p, weight) for s in range(d) for p in range(13)}
-    assert values[found.n_binned, found.depth] == pytest.approx(min(values.values()))
-    edges = 2 ** (found.depth / (d - found.n_binned))
-    assert found.bins == (max(1, round(edges)) if found.n_binned else 1)
-
-
-def test_with_everything_or_nothing_the_choice_is_lpdts():
-    """Section 4.3: W = 1 for the first n - n_Q holders and 0 for the others makes s = 0 the best."""
-    protects = np.repeat(np.arange(20_000)[:, None] < 12_000, 5, axis=1)
-    assert choose_shape(protects, 4.0, bias_weight=1.0).n_binned == 0
 
 
 def test_more_epsilon_or_more_holders_never_make_it_coarser():

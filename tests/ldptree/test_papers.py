@@ -1,0 +1,206 @@
+"""The estimators as the papers print them, in plain loops, against what the program makes of the same reports.
+
+HistOfTree: Ma, Jia and Yang, AISTATS 2025. The rivals: as LPDT (NeurIPS 2023, D.1) and HistOfTree (C.1) describe them. LPDT's own
+equation 5 is held in `test_fit_numbers`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+from sklearn.tree import DecisionTreeRegressor
+
+from ldptree.baselines.deconv import DeconvolutionRegressor
+from ldptree.baselines.dt import PlainTreeRegressor
+from ldptree.baselines.histograms import APHISTRegressor, HistRegressor, PHISTRegressor
+from ldptree.baselines.krr import KaryResponseRegressor
+from ldptree.baselines.label_dt import LabelTreeRegressor, PublicPartTreeRegressor
+from ldptree.coins import Words
+from ldptree.encoding import Encoding, NumericFeature
+from ldptree.families.family import converse, respond_in_rounds
+from ldptree.families.histoftree import HistOfTree, choose_shape
+from ldptree.protocol.question import PublicView
+
+FALSE_ALARM = 1e-3
+
+# HistOfTree: (4) to (9), (15) to (17)
+
+EPSILON, M, N = 3.0, 2.0, 60
+PLACES = (np.arange(8) + 0.5) / 8
+"""A point in every cell: bins are halves, and splits are in the middle of an edge."""
+
+
+class Collected:
+    """One conversation about three features, of which each holder protects some."""
+
+    def __init__(self, mechanism: str) -> None:
+        rng = np.random.default_rng(0)
+        self.X, self.y = rng.choice(PLACES, (N, 3)), rng.uniform(-M, M, N)
+        self.W = rng.random((N, 3)) < [0.9, 0.5, 0.3]
+        names = tuple(NumericFeature(name, 0.0, 1.0) for name in "abc")
+        family = HistOfTree(
+            epsilon=EPSILON, encoding=Encoding(names), low=-M, high=M, n_binned=1, bins=2, depth=2,
+            mechanism=mechanism, label="laplace",
+        )  # fmt: skip
+        view, words = PublicView.of(self.X, self.W), Words.seeded(np.random.SeedSequence(1))
+        answer = respond_in_rounds(
+            view, lambda question, at: question.randomize(self.X[at], self.y[at], self.W[at], words)
+        )
+        self.model, (label, cells) = converse(family, view, answer)
+        self.Y = label.question.decode(label.reports)
+        self.partition, self.reports = cells.question.partition, cells.reports
+
+    def possible(self, i: int) -> set[int]:
+        """V_i: the cells with a point that has what holder i shows."""
+        sides = [PLACES if hidden else [x] for x, hidden in zip(self.X[i], self.W[i], strict=True)]
+        return set(self.partition.apply(np.array(list(itertools.product(*sides)))).tolist())
+
+
+def indicators_by_bits(found: Collected) -> np.ndarray:
+    """V~ by (8)."""
+    e = math.exp(EPSILON / 4)
+    bits = np.unpackbits(found.reports, axis=1, count=found.partition.n_cells, bitorder="little")
+    V = np.zeros(bits.shape)
+    for i in range(N):
+        for j in found.possible(i):
+            V[i, j] = (e + 1) / (e - 1) * (bits[i, j] - 1 / (1 + e))
+    return V
+
+
+def indicators_by_cell(found: Collected) -> np.ndarray:
+    """V~ by (17)."""
+    e = math.exp(EPSILON / 2)
+    V = np.zeros((N, found.partition.n_cells))
+    for i in range(N):
+        size = len(found.possible(i))
+        for j in found.possible(i):
+            named = float(int.from_bytes(found.reports[i].tobytes(), "little") == j)
+            V[i, j] = (e + size - 1) / (e - 1) * (named - 1 / (e + size - 1))
+    return V
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "indicators"), [("randomized_response", indicators_by_bits), ("grr", indicators_by_cell)]
+)
+def test_a_cell_of_histoftree_has_the_printed_value(mechanism, indicators):
+    """(9) of (8) or (17), moved into the label's range."""
+    found = Collected(mechanism)
+    V = indicators(found)
+    expected = [(found.Y * V[:, j]).sum() / V[:, j].sum() for j in range(V.shape[1])]
+    np.testing.assert_allclose(found.model.value, np.clip(expected, -M, M), rtol=1e-9)
+    np.testing.assert_allclose(found.model.count, V.sum(axis=0), rtol=1e-9, atol=1e-9)
+
+
+def test_a_label_of_histoftree_has_the_printed_noise():
+    """(4): Laplace of scale 4 M / epsilon, where half of epsilon is the label's; Kolmogorov-Smirnov, false alarm 1e-3."""
+    found = Collected("grr")
+    assert kstest((found.Y - found.y) * EPSILON / (4 * M), "laplace").pvalue > FALSE_ALARM
+
+
+def objective(protects, epsilon, s, p, weight):
+    """(15), read off the page."""
+    n, d = protects.shape
+    order = np.argsort(-protects.sum(axis=0), kind="stable")
+    outside = protects[:, order[s:]].sum(axis=1)
+    delta = np.mean([2.0 ** (c * p / (d - s)) for c in outside])
+    first = 2.0 ** (p * (d + s) / (d - s)) * math.log(n) / (n * epsilon**2) * delta
+    return first + weight * 2.0 ** (-2 * p / (d - s))
+
+
+@pytest.mark.parametrize("gamma", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("weight", [0.01, 1.0])
+def test_the_choice_of_adhistoftree_is_the_least_of_15(gamma, weight):
+    n, d = 5_000, 5
+    protects = np.arange(1, n + 1)[:, None] <= n / np.arange(1, d + 1)[None, :] ** gamma
+    found = choose_shape(protects, 2.0, bias_weight=weight)
+    values = {(s, p): objective(protects, 2.0, s, p, weight) for s in range(d) for p in range(13)}
+    assert values[found.n_binned, found.depth] == pytest.approx(min(values.values()))
+    edges = 2 ** (found.depth / (d - found.n_binned))
+    assert found.bins == (max(1, round(edges)) if found.n_binned else 1)
+
+
+def test_with_everything_or_nothing_the_choice_is_lpdts():
+    """Section 4.3: W = 1 for the first n - n_Q holders and 0 for the others makes s = 0 the best."""
+    protects = np.repeat(np.arange(20_000)[:, None] < 12_000, 5, axis=1)
+    assert choose_shape(protects, 4.0, bias_weight=1.0).n_binned == 0
+
+
+# The rivals
+
+
+def rows(n=200, d=2):
+    rng = np.random.default_rng(4)
+    X = rng.random((n, d))
+    return X, np.clip(X[:, 0] + rng.normal(0, 0.3, n), -1, 1)
+
+
+@pytest.mark.parametrize("kind", [PHISTRegressor, APHISTRegressor, HistRegressor])
+def test_a_cube_has_the_printed_ratio_of_noisy_sums(kind, monkeypatch):
+    """Z / W of n reports, W = 1[x in A] + 4 / eps Lap and Z = y 1[x in A] + 4 M / eps Lap; APHIST halves W with the volume."""
+    (X, y), epsilon, threshold = rows(), 2.0, 0.1
+    noise = np.random.default_rng(5).laplace(size=(2, 9)) * math.sqrt(len(y))
+    drawn = iter(noise)
+    monkeypatch.setattr(
+        "ldptree.baselines.histograms.laplace_sums", lambda n, size, scale, generator: scale * next(drawn)
+    )
+    model = kind(epsilon, bins=3, threshold=threshold, random_state=0).fit(X, y)
+    for a, b in itertools.product(range(3), range(3)):
+        middle = np.array([[(a + 0.5) / 3, (b + 0.5) / 3]])
+        j = int(model.histogram_.apply(middle)[0])
+        is_in = (np.minimum((X * 3).astype(int), 2) == [a, b]).all(axis=1)
+        W = (is_in.sum() + 4 / epsilon * noise[0, j]) / len(y)
+        Z = (y[is_in].sum() + 4 * 1.0 / epsilon * noise[1, j]) / len(y)
+        below = (W + 1 / 9) / 2 if kind is APHISTRegressor else W
+        expected = Z / below if below >= threshold else 0.0
+        assert model.predict(middle)[0] == pytest.approx(expected)
+
+
+def test_deconvolution_is_the_printed_ratio_of_kernels():
+    """L(u) = K(u) (1 - (b / h)^2 (u^2 - 1)), multiplied over the features, b = (d + 1) / eps."""
+    (X, y), epsilon, h = rows(30), 4.0, 0.4
+    model = DeconvolutionRegressor(epsilon, bandwidth=h, random_state=0).fit(X, y)
+    b = (2 + 1) / epsilon
+    for point in np.array([[0.2, 0.7], [0.5, 0.5], [0.9, 0.1]]):
+        above = below = 0.0
+        for *x, label in model.reports_:
+            weight = 1.0
+            for u in ((point[j] - x[j]) / h for j in range(2)):
+                weight *= math.exp(-(u**2) / 2) * (1 - (b / h) ** 2 * (u**2 - 1))
+            above, below = above + label * weight, below + weight
+        assert model.predict(point[None])[0] == pytest.approx(above / below)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KaryResponseRegressor(2.0, bins=3, max_depth=3, random_state=0),
+        LabelTreeRegressor(2.0, max_depth=3, random_state=0),
+        PublicPartTreeRegressor(2.0, private_features=[0], max_depth=3, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_leaf_of_a_rival_s_tree_has_the_mean_of_the_reported_labels(model):
+    X, y = rows()
+    model.fit(X, y)
+    is_krr = isinstance(model, KaryResponseRegressor)
+    seen = model.reports_[:, :-1] if is_krr else X[:, getattr(model, "features_", [0, 1])]
+    labels = model.reports_[:, -1] if is_krr else model.noisy_labels_
+    leaves = model.tree_.apply(seen)
+    found = model.tree_.predict(seen)
+    for leaf in set(leaves.tolist()):
+        assert found[leaves == leaf] == pytest.approx(labels[leaves == leaf].mean())
+    if is_krr:  # the middles of reported bins
+        assert set((seen * 6).round(9).ravel()) == {1.0, 3.0, 5.0}
+    else:
+        np.testing.assert_array_equal(model.predict(X), found)
+
+
+def test_dt_is_scikit_learns_tree():
+    X, y = rows()
+    found = PlainTreeRegressor(max_depth=3, min_samples_leaf=4).fit(X, y).predict(X)
+    expected = DecisionTreeRegressor(max_depth=3, min_samples_leaf=4, random_state=0).fit(X, y).predict(X)
+    np.testing.assert_allclose(found, expected)
