@@ -53,7 +53,7 @@ class ZoneFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ingested:
+class IngestResult:
     """What ingest wrote. Counts of private bad rows belong to the holders' zone and are not to be shown."""
 
     columns: tuple[TypedColumn, ...]
@@ -82,29 +82,41 @@ class Ingested:
         return sum(file.rows for file in self.private)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ZoneFolders:
+    """Where the rows of each zone go.
+
+    Attributes:
+        public, holders: the folders of typed rows.
+        faults: the file with details of private faults.
+        row_digests: keeps who each row of the private Parquet files is.
+    """
+
+    public: Path
+    holders: Path
+    faults: Path
+    row_digests: RowDigests | None = None
+
+
 def ingest_files(
     spec: DatasetSpec,
     paths: Sequence[Path],
+    zones: ZoneFolders,
     *,
-    public_dir: Path,
-    holders_dir: Path,
     seed: int,
     public_paths: Sequence[Path] = (),
-    faults: Path | None = None,
     numeric: bool | None = False,
     protected: Sequence[str] = (),
     every_feature: bool = False,
-    row_digests: RowDigests | None = None,
-) -> Ingested:
+) -> IngestResult:
     """Read `paths` (and `public_paths`, where the public rule names a second file) into typed Parquet by zone.
 
     File i of both lists, taken together in order, becomes `part-{i:04d}.parquet` in each folder where it has rows:
     the kept columns and `_row`, the number of the row in its file. Row groups, and so the bytes, depend on the
     input alone. Quarantined rows go to `quarantine/` in their zone's folder; details of private faults go to
-    `faults` (default: faults.txt in `holders_dir`) and nowhere else. `seed` is public. `numeric`: the target is a number,
-    and kept as one; None: as public rows tell (`tasks.data.label_kind`). `protected`: the label, and columns that some holder
-    keeps to themselves, where others are public. `every_feature`: that so are all features. `row_digests`: keeps who each row
-    of the private Parquet files is.
+    `zones.faults` and nowhere else. `seed` is public. `numeric`: the target is a number, and kept as one; None: as public rows
+    tell (`tasks.data.label_kind`). `protected`: the label, and columns that some holder keeps to themselves, where others are
+    public. `every_feature`: that so are all features.
 
     Raises ConfigError (a rule that is not one, or names no column) and DataError (what is wrong with the files);
     then neither folder has a Parquet file from this call.
@@ -121,12 +133,11 @@ def ingest_files(
     plan = make(numeric=bool(numeric))
     if numeric is None and label_kind(plan.query, plan.files, plan.public) == "number":
         plan = make(numeric=True)
-    noted = FaultList(faults or holders_dir / "faults.txt")
-    noted.path.unlink(missing_ok=True)
+    zones.faults.unlink(missing_ok=True)
     try:
-        return _write(plan, public_dir, holders_dir, noted, row_digests)
+        return _write(plan, zones)
     except BaseException:
-        for folder in (public_dir, holders_dir):
+        for folder in (zones.public, zones.holders):
             for part in folder.glob("part-*.parquet"):
                 part.unlink()
             shutil.rmtree(folder / "quarantine", ignore_errors=True)
@@ -366,20 +377,18 @@ class _Tally:
     kinds: Kinds = field(default_factory=Counter)
 
 
-def _write(
-    plan: _Plan, public_dir: Path, holders_dir: Path, faults: FaultList, row_digests: RowDigests | None
-) -> Ingested:
+def _write(plan: _Plan, zones: ZoneFolders) -> IngestResult:
     """Stream every file into its zones, then check what only the end can tell."""
-    tally = _Tally()
+    tally, faults, row_digests = _Tally(), FaultList(zones.faults), zones.row_digests
     parts: dict[bool, list[ZoneFile]] = {True: [], False: []}
-    for folder in (public_dir, holders_dir):
+    for folder in (zones.public, zones.holders):
         folder.mkdir(parents=True, exist_ok=True)
     with raw_files.connect(plan.files) as connection:
         for index in range(len(plan.files)):
             name = f"part-{index:04d}.parquet"
             writers = {
                 is_public: RowGroupWriter(folder / name)
-                for is_public, folder in ((True, public_dir), (False, holders_dir))
+                for is_public, folder in ((True, zones.public), (False, zones.holders))
             }
             beside = row_digests.running(connection, plan.files[index]) if row_digests else nullcontext()
             with beside as digests:
@@ -390,12 +399,12 @@ def _write(
                     for writer in writers.values():
                         writer.close()
                 if digests and writers[False].n_rows:
-                    digests.write(holders_dir / name)
+                    digests.write(zones.holders / name)
             for is_public, writer in writers.items():
                 if writer.n_rows:
                     parts[is_public].append(ZoneFile(name=name, rows=writer.n_rows))
     _check_whole(plan, tally, parts, faults)
-    return Ingested(
+    return IngestResult(
         columns=plan.query.kept,
         rule_columns=plan.rule_columns,
         label="number" if plan.query.numeric else "class",
@@ -565,20 +574,23 @@ def ingest(
     store = draft.store
     paths = store.files(raw)
     public_dir, holders_dir = draft.folder("public", "public"), draft.folder("private", "holders")
+    zones = ZoneFolders(
+        public=public_dir,
+        holders=holders_dir,
+        faults=store.zone("holders") / "faults" / f"ingest-{draft.place.key[:12]}.txt",
+        row_digests=RowDigests(
+            draft.folder("rows", "holders"), store.hasher("holders"), dataset.on_bad_rows == "quarantine"
+        ),
+    )
     found = ingest_files(
         dataset,
         paths,
-        public_dir=public_dir,
-        holders_dir=holders_dir,
+        zones,
         seed=seed,
         public_paths=store.files(public_raw) if public_raw else (),
         protected=protected,
         every_feature=every_feature,
-        faults=store.zone("holders") / "faults" / f"ingest-{draft.place.key[:12]}.txt",
         numeric=numeric,
-        row_digests=RowDigests(
-            draft.folder("rows", "holders"), store.hasher("holders"), dataset.on_bad_rows == "quarantine"
-        ),
     )
     for part, files in (("public", found.public), ("private", found.private)):
         for file in files:

@@ -13,9 +13,15 @@ import pytest
 
 from ldptree.errors import ConfigError, DataError
 from schemas.dataset import DatasetSpec
-from tasks.data.ingest import ingest_files
+from tasks.data.ingest import ZoneFolders, ingest_files
 
 TRIPS = "firm,miles,area,paid\np,1,x,0\np,2.5,y,1\nq,3,x,0\nq,,z,1\n"
+
+
+def zones_of(folder):
+    """Both zones below one folder, faults with the holders."""
+    holders = folder / "holders"
+    return ZoneFolders(public=folder / "public", holders=holders, faults=holders / "faults.txt")
 
 
 @pytest.fixture
@@ -35,8 +41,7 @@ def ingest(tmp_path):
         found = ingest_files(
             spec,
             paths[: len(contents)],
-            public_dir=folder / "public",
-            holders_dir=folder / "holders",
+            zones_of(folder),
             seed=seed,
             public_paths=paths[len(contents) :],
         )

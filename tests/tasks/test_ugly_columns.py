@@ -13,11 +13,17 @@ from ldptree.errors import ConfigError, DataError
 from schemas.config import load
 from schemas.dataset import DatasetSpec
 from storage.raw.recognition.findings import LEVELS_LISTED
-from tasks.data.ingest import ingest_files
+from tasks.data.ingest import ZoneFolders, ingest_files
 from tasks.data.source import locate
 
 N = 90
 CANARY = "CANARY77"
+
+
+def zones_of(folder):
+    """Both zones below one folder, faults with the holders."""
+    holders = folder / "holders"
+    return ZoneFolders(public=folder / "public", holders=holders, faults=holders / "faults.txt")
 
 
 @pytest.fixture
@@ -46,8 +52,7 @@ def ingest(tmp_path):
         result = ingest_files(
             spec,
             [path],
-            public_dir=folder / "public",
-            holders_dir=folder / "holders",
+            zones_of(folder),
             seed=7,
             numeric=numeric,
             protected=protected,
@@ -314,8 +319,7 @@ def test_of_the_ready_made_sets_nothing_is_left_out(name, data_home, tmp_path):
     found = ingest_files(
         spec,
         locate(spec.path),
-        public_dir=tmp_path / "public",
-        holders_dir=tmp_path / "holders",
+        zones_of(tmp_path),
         seed=config.seed,
         public_paths=locate([spec.rule.path]) if spec.rule.path else (),
         numeric=config.is_numeric,
