@@ -32,26 +32,6 @@ def grown(X, y, depth=4, leaf=5):
     )
 
 
-def printed(asked):
-    """LPDT eq. 5 word for word, from the reports: f_j = sum of Y~ U~ / sum of U~, float [L]."""
-    mechanism, (low, high) = asked.protocol.mechanism, asked.ends
-    L, q = mechanism.n_cells, mechanism.bits.q
-    bits = np.unpackbits(asked.reports[:, 4:], axis=1, count=L, bitorder="little")
-    steps = np.ascontiguousarray(asked.reports[:, :4]).view("<i4")[:, 0]
-    Y = low + (high - low) * steps / mechanism.steps
-    U = np.where(bits == 1, 1 - q, -q)
-    return (Y[:, None] * U).sum(axis=0) / U.sum(axis=0)
-
-
-@pytest.mark.parametrize("rho", [0.3, 0.5, 0.7])
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
-def test_the_papers_estimator_is_equation_5(epsilon, rho):
-    asked = Asked("randomized_response", epsilon, rho=rho, n=1000, n_public=60)
-    model = fit_regression(asked.protocol, asked.totals, asked.public, **PAPER)
-    expected = np.clip(printed(asked), *asked.ends)
-    np.testing.assert_allclose(model.estimate[:, 0][model.partition.leaves], expected, rtol=1e-9)
-
-
 @cache
 def collected(seed, shift=0.0):
     return Asked(seed=seed, epsilon=4.0, shift=shift, n_public=120)

@@ -1,7 +1,7 @@
 """The estimators as the papers print them, in plain loops, against what the program makes of the same reports.
 
-HistOfTree: Ma, Jia and Yang, AISTATS 2025. The rivals: as LPDT (NeurIPS 2023, D.1) and HistOfTree (C.1) describe them. LPDT's own
-equation 5 is held in `test_fit_numbers`.
+LPCT: Ma and Yang, JMLR 2024. LPDT: Ma et al., NeurIPS 2023. HistOfTree: Ma, Jia and Yang, AISTATS 2025. The rivals: as LPDT (D.1)
+and HistOfTree (C.1) describe them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 import pytest
+from number_examples import Asked
 from scipy.stats import kstest
 from sklearn.tree import DecisionTreeRegressor
 
@@ -22,10 +23,55 @@ from ldptree.baselines.label_dt import LabelTreeRegressor, PublicPartTreeRegress
 from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.family import converse, respond_in_rounds
+from ldptree.families.fit_numbers import fit_regression
 from ldptree.families.histoftree import HistOfTree, choose_shape
+from ldptree.inference.weighting import gather_class, weigh
+from ldptree.partition import Partition
 from ldptree.protocol.question import PublicView
 
 FALSE_ALARM = 1e-3
+
+# LPCT: (8)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.1, 1.0, 50.0])
+def test_a_node_of_lpct_has_the_printed_share(lam):
+    """(sum Y~ U~ + lam sum Y U) / (sum U~ + lam sum U), from noisy counts of private rows and counts of public ones."""
+    rng, tree = np.random.default_rng(0), Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
+    private, public = rng.normal([[600, 300], [200, 400]], 20.0), np.array([[50, 40], [10, 70]])
+    evidence = gather_class(
+        tree, private=private, public=public, margin_noise=np.full(2, 400.0), mass_noise=np.full(2, 1600.0),
+        n_private=1500, class_index=1,
+    )  # fmt: skip
+    eta = weigh(evidence, lam, rule="ratio").theta + 0.5
+    for node, cells in enumerate([[0, 1], [0], [1]]):
+        above = private[cells, 1].sum() + lam * public[cells, 1].sum()
+        assert eta[node] == pytest.approx(above / (private[cells].sum() + lam * public[cells].sum()))
+
+
+# LPDT: (5)
+
+
+def cells_of_lpdt(asked):
+    """(5): f_j = sum of Y~ U~ / sum of U~, float [L]."""
+    mechanism, (low, high) = asked.protocol.mechanism, asked.ends
+    L, q = mechanism.n_cells, mechanism.bits.q
+    bits = np.unpackbits(asked.reports[:, 4:], axis=1, count=L, bitorder="little")
+    steps = np.ascontiguousarray(asked.reports[:, :4]).view("<i4")[:, 0]
+    Y = low + (high - low) * steps / mechanism.steps
+    U = np.where(bits == 1, 1 - q, -q)
+    return (Y[:, None] * U).sum(axis=0) / U.sum(axis=0)
+
+
+@pytest.mark.parametrize("rho", [0.3, 0.5, 0.7])
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_a_cell_of_lpdt_has_the_printed_value(epsilon, rho):
+    asked = Asked("randomized_response", epsilon, rho=rho, n=1000, n_public=60)
+    settings = {"lam": 0.0, "prune": "none", "rule": "ratio"}
+    model = fit_regression(asked.protocol, asked.totals, asked.public, **settings)
+    expected = np.clip(cells_of_lpdt(asked), *asked.ends)
+    np.testing.assert_allclose(model.estimate[:, 0][model.partition.leaves], expected, rtol=1e-9)
+
 
 # HistOfTree: (4) to (9), (15) to (17)
 

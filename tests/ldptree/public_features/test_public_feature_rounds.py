@@ -1,6 +1,7 @@
 """The curator's questions as values, and what it makes of answers."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -39,6 +40,7 @@ def words(seed=0):
     return Words.seeded(np.random.SeedSequence(seed))
 
 
+@cache
 def conversation(n=N, private=(True, False, False), **settings):
     rng = np.random.default_rng(0)
     rows, labels = rng.random((n, 3)), rng.normal(0.5, 1, n)
