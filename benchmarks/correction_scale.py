@@ -76,13 +76,13 @@ class Seconds:
         self.spent[name] = self.spent.get(name, 0.0) + time.thread_time() - began
 
 
-def scores(said: Floats, y: NDArray[np.int64]) -> Floats:
+def scores(predicted: Floats, y: NDArray[np.int64]) -> Floats:
     """Accuracy, Brier score and log loss of shares of class 1."""
-    p = np.clip(said, 1e-3, 1 - 1e-3)
+    p = np.clip(predicted, 1e-3, 1 - 1e-3)
     return np.array(
         [
-            np.mean((said > 0.5) == y),
-            np.mean((np.clip(said, 0, 1) - y) ** 2),
+            np.mean((predicted > 0.5) == y),
+            np.mean((np.clip(predicted, 0, 1) - y) ** 2),
             -np.mean(np.where(y == 1, np.log(p), np.log(1 - p))),
         ]
     )
@@ -172,10 +172,10 @@ def score_rows(rows: int) -> bool:
         X, ensemble = encoding.encode(raw), view.evidence.base.ensemble
         tree = one_tree(encoding, X, y, n, 2.0)
         plan = make_plan(view.evidence, epsilon=2.0, n_holders=n)
-        mended = FAMILY.publish(view, plan)
+        correction = FAMILY.publish(view, plan)
         spent, words, asked = Seconds(), Words.seeded(np.random.SeedSequence(SEED)), 0
         ensemble.predict(X[:100])  # compiled before anything is timed
-        for protocol in (tree, mended):
+        for protocol in (tree, correction):
             protocol.mechanism.aggregate(
                 protocol.mechanism.randomize(protocol.values(raw[:100], y[:100], words=words), words)
             )
@@ -198,11 +198,11 @@ def score_rows(rows: int) -> bool:
                     ensemble.predict(encoded)
                 del encoded
                 with spent.of("correction: cells and residuals"):
-                    values = mended.values(block, labels, words=words)
+                    values = correction.values(block, labels, words=words)
                 with spent.of("correction: reports"):
-                    reports = mended.mechanism.randomize(values, words)
+                    reports = correction.mechanism.randomize(values, words)
                 with spent.of("correction: totals"):
-                    mended.mechanism.aggregate(reports)
+                    correction.mechanism.aggregate(reports)
         s = spent.spent
         s["tree: all"] = sum(v for k, v in s.items() if k.startswith("tree"))
         s["forest: all"] = s["forest: encoding"] + s["forest: walk"]
@@ -210,7 +210,7 @@ def score_rows(rows: int) -> bool:
         print(
             f"\n{asked:,} rows x {encoding.n_encoded} columns ({features}); tree of {tree.n_cells} cells, "
             f"{tree.mechanism.full_name}; forest of {ensemble.roots.size} trees, {ensemble.n_nodes:,} nodes, "
-            f"{n_bytes(ensemble) / 2**20:.2f} MiB; correction in {mended.n_cells} cells, {mended.mechanism.full_name}"
+            f"{n_bytes(ensemble) / 2**20:.2f} MiB; correction in {correction.n_cells} cells, {correction.mechanism.full_name}"
         )
         line = MarkdownTable("one core", "seconds", "microseconds a row", "over one tree")
         for name in sorted(s, key=lambda name: ("tfc".index(name[0]), name.endswith("all"))):
@@ -261,12 +261,12 @@ def gap(rows: int, epsilon: float = 1.0, draws: int = 3, companies: Sequence[int
         encoding, raw, y = public_of(trips, company)
         view = forest_of(encoding, raw, y)
         private = np.random.default_rng([SEED, company]).permutation(np.flatnonzero(trips.company != company))
-        said = np.full(len(trips.y), np.nan)
-        said[private] = answers(view.evidence.base.ensemble, encoding, trips.raw[private])
+        predicted = np.full(len(trips.y), np.nan)
+        predicted[private] = answers(view.evidence.base.ensemble, encoding, trips.raw[private])
         test, asked = np.split(private, [round(TEST_SHARE * private.size)])
         plan = make_plan(view.evidence, epsilon=epsilon, n_holders=asked.size)
         cells = cells_of(plan, encoding, trips.raw)
-        residuals = trips.y - said
+        residuals = trips.y - predicted
         found = [np.zeros(plan.partition.n_leaves)]
         for draw in range(draws):
             totals = drawn_totals(plan, cells[asked], residuals[asked], [SEED, company, draw])
@@ -274,7 +274,7 @@ def gap(rows: int, epsilon: float = 1.0, draws: int = 3, companies: Sequence[int
         found.append(
             correct(plan, [ResidualEstimates.exact(plan, cells[asked], residuals[asked])]).correction[:, 0]
         )
-        each = np.array([scores(said[test] + added[cells[test]], trips.y[test]) for added in found])
+        each = np.array([scores(predicted[test] + added[cells[test]], trips.y[test]) for added in found])
         public, noisy, exact = each[0], each[1:-1].mean(axis=0), each[-1]
         share = (noisy - public) / (exact - public)
         closed.append(np.array([public, noisy, exact]))
@@ -336,8 +336,8 @@ def run(rows: int) -> bool:
             if done.returncode:
                 raise SystemExit(done.stderr)
             found[estimator] = np.array([time.monotonic() - began, cores_of_children() - cores])
-            said = json.loads(done.stdout)
-            steps = {step["name"]: step["seconds"] for step in said["steps"]}
+            summary = json.loads(done.stdout)
+            steps = {step["name"]: step["seconds"] for step in summary["steps"]}
             shown = (
                 f"{steps[name]:.1f}" if name in steps else ""
                 for name in ("partition", "perturb", "aggregate", "evaluate")
@@ -346,8 +346,8 @@ def run(rows: int) -> bool:
                 estimator,
                 *(f"{t:.1f}" for t in found[estimator]),
                 *shown,
-                f"{said['peak_rss_mb']:.0f}",
-                f"{said['metrics']['accuracy']:.4f}",
+                f"{summary['peak_rss_mb']:.0f}",
+                f"{summary['metrics']['accuracy']:.4f}",
             )
     seconds, cores = found["correction"] / found["lpct"]
     print(f"\nCorrection over LPCT: {seconds:.2f} in seconds, {cores:.2f} in core seconds.")

@@ -86,8 +86,8 @@ def shrunk(table: np.ndarray, prior: np.ndarray, strength: float) -> np.ndarray:
         middle = (low + high) / 2
         short = np.where(tiny, np.minimum(middle * prior, TINY), 0.0).sum(-1, keepdims=True) < lost
         low, high = np.where(short, middle, low), np.where(short, high, middle)
-    mended = kept + np.where(tiny, np.minimum(low * prior, TINY), 0.0) + strength * prior
-    return np.asarray(mended / mended.sum(-1, keepdims=True))
+    smoothed = kept + np.where(tiny, np.minimum(low * prior, TINY), 0.0) + strength * prior
+    return np.asarray(smoothed / smoothed.sum(-1, keepdims=True))
 
 
 def quantiles(values: np.ndarray) -> np.ndarray:

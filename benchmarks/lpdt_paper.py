@@ -122,9 +122,9 @@ def _their_draws(
     for cell in range(n_cells):
         is_in = cells == cell
         is_flipped = coins.random_sample(y.size) >= kept
-        told = y + coins.laplace(size=y.size) * width / epsilon / (1 - rho)
+        noisy = y + coins.laplace(size=y.size) * width / epsilon / (1 - rho)
         bits = np.where(is_flipped, ~is_in, is_in) + kept - 1
-        people[cell], ratio[cell] = bits.sum() / (2 * kept - 1), (told @ bits) / bits.sum()
+        people[cell], ratio[cell] = bits.sum() / (2 * kept - 1), (noisy @ bits) / bits.sum()
     return people, ratio
 
 

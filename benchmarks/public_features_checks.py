@@ -1,7 +1,7 @@
-"""What private features of no use cost, and whether shares that are said hold: python benchmarks/public_features_checks.py SUITE
+"""What private features of no use cost, and whether stated shares hold: python benchmarks/public_features_checks.py SUITE
 
     useless       excess error with seven private columns of no use (six levels of a category, a skewed number) over that without
-    explained     the share of the label's variance that public features are said to explain, beside the model's on fresh labels
+    explained     the share of the label's variance that public features are stated to explain, beside the model's on new labels
 
 Seeds are fixed.
 """
@@ -19,7 +19,7 @@ from ldptree.estimators.public_features import PublicFeatureRegressor
 
 Floats = NDArray[np.float64]
 FRESH = 4_000
-SAID = re.compile(r"explain about (\d+)% \((\d+)% to (\d+)%\)")
+STATED = re.compile(r"explain about (\d+)% \((\d+)% to (\d+)%\)")
 
 
 def step(X: Floats) -> Floats:
@@ -63,20 +63,22 @@ def _with_and_without(n: int, epsilon: float, run: int) -> tuple[float, float, f
 def explained(runs: int) -> None:
     """A row of the table for each epsilon and law of the label."""
     print(
-        "| eps, noise | said | the model's own | bands that hold it | nothing said |\n|---|---|---|---|---|"
+        "| eps, noise | stated | the model's own | bands that hold it | nothing stated |\n|---|---|---|---|---|"
     )
     for epsilon in (1.0, 2.0, 4.0):
         for law in ("normal", "skewed"):
-            found = [one for run in range(runs) if (one := _said_and_true(epsilon, law, run)) is not None]
-            said, true, holds = np.mean(found, axis=0) if found else (np.nan,) * 3
+            found = [one for run in range(runs) if (one := _stated_and_true(epsilon, law, run)) is not None]
+            stated, true, holds = np.mean(found, axis=0) if found else (np.nan,) * 3
             print(
-                f"| {epsilon:g}, {law} | {said:.2f} | {true:.2f} | {holds * len(found):.0f} of {len(found)} "
+                f"| {epsilon:g}, {law} | {stated:.2f} | {true:.2f} | {holds * len(found):.0f} of {len(found)} "
                 f"| {runs - len(found)} |",
                 flush=True,
             )
 
 
-def _said_and_true(epsilon: float, law: str, run: int, n: int = 10_000) -> tuple[float, float, float] | None:
+def _stated_and_true(
+    epsilon: float, law: str, run: int, n: int = 10_000
+) -> tuple[float, float, float] | None:
     rng = np.random.default_rng(run)
     X = rng.random((n + FRESH, 4))
     mean = step(X) + 0.5 * X[:, 2]
@@ -86,14 +88,14 @@ def _said_and_true(epsilon: float, law: str, run: int, n: int = 10_000) -> tuple
         y, ends = 2000 * np.exp(0.6 * mean - 1 + rng.normal(0, 0.3, n + FRESH)), (0, 50_000)
     fitted = PublicFeatureRegressor(epsilon, private_features=[3], label_range=ends, random_state=run)
     model = fitted.fit(X[:n], y[:n]).model_
-    said = SAID.search(model.says)
-    if said is None:
+    stated = STATED.search(model.says)
+    if stated is None:
         return None
     label = next(a.question for a in fitted.rounds_ if a.question.about.startswith("the label by"))
     middle = label.surface.intercept
     cut = np.clip(y[n:], middle - label.half, middle + label.half)
     true = 1 - float(np.mean((cut - model.surface(model.scaled(X[n:]))) ** 2) / cut.var())
-    share, low, high = (int(figure) / 100 for figure in said.groups())
+    share, low, high = (int(figure) / 100 for figure in stated.groups())
     return share, true, float(low <= true <= high)
 
 

@@ -121,9 +121,17 @@ def charges(
     published = read_protocol(store, protocol) if protocol else None
     if published is None:
         return charges_of(store, config, raw, held, UNKNOWN, (1,), config.privacy.epsilon, "", form)
-    told = f"protocol {published.digest[:8]}"
+    subject = f"protocol {published.digest[:8]}"
     return charges_of(
-        store, config, raw, held, published.digest_unmarked, published.rounds, published.epsilon, told, form
+        store,
+        config,
+        raw,
+        held,
+        published.digest_unmarked,
+        published.rounds,
+        published.epsilon,
+        subject,
+        form,
     )
 
 
@@ -135,10 +143,10 @@ def charges_of(
     digest: str,
     rounds: Sequence[int],
     epsilon: float,
-    told: str,
+    subject: str,
     form: str,
 ) -> list[Charge]:
-    """The same of a question with this digest. `told`: what it is called, beside the run's own name; "" where it is not
+    """The same of a question with this digest. `subject`: how it is named, beside the run's own name; "" where it is not
     published.
     """
     title = config.campaign.name or config.name
@@ -159,7 +167,7 @@ def charges_of(
                 question=question.name,
                 epsilon=epsilon / len(rounds),
                 who=holders,
-                about=f"{title} ({told}, round {question.round})" if told else title,
+                about=f"{title} ({subject}, round {question.round})" if subject else title,
                 where=names.get(question.source, ""),
             )
             for holders in who
@@ -417,9 +425,9 @@ class ConversationCost:
                 answered = [self._account.is_answered(name) for name in self._names(number)]
                 if not all(answered):
                     break
-            epsilon, told = self.config.privacy.epsilon, f"questions {self.key[:8]}"
+            epsilon, subject = self.config.privacy.epsilon, f"questions {self.key[:8]}"
             asked = charges_of(
-                self.store, self.config, self.raw, self.held, self._digest, (1,), epsilon, told, IN_ROUNDS
+                self.store, self.config, self.raw, self.held, self._digest, (1,), epsilon, subject, IN_ROUNDS
             )
             asked = [replace(charge, about=charge.about.replace("round 1", "all rounds")) for charge in asked]
             return spent_now(spend(asked, self.config.privacy.lifetime_epsilon, []))

@@ -188,7 +188,7 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
 
 
 def _look_at(config: RunConfig, work: Path) -> Look:
-    # A folder that no run has used stays as it is; one that none can use is told of.
+    # A folder that no run has used stays as it is; one that none can use is an error.
     check_work_folder(work)
     numbers = not config.model.asks_once
     if not any((work / zone).exists() for zone in ZONES):
@@ -231,7 +231,7 @@ FREE = "no holder would be asked: nothing is spent"
 
 
 def _without_room(config: RunConfig, lines: list[dict[str, str]]) -> str | None:
-    """What is said where the ledger has no room for a new question, and whether this is one is not known; else None."""
+    """The fault where the ledger has no room for a new question and it is not known whether this is one; else None."""
     if not any(line["why"].endswith(NO_ROOM) for line in lines):
         return None
     return (
@@ -247,7 +247,7 @@ def _spending(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, st
 
 
 def _spending_by_question(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
-    """The epsilon to spend, and what is said of it."""
+    """The epsilon to spend, and the remark beside it."""
     asked = [line["state"] for line in lines if line["name"] == "perturb"]
     reached = next((state for state in asked if state != "cached"), "cached")
     later = [line for line in lines if line["name"] == "partition"][1:]
@@ -255,8 +255,8 @@ def _spending_by_question(config: RunConfig, lines: list[dict[str, str]]) -> tup
     epsilon = 0.0 if reached in ("cached", "refused") else config.privacy.epsilon / len(asked)
     if any(line["state"] == "refused" for line in lines):
         return 0.0, REFUSED
-    if said := _without_room(config, lines):
-        return epsilon, said
+    if fault := _without_room(config, lines):
+        return epsilon, fault
     if reached == "cached" and is_open:
         epsilon = config.privacy.epsilon / 2
         return epsilon, f"each holder would spend epsilon {epsilon:g} more if Algorithm 2 asks again"
@@ -281,7 +281,7 @@ def _changed(prefix: str, now: Any, then: Any) -> set[str]:
 
 
 def _spending_in_rounds(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
-    """The epsilon to spend, and what is said of it."""
+    """The epsilon to spend, and the remark beside it."""
     answers = [line["state"] for line in lines if line["name"] == "perturb"]
     if any(line["state"] == "refused" for line in lines):
         return 0.0, REFUSED
@@ -295,8 +295,8 @@ def _spending_in_rounds(config: RunConfig, lines: list[dict[str, str]]) -> tuple
             f"each holder was charged epsilon {config.privacy.epsilon:g} before the first round: the rounds that are left "
             "spend no more"
         )
-    if said := _without_room(config, lines):
-        return config.privacy.epsilon, said
+    if fault := _without_room(config, lines):
+        return config.privacy.epsilon, fault
     return config.privacy.epsilon, (
         f"each holder would spend at most epsilon {config.privacy.epsilon:g}, over all rounds together"
     )

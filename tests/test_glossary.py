@@ -9,24 +9,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LAYERS = ("ldptree", "schemas", "storage", "tasks", "flows")
+LAYERS = ("ldptree", "schemas", "storage", "tasks", "flows", "benchmarks")
 IDIOM = re.compile(r"(?:^|_)(?:said|told|mended|mends?|mending)(?:_|$)", re.IGNORECASE)
 LEFT = (
-    "ldptree/estimators/",
-    "ldptree/families/",
-    "ldptree/models/",
-    "tasks/page/",
     "tasks/evaluate",
-    "tasks/mended_report.py",
-    "tasks/partition.py",
+    "tasks/page/",
     "tasks/perturb.py",
     "tasks/report",
-    "tasks/rounds_report.py",
     "tasks/score_",
-    "flows/budget.py",
-    "flows/campaign.py",
-    "flows/plan.py",
-    "flows/tree_pipeline.py",
 )
 """Where the idiom still is: this list only shrinks."""
 

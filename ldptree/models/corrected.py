@@ -218,17 +218,17 @@ class CorrectedModel(Model):
         """What a table of predictions says of raw rows: as any model of its kind of label, and, as "public ...", of its public
         part alone.
         """
-        said = self.predict_parts(raw)
+        parts = self.predict_parts(raw)
         if not self.classes:
-            low, high = said.interval(LEVEL)
+            low, high = parts.interval(LEVEL)
             columns = {
-                "prediction": said.corrected,
+                "prediction": parts.corrected,
                 "lower": low,
                 "upper": high,
-                "public prediction": said.public,
+                "public prediction": parts.public,
             }
             return [(name, values[:, 0]) for name, values in columns.items()]
-        ours, alone = shares_of(said.corrected), shares_of(said.public)
+        ours, alone = shares_of(parts.corrected), shares_of(parts.public)
         return [
             *class_columns(self.classes, ours.argmax(axis=1), ours),
             *class_columns(self.classes, alone.argmax(axis=1), alone, "public "),

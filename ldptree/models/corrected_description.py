@@ -73,8 +73,8 @@ def corrected_answers(model: CorrectedModel, public: PublicSummary, rows: NDArra
     if model.base.feature.size == 1 or not len(rows):
         return found
     cells, count = model.partition.apply(rows), public.plan.public_count
-    said = _shares(add_clipped(answers(model.base, rows, len(model.classes)), correction[cells]))
-    sums = np.stack([np.bincount(cells, weights=column, minlength=len(count)) for column in said.T], axis=1)
+    shares = _shares(add_clipped(answers(model.base, rows, len(model.classes)), correction[cells]))
+    sums = np.stack([np.bincount(cells, weights=column, minlength=len(count)) for column in shares.T], axis=1)
     is_met = count > 0
     found[is_met] = sums[is_met] / count[is_met][:, None]
     return found
@@ -149,11 +149,11 @@ def _statements(
 ) -> list[Statement]:
     """How large the public model is, its mean answer over private people before and after."""
     n_trees = 0 if model.base.feature.size == 1 else int(model.base.roots.size)
-    said = [Statement(kind="public model", figures={"trees": float(n_trees)})]
+    statements = [Statement(kind="public model", figures={"trees": float(n_trees)})]
     if model.base.feature.size == 1 or public.plan.public_count.all():
         before, after = model.corrections.share @ public.answer, model.corrections.share @ answered
-        said += [
+        statements += [
             Statement(kind="mean answer", about=name, figures={"before": float(b), "after": float(a)})
             for name, b, a in zip(outputs, before, after, strict=True)
         ]
-    return said
+    return statements

@@ -165,10 +165,10 @@ def describe_curves(
         for curve in found.curves
     )
     strongest = sorted(zip(columns, found.strengths, strict=True), key=lambda one: -one[1])
-    said = tuple(
+    statements = tuple(
         Statement(kind="strength", about=column, figures={"part": strength}) for column, strength in strongest
     )
-    return curves, said
+    return curves, statements
 
 
 def evenly(rows: NDArray[Any], most: int) -> NDArray[Any]:

@@ -30,7 +30,7 @@ Basis = Literal["private", "public", "both", "neighbours", "noise"]
 Names = Mapping[str, Mapping[str, str]]
 """Of a column, what its codes are called."""
 CLEAR = 2.0
-"""Standard deviations from 0 at which an estimate is said to have a direction."""
+"""Standard deviations from 0 at which an estimate has a direction."""
 EMPTY = 1e-9
 """A cell that the noise left with no share still counts so much: its parent needs an average."""
 
@@ -350,7 +350,7 @@ def build_tree(
     decisions: Sequence[str] = (),
     deepest: int | None = None,
 ) -> Node:
-    """The root of a tree from shares [nodes] and estimates of every node; below `deepest` nothing is told."""
+    """The root of a tree from shares [nodes] and estimates of every node; below `deepest` nothing is described."""
     below = np.bincount(tree.paths()[1], minlength=tree.n_nodes)
     places = {int(node): cell for cell, node in enumerate(tree.leaves)}
     made: dict[int, Node] = {}
@@ -371,11 +371,11 @@ def build_tree(
 
 def name_columns(encoding: Encoding) -> list[str]:
     """What each encoded column is called: "size", or "kind is wild"."""
-    said = []
+    texts = []
     for feature in encoding.features:
         column = feature.column.replace("_", " ")
         for name in feature.names:
             level = name.removeprefix(feature.column).lstrip(" =:_")
             is_mark = not isinstance(feature, NumericFeature) and bool(level)
-            said.append(f"{column} is {level}" if is_mark else column)
-    return said
+            texts.append(f"{column} is {level}" if is_mark else column)
+    return texts

@@ -206,12 +206,12 @@ def describe_features(
     )
 
 
-def _rename(said: str, encoding: Encoding, columns: list[str]) -> str:
+def _rename(text: str, encoding: Encoding, columns: list[str]) -> str:
     """The model's own words with plain names of columns; longer names first, as one may begin another."""
     plain = dict(zip(encoding.names, columns, strict=True))
     for name in sorted(plain, key=len, reverse=True):
-        said = said.replace(name, plain[name])
-    return said
+        text = text.replace(name, plain[name])
+    return text
 
 
 def _effects(model: PublicFeatureModel, columns: list[str], visible: Floats) -> list[Statement]:

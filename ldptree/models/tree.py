@@ -449,8 +449,8 @@ class TreeModel(Model, Generic[Label_co]):
         """The tree as Graphviz text (`dot.to_dot`)."""
         from ldptree.models.export.dot import to_dot
 
-        said = self.label.describe_answers(self, level)
-        return to_dot(self, [said[node] for node in self.partition.leaves])
+        labels = self.label.describe_answers(self, level)
+        return to_dot(self, [labels[node] for node in self.partition.leaves])
 
     @property
     def kind(self) -> str:

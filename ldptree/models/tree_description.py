@@ -165,11 +165,11 @@ def describe_numbers(model: NumberTree, evidence: Evidence) -> Description:
 
 def find_basis(model: AnyTree) -> list[Basis]:
     """What the answer of each node rests on: "neighbours" where another node decided it."""
-    said: list[Basis] = []
+    bases: list[Basis] = []
     for node, rest in enumerate(model.evidence):
         is_own = model.decided_at[node] == node and rest != "none"
-        said.append(rest if is_own else "neighbours")  # type: ignore[arg-type]
-    return said
+        bases.append(rest if is_own else "neighbours")  # type: ignore[arg-type]
+    return bases
 
 
 def _pairs(values: Floats, sds: Floats) -> tuple[Estimate, ...]:

@@ -48,7 +48,7 @@ def to_sql(model: CorrectedModel, table: str = "data", level: float = 0.9) -> st
     its share before over two shares are made to add up to 1), `public_prediction` and `public_probability_CLASS`; and
     `correction_CLASS` and `correction_sd_CLASS`, of two classes for
     the positive one alone. A row without a cell, where a value is missing that no rule fills, gets the default
-    from both parts, as in `CorrectedModel.said`. NULL and NaN are missing. The table may have further columns of
+    from both parts, as in `CorrectedModel.predict_parts`. NULL and NaN are missing. The table may have further columns of
     any name; one that is named like an added column stands before it, under the same name.
 
     Args:
@@ -72,12 +72,12 @@ def to_sql(model: CorrectedModel, table: str = "data", level: float = 0.9) -> st
         stages = stages.then("cut", _cut(len(public))).then(
             "shared", _shares(len(public), len(model.classes))
         )
-    said = _of_classes(model) if model.classes else _of_numbers()
+    output = _of_classes(model) if model.classes else _of_numbers()
     ctes = ",\n".join(stages.texts)
     return (
         f"-- Scores rows by the model {model.digest[:12]} of ldptree: a public model of {_trees(model)}, "
         f"corrected in {model.partition.n_leaves} cells; at most {len(names)} columns are read.\n"
-        f"WITH {ctes}\nSELECT {OWN_COLUMNS},\n         {named(said)}\nFROM {stages.last}"
+        f"WITH {ctes}\nSELECT {OWN_COLUMNS},\n         {named(output)}\nFROM {stages.last}"
     )
 
 
@@ -86,13 +86,13 @@ def _trees(model: CorrectedModel) -> str:
 
 
 def _parts(model: CorrectedModel, public: list[str], half: float) -> Columns:
-    """`CorrectedModel.said`: both parts of the outputs, the doubt, and `half` times that."""
+    """`CorrectedModel.predict_parts`: both parts of the outputs, the doubt, and `half` times that."""
     found = model.corrections
     columns: Columns = []
-    for m, said in enumerate(public):
+    for m, output in enumerate(public):
         default, sd = literal(float(model.default[m])), np.append(found.sd[:, m], found.sd[:, m].max())
         columns += [
-            (nth("public", m), f"CASE WHEN {quote(CELL)} IS NULL THEN {default} ELSE {said} END"),
+            (nth("public", m), f"CASE WHEN {quote(CELL)} IS NULL THEN {default} ELSE {output} END"),
             (nth("correction", m), _pick(np.append(found.correction[:, m], 0.0))),
             (nth("sd", m), _pick(sd)),
             (nth("half", m), _pick(half * sd)),

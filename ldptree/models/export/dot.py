@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from ldptree.partition.raw import RawTree
 
 
-def to_dot(model: TreeModel[Any] | CorrectedModel, said: Sequence[str], about: str = "") -> str:
+def to_dot(model: TreeModel[Any] | CorrectedModel, labels: Sequence[str], about: str = "") -> str:
     """A directed graph, one node a node of the tree; left edges are those whose test holds.
 
     Args:
         model: what has the tree.
-        said: what each cell says.
+        labels: the text of each cell.
         about: what the first line says besides the model's digest.
     """
     tree = model.partition
@@ -32,7 +32,7 @@ def to_dot(model: TreeModel[Any] | CorrectedModel, said: Sequence[str], about: s
     ]
     for node in range(tree.n_nodes):
         if tree.feature[node] < 0:
-            lines.append(f"  {node} [label={_text(said[tree.cell_of_node[node]])}, style=rounded];")
+            lines.append(f"  {node} [label={_text(labels[tree.cell_of_node[node]])}, style=rounded];")
             continue
         lines.append(f"  {node} [label={_text(_test(model.raw_tree, node))}];")
         lines.append(f'  {node} -> {tree.left[node]} [label="yes"];')

@@ -68,12 +68,12 @@ def answered(
     """
     used = np.unique(trees.feature[trees.feature != LEAF])
     lists, sums = _lists(trees, used), [(nth("sum", j), _sum(trees, j)) for j in range(trees.n_outputs)]
-    columns, said = _linked(trees, [quote(name) for name, _ in sums])
+    columns, answers = _linked(trees, [quote(name) for name, _ in sums])
     made = replace(before, texts=(*before.texts, f"trees AS MATERIALIZED (\n  SELECT {named(lists)}\n)"))
     made = made.then("encoded", [(ROW, _row(encoding, used, names))])
     made = made.then("walked", [(LEAVES, _WALK)], beside="trees")
     made = made.then("added", sums, dropped=[ROW, LEAVES, *(name for name, _ in lists)])
-    return (made.then("linked", columns) if columns else made), said
+    return (made.then("linked", columns) if columns else made), answers
 
 
 def named(columns: Columns) -> str:

@@ -54,7 +54,7 @@ def to_sql(model: AnyTree, table: str = "data", level: float = 0.9) -> str:
 
     Added columns, of classes: `prediction` (a class), and for each class `probability_CLASS`, and `lower_CLASS` and
     `upper_CLASS`, the ends of what is believed of its share in the cell with probability `level`. Of numbers: `prediction`, and
-    `lower` and `upper`, those of what is believed of the cell's mean. How often such intervals hold is said by
+    `lower` and `upper`, those of what is believed of the cell's mean. How often such intervals hold is stated by
     `LPCTClassifier.margin_interval` and `LPDTRegressor.predict_interval`. A row without a cell
     gets the answer of the root, as in `predict`: a value missing that no rule fills, or with outside =
     "drop" a number outside the public range. NULL and NaN are missing. The table may have further columns of
