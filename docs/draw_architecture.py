@@ -20,8 +20,8 @@ PAGE = ROOT / "docs" / "architecture.md"
 LAYERS = ("ldptree", "schemas", "storage", "tasks", "flows")
 ORDER = (
     *("source", "ingest", "validate", "split", "scale", "show"),
-    *("partition", "ask", "perturb", "answer", "aggregate", "publish", "terminate"),
-    *("prune", "fit", "learn", "evaluate", "evaluate_shown", "report", "report_shown"),
+    *("partition", "perturb", "aggregate"),
+    *("prune", "evaluate", "report"),
 )
 """Of the steps that the picture has; others come last."""
 REGISTRIES = {

@@ -105,7 +105,7 @@ def _of_rounds(run: Pipeline, facts: Run) -> dict[str, Any]:
     """What a summary says of a run in rounds."""
     store, config = run.store, run.terms.config
     by_step = {record.step: record for record in run.records}
-    shown, scored = by_step["show"], by_step.get("evaluate_shown")
+    shown, scored = by_step["show"], by_step.get("evaluate")
     content = read_scores(store, scored["scores"] if scored else None) or {}
     metrics = {
         key: {

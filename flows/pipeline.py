@@ -29,7 +29,6 @@ from tasks.data.show import in_order, show
 from tasks.data.split import split
 from tasks.data.validate import validate
 from tasks.evaluate import evaluate
-from tasks.evaluate_shown import evaluate_shown
 from tasks.fit import fit
 from tasks.learning import Asking
 from tasks.partition import partition
@@ -450,13 +449,8 @@ class Pipeline:
             "reading": self.terms.config.model.reading,
         }
 
-    @cached_property
-    def scores(self) -> Record:
-        """What a simulation measures of the model."""
-        task = evaluate_shown if self.config.model.in_rounds else evaluate
-        return self.made(self.execute.step(task, self.of_scores))
-
-    def of_scores(self) -> Call:
+    @step_of(evaluate)
+    def scores(self) -> Call:
         """The model, and the private rows that only a simulation has."""
         config = self.terms.config
         return {

@@ -76,7 +76,7 @@ FAULTS = (
     ),
     Fault(
         "shared noise: the words of a seeded shard do not depend on its rows",
-        "round_number, int(plain, 16)]",
+        "round_number, int(Hasher().of_file(shard), 16)]",
         "round_number]",
         ("test_no_two_shards_share_their_noise",),
     ),

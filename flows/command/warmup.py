@@ -15,7 +15,6 @@ HEAVY = {
     "validate": ("great_expectations", "great_expectations.expectations", "pandas"),
     "partition": ("sklearn.tree",),
     "evaluate": ("sklearn.ensemble", "sklearn.tree"),
-    "evaluate_shown": ("sklearn.ensemble", "sklearn.tree"),
 }
 
 

@@ -35,11 +35,11 @@ from ldptree.models.corrected import CorrectedModel, shares_of
 from storage import tables
 from storage.store import Store
 from tasks.artifacts import read_public, read_totals
-from tasks.held_back import read_rows
 from tasks.predict import load_model, predict_file
 from tasks.receive import receive
 from tasks.report import read_facts
-from tasks.score_corrections import FEWEST
+from tasks.scoring.corrections import FEWEST
+from tasks.scoring.held_back import read_rows
 
 PLAIN = {"dataset": {"drop": ["person", "firm"], "missing": "drop"}}
 

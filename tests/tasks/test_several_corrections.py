@@ -27,10 +27,10 @@ from storage import tables
 from storage.store import Store
 from tasks.aggregate import aggregate
 from tasks.artifacts import read_public, read_totals_of_outputs
-from tasks.held_back import read_rows
 from tasks.perturb import manifest_of
 from tasks.predict import predict_file
 from tasks.report import read_facts
+from tasks.scoring.held_back import read_rows
 
 CLASSES = ["app", "card", "cash"]
 DECLARED = {"dataset": {"positive": None, "classes": CLASSES}}

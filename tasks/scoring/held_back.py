@@ -4,9 +4,10 @@ everybody who was asked the cell and what was asked about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,13 +15,71 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ldptree.baselines import BASELINES, select_baselines
 from ldptree.coins import Words
 from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownHolders, KnownResiduals
+from schemas.tables import EvaluateConfig
 from storage import tables
 from tasks.perturb import labels_of, values_of
 
 Read = TypeVar("Read")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What was asked and learned, and everything it is scored with.
+
+    protocol     the last question.
+    learned      the released model.
+    evidence     what public rows say of the question.
+    public_rows  scaled, and their labels.
+    shards       files of everybody who was asked, in an order that no work folder changes.
+    how          how totals became the model.
+    words        the coins of a redraw, by its number.
+    """
+
+    protocol: Protocol
+    learned: Any
+    evidence: Any
+    public_rows: tuple[NDArray[np.float32], NDArray[Any]]
+    shards: Sequence[Path]
+    how: dict[str, Any]
+    evaluation: EvaluateConfig
+    seed: int
+    words: Callable[[int], Words]
+
+    @property
+    def classes(self) -> int:
+        """C, 0 where the label is a number."""
+        return len(self.protocol.label_classes)
+
+    def rivals(self, raw: NDArray[np.float64]) -> dict[str, Callable[[], NDArray[np.float64]]]:
+        """Each baseline as a call that gives its predictions of raw rows: shares [n, C], or numbers [n]."""
+        test_X = self.protocol.encoding.encode(raw)
+        caps = {"public": self.evaluation.public_rows, "private": self.evaluation.private_rows}
+
+        def fit(key: str) -> NDArray[np.float64]:
+            baseline = BASELINES[key]
+            X, y = self.public_rows
+            if baseline.reads == "private":
+                X, y = some_private(self.shards, self.protocol, caps["private"], self.seed)
+            return baseline.fit_predict(
+                X, y, test_X, n_classes=self.classes, max_rows=caps[baseline.reads], seed=self.seed
+            )
+
+        return {key: partial(fit, key) for key in select_baselines(self.classes)}
+
+
+def answer_all(
+    rivals: Mapping[str, Callable[[], NDArray[np.float64]]],
+) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Every rival's predictions by its key, in their order."""
+    with ThreadPoolExecutor(2) as pool:
+        # The last take longest: begun first, they do not end alone.
+        answers = {key: pool.submit(rivals[key]) for key in reversed([*rivals])}
+        for key in rivals:
+            yield key, answers[key].result()
 
 
 @dataclass(frozen=True)

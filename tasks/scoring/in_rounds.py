@@ -1,10 +1,11 @@
-"""evaluate, where some features are public: scores on held-back private rows beside baselines. What only a simulation can know;
-nothing of it is a release.
+"""What evaluate does where a family asked in rounds: ours and baselines by their squared errors. Nothing of it is a release.
+
+The learning and scoring themselves are in `ldptree`; which rows are scored is in `evaluate`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,53 +14,35 @@ from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, select_baselines
 from ldptree.encoding import Encoding
-from ldptree.errors import DataError
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.models import Model
 from ldptree.models.public_view import points_of
-from schemas.manifest import Manifest, StoredTranscript
 from schemas.tables import EvaluateConfig
 from storage import tables
-from storage.digests import Hasher
-from storage.store import Draft
 from tasks import progress
-from tasks.artifacts import read_encoding, read_model, read_scaled, write_scores
-from tasks.held_back import Rows, at_most, duplicates
-from tasks.learning import Asking
-from tasks.step import step
+from tasks.scoring.held_back import Rows, at_most
 
 Floats = NDArray[np.float64]
 
 
-@step("evaluate_shown", version="2", home="simulation", order=16, says="scores on held-back private rows")
-def evaluate_shown(
-    draft: Draft,
-    *,
-    transcript: StoredTranscript,
-    asking: Asking,
-    reading: Mapping[str, Any],
-    model: Manifest,
-    train: Manifest,
-    test: Manifest,
+def score_rounds(
+    learned: Model,
+    encoding: Encoding,
+    target: str,
+    public_rows: tuple[NDArray[np.float32], Floats],
+    shards: Sequence[Path],
+    held_back: Rows,
     evaluation: EvaluateConfig,
-    noise_seed: int | None,
-) -> None:
-    """Write `scores.json` ("scores"): ours, every baseline, predicted against true in bins, and the count of duplicates."""
-    store, seed, target = draft.store, asking.seed, asking.target
-    read, _ = read_encoding(store, transcript.encoding)
-    learned = read_model(store, model)
-    held_back = at_most(evaluation.test_rows, read_complete(store.files(test), read, target), seed)
+    seed: int,
+) -> dict[str, Any]:
+    """Scores of ours and every baseline, and predicted against true in bins."""
     known = held_back.is_known
-    if not known.any():
-        raise DataError(
-            "no held-back row has a label: nothing can be scored. Raise dataset.test_fraction, or set evaluate = false."
-        )
     labels, raw = held_back.labels[known], held_back.raw[known]
     ours = learned.predict(raw)
     found: dict[str, dict[str, Any]] = {
         "ours": score_numbers(labels, ours).to_json() | {"interval": mse_interval(labels, ours)}
     }
-    shards = sorted(store.files(train), key=Hasher().of_file)
-    rivals = _rivals(read_scaled(store, transcript.scaled), shards, read, target, raw, evaluation, seed)
+    rivals = _rivals(public_rows, shards, encoding, target, raw, evaluation, seed)
     for done, (key, rival) in enumerate(rivals.items()):
         said = rival()
         found[key] = score_numbers(labels, said).to_json() | {
@@ -67,16 +50,7 @@ def evaluate_shown(
             "lead": paired_mse_lead(labels, ours, said),
         }
         progress.advance((done + 1) / len(rivals))
-    content = {
-        "kind": "regression",
-        "scores": found,
-        "redraws": [],
-        "bins": bins_of(labels, ours),
-        "duplicates": duplicates(shards, store.files(test)),
-        "n_test": held_back.labels.size,
-        "n_test_all": test.rows,
-    }
-    write_scores(draft, content)
+    return {"kind": "regression", "scores": found, "redraws": [], "bins": bins_of(labels, ours)}
 
 
 def read_complete(paths: Sequence[Path], encoding: Encoding, target: str) -> Rows:

@@ -1,0 +1,102 @@
+"""What evaluate does where the label is a class: ours, rivals and redraws by their accuracy. Nothing of it is a release.
+
+The learning and scoring themselves are in `ldptree`; which rows are scored is in `evaluate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.coins import Words
+from ldptree.families.fit_classes import fit_model
+from ldptree.metrics.classes import score
+from ldptree.metrics.intervals import accuracy_interval, paired_lead
+from ldptree.models.tree import ClassTree
+from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.totals import Totals
+from tasks import progress
+from tasks.perturb import values_of
+from tasks.scoring.held_back import Rows, Trial, answer_all
+
+
+def score_trial(trial: Trial, held_back: Rows, *, public_prune: str) -> dict[str, Any]:
+    """Scores of ours and every rival on the held-back rows, and the redraws' accuracies. `public_prune`: of public rows alone."""
+    published, learned, how = trial.protocol, trial.learned, trial.how
+    public = trial.evidence.counts
+    exact = _exact_counts(trial.shards, published)
+    progress.advance(0.2)
+
+    def fitted(totals: Totals) -> ClassTree:
+        return fit_model(published, totals, public, **how)
+
+    counts = exact[:-1].reshape(-1, len(published.classes))
+    true = Totals.exact(counts, mechanism=published.mechanism, depth=published.partition.max_depth)
+    positive = _positive(published)
+    ours = learned.predict_proba(held_back.raw)
+    is_right = {"ours": _is_right(ours, held_back.labels)}
+    found: dict[str, dict[str, Any]] = {"ours": score(held_back.labels, ours, positive=positive).to_json()}
+    rivals = {
+        "public_only": lambda: fit_model(
+            published, true, public, **how | {"lam": np.inf, "prune": public_prune}
+        ).predict_proba(held_back.raw),
+        "no_noise": lambda: fit_model(published, true, public, **how).predict_proba(held_back.raw),
+        **trial.rivals(held_back.raw),
+    }
+    for done, (key, shares) in enumerate(answer_all(rivals), start=1):
+        is_right[key] = _is_right(shares, held_back.labels)
+        found[key] = score(held_back.labels, shares, positive=positive).to_json()
+        progress.advance(0.2 + 0.7 * done / len(rivals))
+    for key, right in is_right.items():
+        found[key]["interval"] = accuracy_interval(int(right.sum()), right.size)
+        if key != "ours":
+            found[key]["lead"] = paired_lead(is_right["ours"], right)
+    nodes = learned.nodes(held_back.raw)
+    spread = [
+        _redraw(fitted, published, exact, nodes, held_back.labels, trial.words(number))
+        for number in range(trial.evaluation.redraws)
+    ]
+    return {"scores": found, "redraws": spread}
+
+
+def _exact_counts(shards: Sequence[Path], protocol: Protocol) -> NDArray[np.int64]:
+    def count(path: Path) -> NDArray[np.int64]:
+        values = values_of(path, protocol)
+        return np.bincount(values, minlength=protocol.k).astype(np.int64)
+
+    with ThreadPoolExecutor(2) as pool:
+        total: NDArray[np.int64] = np.sum(list(pool.map(count, shards)), axis=0)
+    return total
+
+
+def _redraw(
+    fitted: Callable[[Totals], ClassTree],
+    protocol: Protocol,
+    exact: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+    labels: NDArray[np.int64],
+    words: Words,
+) -> float:
+    """Accuracy of the model that another draw of the same holders' noise would have given."""
+    raw = protocol.mechanism.sample_totals(exact, words.generator())
+    totals = Totals.from_raw(
+        raw,
+        mechanism=protocol.mechanism,
+        n_private=int(exact.sum()),
+        depth=protocol.partition.max_depth,
+    )
+    return float((fitted(totals).decision[nodes] == labels).mean())
+
+
+def _is_right(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return np.asarray(probabilities.argmax(axis=1) == labels)
+
+
+def _positive(protocol: Protocol) -> int:
+    names = [str(value) for value in protocol.classes]
+    return names.index(str(protocol.positive)) if protocol.positive is not None else 1

@@ -1,0 +1,129 @@
+"""What evaluate does where a public model is corrected: both models and their rivals, overall and in each cell. Nothing of it is
+a release.
+
+The learning and scoring themselves are in `ldptree`; which rows are scored is in `evaluate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.families.corrections import ResidualEstimates, correct, estimate_residuals
+from ldptree.metrics.classes import score
+from ldptree.metrics.intervals import accuracy_interval, paired_lead
+from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.models.corrected import add_clipped, shares_of
+from ldptree.simulate.redraws import KnownResiduals
+from tasks import progress
+from tasks.scoring.held_back import Rows, Trial, answer_all, known_residuals
+
+Floats = NDArray[np.float64]
+FEWEST = 10
+"""Held-back rows of a cell, below which nothing is said of them: it would show some."""
+
+
+def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
+    """Scores of both models and every rival on the held-back rows, those of redraws, and both models' in each cell."""
+    rows = (
+        held_back
+        if trial.classes
+        else Rows(held_back.raw[held_back.is_known], held_back.labels[held_back.is_known])
+    )
+    told = _told_numbers if not trial.classes else _told_classes
+    said = trial.learned.predict_parts(rows.raw)
+    public, ours, cells = said.public, said.corrected, said.cells
+    progress.advance(0.1)
+    holders = known_residuals(trial.shards, trial.protocol)
+    progress.advance(0.4)
+    exact = _exactly(trial, holders)
+    answers: dict[str, Floats] = {
+        "ours": ours,
+        "public_only": public,
+        "no_noise": _correct(trial, exact, public, cells),
+        **_rivals(trial, rows),
+    }
+    redraws = []
+    for number in range(trial.evaluation.redraws):
+        seen = estimate_residuals(trial.evidence.plan, holders.drawn_again(trial.words(number)))
+        redraws.append(_chief(trial, rows.labels, _correct(trial, seen, public, cells)))
+    return {
+        "kind": "correction",
+        "label": "class" if trial.classes else "number",
+        "scores": told(rows.labels, answers),
+        "redraws": redraws,
+        "bins": [] if trial.classes else bins_of(rows.labels, ours[:, 0]),
+        "cells": [
+            _in_cell(trial, rows.labels[cells == cell], public[cells == cell], ours[cells == cell])
+            for cell in range(trial.protocol.n_cells)
+        ],
+    }
+
+
+def _exactly(trial: Trial, holders: KnownResiduals) -> list[ResidualEstimates]:
+    """The true mean residual of each output, over everybody who has one."""
+    is_in = holders.usable
+    residuals = holders.residuals[is_in].astype(np.float64)
+    return [
+        ResidualEstimates.exact(trial.evidence.plan, holders.cells[is_in], column) for column in residuals.T
+    ]
+
+
+def _correct(
+    trial: Trial,
+    seen: Sequence[ResidualEstimates],
+    public: Floats,
+    cells: NDArray[np.int32],
+) -> Floats:
+    """The public model's answers, corrected by what these observations of its outputs say, [n, M]."""
+    found = correct(trial.evidence.plan, seen)
+    added = np.where((cells >= 0)[:, None], found.correction[cells], found.mean)
+    return add_clipped(public, added) if trial.classes else public + added
+
+
+def _rivals(trial: Trial, rows: Rows) -> dict[str, Floats]:
+    """Every baseline's answers: shares [n, C], or numbers [n, 1]."""
+    answers = answer_all(trial.rivals(rows.raw))
+    return {key: said if trial.classes else said[:, None] for key, said in answers}
+
+
+def _told_classes(labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
+    # of two classes a baseline has both shares; of more the corrected ones need not add up to 1
+    shares = {key: said if said.shape[1] == 2 else shares_of(said) for key, said in answers.items()}
+    is_right = {key: said.argmax(axis=1) == labels for key, said in shares.items()}
+    return {
+        key: score(labels, said, positive=1).to_json()
+        | {"interval": accuracy_interval(int(is_right[key].sum()), labels.size)}
+        | ({} if key == "ours" else {"lead": paired_lead(is_right["ours"], is_right[key])})
+        for key, said in shares.items()
+    }
+
+
+def _told_numbers(labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
+    ours = answers["ours"][:, 0]
+    return {
+        key: score_numbers(labels, said[:, 0]).to_json()
+        | {"interval": mse_interval(labels, said[:, 0])}
+        | ({} if key == "ours" else {"lead": paired_mse_lead(labels, ours, said[:, 0])})
+        for key, said in answers.items()
+    }
+
+
+def _chief(trial: Trial, labels: NDArray[Any], said: Floats) -> float:
+    """Accuracy, or the mean squared error."""
+    if trial.classes:
+        return float(np.mean(shares_of(said).argmax(axis=1) == labels))
+    return float(np.mean((said[:, 0] - labels) ** 2))
+
+
+def _in_cell(trial: Trial, labels: NDArray[Any], public: Floats, ours: Floats) -> dict[str, Any] | None:
+    if labels.size < FEWEST:
+        return None
+    return {
+        "n": labels.size,
+        "public": _chief(trial, labels, public),
+        "ours": _chief(trial, labels, ours),
+    }

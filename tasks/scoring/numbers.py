@@ -1,0 +1,62 @@
+"""What evaluate does where the label is a number: ours, rivals and redraws by their squared errors. Nothing of it is a release.
+
+The learning and scoring themselves are in `ldptree`; which rows are scored is in `evaluate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.families.fit_numbers import fit_regression
+from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.protocol.totals import Totals
+from ldptree.simulate.redraws import KnownHolders
+from tasks import progress
+from tasks.scoring.held_back import Rows, Trial, answer_all, known_labels
+
+Floats = NDArray[np.float64]
+
+
+def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
+    """Scores of ours and every rival on the held-back rows, the redraws' errors, and predicted against true in bins."""
+    labels = held_back.labels[held_back.is_known]
+    raw = held_back.raw[held_back.is_known]
+    ours = trial.learned.predict(raw)
+    holders = known_labels(trial.shards, trial.protocol)
+    progress.advance(0.2)
+    found = {"ours": score_numbers(labels, ours).to_json() | {"interval": mse_interval(labels, ours)}}
+    rivals = _rivals(trial, holders, raw)
+    for done, (key, said) in enumerate(answer_all(rivals), start=1):
+        found[key] = score_numbers(labels, said).to_json() | {
+            "interval": mse_interval(labels, said),
+            "lead": paired_mse_lead(labels, ours, said),
+        }
+        progress.advance(0.2 + 0.7 * done / len(rivals))
+    nodes = trial.learned.nodes(raw)
+    redraws = []
+    for number in range(trial.evaluation.redraws):
+        totals = holders.drawn_again(trial.words(number))
+        model = fit_regression(trial.protocol, totals, trial.evidence, **trial.how)
+        redraws.append(score_numbers(labels, model.estimate[:, 0][nodes]).mse)
+    return {"kind": "regression", "scores": found, "redraws": redraws, "bins": bins_of(labels, ours)}
+
+
+def _rivals(trial: Trial, holders: KnownHolders, raw: Floats) -> dict[str, Callable[[], Floats]]:
+    """Each rival as a call that gives its predictions."""
+    protocol = trial.protocol
+    depth = protocol.partition.max_depth
+    true = Totals.exact_numbers(*holders.sums(), mechanism=protocol.mechanism, depth=depth)
+
+    def exactly(**how: Any) -> Floats:
+        model = fit_regression(protocol, true, trial.evidence, **(trial.how | how))
+        return model.predict(raw)
+
+    return {
+        "public_only": lambda: exactly(lam=np.inf),
+        "no_noise": exactly,
+        **trial.rivals(raw),
+    }
