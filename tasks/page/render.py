@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -12,11 +12,18 @@ from tasks.page import charts, findings, privacy, summary, units
 from tasks.page.captions import CHIPS, CLAIMS, GLOSSARY, TREES, Sentence, say
 from tasks.page.charts import Axis
 from tasks.page.data import Example, Run
+from tasks.page.findings import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 MOST_LISTED = 50
+SECTIONS: dict[str, Callable[[Run], Table | None]] = {
+    "cells": findings.tabulate_cells,
+    "mistakes": findings.tabulate_mistakes,
+    "bins": findings.tabulate_bins,
+}
+"""Tables that are folded under "Everything else", in order; a run that a table says nothing of goes without it."""
 
 
 def render(run: Run) -> str:
@@ -98,10 +105,7 @@ def _learned(run: Run) -> dict[str, Any]:
         "reference": summary.find_reference(run),
         "name": lambda score: summary.name_score(run, score),
         "score_unit": unit,
-        "cells": findings.tabulate_cells(run),
-        "mistakes": findings.tabulate_mistakes(run),
-        "bins": findings.tabulate_bins(run),
-        "statements": findings.tabulate_statements(run),
+        "sections": [tabulate(run) for tabulate in SECTIONS.values()] + findings.tabulate_statements(run),
         "curves": [charts.draw_curve(curve) for curve in run.model.curves],
         "curve_tables": [findings.tabulate_curve(run, curve) for curve in run.model.curves],
         "facts": privacy.facts(run),

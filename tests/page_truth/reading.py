@@ -200,22 +200,15 @@ def _figure(text: str) -> str:
     return found.group()
 
 
-def places(track: Element, role: str, kind: str) -> list[float]:
-    """Where the marks of a role ("ours", "public", "reference") lie, or the ends of its lines of a kind, in percent."""
-    groups = [one for one in track.every() if role in one.classes] or (
-        [track] if role in track.classes else []
-    )
-    found: list[float] = []
-    for group in groups:
-        if kind == "mark":
-            found += [float(one.attributes["cx"].rstrip("%")) for one in group.every("circle", "mark")]
-            found += [
-                float(one.attributes["x"].rstrip("%"))
-                for one in group.every("svg")
-                if one.attributes.get("x") and one.every("path", "mark")
-            ]
-            continue
-        for one in group.every("line", kind):
-            if one.attributes["y1"] == one.attributes["y2"]:
-                found += [float(one.attributes[end].rstrip("%")) for end in ("x1", "x2")]
-    return found
+def mark(drawn: Element) -> float:
+    """Where the mark of a track stands, in percent."""
+    circles = drawn.every("circle", "m")
+    if circles:
+        return float(circles[0].attributes["cx"].rstrip("%"))
+    return float(drawn.first("svg", "ov").attributes["x"].rstrip("%"))
+
+
+def ends(drawn: Element, kind: str) -> tuple[float, float]:
+    """Where the level line of a kind begins and ends, in percent."""
+    (one,) = [one for one in drawn.every("line", kind) if one.attributes["y1"] == one.attributes["y2"]]
+    return float(one.attributes["x1"].rstrip("%")), float(one.attributes["x2"].rstrip("%"))

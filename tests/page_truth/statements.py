@@ -11,7 +11,7 @@ import numpy as np
 from chain import RoundsChain
 
 from page_truth.artifacts import Run
-from page_truth.reading import NUMBER, Element, number, rounding
+from page_truth.reading import NUMBER, Element, Scale, ends, mark, number, rounding
 
 Figures = Sequence[float | None]
 """The numbers of a text in order; None: any, as it comes from data."""
@@ -89,7 +89,9 @@ def check(run: Run) -> list[str]:
             faults += check_sentence(run, key, said.text)
     for table in run.page.every("table"):
         faults += check_table(run, table)
-    return faults + check_rows(run) + check_tree(run) + check_verdict(run)
+    return (
+        faults + check_rows(run) + check_tree(run) + check_verdict(run) + check_marks(run) + check_bars(run)
+    )
 
 
 VERDICTS = {
@@ -325,7 +327,7 @@ def sizes(run: Run) -> Figures:
     return float(run.protocol.n_cells), float(run.protocol.k)
 
 
-def ends(run: Run) -> Figures:
+def moved_into(run: Run) -> Figures:
     found = run.facts["privacy"]["asked"][-1]["question"]["figures"]
     levels = float(run.protocol.n_classes)
     if run.protocol.base is None:
@@ -399,7 +401,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "example number": lambda run: (example_cell(run), None),
     "asked cell and label": sizes,
     "asked cell and error": sizes,
-    "ends": ends,
+    "ends": moved_into,
     "ends sent": lambda run: run.protocol.label_range,
     "chances": chances,
     "label chance": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["label_p"],),
@@ -504,6 +506,50 @@ def check_rows(run: Run) -> list[str]:
         faults += compare(
             f"drawn {row.text}", said, [chief(run, score), *(scale * e for e in score["interval"])]
         )
+    return faults
+
+
+def check_marks(run: Run) -> list[str]:
+    """Where the scores and their intervals stand on the axis, by the labels of its ticks."""
+    if run.scores is None:
+        return []
+    axis = Scale.of(run.page.every("div", "sh")[-1].first("svg", "ax"))
+    faults, scale = [], 100.0 if is_class(run) else 1.0
+    for row, score in zip(run.page.first("ol", "scores").every("li"), in_order(run), strict=True):
+        track = row.first("svg", "tr")
+        low, high = ends(track, "iv")
+        drawn = (
+            (mark(track), chief(run, score)),
+            (low, scale * score["interval"][0]),
+            (high, scale * score["interval"][1]),
+        )
+        faults += [
+            f"a mark of {row.text} stands at {axis.value(at)}, expected {value}"
+            for at, value in drawn
+            if not axis.agrees(at, value)
+        ]
+    return faults
+
+
+def check_bars(run: Run) -> list[str]:
+    """Where the whiskers of the tree's bars end on their axis: at the figures beside them."""
+    boxes = run.page.every("div", "treebox")
+    if not boxes:
+        return []
+    axis, faults = Scale.of(boxes[0].first("div", "tf").first("svg", "ax")), []
+    for leaf in boxes[0].first("div", "tree").every("div", "lf"):
+        said = [number(one) for one in numbers(leaf.first("span", "val").first("b").text, run)]
+        if len(said) != 2:
+            continue
+        bar = leaf.first("svg", "bar")
+        reach = (said[0] - said[1], said[0] + said[1])
+        caps = {float(one.attributes["x1"].rstrip("%")) for one in bar.every("line", "wh")}
+        faults += [
+            f"a whisker of {leaf.text} ends at {axis.value(at)}, expected {value}"
+            for at, value in zip(ends(bar, "wh"), reach, strict=True)
+            if not axis.agrees(at, value)
+        ]
+        faults += [] if caps == set(ends(bar, "wh")) else [f"caps of {leaf.text} stand at {sorted(caps)}"]
     return faults
 
 

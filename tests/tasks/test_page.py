@@ -5,8 +5,10 @@ heading and figures are those of the run.
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,14 @@ import pytest
 from chain import Chain, RoundsChain, fares, fares_config, mended, rides, rides_config, shells, shells_config
 from page_reader import Page
 
-from ldptree.models.description import Cell, Description, Estimate, Node
+from ldptree.coins import Words
+from ldptree.mechanisms import mechanism_for
+from ldptree.models.description import Cell, Condition, Description, Estimate, Node
 from storage.store import Store
 from tasks.page import findings, privacy, summary, units
-from tasks.page.charts import Axis
+from tasks.page.charts import ROW, WHOLE, Axis, ribbons
 from tasks.page.data import Bin, CellTest, Check, Failure, Influence, Rows, Run, Score, Scores, Span
-from tasks.page.render import render, summarize
+from tasks.page.render import SECTIONS, render, summarize
 from tasks.progress import Timeline
 from tasks.report import failed_facts, read_facts
 
@@ -293,6 +297,85 @@ def _large(cells: int) -> Run:
         for i in range(cells)
     )
     return Description(figure="correction", outputs=("yes",), tree=node(0, cells), cells=made, is_found=True)  # type: ignore[return-value]
+
+
+def test_a_section_that_is_registered_stands_on_every_page_that_it_says_something_of(
+    runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SECTIONS, "one", lambda _: findings.Table("One more", ("", "n"), (("all", "7"),)))
+    monkeypatch.setitem(SECTIONS, "none", lambda _: None)
+    html = render(runs["classes"])
+    assert "<summary>One more</summary>" in html
+    assert html.index("Every kind of row") < html.index("One more") < html.index("Privacy in full")
+
+
+def _is_met(one: Condition, value: Any) -> bool:
+    if one.low is not None or one.high is not None:
+        return (one.low is None or value > one.low) and (one.high is None or value <= one.high)
+    return (value in one.levels) != one.is_not if one.levels else one.is_not
+
+
+@pytest.mark.parametrize("name", ["classes", "a number", "a correction", "a tree of rounds"])
+def test_every_raw_row_is_in_exactly_one_kind(runs: dict[str, Run], name: str) -> None:
+    """The conditions of a kind, bins of a histogram among them, are in the units of the raw columns."""
+    rng = np.random.default_rng(2)
+    numbers = {"miles": 20.0, "hour": 24.0, "weight": 1.0, "size": 1.0}
+    levels = {"firm": ["ash", "birch", "cedar"], "kind": ["calm", "wild"]}
+    cells = runs[name].model.cells
+    assert len(cells) > 1
+    for _ in range(300):
+        row = {column: rng.random() * most for column, most in numbers.items()}
+        row |= {column: rng.choice(values) for column, values in levels.items()}
+        met = [cell for cell in cells if all(_is_met(one, row[one.column]) for one in cell.path)]
+        assert len(met) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("a release", "stopped")])
+def test_a_seeded_run_is_summed_up_as_it_was(runs: dict[str, Run], name: str) -> None:
+    """Golden texts. After a change that is meant: LDPTREE_WRITE_SUMMARIES=1 writes them anew; read the difference."""
+    text = summarize(runs[name]).partition("### How it was made")[0]
+    path = Path(__file__).parent / "summaries" / f"{name.replace(' ', '_')}.md"
+    if os.environ.get("LDPTREE_WRITE_SUMMARIES"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_branches_are_as_thick_as_what_they_hold_and_rows_stand_apart(runs: dict[str, Run]) -> None:
+    tree = findings.draw(runs["a number"])
+    assert tree is not None
+    rows = [row for end in tree.ends for row in range(end.rows[0], sum(end.rows))]
+    assert rows == list(range(len(tree.ends)))
+    assert all(end.level <= findings.MOST_LEVELS for end in tree.ends)
+    height = ROW * len(tree.ends)
+    for path, _ in ribbons(tree.root):
+        places = [float(one) for one in re.findall(r"[\d.]+ ([\d.]+)", path)]
+        assert all(-0.01 <= place <= height + WHOLE / 2 for place in places)
+    branches = [tree.root]
+    while branches:
+        branch = branches.pop()
+        if branch.children:
+            below = sum(child.node.share for child in branch.children)
+            assert below == pytest.approx(branch.node.share, abs=1e-6)
+            assert branch.rows[1] == sum(child.rows[1] for child in branch.children)
+            assert branch.children[0].middle < branch.middle < branch.children[-1].middle
+            branches += branch.children
+
+
+def test_a_liar_moves_the_sum_of_a_kind_by_no_more_than_the_page_says(runs: dict[str, Run]) -> None:
+    """Every report there is, against every other: what it adds to one cell, in numbers above the least."""
+    run = runs["a number"]
+    force, figures = run.privacy.influence, run.privacy.asked[-1].question.figures
+    assert force is not None
+    assert force.push is not None
+    cells, levels = int(figures["cells"]), int(figures["levels"])
+    mechanism = mechanism_for("grr", run.privacy.epsilon, cells, levels)
+    numbers = np.linspace(0.0, figures["high"] - figures["low"], levels)
+    sums = []
+    for value in range(mechanism.k):
+        report = np.array([value], dtype=mechanism.randomize(np.array([0]), Words.system()).dtype)
+        counts = mechanism.unbias(mechanism.aggregate(report), 1)[:-1]
+        sums.append(counts.reshape(cells, levels) @ numbers)
+    assert np.ptp(np.array(sums), axis=0).max() == pytest.approx(force.push)
 
 
 def test_a_page_stays_small_whatever_the_size_of_the_model(runs: dict[str, Run]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -100,6 +101,50 @@ def test_nothing_is_cut_off_on_a_phone_a_tablet_or_a_screen(
         assert found["beyond"] == [], width
         assert found["cut"] == [], width
     page.close()
+
+
+def test_long_names_of_classes_and_columns_are_not_cut_off(
+    browser: Any,
+    runs: dict[str, Run],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    run = runs["three classes"]
+    text = json.dumps(run.to_dict())
+    for name in ("a", "b", "c", "miles", "firm"):
+        text = text.replace(f'"{name}"', f'"{name} and a name that goes on, {"x" * 40} and on, {"y" * 40}"')
+    path = tmp_path / "long.html"
+    path.write_text(render(Run.from_dict(json.loads(text))), encoding="utf-8")
+    page = _open(browser, path)
+    for width in (360, 768, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        found = page.evaluate(LAYOUT)
+        assert (found["spare"] >= 0, found["beyond"], found["cut"]) == (True, [], []), width
+    page.close()
+
+
+APART = """() => {
+  const boxes = (query, within) => [...within.querySelectorAll(query)].map(e => e.getBoundingClientRect());
+  const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+  const clash = found => found.some((a, i) => found.slice(i + 1).some(b => over(a, b)));
+  const groups = [...document.querySelectorAll('.xl, .yl, svg.ax, svg.mini, .hl')].map(e => boxes('span, text', e));
+  const tree = document.querySelector('.tree'), area = tree.getBoundingClientRect();
+  const rows = boxes('.lf', tree), nodes = boxes('.nd', tree);
+  return {
+    labels: groups.filter(clash).length, drawn: groups.flat().length,
+    rows: clash(rows), middle: rows.every(r => r.top > area.top - 1 && r.bottom < area.bottom + 1),
+    nodes: nodes.every(n => n.left > area.left - 1 && n.right < Math.min(...rows.map(r => r.left)) + 1),
+  };
+}"""
+
+
+@pytest.mark.parametrize("name", ["classes", "a number", "a correction", "three classes"])
+def test_labels_of_plots_and_of_branches_stand_apart(browser: Any, pages: dict[str, Path], name: str) -> None:
+    page = _open(browser, pages[name])
+    found = page.evaluate(APART)
+    page.close()
+    assert found.pop("drawn") > 5
+    assert found == {"labels": 0, "rows": False, "middle": True, "nodes": True}
 
 
 def _contrast(one: str, other: str) -> float:
