@@ -18,10 +18,10 @@ from lpct_samples import Sample, synthetic_pair
 from numpy.typing import NDArray
 
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.families.fit_classes import asks_again, fit_model
+from ldptree.families.fit_classes import fit_model, needs_second_query
 from ldptree.inference.algorithm_2 import PaperOptions
-from ldptree.inference.depth import automatic_depth, fewest_public_rows, termination_depth
-from ldptree.inference.public_trust import class_inflation
+from ldptree.inference.depth import automatic_depth, default_min_samples_leaf, termination_depth
+from ldptree.inference.public_trust import class_variance_inflation
 from ldptree.mechanisms import mechanism_for
 from ldptree.models.tree import ClassTree
 from ldptree.partition import PARTITIONS
@@ -120,12 +120,12 @@ def asked(
         outside: "clip" or "drop".
         round_number: 1, or 2.
         inflation: how much less sure public cells are than their rows say; None measures it.
-        growth: further settings of the partition; a CART has `fewest_public_rows` in a cell where nothing else is said.
+        growth: further settings of the partition; a CART has `default_min_samples_leaf` in a cell where nothing else is said.
     """
     encoding = encoding_of(sample.public_X, known)
     C = sample.n_classes
     if partition == "cart":
-        growth = {"min_samples_leaf": fewest_public_rows("classes", len(sample.public_y))} | growth
+        growth = {"min_samples_leaf": default_min_samples_leaf("classes", len(sample.public_y))} | growth
     if depth == "auto":
         depth = automatic_depth(encoding.n_encoded, len(sample.y), epsilon, C, mechanism)
     public_X, grow = (
@@ -156,7 +156,7 @@ def asked(
     test = np.zeros((tree.n_nodes, C), dtype=np.int64)
     np.add.at(test, (tree.leaves[cells], sample.test_y), 1)
     if inflation is None:
-        inflation = class_inflation(partition, public_X, sample.public_y, C, grow)
+        inflation = class_variance_inflation(partition, public_X, sample.public_y, C, grow)
     return Asked(protocol, totals, public.reshape(tree.n_leaves, C), test, inflation)
 
 
@@ -172,7 +172,7 @@ def algorithm_2(
     """Accuracy of LPCT-prune (Algorithm 2), its second query included where it terminates."""
     growth = settings | {"stop_empty": options.stop_empty}
     first = asked(sample, epsilon * options.share_of_first_query, rng, depth=depth, **growth)
-    if not asks_again(first.protocol, first.totals, first.public, options):
+    if not needs_second_query(first.protocol, first.totals, first.public, options):
         return first.accuracy(prune=options)
     d = first.protocol.encoding.n_encoded
     shallow = termination_depth(d, len(sample.y), epsilon)

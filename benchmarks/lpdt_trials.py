@@ -22,7 +22,7 @@ from ldptree.encoding import Encoding
 from ldptree.estimators.holders import encoding_of
 from ldptree.families.fit_numbers import PublicLabels, fit_regression
 from ldptree.families.tree_public import public_labels
-from ldptree.inference.depth import NumberDepths, fewest_public_rows, number_depths, number_levels
+from ldptree.inference.depth import NumberDepths, default_min_samples_leaf, number_depths, number_levels
 from ldptree.mechanisms import adds_noise_to_every_cell, number_mechanism_for
 from ldptree.models.tree import NumberTree
 from ldptree.partition import Partition, grow_partition
@@ -118,7 +118,7 @@ def automatic_depths_of(rows: Rows, epsilon: float) -> NumberDepths:
         len(rows.y),
         epsilon,
         n_public=len(rows.public_y),
-        min_samples_leaf=fewest_public_rows("numbers", len(rows.public_y)),
+        min_samples_leaf=default_min_samples_leaf("numbers", len(rows.public_y)),
         label_sd=min(spread or 0.5, 0.5),
     )
 
@@ -140,7 +140,7 @@ def planted(
         n_classes=2,
         criterion="variance",
         stop_empty=adds_noise_to_every_cell(mechanism),
-        min_samples_leaf=fewest_public_rows("numbers", len(rows.public_y), wanted=min_samples_leaf),
+        min_samples_leaf=default_min_samples_leaf("numbers", len(rows.public_y), wanted=min_samples_leaf),
     )
     tree = regrow(encoding.encode(rows.public_X), rows.public_y, depth=depths.asked)
     return Planted(rows, encoding, tree, regrow, depths)

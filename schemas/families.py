@@ -311,7 +311,7 @@ class TreeConfig(ModelConfig):
     """[model] of a family that asks once about the cells of one public tree.
 
     `min_samples_leaf`: fewest public rows in a cell; "auto": by what is learned, and of how many
-    (`ldptree.inference.depth.fewest_public_rows`).
+    (`ldptree.inference.depth.default_min_samples_leaf`).
     """
 
     learned: ClassVar[Literal["classes", "numbers", "errors"]]
@@ -322,9 +322,9 @@ class TreeConfig(ModelConfig):
 
     def question_settings(self, run: RunTables, n_public: int) -> dict[str, Any]:
         """How the tree is grown. How few rows a cell may have is always a number, so that a run is known by what it does."""
-        from ldptree.inference.depth import fewest_public_rows  # with numpy
+        from ldptree.inference.depth import default_min_samples_leaf  # with numpy
 
-        fewest = fewest_public_rows(
+        fewest = default_min_samples_leaf(
             self.learned,
             n_public,
             wanted=self.min_samples_leaf,

@@ -38,7 +38,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, TreeEstimator):  # type: ignore[mis
             of grr and oue), "signed_subset" for two classes with less noise of their difference, "discrete_laplace" or
             "randomized_response" for the papers', "laplace" to compare with the paper (a simulation
             device, refused without `random_state`).
-        partition: "cart" (in its cells `ldptree.inference.depth.fewest_public_rows`), "max-edge" or
+        partition: "cart" (in its cells `ldptree.inference.depth.default_min_samples_leaf`), "max-edge" or
             "random-edge"; without public rows always one of the edges.
         depth: "auto", or the deepest a cell may lie, at most 62.
         lam: "learned", "auto", or the weight of a public row in private people: 0 is LPCT-P, infinity LPCT-Q.

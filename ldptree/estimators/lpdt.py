@@ -48,7 +48,7 @@ class LPDTRegressor(Noisy, RegressorMixin, TreeEstimator):  # type: ignore[misc]
         depth: "auto", or the deepest a cell may lie, at most 62. "auto": reports are asked about no more cells than n and
             epsilon carry (`ldptree.inference.depth.number_depths`), and public rows part these further where lam is not 0 and
             prune = "smooth".
-        min_samples_leaf: fewest public rows in a cell, or "auto" (`inference.depth.fewest_public_rows`); not
+        min_samples_leaf: fewest public rows in a cell, or "auto" (`inference.depth.default_min_samples_leaf`); not
             used without public rows.
         lam: "learned", "auto", or the weight of a public row in private people: 0 for private alone, infinity for public.
         prune: "smooth", "fallback" (a cell whose evidence is too weak takes an ancestor's), or "none".

@@ -36,7 +36,7 @@ from ldptree.estimators.validation_questions import (
     OneModel,
     ValidationQuestion,
 )
-from ldptree.inference.depth import fewest_public_rows
+from ldptree.inference.depth import default_min_samples_leaf
 from ldptree.protocol.ledger import Charge, Ledger, RowRange
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class TuningSettings:
     def min_rows(self, family: LPCT | LPDT, n_public: int) -> int:
         """The fewest public rows of a cell; 1 where that is no parameter."""
         wanted = family.min_samples_leaf if self.has_min_rows else 1
-        return fewest_public_rows("numbers", n_public, wanted=wanted)
+        return default_min_samples_leaf("numbers", n_public, wanted=wanted)
 
 
 def default_candidates(

@@ -25,7 +25,7 @@ from ldptree.families.correction_plan import (
 )
 from ldptree.families.corrections import correct, estimate_residuals
 from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published
-from ldptree.inference.depth import fewest_public_rows
+from ldptree.inference.depth import default_min_samples_leaf
 from ldptree.limits import MAX_PROTOCOL_BYTES, check_labels, check_memory
 from ldptree.mechanisms import adds_noise_to_every_cell
 from ldptree.models.corrected import CorrectedModel
@@ -77,7 +77,7 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
         base: one of `public_models.fit.BASES`, "auto" (`AUTO_BASE`), or a fitted scikit-learn model of the raw columns.
         partition, seed: how the tree of cells is grown.
         min_samples_leaf: fewest public rows in a cell of it, but of one cut from the base itself; or "auto"
-            (`ldptree.inference.depth.fewest_public_rows`).
+            (`ldptree.inference.depth.default_min_samples_leaf`).
         depth: "auto", or the deepest a cell may lie.
         mechanism: an oracle's name, or "auto".
         n_levels: levels of a residual, or "auto".
@@ -159,7 +159,7 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
             kind=self.partition,
             n_classes=max(n_classes, 2),
             criterion="gini" if n_classes > 2 else "variance",
-            min_samples_leaf=fewest_public_rows("errors", len(y), wanted=self.min_samples_leaf),
+            min_samples_leaf=default_min_samples_leaf("errors", len(y), wanted=self.min_samples_leaf),
             stop_empty=adds_noise_to_every_cell(self.mechanism),
             seed=self.seed,
         )

@@ -18,10 +18,16 @@ from ldptree.errors import ConfigError, DataError
 from ldptree.inference import algorithm_2 as paper_pruning
 from ldptree.inference.algorithm_2 import PaperOptions, PaperPruned
 from ldptree.inference.depth import termination_depth
-from ldptree.inference.model_uncertainty import doubt
+from ldptree.inference.model_uncertainty import model_uncertainty
 from ldptree.inference.pruning import PRUNINGS
 from ldptree.inference.shares import expected_share
-from ldptree.inference.weighting import Evidence, Weighted, check_weighting, gather_class, weigh
+from ldptree.inference.weighting import (
+    Evidence,
+    Weighted,
+    check_weighting,
+    gather_class_evidence,
+    weigh_evidence,
+)
 from ldptree.models.tree import ClassLabel, ClassTree, TreeModel
 
 if TYPE_CHECKING:
@@ -59,12 +65,12 @@ def fit_model(
         lam: "learned", "auto", or the weight of a public row in private people, from 0 (private alone) to
             infinity (public alone).
         prune: one of `PRUNINGS`; or "paper" or its options, LPCT's Algorithm 2, which chooses lam itself.
-        rule: "margin", or "ratio", the paper's (`weighting.fixed`).
+        rule: "margin", or "ratio", the paper's (`weighting.weigh_by_lam`).
         epsilon: what a holder spent in all rounds, where that is not the protocol's.
         is_second_query: Algorithm 2 ended with these totals: private ones alone, undivided (other settings are not
             looked at).
-        inflation: how much less sure public cells are than their rows say (`public_trust.class_inflation`); a given lam, "auto"
-            too, is how far they are trusted, and takes them at their word.
+        inflation: how much less sure public cells are than their rows say (`public_trust.class_variance_inflation`); a given
+            lam, "auto" too, says how far they are trusted.
 
     Raises:
         ConfigError: lam, prune or rule is not known, or they do not go together.
@@ -103,7 +109,9 @@ def check_settings(*, lam: str | float, prune: str | PaperOptions, rule: str, n_
     check_weighting("auto" if is_paper else lam, rule)
 
 
-def asks_again(protocol: Protocol, totals: Totals, public_counts: ArrayLike, options: PaperOptions) -> bool:
+def needs_second_query(
+    protocol: Protocol, totals: Totals, public_counts: ArrayLike, options: PaperOptions
+) -> bool:
     """Whether Algorithm 2 terminates on these totals: its second query, with the other half of epsilon, is to be asked.
 
     Raises:
@@ -132,14 +140,17 @@ def _fit(
         prune = PaperOptions()
     check_settings(lam=lam, prune=prune, rule=rule, n_classes=protocol.n_classes)
     evidence = _gather(protocol, totals, public_counts, inflation if lam == "learned" else 1.0)
-    weighted = [weigh(e, 0.0 if isinstance(prune, PaperOptions) else lam, rule) for e in evidence]
+    weighted = [weigh_evidence(e, 0.0 if isinstance(prune, PaperOptions) else lam, rule) for e in evidence]
     pruned = (
         [_algorithm_2(protocol, evidence, prune, totals.n_private).pruned]
         if isinstance(prune, PaperOptions)
         else [PRUNINGS[prune](e, w) for e, w in zip(evidence, weighted, strict=True)]
     )
     if not isinstance(prune, PaperOptions):
-        doubts = [doubt(e, w, p, PRUNINGS[prune]) for e, w, p in zip(evidence, weighted, pruned, strict=True)]
+        doubts = [
+            model_uncertainty(e, w, p, PRUNINGS[prune])
+            for e, w, p in zip(evidence, weighted, pruned, strict=True)
+        ]
         pruned = [replace(p, variance=d.of_nodes) for p, d in zip(pruned, doubts, strict=True)]
         weighted = [
             replace(w, mean_discrepancy_variance=d.of_mean) for w, d in zip(weighted, doubts, strict=True)
@@ -175,7 +186,7 @@ def _gather(
 
     def evidence_of(k: int) -> Evidence:
         weights = np.eye(n_classes)[k] - 1.0 / n_classes
-        return gather_class(
+        return gather_class_evidence(
             protocol.partition,
             private=totals.counts,
             margin_noise=totals.cell_variance(weights),

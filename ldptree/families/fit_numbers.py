@@ -16,9 +16,9 @@ import numpy as np
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.families.tree_public import PublicLabels, refined
-from ldptree.inference.model_uncertainty import doubt
+from ldptree.inference.model_uncertainty import model_uncertainty
 from ldptree.inference.pruning import NUMBER_PRUNINGS
-from ldptree.inference.weighting import Evidence, check_weighting, gather, weigh
+from ldptree.inference.weighting import Evidence, check_weighting, gather_evidence, weigh_evidence
 from ldptree.models.tree import NumberLabel, NumberTree, TreeModel
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def fit_regression(
         public: what the public rows say.
         lam: "learned", "auto", or the weight of a public row in private people, from 0 (private alone) to infinity.
         prune: one of `NUMBER_PRUNINGS`.
-        rule: "margin", or "ratio", the paper's (`weighting.fixed`).
+        rule: "margin", or "ratio", the paper's (`weighting.weigh_by_lam`).
         epsilon: what a holder spent in all rounds, where that is not the protocol's.
 
     Raises:
@@ -90,9 +90,9 @@ def fit_regression(
         raise DataError("model: nobody reported; collect reports first, or fit with lam = inf on public rows")
     scale = 2.0 * public.sd
     evidence = _gather(protocol, totals, public, scale)
-    weighted = weigh(evidence, lam, rule, roots=ROOTS)
+    weighted = weigh_evidence(evidence, lam, rule, roots=ROOTS)
     pruned = NUMBER_PRUNINGS[prune](evidence, weighted)
-    unsaid = doubt(evidence, weighted, pruned, NUMBER_PRUNINGS[prune], ROOTS)
+    unsaid = model_uncertainty(evidence, weighted, pruned, NUMBER_PRUNINGS[prune], ROOTS)
     low, high = protocol.label_range
     n_nodes = protocol.partition.n_nodes
     model = TreeModel(
@@ -136,7 +136,7 @@ def _levels(protocol: Protocol) -> Floats:
 
 def _gather(protocol: Protocol, totals: Totals, public: PublicLabels, scale: float) -> Evidence:
     levels = _levels(protocol)
-    return gather(
+    return gather_evidence(
         protocol.partition,
         private_margin=totals.label_margins(levels, public.mean, scale),
         private_count=totals.cell_counts,
@@ -146,5 +146,5 @@ def _gather(protocol: Protocol, totals: Totals, public: PublicLabels, scale: flo
         public_count=public.count,
         n_private=totals.n_inside,
         label_variance=public.inflation * public.residual_variance / scale**2,
-        theta_of_nobody=-public.mean / scale,
+        empty_cell_estimate=-public.mean / scale,
     )

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published
-from ldptree.families.fit_classes import asks_again, fit_model
+from ldptree.families.fit_classes import fit_model, needs_second_query
 from ldptree.families.fit_numbers import fit_regression
 from ldptree.families.tree_public import PublicLabels, public_labels
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.depth import (
     NumberDepths,
     automatic_depth,
-    fewest_public_rows,
+    default_min_samples_leaf,
     number_depths,
     number_levels,
     paper_depth,
     relative_sd,
     termination_depth,
 )
-from ldptree.inference.public_trust import class_inflation
+from ldptree.inference.public_trust import class_variance_inflation
 from ldptree.limits import check_memory
 from ldptree.mechanisms import adds_noise_to_every_cell, mechanism_for, number_mechanism_for
 from ldptree.partition import grow_partition
@@ -52,7 +52,7 @@ class TreeSettings:
         mechanism: one of `ldptree.mechanisms.CHOICES`.
         partition: one of `ldptree.partition.PARTITIONS`.
         depth: "auto", or the deepest a cell may lie.
-        min_samples_leaf: fewest public rows in a cell, or "auto" (`ldptree.inference.depth.fewest_public_rows`).
+        min_samples_leaf: fewest public rows in a cell, or "auto" (`ldptree.inference.depth.default_min_samples_leaf`).
         seed: of public coins, where the partition tosses any.
         frozen: a question that was published before; it is asked as it is.
         lam, prune, rule: how totals become a model.
@@ -82,7 +82,7 @@ class ClassEvidence:
 
     Attributes:
         counts: int64 [L, C], public rows of each cell and class.
-        inflation: how much less sure public cells are than their rows say (`public_trust.class_inflation`).
+        inflation: how much less sure public cells are than their rows say (`public_trust.class_variance_inflation`).
     """
 
     counts: NDArray[np.int64]
@@ -126,7 +126,7 @@ class LPCT(TreeSettings, OneTreeFamily[PublicRows, ClassEvidence, "ClassTree"]):
         if len(transcript) > 1 or self.algorithm_2 is None:
             return None
         (totals,) = first.totals
-        if not asks_again(first.protocol, totals, first.published.evidence.counts, self.algorithm_2):
+        if not needs_second_query(first.protocol, totals, first.published.evidence.counts, self.algorithm_2):
             return None
         depth = termination_depth(view.encoding.n_encoded, totals.n_private, self.epsilon)
         rest = self.epsilon - first.protocol.epsilon
@@ -184,10 +184,10 @@ class LPCT(TreeSettings, OneTreeFamily[PublicRows, ClassEvidence, "ClassTree"]):
             return 1.0  # it takes public cells at their word
         n_classes = len(view.label)
         regrow = partial(self._grow, depth=depth, n_classes=n_classes)
-        return class_inflation(self.partition, view.X, view.y, n_classes, regrow)
+        return class_variance_inflation(self.partition, view.X, view.y, n_classes, regrow)
 
     def _grow(self, X: NDArray[np.float32], y: NDArray[Any], *, depth: int, n_classes: int) -> Partition:
-        least = fewest_public_rows(
+        least = default_min_samples_leaf(
             "classes",
             len(X),
             wanted=self.min_samples_leaf,
@@ -301,4 +301,4 @@ class LPDT(TreeSettings, OneTreeFamily[PublicRows, PublicLabels, "NumberTree"]):
         )
 
     def _fewest(self, n_public: int) -> int:
-        return fewest_public_rows("numbers", n_public, wanted=self.min_samples_leaf)
+        return default_min_samples_leaf("numbers", n_public, wanted=self.min_samples_leaf)

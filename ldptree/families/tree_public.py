@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ldptree.inference.pruning import smooth
-from ldptree.inference.public_trust import Fold, Target, folds, inflation, public_evidence
-from ldptree.inference.weighting import fixed, roll_up
+from ldptree.inference.pruning import smooth_tree
+from ldptree.inference.public_trust import Fold, Target, make_folds, public_evidence, variance_inflation
+from ldptree.inference.weighting import roll_up, weigh_by_lam
 from ldptree.partition.tree import LEAF, Partition
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class PublicLabels:
         count = np.bincount(cells, minlength=n_cells).astype(np.float64)
         total = np.bincount(cells, weights=labels, minlength=n_cells).astype(np.float64)
         variance = float(labels.var()) or (high - low) ** 2 / 4
-        parts = folds(X, labels, grow)
+        parts = make_folds(X, labels, grow)
         residual = float(np.clip(_held_out_variance(parts, labels), SMALLEST * variance, variance))
         return cls(
             count=count,
@@ -95,7 +95,7 @@ class PublicLabels:
             mean=float(labels.mean()),
             sd=variance**0.5,
             residual_variance=residual,
-            inflation=inflation(parts, [Target(values=labels, variance=residual, units=_units)]),
+            inflation=variance_inflation(parts, [Target(values=labels, variance=residual, units=_units)]),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -202,7 +202,7 @@ class Finer:
             (known.total - known.mean * known.count) / scale,
             known.inflation * known.residual_variance / scale**2,
         )
-        found = smooth(evidence, fixed(evidence, math.inf))
+        found = smooth_tree(evidence, weigh_by_lam(evidence, math.inf))
         return cls(
             partition=partition,
             count=known.count,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.inference.pruning import Pruned, walk
+from ldptree.inference.pruning import Pruned, find_deciding_nodes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,7 +109,7 @@ def prune(
         stops = stops | (is_noise & ~private_wins.astype(bool))
     if evidence.levels.n_nodes > 1:  # the root is not looked at (k goes from p0 to 1)
         stops[0], statistic[0] = False, -np.inf
-    decided_at = walk(evidence.levels, statistic, stops)
+    decided_at = find_deciding_nodes(evidence.levels, statistic, stops)
     is_terminated = options.termination and bool(ends_here[decided_at[evidence.cell_nodes]].any())
     return PaperPruned(
         pruned=Pruned(theta=theta[decided_at], variance=variance[decided_at], decided_at=decided_at),

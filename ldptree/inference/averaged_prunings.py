@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Averaged:
+class AveragedPrunings:
     """What is believed after the observations; an inner node's value is the average of the cells below it, by mass.
 
     Attributes:
@@ -37,9 +37,9 @@ class Averaged:
     log_likelihood: Floats
 
 
-def average(
+def average_prunings(
     levels: Levels, observed: Floats, variance: Floats, mass: Floats, *, spread: float, split: float
-) -> Averaged:
+) -> AveragedPrunings:
     """Posterior of every node's value, all prunings averaged by their posterior probability; O(nodes).
 
     `observed` and `variance` may have leading axes, the same ones, for several sets of observations at once; then so has all that
@@ -112,7 +112,7 @@ def average(
     square = above_square + reached * square
     by_node_mean, by_node_variance = np.empty_like(mean), np.empty_like(mean)
     by_node_mean[..., order], by_node_variance[..., order] = mean, np.maximum(square - mean**2, 0.0)
-    return Averaged(by_node_mean, by_node_variance, around_0 + fit[..., 0])
+    return AveragedPrunings(by_node_mean, by_node_variance, around_0 + fit[..., 0])
 
 
 def _add_up(levels: Levels, depth: int, values: Floats) -> None:

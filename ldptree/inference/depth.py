@@ -33,7 +33,7 @@ MOST_NOISE_OF_ALL = 0.05
 """Standard deviation that the noise of all cells may give the mean label of all reports, in twice that of a public label."""
 
 
-def fewest_public_rows(
+def default_min_samples_leaf(
     learned: Literal["classes", "numbers", "errors"],
     n_public: int,
     *,

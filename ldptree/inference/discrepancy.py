@@ -2,7 +2,7 @@
 differences speak for.
 
 What lives here: the grid, the choice, and the likelihoods of all. What does not: what the differences are of (`weighting`,
-`correction`), and what the choice leaves unsaid (`discrepancy_doubt`).
+`correction`), and what the choice leaves unsaid (`model_uncertainty`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def likely_discrepancies(
     none preferred. Arguments as there.
     """
     grid = discrepancy_grid(roots)
-    return by_likelihood(grid, _fits(grid, levels, observed, variance))
+    return share_likelihood(grid, _fits(grid, levels, observed, variance))
 
 
 def _fits(
@@ -96,7 +96,7 @@ def _fits(
     return found
 
 
-def by_likelihood(found: Sequence[T], fits: Sequence[float]) -> list[tuple[T, float]]:
+def share_likelihood(found: Sequence[T], fits: Sequence[float]) -> list[tuple[T, float]]:
     """Each with its share of the likelihood, given log likelihoods; those with less than `LEAST_SHARE` left out."""
     shares = np.exp(np.array(fits) - max(fits))
     shares = np.where(shares > LEAST_SHARE * shares.sum(), shares, 0.0)

@@ -1,8 +1,8 @@
-"""What the chosen discrepancy leaves unsaid: how far private people may be from the public rows all the same.
+"""Extra variance for the choice of a discrepancy: other processes may also fit the totals.
 
-`weighting.learned` takes one process, and D for exactly 0 until the totals speak against it. That is a choice, slow to believe in
-a difference; it is no knowledge that there is none. Here every process of the grid speaks by its likelihood, none preferred, and
-how far what it says lies from the choice is in the variance, so that an interval holds a difference that the noise hides.
+`weighting.weigh_by_likelihood` takes one process, and D for exactly 0 until the totals speak against it. That choice is slow to
+believe in a difference; it is no knowledge that there is none. Here every process of the grid counts by its likelihood, and the
+distance of its answer from the chosen one is in the variance, so that an interval holds a difference that the noise hides.
 
 The same for a public model that is corrected is in `families.corrections`.
 """
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.inference.discrepancy import ROOT_GRID
-from ldptree.inference.pruning import smooth, smoothed
-from ldptree.inference.weighting import likely, under
+from ldptree.inference.pruning import smooth_tree, smooth_values
+from ldptree.inference.weighting import likely_priors, weigh_under
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ VALUES_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Doubt:
+class ModelUncertainty:
     """Mean squared distances from what is said, over all processes and what each leaves open.
 
     Attributes:
@@ -47,13 +47,13 @@ class Doubt:
     of_mean: float
 
 
-def doubt(
+def model_uncertainty(
     evidence: Evidence,
     weighted: Weighted,
     pruned: Pruned,
     rule: Callable[[Evidence, Weighted], Pruned],
     roots: Sequence[float] = ROOT_GRID,
-) -> Doubt:
+) -> ModelUncertainty:
     """How far theta and the mean discrepancy may be from what was learned, as the root of each says.
 
     Without public rows, or with a fixed lam, there is no discrepancy to doubt, and it is what was found alone.
@@ -66,30 +66,33 @@ def doubt(
         roots: the same that the process was chosen from.
     """
     if weighted.lam is not None or not evidence.public_mass.any():
-        return Doubt(of_nodes=pruned.variance, of_mean=weighted.mean_discrepancy_variance)
-    found = likely(evidence, roots)
+        return ModelUncertainty(of_nodes=pruned.variance, of_mean=weighted.mean_discrepancy_variance)
+    found = likely_priors(evidence, roots)
     of_nodes, of_mean = np.zeros_like(pruned.theta), 0.0
     at_once = max(1, VALUES_AT_ONCE // pruned.theta.size)
     for start in range(0, len(found), at_once):
         some = found[start : start + at_once]
-        shares, others = np.array([share for _, share in some]), [under(evidence, one) for one, _ in some]
+        shares, others = (
+            np.array([share for _, share in some]),
+            [weigh_under(evidence, one) for one, _ in some],
+        )
         theta, spread = _pruned(evidence, others, rule)
         of_nodes += shares @ (spread + (theta - pruned.theta) ** 2)
         means = np.array([one.mean_discrepancy for one in others])
         known = np.array([max(one.mean_discrepancy_variance, 0.0) for one in others])
         of_mean += float(shares @ (known + (means - weighted.mean_discrepancy) ** 2))
-    return Doubt(of_nodes=of_nodes, of_mean=of_mean)
+    return ModelUncertainty(of_nodes=of_nodes, of_mean=of_mean)
 
 
 def _pruned(
     evidence: Evidence, weighted: Sequence[Weighted], rule: Callable[[Evidence, Weighted], Pruned]
 ) -> tuple[Floats, Floats]:
     """Theta and its variance by each of them, both [weighted, nodes]."""
-    if rule is smooth:  # all at once
+    if rule is smooth_tree:  # all at once
         thetas, variances = (
             np.stack([one.theta for one in weighted]),
             np.stack([one.variance for one in weighted]),
         )
-        return smoothed(evidence, thetas, variances)
+        return smooth_values(evidence, thetas, variances)
     found = [rule(evidence, one) for one in weighted]
     return np.stack([one.theta for one in found]), np.stack([one.variance for one in found])

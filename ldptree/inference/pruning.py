@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.inference.averaged_prunings import average
+from ldptree.inference.averaged_prunings import average_prunings
 from ldptree.inference.tree_gaussian import fit_innovations, posterior
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 BOUND = 2.0
-"""The constant c of the rule "variance"; why this value, see `variance`."""
+"""The constant c of the rule "variance"; why this value, see `prune_by_variance`."""
 
 STRONG = 3.0
-"""How many standard deviations of its noise a count must be for `fallback` to divide by it."""
+"""How many standard deviations of its noise a count must be for `fall_back` to divide by it."""
 
 ROOT_VARIANCE = 0.05
 START_VARIANCE = 0.02
@@ -43,7 +43,7 @@ SPREADS = (0.01, 0.03, 0.06, 0.1)
 SPLIT = 0.8
 """Prior probability that a node is parted (.5 loses up to .03 to it at the automatic depth, .95 what a deep tree needs)."""
 NATS_FOR_NEAR = 2.0
-"""What the first model of `smooth` is ahead of the second by, in log likelihood, before any report."""
+"""What the first model of `smooth_tree` is ahead of the second by, in log likelihood, before any report."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,12 +61,12 @@ class Pruned:
     decided_at: NDArray[np.int64]
 
 
-def none(_: Evidence, weighted: Weighted) -> Pruned:
+def prune_nothing(_: Evidence, weighted: Weighted) -> Pruned:
     """Each node stands on its own totals."""
     return Pruned(theta=weighted.theta, variance=weighted.variance, decided_at=np.arange(weighted.theta.size))
 
 
-def smooth(evidence: Evidence, weighted: Weighted) -> Pruned:
+def smooth_tree(evidence: Evidence, weighted: Weighted) -> Pruned:
     """Soft pruning: two models of how theta varies over the tree, averaged by their likelihoods.
 
     1. A child lies near its parent: a Gaussian process on the tree, one innovation variance per depth, fitted by EM to
@@ -80,12 +80,12 @@ def smooth(evidence: Evidence, weighted: Weighted) -> Pruned:
     first, loses nowhere more than .001 to the first alone and gains .004 at eps 8 and .01 on a tree that is too deep
     (LPCT synthetic pairs, 40 runs).
     """
-    theta, spread = smoothed(evidence, weighted.theta, weighted.variance)
+    theta, spread = smooth_values(evidence, weighted.theta, weighted.variance)
     return Pruned(theta=theta, variance=spread, decided_at=np.arange(theta.size))
 
 
-def smoothed(evidence: Evidence, theta: Floats, spread: Floats) -> tuple[Floats, Floats]:
-    """What `smooth` makes of margins [nodes] and their variances: the same two. Both may have a leading axis."""
+def smooth_values(evidence: Evidence, theta: Floats, spread: Floats) -> tuple[Floats, Floats]:
+    """What `smooth_tree` makes of margins [nodes] and their variances: the same two. Both may have a leading axis."""
     at = evidence.cell_nodes
     observed, variance = np.full_like(theta, np.nan), np.full_like(theta, np.inf)
     observed[..., at], variance[..., at] = theta[..., at], spread[..., at]
@@ -100,7 +100,9 @@ def smoothed(evidence: Evidence, theta: Floats, spread: Floats) -> tuple[Floats,
     )
     near = posterior(evidence.levels, observed, variance, innovation)
     alike = [
-        average(evidence.levels, observed, variance, evidence.private_mass, spread=spread, split=SPLIT)
+        average_prunings(
+            evidence.levels, observed, variance, evidence.private_mass, spread=spread, split=SPLIT
+        )
         for spread in SPREADS
     ]
     log_odds = np.stack(
@@ -115,7 +117,7 @@ def smoothed(evidence: Evidence, theta: Floats, spread: Floats) -> tuple[Floats,
     return mean, np.maximum((weights @ squares)[..., 0, :] - mean**2, 0.0)
 
 
-def variance(evidence: Evidence, weighted: Weighted, bound: float = BOUND) -> Pruned:
+def prune_by_variance(evidence: Evidence, weighted: Weighted, bound: float = BOUND) -> Pruned:
     """Walk from each node to the root; stop where the statistic reaches sqrt(c), else take the best node.
 
     With s = A~ / sqrt(noise + w/4) and t = A^Q / sqrt(U^Q / 4), the lam that is best for a node (LPCT eq.
@@ -157,11 +159,11 @@ def variance(evidence: Evidence, weighted: Weighted, bound: float = BOUND) -> Pr
     safe = np.where(is_seen, mass, 1.0)
     theta = np.where(is_seen, margin / safe, 0.0)
     theta_variance = np.where(is_seen, noise / safe**2, np.inf)
-    decided_at = walk(evidence.levels, statistic, statistic >= math.sqrt(bound))
+    decided_at = find_deciding_nodes(evidence.levels, statistic, statistic >= math.sqrt(bound))
     return Pruned(theta=theta[decided_at], variance=theta_variance[decided_at], decided_at=decided_at)
 
 
-def fallback(evidence: Evidence, weighted: Weighted) -> Pruned:
+def fall_back(evidence: Evidence, weighted: Weighted) -> Pruned:
     """For a label that is a number: a cell whose evidence is weaker than one honest label falls back along its ancestors.
 
     A node is strong enough where the variance of its theta is at most that of one person's label, and, with a fixed lam, where
@@ -172,13 +174,13 @@ def fallback(evidence: Evidence, weighted: Weighted) -> Pruned:
     if weighted.lam is not None and not math.isinf(weighted.lam):
         people = evidence.private_count + weighted.lam * evidence.public_mass
         is_strong &= people >= STRONG * np.sqrt(evidence.count_noise)
-    decided_at = walk(evidence.levels, -weighted.variance, is_strong)
+    decided_at = find_deciding_nodes(evidence.levels, -weighted.variance, is_strong)
     return Pruned(
         theta=weighted.theta[decided_at], variance=weighted.variance[decided_at], decided_at=decided_at
     )
 
 
-def walk(levels: Levels, statistic: Floats, stops: NDArray[np.bool_]) -> NDArray[np.int64]:
+def find_deciding_nodes(levels: Levels, statistic: Floats, stops: NDArray[np.bool_]) -> NDArray[np.int64]:
     """[nodes] the first node towards the root that `stops`, or else the one with the largest statistic."""
     decided = np.empty(levels.n_nodes, dtype=np.int64)
     decided[0] = 0
@@ -195,13 +197,13 @@ def walk(levels: Levels, statistic: Floats, stops: NDArray[np.bool_]) -> NDArray
 
 
 PRUNINGS: dict[str, Callable[[Evidence, Weighted], Pruned]] = {
-    "smooth": smooth,
-    "variance": variance,
-    "none": none,
+    "smooth": smooth_tree,
+    "variance": prune_by_variance,
+    "none": prune_nothing,
 }
 NUMBER_PRUNINGS: dict[str, Callable[[Evidence, Weighted], Pruned]] = {
-    "smooth": smooth,
-    "fallback": fallback,
-    "none": none,
+    "smooth": smooth_tree,
+    "fallback": fall_back,
+    "none": prune_nothing,
 }
 """Those for a label that is a number: the statistics of "variance" are about a sign."""

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldptree.inference.pruning import smoothed
-from ldptree.inference.weighting import Evidence, fixed, gather
+from ldptree.inference.pruning import smooth_values
+from ldptree.inference.weighting import Evidence, gather_evidence, weigh_by_lam
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class Target:
     units: Callable[[Floats], tuple[float, float]]
 
 
-def folds(
+def make_folds(
     X: NDArray[np.float32],
     y: NDArray[np.generic],
     grow: Grow,
@@ -92,7 +92,7 @@ def folds(
         return list(pool.map(without, range(FOLDS)))
 
 
-def inflation(folds: Sequence[Fold], targets: Sequence[Target]) -> float:
+def variance_inflation(folds: Sequence[Fold], targets: Sequence[Target]) -> float:
     """By how much the variance of public cells' means is more than their rows say, one of `INFLATIONS`, by cross-validation.
 
     The smoothed public tree is made of the other folds with each factor; taken is the smallest whose squared error on rows held
@@ -106,11 +106,11 @@ def inflation(folds: Sequence[Fold], targets: Sequence[Target]) -> float:
     return INFLATIONS[int(np.flatnonzero(above.mean(axis=1) <= allowed)[0])]
 
 
-def class_inflation(
+def class_variance_inflation(
     kind: str, X: NDArray[np.float32], y: NDArray[np.integer], n_classes: int, grow: Grow
 ) -> float:
-    """`inflation` of cells that a partition of this kind chooses for classes y [n], 0 .. n_classes - 1, of scaled public rows
-    X [n, d]; 1 where it chooses them for no label ("max-edge", "random-edge"). `grow` makes one of rows.
+    """`variance_inflation` of cells that a partition of this kind chooses for classes y [n], 0 .. n_classes - 1, of scaled
+    public rows X [n, d]; 1 where it chooses them for no label ("max-edge", "random-edge"). `grow` makes one of rows.
     """
     if kind != "cart":
         return 1.0
@@ -122,13 +122,13 @@ def class_inflation(
         )
         for k in ([1] if n_classes == 2 else range(n_classes))
     ]
-    return inflation(folds(X, y, grow), targets)
+    return variance_inflation(make_folds(X, y, grow), targets)
 
 
 def public_evidence(tree: Partition, count: Floats, margin: Floats, variance: float) -> Evidence:
     """Public rows [cells] alone, the sums of their margins, and the variance of one within a cell."""
     nobody = np.zeros(count.size)
-    return gather(
+    return gather_evidence(
         tree,
         private_margin=nobody,
         private_count=count,
@@ -138,7 +138,7 @@ def public_evidence(tree: Partition, count: Floats, margin: Floats, variance: fl
         public_count=count,
         n_private=float(count.sum()),
         label_variance=variance,
-        theta_of_nobody=0.0,
+        empty_cell_estimate=0.0,
     )
 
 
@@ -152,8 +152,8 @@ def _held_out_errors(folds: Sequence[Fold], target: Target) -> Floats:
         evidence = public_evidence(
             fold.tree, count, (total - centre * count) / scale, target.variance / scale**2
         )
-        public = fixed(evidence, math.inf)
-        theta, _ = smoothed(evidence, np.tile(public.theta, (by.size, 1)), by * public.variance)
+        public = weigh_by_lam(evidence, math.inf)
+        theta, _ = smooth_values(evidence, np.tile(public.theta, (by.size, 1)), by * public.variance)
         predicted = theta[:, fold.tree.leaves[fold.cells]]
         errors.append((centre + scale * predicted - target.values[~fold.rest]) ** 2)
     return np.concatenate(errors, axis=1)

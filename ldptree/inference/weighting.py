@@ -65,7 +65,7 @@ class Evidence:
         n_private: holders who have a cell (noisy, so not always a whole number).
         label_variance: sampling variance of one person's margin.
         public_variance: the same of a public row, as far as its cell's mean is to be trusted (`public_trust`).
-        theta_of_nobody: theta that a share or label of 0 has: the papers' 0/0 = 0.
+        empty_cell_estimate: theta that a share or label of 0 has: the papers' 0/0 = 0.
     """
 
     private_margin: Floats
@@ -81,7 +81,7 @@ class Evidence:
     n_private: float
     label_variance: float
     public_variance: float
-    theta_of_nobody: float
+    empty_cell_estimate: float
 
     def rolled_up(self, per_cell: Floats) -> Floats:
         """[nodes] sums over the cells below each node of `per_cell` [L]."""
@@ -126,7 +126,7 @@ def roll_up(below: tuple[NDArray[np.integer], NDArray[np.integer]], per_cell: Fl
     return np.bincount(nodes, weights=per_cell[cells], minlength=n_nodes).astype(np.float64)
 
 
-def gather(
+def gather_evidence(
     partition: Partition,
     *,
     private_margin: Floats,
@@ -137,7 +137,7 @@ def gather(
     public_count: Floats,
     n_private: float,
     label_variance: float,
-    theta_of_nobody: float,
+    empty_cell_estimate: float,
     inflation: float = 1.0,
 ) -> Evidence:
     """Put the totals of one class or number together, rolled up to every node.
@@ -149,7 +149,7 @@ def gather(
         public_margin, public_count: [L] the same of public rows.
         n_private: holders who have a cell.
         label_variance: sampling variance of one person's margin.
-        theta_of_nobody: see `Evidence`.
+        empty_cell_estimate: see `Evidence`.
         inflation: how many times `label_variance` over its rows a public cell's mean is off by.
     """
     below = partition.paths()
@@ -171,11 +171,11 @@ def gather(
         n_private=n_private,
         label_variance=label_variance,
         public_variance=inflation * label_variance,
-        theta_of_nobody=theta_of_nobody,
+        empty_cell_estimate=empty_cell_estimate,
     )
 
 
-def gather_class(
+def gather_class_evidence(
     partition: Partition,
     *,
     private: Floats,
@@ -196,11 +196,11 @@ def gather_class(
         public: [L, C] public counts.
         n_private: holders who have a cell.
         class_index: the class whose margin is wanted.
-        inflation: as of `gather`.
+        inflation: as of `gather_evidence`.
     """
     n_classes = private.shape[1]
     private_count, public_count = private.sum(axis=1), public.sum(axis=1).astype(np.float64)
-    return gather(
+    return gather_evidence(
         partition,
         private_margin=private[:, class_index] - private_count / n_classes,
         private_count=private_count,
@@ -211,7 +211,7 @@ def gather_class(
         n_private=n_private,
         # where classes are even: 1/4 for two
         label_variance=(1.0 - 1.0 / n_classes) / n_classes,
-        theta_of_nobody=-1.0 / n_classes,
+        empty_cell_estimate=-1.0 / n_classes,
         inflation=inflation,
     )
 
@@ -230,24 +230,25 @@ def automatic_lam(n_cells: int, margin_variance: float, label_variance: float = 
     return 1.0 + n_cells * margin_variance / label_variance
 
 
-def weigh(
+def weigh_evidence(
     evidence: Evidence, lam: float | str, rule: str = "margin", *, roots: Sequence[float] = ROOT_GRID
 ) -> Weighted:
     """Combine private and public evidence under `lam`: "learned", "auto" or a number from 0 to infinity.
 
-    `rule` is what a margin is divided by: "margin", or "ratio", the paper's (see `fixed`). `roots`: see `choose_discrepancy`.
+    `rule` is what a margin is divided by: "margin", or "ratio", the paper's (see `weigh_by_lam`). `roots`: see
+    `choose_discrepancy`.
 
     Raises:
         ConfigError: `lam` or `rule` is none of these, or "ratio" is asked for where lam is learned.
     """
     check_weighting(lam, rule)
     if lam == "learned":
-        return learned(evidence, roots)
+        return weigh_by_likelihood(evidence, roots)
     if lam == "auto":
         # Averaged over all cells, the noise depends on the mechanism and n, not on where the holders are.
         per_holder = float(np.mean(evidence.private_noise[evidence.cell_nodes])) / evidence.n_private
         lam = automatic_lam(evidence.cell_nodes.size, per_holder, evidence.label_variance)
-    return fixed(evidence, lam if lam == math.inf else min(float(lam), LARGEST_LAM), rule)
+    return weigh_by_lam(evidence, lam if lam == math.inf else min(float(lam), LARGEST_LAM), rule)
 
 
 def check_weighting(lam: float | str, rule: str) -> None:
@@ -260,7 +261,7 @@ def check_weighting(lam: float | str, rule: str) -> None:
         raise ConfigError(f'lam = {lam!r}: use "learned", "auto", or a number from 0 (private alone) to inf')
 
 
-def fixed(evidence: Evidence, lam: float, rule: str = "margin") -> Weighted:
+def weigh_by_lam(evidence: Evidence, lam: float, rule: str = "margin") -> Weighted:
     """LPCT eq. 8: theta = (A~ + lam A^Q) / (w + lam U^Q) with the paper's noisy denominator made positive.
 
     The paper divides by U~ + lam U^Q, which the noise can make negative and so flip the class. With the
@@ -283,7 +284,7 @@ def fixed(evidence: Evidence, lam: float, rule: str = "margin") -> Weighted:
     if rule == "ratio":
         printed = private_weight * evidence.private_count + public_weight * evidence.public_mass
         theta = np.divide(
-            numerator, printed, out=np.full_like(numerator, evidence.theta_of_nobody), where=printed != 0
+            numerator, printed, out=np.full_like(numerator, evidence.empty_cell_estimate), where=printed != 0
         )
     return Weighted(
         lam=lam,
@@ -300,7 +301,7 @@ def fixed(evidence: Evidence, lam: float, rule: str = "margin") -> Weighted:
     )
 
 
-def learned(evidence: Evidence, roots: Sequence[float] = ROOT_GRID) -> Weighted:
+def weigh_by_likelihood(evidence: Evidence, roots: Sequence[float] = ROOT_GRID) -> Weighted:
     """Let the private totals say how far the public margins are off, cell by cell.
 
     theta^P = A~ / w with variance v / w^2 + s / w and theta^Q = A^Q / U^Q with variance c s / U^Q, s = 1/4 for two classes and
@@ -314,20 +315,20 @@ def learned(evidence: Evidence, roots: Sequence[float] = ROOT_GRID) -> Weighted:
 
     The public share of evidence counts the public margin with the variance that the chosen process allows it.
     """
-    return under(evidence, choose_discrepancy(evidence.levels, *_differences(evidence), roots))
+    return weigh_under(evidence, choose_discrepancy(evidence.levels, *_differences(evidence), roots))
 
 
-def likely(evidence: Evidence, roots: Sequence[float]) -> list[tuple[DiscrepancyPrior, float]]:
+def likely_priors(evidence: Evidence, roots: Sequence[float]) -> list[tuple[DiscrepancyPrior, float]]:
     """Each process that the totals leave likely, with its share of their likelihood.
 
-    `learned` takes one, and a simple one until the totals speak against it; how unsure that leaves us is said by all of them,
-    none preferred.
+    `weigh_by_likelihood` takes one, and a simple one until the totals speak against it; how unsure that leaves us is said by
+    all of them, none preferred.
     """
     return likely_discrepancies(evidence.levels, *_differences(evidence), roots)
 
 
-def under(evidence: Evidence, prior: DiscrepancyPrior) -> Weighted:
-    """The evidence combined as `learned` does, where the discrepancy is known to be such a process."""
+def weigh_under(evidence: Evidence, prior: DiscrepancyPrior) -> Weighted:
+    """The evidence combined as `weigh_by_likelihood` does, where the discrepancy is known to be such a process."""
     private_theta, private_variance, public_theta, public_variance = _apart(evidence)
     observed, variance = _differences(evidence)
     innovation = prior.innovation(evidence.levels.max_depth)

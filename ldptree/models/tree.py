@@ -248,7 +248,7 @@ class TreeModel(Model, Generic[Label_co]):
         discrepancy_sd: float64 [nodes, M], its standard deviation; 0 where no difference was found worth having.
         mean_discrepancy: float64 [M], the same averaged over all private people.
         mean_discrepancy_sd: float64 [M], its standard deviation; of a number, a difference that was not found is included
-            (`discrepancy_doubt`).
+            (`model_uncertainty`).
         private_total: float64 [nodes, T], unbiased noisy totals, negative where the noise is; of a number, below a cell that
             reports were asked about (`finer`), its totals shared out by public rows.
         public_total: [nodes, T], of public rows; int64 of classes, float64 of a number.

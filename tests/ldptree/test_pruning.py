@@ -12,8 +12,8 @@ from example_models import protocol_of, totals_of
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.fit_classes import fit_model
 from ldptree.inference.depth import automatic_depth
-from ldptree.inference.pruning import PRUNINGS, variance
-from ldptree.inference.weighting import gather_class, weigh
+from ldptree.inference.pruning import PRUNINGS, prune_by_variance
+from ldptree.inference.weighting import gather_class_evidence, weigh_evidence
 from ldptree.partition.max_edge import grow_max_edge
 from ldptree.partition.tree import Partition
 
@@ -89,7 +89,7 @@ def balanced_evidence(rng: np.random.Generator, depth: int = 4):
         np.where(inner, 2 * nodes + 2, -1),
     )
     cells = 2**depth
-    return gather_class(
+    return gather_class_evidence(
         tree,
         private=rng.normal(300, 60, (cells, 2)),
         margin_noise=np.full(cells, 1_800.0),
@@ -117,33 +117,33 @@ def walk(found, bound: float, node: int) -> int:
 @pytest.mark.parametrize("bound", [0.0, 1.0, 2.0, 9.0, 1e9])
 def test_the_variance_rule_stops_where_the_evidence_suffices(bound: float) -> None:
     found = balanced_evidence(np.random.default_rng(7))
-    got = variance(found, weigh(found, "auto"), bound)
+    got = prune_by_variance(found, weigh_evidence(found, "auto"), bound)
     assert list(got.decided_at) == [walk(found, bound, node) for node in range(31)]
     np.testing.assert_array_equal(got.theta, got.theta[got.decided_at])
 
 
 def test_the_variance_rule_follows_the_stronger_source() -> None:
     found = balanced_evidence(np.random.default_rng(8))
-    got = variance(found, weigh(found, "auto"), 0.0)
+    got = prune_by_variance(found, weigh_evidence(found, "auto"), 0.0)
     s = found.private_margin / np.sqrt(found.private_noise + found.private_mass / 4)
     t = found.public_margin / np.sqrt(np.maximum(found.public_mass / 4, 1e-300))
     np.testing.assert_array_equal(np.sign(got.theta), np.sign(np.where(np.abs(s) >= np.abs(t), s, t)))
-    private = variance(found, weigh(found, 0.0), 0.0)
+    private = prune_by_variance(found, weigh_evidence(found, 0.0), 0.0)
     np.testing.assert_array_equal(np.sign(private.theta), np.sign(s))
-    public = variance(found, weigh(found, math.inf), 0.0)
+    public = prune_by_variance(found, weigh_evidence(found, math.inf), 0.0)
     np.testing.assert_array_equal(np.sign(public.theta), np.sign(t))
 
 
 def test_smoothing_never_makes_a_cell_less_sure() -> None:
     found = balanced_evidence(np.random.default_rng(9))
-    weighted = weigh(found, "learned")
+    weighted = weigh_evidence(found, "learned")
     at = found.cell_nodes
     assert np.all(PRUNINGS["smooth"](found, weighted).variance[at] < weighted.variance[at])
 
 
 def test_no_pruning_leaves_every_node_as_it_was() -> None:
     found = balanced_evidence(np.random.default_rng(10))
-    weighted = weigh(found, 1.0)
+    weighted = weigh_evidence(found, 1.0)
     got = PRUNINGS["none"](found, weighted)
     np.testing.assert_array_equal(got.theta, weighted.theta)
     np.testing.assert_array_equal(got.decided_at, np.arange(31))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ldptree.estimators import LPCTClassifier
-from ldptree.inference.public_trust import INFLATIONS, class_inflation
+from ldptree.inference.public_trust import INFLATIONS, class_variance_inflation
 from ldptree.partition import grow_partition
 
 HOW = {"depth": 4, "n_classes": 2, "min_samples_leaf": 3, "seed": 0}
@@ -18,7 +18,7 @@ HOW = {"depth": 4, "n_classes": 2, "min_samples_leaf": 3, "seed": 0}
 
 def trust(X, y, kind="cart", n_classes=2):
     X = X.astype(np.float32)
-    return class_inflation(
+    return class_variance_inflation(
         kind, X, y, n_classes, partial(grow_partition, kind=kind, **(HOW | {"n_classes": n_classes}))
     )
 

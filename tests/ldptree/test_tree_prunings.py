@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from ldptree.inference.averaged_prunings import average
+from ldptree.inference.averaged_prunings import average_prunings
 from ldptree.inference.tree_gaussian import Levels
 
 PARENT = np.array([-1, 0, 0, 1, 1, 2, 2, 3, 3])
@@ -67,7 +67,7 @@ def test_the_average_is_the_sum_over_every_pruning(seed: int) -> None:
     for node in range(9):
         mass[node] = of_cells[np.isin(CELLS, cells_below(node))].sum()
     weights = np.array([np.isin(CELLS, cells_below(node)) * of_cells / mass[node] for node in range(9)])
-    got = average(Levels.of(PARENT), observed, variance, mass, spread=0.05, split=0.7)
+    got = average_prunings(Levels.of(PARENT), observed, variance, mass, spread=0.05, split=0.7)
     mean, spread, log_likelihood = dense(observed, variance, weights, 0.05, 0.7)
     np.testing.assert_allclose(got.mean, mean, atol=1e-12)
     np.testing.assert_allclose(got.variance, spread, atol=1e-12)
@@ -85,18 +85,20 @@ def test_cells_that_are_alike_are_pooled_and_a_border_stays_sharp() -> None:
     truth = np.where(np.arange(64) < 32, 0.2, -0.2)
     observed, variance = np.full(parent.size, np.nan), np.where(is_cell, 0.02, np.inf)
     observed[is_cell] = truth + rng.normal(0, math.sqrt(0.02), 64)
-    got = average(Levels.of(parent), observed, variance, np.ones(parent.size), spread=0.05, split=0.8)
+    got = average_prunings(
+        Levels.of(parent), observed, variance, np.ones(parent.size), spread=0.05, split=0.8
+    )
     errors = got.mean[is_cell] - truth
     assert np.sqrt(np.mean(errors**2)) < 0.4 * math.sqrt(0.02)
     assert abs(errors[31] - errors[32]) < 0.1  # the cells at the border do not lean to each other
 
 
 def test_a_root_alone_and_a_tree_without_evidence() -> None:
-    one = average(
+    one = average_prunings(
         Levels.of(np.array([-1])), np.array([1.0]), np.array([1.0]), np.ones(1), spread=1.0, split=0.5
     )
     assert (one.mean[0], one.variance[0]) == (pytest.approx(0.5), pytest.approx(0.5))
-    none = average(
+    none = average_prunings(
         Levels.of(PARENT), np.full(9, np.nan), np.full(9, np.inf), np.ones(9), spread=0.1, split=0.8
     )
     np.testing.assert_array_equal(none.mean, 0.0)
@@ -108,7 +110,7 @@ def test_extreme_evidence_overflows_nowhere() -> None:
     parent = balanced(4)
     is_cell = np.arange(parent.size) >= 15
     with np.errstate(all="raise", under="ignore"):
-        got = average(
+        got = average_prunings(
             Levels.of(parent),
             np.where(is_cell, np.where(np.arange(31) % 2, 0.5, -0.5), np.nan),
             np.where(is_cell, 1e-9, np.inf),

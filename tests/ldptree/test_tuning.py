@@ -3,7 +3,7 @@
 import pytest
 
 from ldptree.errors import ConfigError
-from ldptree.inference.depth import FEW_PUBLIC_ROWS, MAX_DEPTH, automatic_depth, fewest_public_rows
+from ldptree.inference.depth import FEW_PUBLIC_ROWS, MAX_DEPTH, automatic_depth, default_min_samples_leaf
 from ldptree.mechanisms import CHOICES
 
 
@@ -53,4 +53,4 @@ def test_sizes_that_make_no_sense_are_refused():
     ],
 )
 def test_how_few_public_rows_a_cell_may_have(learned, n_public, settings, fewest):
-    assert fewest_public_rows(learned, n_public, **settings) == fewest
+    assert default_min_samples_leaf(learned, n_public, **settings) == fewest

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from ldptree.errors import ConfigError
-from ldptree.inference import model_uncertainty as discrepancy_doubt
+from ldptree.inference import model_uncertainty
 from ldptree.inference.cell_masses import cell_masses, public_shares
 from ldptree.inference.discrepancy import ALIKE, NATS_PER_COMPONENT, ROOT_GRID, STEP_GRID, DiscrepancyPrior
-from ldptree.inference.pruning import none, smooth
-from ldptree.inference.weighting import Evidence, automatic_lam, gather_class, weigh
+from ldptree.inference.pruning import prune_nothing, smooth_tree
+from ldptree.inference.weighting import Evidence, automatic_lam, gather_class_evidence, weigh_evidence
 from ldptree.partition.tree import Partition
 
 
@@ -43,7 +43,7 @@ def evidence(
     private = rng.multinomial(n_private, np.stack([1 - private_share, private_share], 1).ravel() / cells)
     public = rng.multinomial(n_public, np.stack([1 - public_share, public_share], 1).ravel() / cells)
     noisy = private + rng.normal(0.0, math.sqrt(2 * noise), 2 * cells)
-    return gather_class(
+    return gather_class_evidence(
         balanced(int(math.log2(cells))),
         private=noisy.reshape(cells, 2),
         margin_noise=np.full(cells, noise),
@@ -60,7 +60,7 @@ SHARES = np.random.default_rng(99).uniform(0.2, 0.8, 32)
 @pytest.mark.parametrize("seed", range(6))
 def test_people_who_are_alike_are_found_alike(seed: int) -> None:
     # A false alarm needs 3 nats from noise; none in these six draws.
-    weighted = weigh(evidence(SHARES, SHARES, seed=seed), "learned")
+    weighted = weigh_evidence(evidence(SHARES, SHARES, seed=seed), "learned")
     assert weighted.prior == ALIKE
     np.testing.assert_array_equal(weighted.discrepancy, 0.0)
     np.testing.assert_array_equal(weighted.discrepancy_variance, 0.0)
@@ -68,7 +68,7 @@ def test_people_who_are_alike_are_found_alike(seed: int) -> None:
 
 def test_a_constant_shift_is_found_and_removed() -> None:
     found = evidence(SHARES, SHARES - 0.15)
-    learned, trusting = weigh(found, "learned"), weigh(found, "auto")
+    learned, trusting = weigh_evidence(found, "learned"), weigh_evidence(found, "auto")
     truth, at = SHARES - 0.5, found.cell_nodes
     assert learned.discrepancy[0] == pytest.approx(0.15, abs=0.04)
     assert np.mean((learned.theta[at] - truth) ** 2) < 0.5 * np.mean((trusting.theta[at] - truth) ** 2)
@@ -76,7 +76,7 @@ def test_a_constant_shift_is_found_and_removed() -> None:
 
 def test_a_shift_of_one_half_of_the_tree_is_found_there_only() -> None:
     shifted = np.where(np.arange(32) < 16, SHARES, SHARES - 0.2)
-    weighted = weigh(evidence(SHARES, shifted, noise=50.0), "learned")
+    weighted = weigh_evidence(evidence(SHARES, shifted, noise=50.0), "learned")
     left, right = weighted.discrepancy[1], weighted.discrepancy[2]
     assert abs(left) < 0.06
     assert right == pytest.approx(0.2, abs=0.06)
@@ -86,7 +86,7 @@ def test_the_stated_variance_is_the_error_that_occurs() -> None:
     z = []
     for seed in range(60):
         found = evidence(SHARES, SHARES - 0.1, seed=seed)
-        weighted = weigh(found, "learned")
+        weighted = weigh_evidence(found, "learned")
         at = found.cell_nodes
         z.append((weighted.theta[at] - (SHARES - 0.5)) / np.sqrt(weighted.variance[at]))
     # 1,920 errors: the mean square of correct standard scores is 1; masses are estimated and margins bounded by 1/4.
@@ -96,9 +96,9 @@ def test_the_stated_variance_is_the_error_that_occurs() -> None:
 def test_lam_0_ignores_the_public_rows_and_infinity_the_reports() -> None:
     found, other = evidence(SHARES, SHARES, seed=1), evidence(SHARES, 1 - SHARES, seed=1)
     at = found.cell_nodes
-    private, public = weigh(found, 0), weigh(found, math.inf)
+    private, public = weigh_evidence(found, 0), weigh_evidence(found, math.inf)
     np.testing.assert_allclose(private.theta, found.private_margin / found.private_mass)
-    np.testing.assert_array_equal(np.sign(weigh(other, 0).theta), np.sign(other.private_margin))
+    np.testing.assert_array_equal(np.sign(weigh_evidence(other, 0).theta), np.sign(other.private_margin))
     np.testing.assert_allclose(public.theta[at], found.public_margin[at] / found.public_mass[at])
     assert set(private.private_share) == {1.0}
     assert set(public.private_share) == {0.0}
@@ -110,7 +110,7 @@ def test_a_fixed_lam_decides_as_the_paper_where_its_denominator_is_positive(lam:
     ratio = (found.private_margin + lam * found.public_margin) / (
         found.private_mass + lam * found.public_mass
     )
-    np.testing.assert_allclose(weigh(found, lam).theta, ratio)
+    np.testing.assert_allclose(weigh_evidence(found, lam).theta, ratio)
 
 
 def test_a_cell_without_public_rows_rests_on_its_reports() -> None:
@@ -118,11 +118,11 @@ def test_a_cell_without_public_rows_rests_on_its_reports() -> None:
     empty = found.cell_nodes[found.public_mass[found.cell_nodes] == 0]
     assert empty.size
     for lam in ("learned", "auto", 1.0):
-        weighted = weigh(found, lam)
+        weighted = weigh_evidence(found, lam)
         np.testing.assert_allclose(weighted.theta[empty], (found.private_margin / found.private_mass)[empty])
         np.testing.assert_allclose(weighted.private_share[empty], 1.0)
         assert np.isfinite(weighted.variance).all()
-    nothing = weigh(found, math.inf)
+    nothing = weigh_evidence(found, math.inf)
     np.testing.assert_array_equal(nothing.theta[empty], 0.0)
     assert np.isinf(nothing.variance[empty]).all()
 
@@ -158,14 +158,14 @@ def test_the_automatic_lam_is_the_inverse_variance_weight() -> None:
     n, cells, noise = 10_000, 16, 1.84
     assert automatic_lam(cells, noise) == pytest.approx((n * noise + n / (4 * cells)) / (n / (4 * cells)))
     found = evidence(SHARES, SHARES)
-    assert weigh(found, "auto").lam == pytest.approx(automatic_lam(32, 200.0 / 20_000))
+    assert weigh_evidence(found, "auto").lam == pytest.approx(automatic_lam(32, 200.0 / 20_000))
 
 
 @pytest.mark.parametrize("lam", [1e154, 1e200, 1e308])
 @pytest.mark.parametrize("rule", ["margin", "ratio"])
 def test_a_huge_lam_is_as_good_as_public_rows_alone(lam: float, rule: str) -> None:
     found = evidence(SHARES, SHARES)
-    huge, alone = weigh(found, lam, rule), weigh(found, math.inf, rule)
+    huge, alone = weigh_evidence(found, lam, rule), weigh_evidence(found, math.inf, rule)
     assert (found.public_mass > 0).all()
     np.testing.assert_allclose(huge.theta, alone.theta, atol=1e-12)
     np.testing.assert_allclose(huge.variance, alone.variance)
@@ -173,13 +173,13 @@ def test_a_huge_lam_is_as_good_as_public_rows_alone(lam: float, rule: str) -> No
 
 def test_of_many_processes_some_at_a_time_leave_the_doubt_that_all_at_once_do(monkeypatch) -> None:
     found = evidence(SHARES, np.flip(SHARES))
-    weighted = weigh(found, "learned")
-    for rule in (smooth, none):
+    weighted = weigh_evidence(found, "learned")
+    for rule in (smooth_tree, prune_nothing):
         pruned = rule(found, weighted)
-        monkeypatch.setattr(discrepancy_doubt, "VALUES_AT_ONCE", 2**20)
-        at_once = discrepancy_doubt.doubt(found, weighted, pruned, rule)
-        monkeypatch.setattr(discrepancy_doubt, "VALUES_AT_ONCE", 2 * pruned.theta.size)
-        by_two = discrepancy_doubt.doubt(found, weighted, pruned, rule)
+        monkeypatch.setattr(model_uncertainty, "VALUES_AT_ONCE", 2**20)
+        at_once = model_uncertainty.model_uncertainty(found, weighted, pruned, rule)
+        monkeypatch.setattr(model_uncertainty, "VALUES_AT_ONCE", 2 * pruned.theta.size)
+        by_two = model_uncertainty.model_uncertainty(found, weighted, pruned, rule)
         np.testing.assert_allclose(by_two.of_nodes, at_once.of_nodes)
         assert by_two.of_mean == pytest.approx(at_once.of_mean)
 
@@ -187,7 +187,7 @@ def test_of_many_processes_some_at_a_time_leave_the_doubt_that_all_at_once_do(mo
 @pytest.mark.parametrize("lam", ["best", -1.0, math.nan])
 def test_an_unknown_lam_is_refused(lam: str | float) -> None:
     with pytest.raises(ConfigError, match="learned"):
-        weigh(evidence(SHARES, SHARES), lam)
+        weigh_evidence(evidence(SHARES, SHARES), lam)
 
 
 def test_each_component_of_the_discrepancy_costs_its_nats() -> None:
@@ -203,7 +203,7 @@ def test_more_classes_are_weighed_around_even_shares() -> None:
     rng = np.random.default_rng(0)
     private = rng.multinomial(9_000, [0.5, 0.3, 0.2], 4).astype(float)
     for k, share in enumerate((0.5, 0.3, 0.2)):
-        found = gather_class(
+        found = gather_class_evidence(
             balanced(2),
             private=private,
             margin_noise=np.full(4, 10.0),
@@ -212,4 +212,4 @@ def test_more_classes_are_weighed_around_even_shares() -> None:
             n_private=36_000,
             class_index=k,
         )
-        np.testing.assert_allclose(weigh(found, "learned").theta, share - 1 / 3, atol=0.03)
+        np.testing.assert_allclose(weigh_evidence(found, "learned").theta, share - 1 / 3, atol=0.03)
