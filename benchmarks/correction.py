@@ -40,7 +40,7 @@ EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 SHIFT = {1.0: 0.72, 2.0: 0.66, 4.0: 0.62}
 WINE = "WINE"
 """Among the names of sets of `shift`: red wine public, white wine private."""
-GEOMETRIC = {2.0: 0.995, 4.0: 0.98, 8.0: 0.92}
+GEOMETRIC = {4.0: 0.98, 8.0: 0.92}
 ABOVE_PUBLIC = 1.02
 CHICAGO = {0.5: 0.645, 1.0: 0.648, 2.0: 0.650, 4.0: 0.653}
 AT_EPS_2 = {"Flash Cab": 0.655, "Taxicab Insurance Agency, LLC": 0.633}
