@@ -25,7 +25,7 @@ from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.fit_numbers import fit_regression
 from ldptree.families.histoftree import HistOfTree, choose_shape
-from ldptree.inference.weighting import gather_class, weigh
+from ldptree.inference.weighting import gather_class_evidence, weigh_evidence
 from ldptree.partition import Partition
 from ldptree.protocol.question import PublicView
 
@@ -39,11 +39,11 @@ def test_a_node_of_lpct_has_the_printed_share(lam):
     """(sum Y~ U~ + lam sum Y U) / (sum U~ + lam sum U), from noisy counts of private rows and counts of public ones."""
     rng, tree = np.random.default_rng(0), Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
     private, public = rng.normal([[600, 300], [200, 400]], 20.0), np.array([[50, 40], [10, 70]])
-    evidence = gather_class(
+    evidence = gather_class_evidence(
         tree, private=private, public=public, margin_noise=np.full(2, 400.0), mass_noise=np.full(2, 1600.0),
         n_private=1500, class_index=1,
     )  # fmt: skip
-    eta = weigh(evidence, lam, rule="ratio").theta + 0.5
+    eta = weigh_evidence(evidence, lam, rule="ratio").theta + 0.5
     for node, cells in enumerate([[0, 1], [0], [1]]):
         above = private[cells, 1].sum() + lam * public[cells, 1].sum()
         assert eta[node] == pytest.approx(above / (private[cells].sum() + lam * public[cells].sum()))
