@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ldptree.errors import ConfigError, DataError
 from schemas.dataset import RESERVED, ColumnType, DatasetSpec, TypedColumn
+from schemas.families import estimators_for
 from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.holders.holder_names import type_of_names
@@ -320,7 +321,7 @@ def _with_numeric_target(spec: DatasetSpec, files: Sequence[RawFile]) -> Dataset
         if spec.target in file.columns and file.family(spec.target) == "boolean":
             raise DataError(
                 f'{file.name}, column "{spec.target}" (the target): true and false are not numbers. Choose another '
-                'dataset.target. A label of classes is for model.estimator = "lpct", or for "correction" with '
+                f"dataset.target. For a label of classes set model.estimator to {' or '.join(estimators_for('class'))}, and "
                 'dataset.label = "class".'
             )
     return spec.model_copy(update={"types": {spec.target: "number"} | spec.types})

@@ -19,6 +19,7 @@ from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.validation import checked_label_range
 from schemas.dataset import LEVELS_MAX, DatasetSpec
+from schemas.families import estimators_for
 from schemas.manifest import Manifest
 from storage import tables
 from storage.raw.recognition.columns import recognise
@@ -67,7 +68,7 @@ def _label_values(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]
             f'target "{spec.target}": {len(found):,} different values in {n_rows:,} public rows are too many classes '
             f"(undeclared at most {CLASSES_MAX}, and beyond {FEW_CLASSES} two public rows a class). Choose another "
             "dataset.target, declare dataset.classes, derive a coarser label in dataset.derive, or, where it is a number, set "
-            'model.estimator to one that learns numbers ("lpdt", or "correction" with dataset.label = "number").'
+            f'model.estimator to one that learns numbers ({", ".join(estimators_for("number"))}), and dataset.label = "number".'
         )
     return tuple(found)
 
