@@ -10,18 +10,17 @@ index into its `levels` (-1 = a level that is not listed, NaN = missing).
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree import serialize
 from ldptree.errors import DataError
 
 Level: TypeAlias = str | int | float | bool
@@ -42,6 +41,8 @@ class NumericFeature:
         DataError: the range or the fill is not finite, or the fill is absent with an indicator.
     """
 
+    kind: ClassVar[str] = "numeric"
+
     column: str
     minimum: float
     maximum: float
@@ -57,6 +58,10 @@ class NumericFeature:
             )
         if self.indicator and self.fill is None:
             raise DataError(f'column "{self.column}": a missing-value indicator needs a fill beside it')
+        # 1 and 1.0 are one range and must have one digest
+        for name in ("minimum", "maximum", "fill"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, float(value))
 
     @classmethod
     def from_public(cls, column: str, values: ArrayLike, *, missing: MissingRule = "drop") -> Self:
@@ -106,6 +111,8 @@ class CategoricalFeature:
     Raises:
         DataError: no level, a level twice, a level that is not a finite plain value, fill out of range, or both rules.
     """
+
+    kind: ClassVar[str] = "categorical"
 
     column: str
     levels: tuple[Level, ...]
@@ -264,12 +271,13 @@ class Encoding:
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return serialize.digest_of(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, from which `from_json` makes an equal encoding."""
-        return {"features": [_feature_to_json(feature) for feature in self.features]}
+        return {
+            "features": [{"kind": feature.kind, **serialize.to_plain(feature)} for feature in self.features]
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -284,7 +292,18 @@ class Encoding:
             or not isinstance(data["features"], list)
         ):
             raise DataError("encoding: expected exactly one field, features, a list")
-        return cls(tuple(_feature_from_json(item) for item in data["features"]))
+        return cls(tuple(_read_feature(item) for item in data["features"]))
+
+
+def _read_feature(data: object) -> Feature:
+    kinds = {kind.kind: kind for kind in (NumericFeature, CategoricalFeature)}
+    if not isinstance(data, Mapping) or data.get("kind") not in tuple(kinds):
+        raise DataError("encoding: a feature's kind must be numeric or categorical")
+    fields = {name: value for name, value in data.items() if name != "kind"}
+    feature: Feature = serialize.of_plain(
+        kinds[data["kind"]], fields, of=f"encoding: a {data['kind']} feature"
+    )
+    return feature
 
 
 def _checked(raw: NDArray[np.float64], columns: Sequence[str]) -> NDArray[np.float64]:
@@ -292,52 +311,6 @@ def _checked(raw: NDArray[np.float64], columns: Sequence[str]) -> NDArray[np.flo
     if raw.ndim != 2 or raw.shape[1] != len(columns):
         raise DataError(f"raw rows have shape {raw.shape}, expected [n, {len(columns)}]")
     return raw
-
-
-_NUMERIC_FIELDS: dict[str, tuple[type, ...]] = {
-    "column": (str,),
-    "minimum": (int, float),
-    "maximum": (int, float),
-    "fill": (int, float, type(None)),
-    "indicator": (bool,),
-}
-_CATEGORICAL_FIELDS: dict[str, tuple[type, ...]] = {
-    "column": (str,),
-    "levels": (list,),
-    "fill": (int, type(None)),
-    "missing_level": (bool,),
-}
-
-
-def _feature_to_json(feature: Feature) -> dict[str, Any]:
-    if isinstance(feature, NumericFeature):
-        fields: dict[str, Any] = {name: getattr(feature, name) for name in _NUMERIC_FIELDS}
-        return {"kind": "numeric"} | _as_floats(fields)
-    fields = {name: getattr(feature, name) for name in _CATEGORICAL_FIELDS}
-    return {"kind": "categorical"} | fields | {"levels": list(feature.levels)}
-
-
-def _feature_from_json(data: object) -> Feature:
-    if not isinstance(data, Mapping) or data.get("kind") not in ("numeric", "categorical"):
-        raise DataError("encoding: a feature's kind must be numeric or categorical")
-    types = _NUMERIC_FIELDS if data["kind"] == "numeric" else _CATEGORICAL_FIELDS
-    if set(data) != {"kind", *types}:
-        raise DataError(f"encoding: a {data['kind']} feature has exactly the fields kind, {', '.join(types)}")
-    for name, kinds in types.items():
-        if type(data[name]) not in kinds:
-            raise DataError(f"encoding: a feature's {name} has the wrong type ({type(data[name]).__name__})")
-    fields: dict[str, Any] = {name: data[name] for name in types}
-    if data["kind"] == "numeric":
-        return NumericFeature(**_as_floats(fields))
-    if any(type(level) not in (str, int, float, bool) for level in fields["levels"]):
-        raise DataError("encoding: a level must be a text, a number or a boolean")
-    return CategoricalFeature(**(fields | {"levels": tuple(fields["levels"])}))
-
-
-def _as_floats(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields with every number a float: 1 and 1.0 are one range and must have one digest."""
-    numbers = ("minimum", "maximum", "fill")
-    return {k: float(v) if k in numbers and v is not None else v for k, v in fields.items()}
 
 
 def public_range(values: ArrayLike, column: str) -> tuple[float, float]:

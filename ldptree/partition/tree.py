@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldptree import serialize
 from ldptree.compiled import compiled
 from ldptree.errors import DataError
 
@@ -198,15 +199,14 @@ class Partition:
         names = ("feature", "threshold", "left", "right")
         if not isinstance(data, Mapping) or set(data) != set(names):
             raise DataError(f"partition: expected exactly the fields {', '.join(names)}")
-        for name in names:
-            kinds = (int, float) if name == "threshold" else (int,)
-            if not isinstance(data[name], list) or any(type(v) not in kinds for v in data[name]):
-                raise DataError(f"partition: {name} must be a list of numbers")
-            if len(data[name]) != len(data["feature"]) or any(
-                abs(v) > 2**31 - 1 for v in data[name] if kinds == (int,)
-            ):
-                raise DataError(f"partition: {name} has the wrong length or too large a number")
-        return cls.of(*(data[name] for name in names))
+        kinds = (np.int32, np.float64, np.int32, np.int32)
+        arrays = [
+            serialize.numbers(data[name], kind, "partition", name)
+            for name, kind in zip(names, kinds, strict=True)
+        ]
+        if any(array.shape != (arrays[0].size,) for array in arrays):
+            raise DataError(f"partition: {', '.join(names)} must be lists of one length")
+        return cls.of(*arrays)
 
 
 def _read_only(array: NDArray[np.int32]) -> NDArray[np.int32]:
