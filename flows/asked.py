@@ -16,7 +16,7 @@ from storage.ledger.copy_index import CopyIndex
 from storage.store import Store
 
 
-def known_apart(
+def shards_with_copy_index(
     store: Store, config: RunConfig, held: Record, *, keep: bool = False
 ) -> list[tuple[Manifest, int]]:
     """The shards of who is asked, in the order of their names; each with how many others hold the same and came before it.

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from flows.asked import check_reported, known_apart
+from flows.asked import check_reported, shards_with_copy_index
 from ldptree.errors import BudgetError
 from ldptree.protocol.ledger import Charge, Ledger, Names, RowRange
 from schemas.config import RunConfig
@@ -64,7 +64,7 @@ def seal(store: Store) -> None:
 def keep_apart(store: Store, config: RunConfig, held: Record) -> None:
     """Keep which of a run's shards that hold the same is which, before they are charged: questions are known by it."""
     with faults_stay_in_zone(store, "ledger", "holders"):
-        known_apart(store, config, held, keep=True)
+        shards_with_copy_index(store, config, held, keep=True)
 
 
 def foresee(
@@ -215,7 +215,7 @@ def questions_of(
     store: Store, config: RunConfig, held: Record, digest: str, rounds: Sequence[int], form: str
 ) -> list[_Question]:
     """Each round's question to each raw file with somebody to ask."""
-    shards = {shard.files[0].name: shard.digest for shard, _ in known_apart(store, config, held)}
+    shards = {shard.files[0].name: shard.digest for shard, _ in shards_with_copy_index(store, config, held)}
     drawn = None if config.simulation.noise_seed is None else [config.simulation.noise_seed, form]
     asked = json.loads(store.file(held["answers"], "files.json").read_bytes())
     found = []

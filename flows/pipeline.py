@@ -14,7 +14,7 @@ from functools import cached_property, wraps
 from itertools import accumulate, count
 from typing import Any
 
-from flows.asked import known_apart
+from flows.asked import shards_with_copy_index
 from flows.budget import UNKNOWN_CONVERSATION, ConversationCost, Cost, QuestionCost, Spent, conversation_key
 from flows.campaign import Terms
 from flows.execute import Call, Execute, Found, NotComputed, known
@@ -386,7 +386,7 @@ class Pipeline:
     @cached_property
     def shards(self) -> list[Call]:
         """Each shard of who is asked, and which it is of those that hold the same; by their names, or as they are shown."""
-        apart = known_apart(self.store, self.terms.config, self.held)
+        apart = shards_with_copy_index(self.store, self.terms.config, self.held)
         own: list[Call] = [{"shard": shard, "alike": NotInKey(number)} for shard, number in apart]
         if not self.config.model.in_rounds:
             return own

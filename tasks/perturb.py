@@ -151,10 +151,10 @@ def _about_one_tree(
     def draw(words: Words) -> pa.Table:
         outputs = protocol.draw_outputs(shard.rows, words)
         values = values_of(path, protocol, words, outputs)
-        said = (_reports if form == "reports" else _totals)(protocol, values, outputs, words)
+        table = (_reports if form == "reports" else _totals)(protocol, values, outputs, words)
         # Drawn last, and of nothing else: what tells a copy of this file from another that says the same.
         identity = words.block(2).tobytes().hex()
-        return said.replace_schema_metadata({**(said.schema.metadata or {}), "id": identity})
+        return table.replace_schema_metadata({**(table.schema.metadata or {}), "id": identity})
 
     return _Shard(
         question=protocol.digest,
@@ -229,14 +229,14 @@ def _reports(
 ) -> pa.Table:
     """A row a holder; of outputs that are drawn with a second column, which of them it is about."""
     mechanism = protocol.mechanism
-    said = {} if outputs is None else {"output": pa.array(outputs.astype(np.int32))}
+    drawn_outputs = {} if outputs is None else {"output": pa.array(outputs.astype(np.int32))}
     reports = mechanism.randomize(values, words)
     if reports.ndim == 1:
-        return pa.table({"value": pa.array(reports)} | said)
+        return pa.table({"value": pa.array(reports)} | drawn_outputs)
     packed = mechanism.pack(reports)
     width = packed.shape[1]
     column = pa.Array.from_buffers(pa.binary(width), len(packed), [None, pa.py_buffer(packed)])
-    return pa.table({"bits": column} | said)
+    return pa.table({"bits": column} | drawn_outputs)
 
 
 def _totals(

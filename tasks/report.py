@@ -271,11 +271,13 @@ def describe_privacy(
     columns, asked = name_columns(model.encoding), []
     for question in questions:
         who = np.arange(n) if isinstance(question, Protocol) else question.respondents(evidence.shown)
-        told = _within(question.describe(), evidence.label_range)
-        spends[who] += told.epsilon
+        described = _within(question.describe(), evidence.label_range)
+        spends[who] += described.epsilon
         answers[who] += 1
-        column = "" if told.feature is None else columns[told.feature]
-        asked.append(AskedQuestion(question=told, digest=question.digest, n_asked=who.size, column=column))
+        column = "" if described.feature is None else columns[described.feature]
+        asked.append(
+            AskedQuestion(question=described, digest=question.digest, n_asked=who.size, column=column)
+        )
     last = questions[-1]
     return Privacy(
         epsilon=config.privacy.epsilon,
@@ -339,8 +341,8 @@ def list_features(config: RunConfig, model: Model, view: PublicView) -> tuple[Fe
 def caps_of(evaluation: EvaluateConfig, n_public: int, n_private: int) -> dict[str, str]:
     """Of each baseline that read fewer rows than there were, how many."""
     rows = {"public": (n_public, evaluation.public_rows), "private": (n_private, evaluation.private_rows)}
-    said = {name: baseline.describe_cap(*rows[baseline.reads]) for name, baseline in BASELINES.items()}
-    return {name: cap for name, cap in said.items() if cap}
+    caps = {name: baseline.describe_cap(*rows[baseline.reads]) for name, baseline in BASELINES.items()}
+    return {name: cap for name, cap in caps.items() if cap}
 
 
 def _set_aside(ingested: Mapping[str, Any]) -> int:
@@ -350,20 +352,20 @@ def _set_aside(ingested: Mapping[str, Any]) -> int:
 
 def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tuple[str, ...]:
     """What to read before relying on scores."""
-    said = []
+    statements = []
     if config.dataset.release_checks and not config.is_seeded:
-        said.append(
+        statements.append(
             "Which expectations the private rows meet has left their holders, exactly and without noise: one bit for each that "
             f"is listed below, at most {config.privacy.max_released_checks} over all runs of this work folder."
         )
     if (content := read_scores(store, scores)) is not None:
         share = content["duplicates"] / max(content["n_test_all"], 1)
         if share > MANY_DUPLICATES:
-            said.append(
+            statements.append(
                 f"{share:.0%} of the held-back rows have an exact copy among the rows learned from: "
                 "scores look better than on new people."
             )
-    return tuple(said)
+    return tuple(statements)
 
 
 def list_nodes(model: Any) -> list[dict[str, Any]]:

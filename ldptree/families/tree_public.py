@@ -191,7 +191,7 @@ class Finer:
             grow: makes a tree.
             depth: of the finer tree.
         """
-        partition = grafted(asked, X, y, grow, depth)
+        partition = attach_subtrees(asked, X, y, grow, depth)
         if partition.n_nodes == asked.n_nodes:
             return None
         known = PublicLabels.of(partition, X, y, label_range, partial(grow, depth=depth))
@@ -229,7 +229,7 @@ def public_labels(
     return replace(known, finer=Finer.of(asked, X, y, label_range, grow=grow, depth=depths.whole))
 
 
-def grafted(asked: Partition, X: NDArray[np.float32], y: Floats, grow: Grow, depth: int) -> Partition:
+def attach_subtrees(asked: Partition, X: NDArray[np.float32], y: Floats, grow: Grow, depth: int) -> Partition:
     """The tree `asked`, its nodes numbered as they were, with a tree of its own rows grown in each cell, down to `depth`."""
     tests = {name: list(getattr(asked, name)) for name in ("feature", "threshold", "left", "right")}
     cells = asked.apply(X)

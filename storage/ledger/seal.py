@@ -146,8 +146,8 @@ def _check_unsealed(store: Store) -> None:
         return
     if _is_of_another_secret(store):
         raise other_secret(store.root)
-    begun = {*(store.root / ASKED).glob("*/files.json"), *(store.root / PUBLISHED).glob("*/reports")}
-    for sign in sorted(begun):
+    signs = {*(store.root / ASKED).glob("*/files.json"), *(store.root / PUBLISHED).glob("*/reports")}
+    for sign in sorted(signs):
         name = sign.parent.name
         asked = [store.root / ASKED / name / "files.json"] if sign.name == "reports" else []
         for path in (store.root / PUBLISHED / name / "published.json", *asked):

@@ -202,12 +202,12 @@ def draw_curve(curve: CurveLine) -> Plot:
         return 100 * (1 - (value - y.low) / (y.high - y.low))
 
     def trace(values: Sequence[float]) -> list[str]:
-        said = []
+        path = []
         for point, value in zip(points, values, strict=True):
             low, high = across(point.low or 0.0), across(point.high or 0.0)
             places = [(low + high) / 2] if curve.is_smooth else [low, high]
-            said += [f"{place:.2f} {down(value):.2f}" for place in places]
-        return said
+            path += [f"{place:.2f} {down(value):.2f}" for place in places]
+        return path
 
     lows = trace([point.value - 2 * (point.sd or 0.0) for point in points])
     highs = trace([point.value + 2 * (point.sd or 0.0) for point in points])

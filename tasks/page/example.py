@@ -19,7 +19,7 @@ OF_BITS = ("oue", "sue")
 def draw_example(protocol: Protocol, names: Names) -> Example | None:
     """A row from the columns that the partition asks about, its true answer, and its report; None where there are none."""
     rng = np.random.default_rng(SEED)
-    row, said = [], []
+    row, features = [], []
     asked = protocol.raw_tree.columns_used
     for feature in protocol.encoding.features:
         if isinstance(feature, NumericFeature):
@@ -31,9 +31,9 @@ def draw_example(protocol: Protocol, names: Names) -> Example | None:
             row.append(float(at))
             text = name_level(feature.column, feature.levels[at], names)
         if feature.column in asked:
-            said.append((feature.column.replace("_", " "), text))
+            features.append((feature.column.replace("_", " "), text))
     cell = int(protocol.cells(np.array([row]))[0])
-    if cell < 0 or not said:
+    if cell < 0 or not features:
         return None
     n = protocol.n_classes
     level = int(rng.integers(n))
@@ -48,7 +48,7 @@ def draw_example(protocol: Protocol, names: Names) -> Example | None:
         chances = facts.figures
         is_true = np.arange(protocol.k) == cell * n + level
         bits = tuple((rng.random(protocol.k) < np.where(is_true, chances["p"], chances["q"])).tolist())
-    return Example(row=tuple(said[:MOST_COLUMNS]), cell=cell, level=level, levels=levels, bits=bits)
+    return Example(row=tuple(features[:MOST_COLUMNS]), cell=cell, level=level, levels=levels, bits=bits)
 
 
 def _values(protocol: Protocol) -> tuple[object, ...]:

@@ -214,14 +214,14 @@ def _weighing(run: Run) -> list[Sentence]:
 
 def _basis(run: Run) -> list[Sentence]:
     """How many cells, and how many people, rest on what."""
-    said = []
+    sentences = []
     for key, on in BASIS.items():
         held = [max(cell.share, 0.0) for cell in run.model.cells if cell.rests_on == key]
         if held:
             cells = units.plural(len(held), "kind", "kinds")
             share = units.portion(min(sum(held), 1.0))
-            said.append(say("basis", cells=cells, share=share, nouns=run.nouns, basis=on))
-    return said
+            sentences.append(say("basis", cells=cells, share=share, nouns=run.nouns, basis=on))
+    return sentences
 
 
 def tabulate_statements(run: Run) -> list[Table]:
@@ -299,7 +299,7 @@ def tabulate_mistakes(run: Run) -> Table | None:
     """What each model said of what was true."""
     if run.scores is None or not any(score.confusion for score in run.scores.models):
         return None
-    heads = tuple(f"{true}, said {said}" for true in run.classes for said in run.classes)
+    heads = tuple(f"{true}, said {predicted}" for true in run.classes for predicted in run.classes)
     rows = tuple(
         (name_score(run, score), *(units.count(n) for row in score.confusion for n in row))
         for score in run.scores.ordered

@@ -84,7 +84,7 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
     """What was sent: of the last question where there is one, of the conversation else."""
     last = run.privacy.asked[-1].question
     if run.privacy.features:
-        said = [
+        sentences = [
             say(
                 "rounds",
                 rounds=units.plural(len(run.privacy.asked), "round", "rounds"),
@@ -92,10 +92,10 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
             )
         ]
         if run.privacy.n_never_asked:
-            said.append(say("never asked", n=units.count(run.privacy.n_never_asked)))
-        return (*said, say("roles"))
+            sentences.append(say("never asked", n=units.count(run.privacy.n_never_asked)))
+        return (*sentences, say("roles"))
     figures = last.figures
-    said = [
+    sentences = [
         say(
             f"asked {last.about}",
             cells=units.plural(int(figures["cells"]), "kind", "kinds"),
@@ -105,7 +105,7 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
         )
     ]
     if figures["values"] == figures["cells"] * figures["levels"] + 1:
-        said.append(say("one stands for else"))
+        sentences.append(say("one stands for else"))
     if "low" in figures:
         key = "ends sent" if "label_noise_sd" in figures else "ends"
         unit = Unit("share" if run.label == "class" else "number", run.label_sd, run.unit)
@@ -114,29 +114,29 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
             if run.label == "class"
             else (unit.bare(figures["low"]), unit.value(figures["high"]))
         )
-        said.append(say(key, low=ends[0], high=ends[1], levels=units.count(figures["levels"])))
+        sentences.append(say(key, low=ends[0], high=ends[1], levels=units.count(figures["levels"])))
     if last.about == "cell and error" and len(run.model.outputs) > 1:
-        said.append(say("output drawn", outputs=units.count(len(run.model.outputs))))
-    said.append(say("mechanism", how=say_mechanism(last), name=last.mechanism.replace("_", " ")))
-    said += _coins(run, last)
+        sentences.append(say("output drawn", outputs=units.count(len(run.model.outputs))))
+    sentences.append(say("mechanism", how=say_mechanism(last), name=last.mechanism.replace("_", " ")))
+    sentences += _coins(run, last)
     if run.privacy.form == "reports":
         n = units.plural(run.n_private, "such report was", "such reports were")
-        said.append(say("reports written", reports=n))
-    return tuple(said)
+        sentences.append(say("reports written", reports=n))
+    return tuple(sentences)
 
 
 def _coins(run: Run, question: QuestionDescription) -> list[Sentence]:
-    figures, said = question.figures, []
+    figures, sentences = question.figures, []
     if "p" in figures:
-        said.append(say("chances", p=units.chance(figures["p"]), q=units.chance(figures["q"])))
+        sentences.append(say("chances", p=units.chance(figures["p"]), q=units.chance(figures["q"])))
     if "label_p" in figures:
-        said.append(say("label chance", label_p=units.chance(figures["label_p"])))
+        sentences.append(say("label chance", label_p=units.chance(figures["label_p"])))
     if "noise_sd" in figures:
-        said.append(say("noise", sd=units.decimal(figures["noise_sd"])))
+        sentences.append(say("noise", sd=units.decimal(figures["noise_sd"])))
     if "label_noise_sd" in figures:
         unit = Unit("number", run.label_sd, run.unit)
-        said.append(say("label noise", sd=unit.value(figures["label_noise_sd"])))
-    return said
+        sentences.append(say("label noise", sd=unit.value(figures["label_noise_sd"])))
+    return sentences
 
 
 def _protected(run: Run) -> Sentence:
@@ -151,16 +151,16 @@ def _protected(run: Run) -> Sentence:
 
 def _promise(run: Run) -> tuple[Sentence, ...]:
     alike = ALIKE[run.privacy.mask_release] if run.privacy.features else ""
-    said = [
+    sentences = [
         say("promise", nouns=run.nouns, alike=alike, factor=odds(run)),
         say("exact", exact=units.exact_epsilon(run.privacy.epsilon_exact)),
     ]
     names = [one.question.mechanism for one in run.privacy.asked]
     if any("laplace" in name and "discrete" not in name for name in names):
-        said.append(say("real numbers"))
+        sentences.append(say("real numbers"))
     if run.privacy.form == "totals":
-        said.append(say("of sums"))
-    return tuple(said)
+        sentences.append(say("of sums"))
+    return tuple(sentences)
 
 
 def _spent(run: Run) -> Sentence:
@@ -203,7 +203,7 @@ def _liars(run: Run) -> tuple[Sentence, ...]:
     )
     if math.isinf(force.one):
         return (say("no bound", where=where),)
-    said = [
+    sentences = [
         say("liar", one=units.decimal(force.one, 1), where=where),
         say(
             "liars",
@@ -218,7 +218,7 @@ def _liars(run: Run) -> tuple[Sentence, ...]:
         outputs = len(run.model.outputs) if run.model.figure == "correction" else 1
         size = max(run.n_private / outputs / max(run.n_cells, 1), 1.0)
         many = math.ceil(run.n_private / 100) * force.push
-        said.append(
+        sentences.append(
             say(
                 "push",
                 size=units.count(size),
@@ -226,7 +226,7 @@ def _liars(run: Run) -> tuple[Sentence, ...]:
                 many=_bound(unit, many / size),
             )
         )
-    return tuple(said)
+    return tuple(sentences)
 
 
 def _bound(unit: Unit, value: float) -> str:
@@ -237,19 +237,19 @@ def _bound(unit: Unit, value: float) -> str:
 
 def _open(run: Run) -> tuple[Sentence, ...]:
     privacy = run.privacy
-    said = [say("open", nouns=run.nouns)]
+    sentences = [say("open", nouns=run.nouns)]
     if privacy.features and privacy.mask_release == "all":
-        said.append(say("open shown"))
+        sentences.append(say("open shown"))
         if any(feature.declared == "own choice" for feature in privacy.features):
-            said.append(say("open mask"))
+            sentences.append(say("open mask"))
     elif privacy.mask_release == "cells":
-        said.append(say("open cells"))
+        sentences.append(say("open cells"))
     if run.public_columns:
         columns = units.listed([f"“{name}”" for name in run.public_columns])
-        said.append(say("open columns", columns=columns, nouns=run.nouns))
+        sentences.append(say("open columns", columns=columns, nouns=run.nouns))
     if run.where:
-        said.append(say("open where", where=run.where))
-    said.append(say("open public", n=units.count(run.n_public), nouns=run.nouns))
+        sentences.append(say("open where", where=run.where))
+    sentences.append(say("open public", n=units.count(run.n_public), nouns=run.nouns))
     if run.scores is not None:
-        said.append(say("open scores", nouns=run.nouns))
-    return tuple(said)
+        sentences.append(say("open scores", nouns=run.nouns))
+    return tuple(sentences)

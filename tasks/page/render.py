@@ -72,14 +72,14 @@ def _making(run: Run) -> dict[str, Any]:
 def _data(run: Run) -> list[Sentence]:
     """What the data are and which of them are public."""
     made_up = f": simulated, no one's real {run.nouns}" if run.simulated else ""
-    said = [say("data", title=run.title, simulated=made_up)]
+    sentences = [say("data", title=run.title, simulated=made_up)]
     if run.public_rule:
-        said.append(say("public rule", rule=run.public_rule))
+        sentences.append(say("public rule", rule=run.public_rule))
     if run.where:
-        said.append(say("where", nouns=run.nouns, where=run.where))
+        sentences.append(say("where", nouns=run.nouns, where=run.where))
     if run.label:
-        said.append(say("label kind", target=run.target, label=run.label))
-    return said
+        sentences.append(say("label kind", target=run.target, label=run.label))
+    return sentences
 
 
 def _learned(run: Run) -> dict[str, Any]:

@@ -127,29 +127,29 @@ def lead(run: Run) -> list[Sentence]:
     """The paragraph under the heading: what differs, where, and what is against it."""
     if run.failure is not None:
         return [say("stopped")]
-    said = [*_differences(run), *_kinds(run)]
+    sentences = [*_differences(run), *_kinds(run)]
     if run.model.says and not run.model.cells:
-        said.append(say("says", says=run.model.says))
+        sentences.append(say("says", says=run.model.says))
     if run.model.predicts:
         low, high = (label_unit(run).value(end) for end in run.model.predicts)
-        said.append(say("predicts", low=low, high=high))
+        sentences.append(say("predicts", low=low, high=high))
     if run.scores is None:
-        return [*said, say("no scores")]
-    return [*said, *_rivals(run)]
+        return [*sentences, say("no scores")]
+    return [*sentences, *_rivals(run)]
 
 
 def _differences(run: Run) -> list[Sentence]:
     """How far private people differ on average, or that the reports do not say so."""
     model = run.model
     if model.figure == "correction":
-        said = []
+        sentences = []
         if model.chance is not None and not model.is_found:
-            said.append(say("no difference", nouns=run.nouns))
-            said.append(say("chance", chance=units.percent(model.chance, 0)))
+            sentences.append(say("no difference", nouns=run.nouns))
+            sentences.append(say("chance", chance=units.percent(model.chance, 0)))
         elif model.tree is not None:
             at = model.tree.clearest
-            said.append(_average(run, model.tree.estimates[at], model.outputs[at]))
-        return said
+            sentences.append(_average(run, model.tree.estimates[at], model.outputs[at]))
+        return sentences
     if not model.differences:
         return []
     unit = _difference_unit(run)
@@ -158,11 +158,11 @@ def _differences(run: Run) -> list[Sentence]:
             say("average difference", nouns=run.nouns, output=output, size=unit.estimate(one, with_unit=True))
             for one, output in zip(model.differences, model.outputs, strict=True)
         ][:3]
-    said = [say("no difference", nouns=run.nouns)]
+    sentences = [say("no difference", nouns=run.nouns)]
     if len(model.differences) == 1 and (sd := model.differences[0].sd):
         size = unit.error(sd).lstrip("±\u00a0") + ("\u00a0points" if unit.kind == "points" else _named(unit))
-        said.append(say("hidden", size=size, output=model.outputs[0]))
-    return said
+        sentences.append(say("hidden", size=size, output=model.outputs[0]))
+    return sentences
 
 
 def _named(unit: Unit) -> str:
@@ -254,7 +254,7 @@ def gain(run: Run) -> list[Sentence]:
     reference = find_reference(run)
     if run.scores is None or reference is None:
         return []
-    said = []
+    sentences = []
     unit = Unit("points") if run.label == "class" else score_unit(run)
     named = "\u00a0points" if run.label == "class" else ""
     sign = 1 if run.label == "class" else -1
@@ -264,7 +264,7 @@ def gain(run: Run) -> list[Sentence]:
         is_up = (change >= 0) == (run.label == "class")
         if change < 0:
             low, high = -high, -low
-        said.append(
+        sentences.append(
             say(
                 "gain",
                 direction="Up" if is_up else "Down",
@@ -277,7 +277,7 @@ def gain(run: Run) -> list[Sentence]:
     if noiseless is not None and noiseless.lead is not None:
         cost = sign * (noiseless.figure - run.scores.ours.figure)
         ends = -noiseless.lead.high, -noiseless.lead.low
-        said.append(
+        sentences.append(
             say(
                 "noise cost",
                 cost=unit.bare(cost) + named,
@@ -285,7 +285,7 @@ def gain(run: Run) -> list[Sentence]:
                 high=unit.bare(ends[1]),
             )
         )
-    return said
+    return sentences
 
 
 def people(run: Run) -> Sentence:

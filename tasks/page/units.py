@@ -119,19 +119,19 @@ def raw_number(value: float) -> str:
     """A number of the raw data, short."""
     rounded = round(value)
     if abs(value - rounded) < 1e-9 * max(1.0, abs(value)):
-        said = f"{rounded:,}"
+        text = f"{rounded:,}"
     else:
-        said = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return said.replace("-", MINUS)
+        text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return text.replace("-", MINUS)
 
 
 def apart(one: float, other: float, write: Unit) -> tuple[str, str]:
     """Two figures with as many decimals as tell them apart, at most three more than usual."""
     for more in range(4):
-        said = write.value(one, more=more), write.value(other, more=more)
-        if said[0] != said[1] or one == other:
+        pair = write.value(one, more=more), write.value(other, more=more)
+        if pair[0] != pair[1] or one == other:
             break
-    return said
+    return pair
 
 
 @dataclass(frozen=True)
@@ -234,9 +234,9 @@ def _or(words: Sequence[str]) -> str:
 
 def say_path(path: Sequence[Condition], nouns: str, most: int = 6) -> str:
     """The conditions of a cell; of more than `most` the first and the last ones, which tell neighbours apart."""
-    said = [say_condition(one) for one in path]
-    if not said:
+    conditions = [say_condition(one) for one in path]
+    if not conditions:
         return f"all {nouns}"
-    if len(said) > most:
-        said = [said[0], "…", *said[-(most - 2) :]]
-    return ", ".join(said)
+    if len(conditions) > most:
+        conditions = [conditions[0], "…", *conditions[-(most - 2) :]]
+    return ", ".join(conditions)

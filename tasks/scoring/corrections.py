@@ -33,9 +33,9 @@ def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
         if trial.classes
         else Rows(held_back.raw[held_back.is_known], held_back.labels[held_back.is_known])
     )
-    told = _told_numbers if not trial.classes else _told_classes
-    said = trial.learned.predict_parts(rows.raw)
-    public, ours, cells = said.public, said.corrected, said.cells
+    score_all = _score_numbers if not trial.classes else _score_classes
+    parts = trial.learned.predict_parts(rows.raw)
+    public, ours, cells = parts.public, parts.corrected, parts.cells
     progress.advance(0.1)
     holders = known_residuals(trial.shards, trial.protocol)
     progress.advance(0.4)
@@ -53,7 +53,7 @@ def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
     return {
         "kind": "correction",
         "label": "class" if trial.classes else "number",
-        "scores": told(rows.labels, answers),
+        "scores": score_all(rows.labels, answers),
         "redraws": redraws,
         "bins": [] if trial.classes else bins_of(rows.labels, ours[:, 0]),
         "cells": [
@@ -87,36 +87,36 @@ def _correct(
 def _rivals(trial: Trial, rows: Rows) -> dict[str, Floats]:
     """Every baseline's answers: shares [n, C], or numbers [n, 1]."""
     answers = answer_all(trial.rivals(rows.raw))
-    return {key: said if trial.classes else said[:, None] for key, said in answers}
+    return {key: answer if trial.classes else answer[:, None] for key, answer in answers}
 
 
-def _told_classes(labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
+def _score_classes(labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
     # of two classes a baseline has both shares; of more the corrected ones need not add up to 1
-    shares = {key: said if said.shape[1] == 2 else shares_of(said) for key, said in answers.items()}
-    is_right = {key: said.argmax(axis=1) == labels for key, said in shares.items()}
+    shares = {key: answer if answer.shape[1] == 2 else shares_of(answer) for key, answer in answers.items()}
+    is_right = {key: answer.argmax(axis=1) == labels for key, answer in shares.items()}
     return {
-        key: score(labels, said, positive=1).to_json()
+        key: score(labels, answer, positive=1).to_json()
         | {"interval": accuracy_interval(int(is_right[key].sum()), labels.size)}
         | ({} if key == "ours" else {"lead": paired_lead(is_right["ours"], is_right[key])})
-        for key, said in shares.items()
+        for key, answer in shares.items()
     }
 
 
-def _told_numbers(labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
+def _score_numbers(labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
     ours = answers["ours"][:, 0]
     return {
-        key: score_numbers(labels, said[:, 0]).to_json()
-        | {"interval": mse_interval(labels, said[:, 0])}
-        | ({} if key == "ours" else {"lead": paired_mse_lead(labels, ours, said[:, 0])})
-        for key, said in answers.items()
+        key: score_numbers(labels, answer[:, 0]).to_json()
+        | {"interval": mse_interval(labels, answer[:, 0])}
+        | ({} if key == "ours" else {"lead": paired_mse_lead(labels, ours, answer[:, 0])})
+        for key, answer in answers.items()
     }
 
 
-def _chief(trial: Trial, labels: NDArray[Any], said: Floats) -> float:
+def _chief(trial: Trial, labels: NDArray[Any], answer: Floats) -> float:
     """Accuracy, or the mean squared error."""
     if trial.classes:
-        return float(np.mean(shares_of(said).argmax(axis=1) == labels))
-    return float(np.mean((said[:, 0] - labels) ** 2))
+        return float(np.mean(shares_of(answer).argmax(axis=1) == labels))
+    return float(np.mean((answer[:, 0] - labels) ** 2))
 
 
 def _in_cell(trial: Trial, labels: NDArray[Any], public: Floats, ours: Floats) -> dict[str, Any] | None:

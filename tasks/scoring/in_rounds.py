@@ -44,10 +44,10 @@ def score_rounds(
     }
     rivals = _rivals(public_rows, shards, encoding, target, raw, evaluation, seed)
     for done, (key, rival) in enumerate(rivals.items()):
-        said = rival()
-        found[key] = score_numbers(labels, said).to_json() | {
-            "interval": mse_interval(labels, said),
-            "lead": paired_mse_lead(labels, ours, said),
+        answer = rival()
+        found[key] = score_numbers(labels, answer).to_json() | {
+            "interval": mse_interval(labels, answer),
+            "lead": paired_mse_lead(labels, ours, answer),
         }
         progress.advance((done + 1) / len(rivals))
     return {"kind": "regression", "scores": found, "redraws": [], "bins": bins_of(labels, ours)}

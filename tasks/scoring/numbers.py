@@ -30,10 +30,10 @@ def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
     progress.advance(0.2)
     found = {"ours": score_numbers(labels, ours).to_json() | {"interval": mse_interval(labels, ours)}}
     rivals = _rivals(trial, holders, raw)
-    for done, (key, said) in enumerate(answer_all(rivals), start=1):
-        found[key] = score_numbers(labels, said).to_json() | {
-            "interval": mse_interval(labels, said),
-            "lead": paired_mse_lead(labels, ours, said),
+    for done, (key, answer) in enumerate(answer_all(rivals), start=1):
+        found[key] = score_numbers(labels, answer).to_json() | {
+            "interval": mse_interval(labels, answer),
+            "lead": paired_mse_lead(labels, ours, answer),
         }
         progress.advance(0.2 + 0.7 * done / len(rivals))
     nodes = trial.learned.nodes(raw)

@@ -7,7 +7,7 @@ import pytest
 from number_examples import UNIT, people
 
 from ldptree.estimators import LPDTRegressor
-from ldptree.families.tree_public import grafted
+from ldptree.families.tree_public import attach_subtrees
 from ldptree.partition import grow_partition
 from ldptree.partition.tree import LEAF, Partition
 
@@ -58,7 +58,7 @@ def test_the_tree_asked_about_is_the_top_of_the_finer_one_node_by_node():
     X, y = people(400)
     rows = UNIT.encode(X)
     asked = REGROW(rows, y, depth=2)
-    finer = grafted(asked, rows, y, REGROW, 5)
+    finer = attach_subtrees(asked, rows, y, REGROW, 5)
     inner = asked.feature != LEAF
     for name in ("feature", "threshold", "left", "right"):
         np.testing.assert_array_equal(
@@ -76,7 +76,7 @@ def test_without_public_rows_in_a_cell_it_stays_whole():
     X, y = people(60)
     rows = UNIT.encode(X)
     asked = Partition.of([0, -1, -1], [2.0, 0, 0], [1, -1, -1], [2, -1, -1])  # nobody lies to the right
-    finer = grafted(asked, rows, y, REGROW, 3)
+    finer = attach_subtrees(asked, rows, y, REGROW, 3)
     assert finer.feature[2] == LEAF
     assert finer.n_leaves > 2
 
