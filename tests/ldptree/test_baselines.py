@@ -38,6 +38,12 @@ FALSE_ALARM = 1e-3
 """Of each statistical test, with fixed seeds."""
 
 
+@pytest.fixture(autouse=True)
+def small_forests(monkeypatch):
+    """What is promised of forests holds of ten trees as of a hundred."""
+    monkeypatch.setattr("ldptree.baselines.public.N_TREES", 10)
+
+
 @dataclass(frozen=True)
 class Rows:
     """Rows, labels, and a baseline's answers: shares of two classes, or numbers."""
@@ -377,6 +383,18 @@ def test_cells_beyond_memory_are_refused_with_their_number_and_what_fits(name):
         ("krr", {"share": "evry"}, "share must be one of"),
         ("krr", {"private_features": [7]}, "a column must be a whole number from 0 to 1"),
         ("dt", {"max_depth": 0}, "max_depth must be a whole number"),
+        *(
+            (name, settings, message)
+            for name in ("label_dt", "par_dt")
+            for settings, message in (
+                ({"epsilon": -1.0}, "epsilon must be"),
+                ({"max_depth": 63}, "max_depth must be"),
+                ({"min_samples_leaf": 0}, "min_samples_leaf must be"),
+                ({"label": "no"}, "label must be"),
+                ({"label_range": (1, 0)}, "low must be below high"),
+                ({"feature_range": (2, 1)}, "low must be below high"),
+            )
+        ),
     ],
 )
 def test_a_wrong_parameter_is_named(name, parameters, message):
@@ -395,6 +413,8 @@ def test_a_wrong_mask_is_named():
         KaryResponseRegressor(private_features=[0]).fit(X, y, protects=np.ones((20, 2), dtype=bool))
     with pytest.raises(DataError, match="say which rows are public"):
         PublicTreeRegressor().fit(X, y)
+    with pytest.raises(DataError, match="protects is"):
+        PublicPartTreeRegressor(1.0).fit(X, y, protects=np.ones((20, 3), dtype=bool))
 
 
 # LabelDT and ParDT: a noisy label, then a tree
@@ -453,27 +473,3 @@ def test_with_everything_protected_par_dt_is_a_constant_and_with_nothing_it_is_l
     every = PublicPartTreeRegressor(1.0, private_features=[], random_state=2).fit(X, y)
     label = LabelTreeRegressor(1.0, random_state=2).fit(X, y)
     np.testing.assert_array_equal(every.predict(X), label.predict(X))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"epsilon": -1.0}, "epsilon must be"),
-        ({"max_depth": 63}, "max_depth must be"),
-        ({"min_samples_leaf": 0}, "min_samples_leaf must be"),
-        ({"label": "no"}, "label must be"),
-        ({"label_range": (1, 0)}, "low must be below high"),
-        ({"feature_range": (2, 1)}, "low must be below high"),
-    ],
-)
-@pytest.mark.parametrize("kind", [LabelTreeRegressor, PublicPartTreeRegressor])
-def test_wrong_parameters_are_refused(kind, settings, message):
-    X, y = people(30)
-    with pytest.raises(ConfigError, match=message):
-        kind(**settings).fit(X, y)
-
-
-def test_a_wrong_mask_is_refused():
-    X, y = people(30)
-    with pytest.raises(DataError, match="protects is"):
-        PublicPartTreeRegressor(1.0).fit(X, y, protects=np.ones((30, 2), bool))
