@@ -1,8 +1,4 @@
-"""How good predictions are: accuracy, balanced accuracy, AUC, log loss and the confusion table.
-
-What lives here: arithmetic on labels and probabilities already in memory. What does not: which rows are
-scored, and the baselines beside them.
-"""
+"""Metrics of predicted classes: accuracy, balanced accuracy, AUC, log loss and the confusion table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How good predictions of a number are: errors, R squared, how sure they are, and predicted against true in bins.
-
-What lives here: figures of rows whose labels are known. What does not: predictions, and figures of classes (`scores`).
-"""
+"""Metrics of predicted numbers: errors, R squared, their standard errors, and predicted against true in bins."""
 
 from __future__ import annotations
 
