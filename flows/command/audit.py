@@ -1,6 +1,6 @@
 """The audit as a command: which mechanisms, one table in the terminal, one JSON object.
 
-The arithmetic is in `ldptree.audit.empirical`.
+The arithmetic is in `ldptree.audit`.
 """
 
 from __future__ import annotations

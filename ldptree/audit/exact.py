@@ -1,8 +1,8 @@
-"""The exact half of an audit: the law that a mechanism states, gone through, and its reports held against it.
+"""The exact half of an audit: the law that a mechanism states, enumerated, and its reports held against it.
 
 The worst likelihood ratio over every output and input, in rational numbers, from the integers in use. Reports are drawn by
-other code than the law is stated by, so the reports of every value are compared with it (chi-square). What reports alone can
-show is in `ldptree.audit.empirical`.
+other code than the law is stated by, so the reports of every value are compared with it (chi-square). How the law of a kind of
+report is gone through is said once, by a subclass of `Law`. What reports alone can show is in `ldptree.audit.empirical`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from functools import cached_property, singledispatch
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.audit import exact_numbers as audit_numbers
 from ldptree.coins import RATE_UNIT, Words, log_up, rounded_up
 from ldptree.mechanisms.discrete_laplace import DiscreteLaplace
 from ldptree.mechanisms.number_response import NumberResponse
@@ -34,6 +34,12 @@ _LAW_NUMBERS = 20_000
 _ALL_LAW_NUMBERS = 4_000_000
 # outputs that are expected less often are put together, so that chi-square is what it should be
 _EXPECTED = 50
+# noise further out than so many scales, or whole numbers, is one symbol
+_FAR, _MOST_NOISE = 12, 2**16
+# noise of a label is told apart in so many stretches, and by its two lowest binary digits
+_STRETCHES = 8
+
+_Fit = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 class Audited(Protocol):
@@ -105,25 +111,14 @@ def enumerated(make: Callable[[int], Audited], n_cells: int, words: Words | None
         else:
             too_many = middle
     size = min(n_cells, fits)
-    subject = make(size)
-    inner: Any = subject
-    if isinstance(inner, DiscreteLaplace):
-        misfit = _worst_misfit(inner, (), words) if words else None
-        return Exact(_by_sensitivity(inner), subject.epsilon, size, fits, "sensitivity", misfit)
-    is_number = isinstance(inner, NumberResponse)
-    gone_through = inner.bits if is_number else inner
-    laws = [gone_through.law(value) for value in range(gone_through.k)]
-    misfit = _worst_misfit(inner, laws, words) if words else None
-    epsilon = _by_enumeration(laws)
-    if is_number:
-        worst = audit_numbers.worst_ratio(inner, epsilon)
-        return Exact(worst, subject.epsilon, size, fits, "every output, and sensitivity", misfit)
-    return Exact(epsilon, subject.epsilon, size, fits, "every output", misfit)
+    law = law_of(make(size))
+    misfit = _worst_misfit(law, words) if words else None
+    return Exact(law.worst_ratio(), law.of.epsilon, size, fits, law.how, misfit)
 
 
 def _fits(subject: Audited) -> bool:
     """Whether its probabilities can be gone through."""
-    effort = _effort(subject)
+    effort = law_of(subject).effort
     return effort is not None and effort <= MOST_PROBABILITIES and subject.k <= MOST_VALUES + 1
 
 
@@ -132,18 +127,166 @@ def inputs_of(subject: Audited) -> int:
     return int(getattr(subject, "n_values", subject.k))
 
 
-def _effort(subject: Audited) -> int | None:
-    """How many probabilities an enumeration goes through; None where there can be none."""
-    match subject:
-        case DiscreteLaplace() as noise:
-            return int(noise.k**2)
-        case NumberResponse(bits=bits):
-            return int(bits.law_size * bits.k)
-        case _:
-            return int(subject.law_size * subject.k) if hasattr(subject, "law_size") else None
+class Law:
+    """How a mechanism's law is gone through: every output of every value."""
+
+    how: ClassVar[str] = "every output"
+    width: int = 1
+    """How many numbers of a report are each held against the law."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    @property
+    def effort(self) -> int | None:
+        """How many probabilities an enumeration goes through; None where there can be none."""
+        return int(self.of.law_size * self.of.k) if hasattr(self.of, "law_size") else None
+
+    @property
+    def values(self) -> Sequence[int]:
+        """The values whose reports are held against the law."""
+        return range(self.of.k)
+
+    @cached_property
+    def laws(self) -> list[dict[bytes, Fraction]]:
+        """The chance of every output, by value."""
+        return [self.of.law(value) for value in range(self.of.k)]
+
+    def worst_ratio(self) -> float:
+        """The logarithm of the largest P(output | x) / P(output | x'), rounded up."""
+        return _largest_ratio(self.laws)
+
+    def compare(self, value: int, reports: NDArray[Any]) -> _Fit | None:
+        """Counts and chances of symbols of a value's reports; None where the law does not know a report."""
+        law = self.laws[value]
+        packed = np.ascontiguousarray(self.of.pack(reports))
+        counts = Counter(packed.view(f"V{packed.shape[1]}").ravel().tolist())
+        if not counts.keys() <= law.keys():
+            return None
+        return np.array([counts[output] for output in law]), _floats(law)
 
 
-def _by_enumeration(laws: Sequence[dict[bytes, Fraction]]) -> float:
+class HashLaw(Law):
+    """Local hashing: outputs that differ in the hash alone are told apart by its lowest bits."""
+
+    of: Olh
+
+    def compare(self, value: int, reports: NDArray[Any]) -> _Fit:
+        """Of (own bucket or not, bucket, lowest bits of the hash): the hash knows nothing of the value."""
+        n_buckets, law = self.of.buckets, self.laws[value].values()
+        a, b, c, bucket = reports.astype(np.int64).T
+        hashed = ((a * value % PRIME + b) * value + c) % PRIME
+        is_own = hashed * n_buckets // PRIME == bucket
+        symbols = 8 * (n_buckets * is_own + bucket) + 4 * (a & 1) + 2 * (b & 1) + (c & 1)
+        edges = -(-np.arange(n_buckets + 1) * PRIME // n_buckets)
+        share = np.diff(edges) / PRIME
+        lied, kept = float(min(law)), float(max(law))
+        chances = np.repeat(np.concatenate([(1 - share) * lied, share * kept]), 8) / 8
+        return np.bincount(symbols, minlength=chances.size), chances
+
+
+class NoiseLaw(Law):
+    """Discrete noise on indicators: the worst ratio is that of the sensitivity.
+
+    That is exact: P(output y) is proportional to e^(-rate |y - truth|) in every number, also where y stands for all
+    numbers at least as far out, and beyond both truths the ratio reaches e^(rate |truth - truth'|) in each.
+    """
+
+    how = "sensitivity"
+    of: DiscreteLaplace
+
+    def __init__(self, of: DiscreteLaplace) -> None:
+        super().__init__(of)
+        self.width = of.raw_size
+
+    @property
+    def effort(self) -> int:
+        """Every pair of values."""
+        return int(self.of.k**2)
+
+    def worst_ratio(self) -> float:
+        """Rate times the largest L1 distance of two holders' indicators."""
+        truths = self.of.indicators(np.arange(self.of.k))
+        furthest = max(int(np.abs(truths - truth).sum(axis=1).max()) for truth in truths)
+        return rounded_up(Fraction(furthest * self.of.rate, RATE_UNIT))
+
+    def compare(self, value: int, reports: NDArray[Any]) -> _Fit:
+        """Of (indicator, noise)."""
+        truth = np.broadcast_to(self.of.indicators(np.array([value])), reports.shape).ravel()
+        far, one = _noise_chances(self.of.rate)
+        drawn = np.clip(reports.ravel().astype(np.int64) - truth, -far, far) + far
+        ones = truth.mean()
+        chances = np.concatenate([(1 - ones) * one, ones * one])
+        return np.bincount(one.size * truth + drawn, minlength=chances.size), chances
+
+
+class NumberLaw(Law):
+    """Bits of a cell, whose law is enumerated, and apart from them a label with discrete noise.
+
+    The two are drawn apart, so their epsilons add up, and a report's law is the product.
+    """
+
+    how = "every output, and sensitivity"
+    of: NumberResponse
+
+    @property
+    def effort(self) -> int:
+        """Of the bits."""
+        return int(self.of.bits.law_size * self.of.bits.k)
+
+    @property
+    def values(self) -> list[int]:
+        """Each cell with the ends, the first step and the middle of the label; outside."""
+        S = self.of.steps
+        steps = sorted({0, 1, S // 2, S})
+        of_cells = [cell * (S + 1) + step for cell in range(self.of.n_cells) for step in steps]
+        return [*of_cells, self.of.n_values - 1]
+
+    @cached_property
+    def laws(self) -> list[dict[bytes, Fraction]]:
+        """Those of the bits, by cell."""
+        return [self.of.bits.law(cell) for cell in range(self.of.bits.k)]
+
+    def worst_ratio(self) -> float:
+        """That of the bits, and rate times steps more, for labels at the two ends of the range.
+
+        That is exact, also where labels are cut off: P(label y) is proportional to e^(-rate |y - truth|), where the last y
+        stands for all further out, and beyond both truths the ratio reaches e^(rate |truth - truth'|).
+        """
+        of_label = Fraction(self.of.steps * self.of.rate, RATE_UNIT)
+        return rounded_up(Fraction(_largest_ratio(self.laws)) + of_label)
+
+    def compare(self, value: int, reports: NDArray[Any]) -> _Fit | None:
+        """Of (bits, stretch and lowest digits of the label's noise)."""
+        cells, steps = self.of.cells_and_parts(np.array([value]))
+        law = self.laws[int(cells[0])]
+        labels = np.ascontiguousarray(reports[:, :4]).view("<i4")[:, 0].astype(np.int64)
+        symbol, of_noise = _noise_symbols(self.of.rate, labels - int(steps[0]))
+        known = {output: place for place, output in enumerate(law)}
+        bits = [row.tobytes() for row in reports[:, 4:]]
+        if not known.keys() >= set(bits):
+            return None
+        place = np.array([known[one] for one in bits], dtype=np.int64)
+        chances = np.outer(_floats(law), of_noise).ravel()
+        return np.bincount(of_noise.size * place + symbol, minlength=chances.size), chances
+
+
+@singledispatch
+def law_of(subject: Any) -> Law:
+    """How the law of a mechanism is gone through."""
+    return Law(subject)
+
+
+law_of.register(Olh, HashLaw)
+law_of.register(DiscreteLaplace, NoiseLaw)
+law_of.register(NumberResponse, NumberLaw)
+
+
+def _floats(law: dict[bytes, Fraction]) -> NDArray[np.float64]:
+    return np.array([float(chance) for chance in law.values()])
+
+
+def _largest_ratio(laws: Sequence[dict[bytes, Fraction]]) -> float:
     """The logarithm of the largest P(output | x) / P(output | x'), rounded up; in rational numbers."""
     highest = dict(laws[0])
     lowest = dict(highest)
@@ -160,46 +303,19 @@ def _by_enumeration(laws: Sequence[dict[bytes, Fraction]]) -> float:
     return log_up(max(highest[output] / lowest[output] for output in highest))
 
 
-def _by_sensitivity(noise: DiscreteLaplace) -> float:
-    """rate times the largest L1 distance of two holders' indicators.
-
-    That is exact: P(output y) is proportional to e^(-rate |y - truth|) in every number, also where y stands for all
-    numbers at least as far out, and beyond both truths the ratio reaches e^(rate |truth - truth'|) in each.
-    """
-    truths = noise.indicators(np.arange(noise.k))
-    furthest = max(int(np.abs(truths - truth).sum(axis=1).max()) for truth in truths)
-    return rounded_up(Fraction(furthest * noise.rate, RATE_UNIT))
-
-
-def _worst_misfit(inner: Any, laws: Sequence[dict[bytes, Fraction]], words: Words) -> Misfit | None:
+def _worst_misfit(law: Law, words: Words) -> Misfit | None:
     """Reports of every value against its law: a misfit that honest reports have with chance `LAW_ALARM` at most."""
-    width = inner.raw_size if isinstance(inner, DiscreteLaplace) else 1
-    values = audit_numbers.values_of(inner) if isinstance(inner, NumberResponse) else range(inner.k)
-    n = max(10, min(_LAW_NUMBERS, _ALL_LAW_NUMBERS // len(values)) // width)
+    n = max(10, min(_LAW_NUMBERS, _ALL_LAW_NUMBERS // len(law.values)) // law.width)
     worst = Misfit(0, 1.0)
-    for value in values:
-        reports = inner.randomize(np.full(n, value, dtype=np.int64), words)
-        if not inner.is_valid(reports).all():
+    for value in law.values:
+        reports = law.of.randomize(np.full(n, value, dtype=np.int64), words)
+        found = law.compare(value, reports) if law.of.is_valid(reports).all() else None
+        if found is None:
             return Misfit(value, 0.0)
-        match inner:
-            case DiscreteLaplace():
-                seen, chances = _noise_against_law(inner, value, reports)
-            case NumberResponse():
-                seen, chances = audit_numbers.against_law(inner, value, reports, laws)
-            case Olh():
-                seen, chances = _hashes_against_law(inner, value, reports, list(laws[value].values()))
-            case _:
-                law = laws[value]
-                packed = np.ascontiguousarray(inner.pack(reports))
-                counts = Counter(packed.view(f"V{packed.shape[1]}").ravel().tolist())
-                if not counts.keys() <= law.keys():
-                    return Misfit(value, 0.0)
-                seen = np.array([counts[output] for output in law])
-                chances = np.array([float(chance) for chance in law.values()])
-        chance = fit_of(seen, chances)
+        chance = fit_of(*found)
         if chance < worst.chance:
             worst = Misfit(value, chance)
-    return worst if worst.chance < LAW_ALARM / len(values) else None
+    return worst if worst.chance < LAW_ALARM / len(law.values) else None
 
 
 def fit_of(seen: NDArray[np.int64], chances: NDArray[np.float64]) -> float:
@@ -228,32 +344,20 @@ def fit_of(seen: NDArray[np.int64], chances: NDArray[np.float64]) -> float:
     return min(1.0, 2 * min(of_rare, of_frequent))
 
 
-def _hashes_against_law(
-    oracle: Olh, value: int, reports: NDArray[np.uint32], law: Sequence[Fraction]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Counts and chances of (own bucket or not, bucket, lowest bits of the hash): the hash knows nothing of the value."""
-    a, b, c, bucket = reports.astype(np.int64).T
-    hashed = ((a * value % PRIME + b) * value + c) % PRIME
-    is_own = hashed * oracle.buckets // PRIME == bucket
-    symbols = 8 * (oracle.buckets * is_own + bucket) + 4 * (a & 1) + 2 * (b & 1) + (c & 1)
-    edges = -(-np.arange(oracle.buckets + 1) * PRIME // oracle.buckets)
-    share = np.diff(edges) / PRIME
-    lied, kept = float(min(law)), float(max(law))
-    chances = np.repeat(np.concatenate([(1 - share) * lied, share * kept]), 8) / 8
-    return np.bincount(symbols, minlength=chances.size), chances
+def _noise_chances(rate: int) -> tuple[int, NDArray[np.float64]]:
+    """How far out noise is told apart, and the chance of each whole number up to there: the last two hold the tails."""
+    r = rate / RATE_UNIT
+    far = math.ceil(_FAR / r) if r > _FAR / _MOST_NOISE else _MOST_NOISE
+    a = math.exp(-r)
+    chances = a ** np.abs(np.arange(-far, far + 1.0)) * -math.expm1(-r) / (1 + a)
+    chances[[0, -1]] = a**far / (1 + a)
+    return far, chances
 
 
-def _noise_against_law(
-    noise: DiscreteLaplace, value: int, reports: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Counts and chances of (indicator, noise), both tails cut where hardly any noise comes."""
-    truth = np.broadcast_to(noise.indicators(np.array([value])), reports.shape).ravel()
-    rate = noise.rate / RATE_UNIT
-    far = math.ceil(12 / rate) if rate > 12 / MOST_PROBABILITIES else MOST_PROBABILITIES
-    drawn = np.clip(reports.ravel().astype(np.int64) - truth, -far, far) + far
-    a = math.exp(-rate)
-    one = a ** np.abs(np.arange(-far, far + 1.0)) * -math.expm1(-rate) / (1 + a)
-    one[[0, -1]] = a**far / (1 + a)
-    ones = truth.mean()
-    chances = np.concatenate([(1 - ones) * one, ones * one])
-    return np.bincount(one.size * truth + drawn, minlength=chances.size), chances
+def _noise_symbols(rate: int, noise: NDArray[np.int64]) -> _Fit:
+    """The symbol of each noise, and the chance of each symbol: stretches of equal chance, and the noise modulo 4."""
+    far, chance = _noise_chances(rate)
+    stretch = np.minimum((chance.cumsum() - chance / 2) * _STRETCHES, _STRETCHES - 1).astype(np.int64)
+    symbols = 4 * stretch + np.arange(-far, far + 1) % 4
+    chances = np.bincount(symbols, weights=chance, minlength=4 * _STRETCHES).astype(np.float64)
+    return symbols[np.clip(noise, -far, far) + far], chances

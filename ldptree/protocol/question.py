@@ -147,7 +147,7 @@ class Question(ABC):
     def law(self, row: Floats, label: float, protects: Mask) -> list[tuple[NDArray[Any], Fraction]]:
         """Every report of one such holder with its exact chance, from the integers in use: for exact audits.
 
-        `ldptree.audit.transcripts` enumerates transcripts by it, and holds `randomize` against it. A question with
+        Tests enumerate transcripts by it, and hold `randomize` against it. A question with
         finitely many outputs has one; which outputs there are may depend on what is shown, never on anything else.
 
         Args:

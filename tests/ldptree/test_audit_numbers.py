@@ -6,9 +6,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ldptree.audit import exact_numbers as audit_numbers
 from ldptree.audit.empirical import audit
-from ldptree.audit.exact import LAW_ALARM, enumerated, inputs_of
+from ldptree.audit.exact import LAW_ALARM, enumerated, inputs_of, law_of
 from ldptree.coins import Words
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.mechanisms.number_response import NumberResponse
@@ -67,7 +66,7 @@ def test_bits_or_labels_of_another_epsilon_are_caught_by_chi_square(rhos, steps)
     honest, other = (MAKE(4.0, 2, rho=rho, steps=steps) for rho in rhos)
     assert enumerated(lambda n: honest, 2, words(4)).misfit is None
     found = enumerated(lambda n: drawing(honest, other), 2, words(4))
-    assert found.misfit.chance < LAW_ALARM / len(audit_numbers.values_of(honest))
+    assert found.misfit.chance < LAW_ALARM / len(law_of(honest).values)
 
 
 def test_a_label_that_is_sent_as_it_is_is_caught_by_reports_and_by_its_law():
@@ -100,10 +99,10 @@ def test_float_noise_is_caught_by_the_grid_of_floating_point_numbers(epsilon):
 def test_a_seldom_drawn_law_is_a_law():
     """Chances of every symbol add up to 1, also where noise is wider than can be gone through."""
     for mechanism in (MAKE(1e-3, 1), MAKE(1.0, 3, steps=1), MAKE(40.0, 2, steps=1)):
-        laws = [mechanism.bits.law(cell) for cell in range(mechanism.bits.k)]
-        for value in audit_numbers.values_of(mechanism):
+        law = law_of(mechanism)
+        for value in law.values:
             reports = mechanism.randomize(np.full(50, value), words(7))
-            seen, chances = audit_numbers.against_law(mechanism, value, reports, laws)
+            seen, chances = law.compare(value, reports)
             assert chances.sum() == pytest.approx(1)
             assert (seen.sum(), seen.size) == (50, chances.size)
             assert not seen[chances == 0].any()

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from transcript_audit import alternatives, exact, misfit, sampled
 
-from ldptree.audit.transcripts import alternatives, exact, misfit, sampled
 from ldptree.coins import Words
 from ldptree.errors import DataError
 from ldptree.families.family import converse, respond_in_rounds

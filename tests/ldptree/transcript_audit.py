@@ -1,9 +1,9 @@
 """The audit of estimation in rounds with public features: no transcript tells two private worlds of a holder apart.
 
 Semi-feature LDP (HistOfTree, Ma, Jia and Yang, AISTATS 2025, Definition 3.1): only protected features and the label may change.
-What lives here: the worst likelihood ratio of a holder over whole transcripts, every one of them for tiny sizes (`exact`) or
+Here are the worst likelihood ratio of a holder over whole transcripts, every one of them for tiny sizes (`exact`) or
 along drawn ones (`sampled`), in rational numbers from the laws that questions state; and the reports of a question held
-against its law. What does not: mechanisms audited alone (`audit`, `audit_law`).
+against its law. Mechanisms alone are audited by `ldptree.audit`.
 
 A curator is deterministic, so two worlds that lead it to different questions, or to different holders, have transcripts in
 common with chance 0: the ratio is infinite, and `why` says that a role depends on a private value. To let such a fault show,
