@@ -203,8 +203,8 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
     As `CorrectionClassifier`, with the residual label less prediction, clipped to a range that public out-of-fold errors give.
 
     Args:
-        base: as of `CorrectionClassifier`, or "blend": forests and a straight line, weighed by their errors on public rows that
-            they were not fitted on (`ldptree.public_models.blend`).
+        base: "blend": forests and a straight line, weighed by their errors on public rows that they were not fitted on
+            (`ldptree.public_models.blend`); or as of `CorrectionClassifier`.
         epsilon, partition, depth, mechanism, label_levels, feature_range, max_protocol_bytes, random_state: as of
             `CorrectionClassifier`.
         residual_range: residuals are clipped to +- this: "auto" (2 rms of public out-of-fold errors, at most the largest; without
@@ -221,7 +221,7 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
         self,
         epsilon: float,
         *,
-        base: Any = "forest",
+        base: Any = "blend",
         partition: str = "cart",
         depth: str | int = "auto",
         mechanism: str = "auto",

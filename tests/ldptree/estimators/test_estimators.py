@@ -66,9 +66,7 @@ CASES = {
     "lpct": Case(LPCTClassifier, True),
     "lpdt": Case(LPDTRegressor, label_range="label_range"),
     "correction, classes": Case(CorrectionClassifier, True, {"base": "tree"}),
-    "correction, a number": Case(
-        CorrectionRegressor, False, {"base": "tree", "slope": None}, label_range="residual_range"
-    ),
+    "correction, a number": Case(CorrectionRegressor, False, {"base": "tree"}, label_range="residual_range"),
     "histoftree": Case(HistOfTreeRegressor, False, PRIVATE | {"t": 2, "p": 2}, "protects", "label_range"),
     "public_features": Case(PublicFeatureRegressor, False, PRIVATE, "protects", "label_range"),
     "public_features, classes": Case(PublicFeatureClassifier, True, PRIVATE, "protects"),
