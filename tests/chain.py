@@ -5,10 +5,13 @@ fares and shells, protocols and shards are made here too.
 from __future__ import annotations
 
 import json
+import secrets
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flows.budget import Spent
-from flows.execute import Plainly
+from flows.execute import Inputs, Plainly
 from flows.pipeline import Conversation, Pipeline, Round
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.mechanisms import mechanism_for
@@ -25,10 +28,67 @@ from ldptree.protocol.protocol import Protocol
 from schemas.config import RunConfig, parse
 from schemas.manifest import Manifest, Record
 from storage import tables
+from storage.digests import SECRET_BYTES
+from storage.formats import stamped
 from storage.store import Store
 from tasks.artifacts import read_model, read_protocol, write_protocol
 from tasks.partition import partition
 from tasks.perturb import Collecting, Form, perturb
+from tasks.step import StepTask
+
+MADE_ONCE = ("ingest", "validate")
+"""Steps whose artifacts are copied where this process has made them before, from the same files in the same way."""
+
+
+@cache
+def made_before() -> tuple[TemporaryDirectory[str], dict[str, Record]]:
+    """The folder of what was made once, and its records by their keys."""
+    return TemporaryDirectory(prefix="made-once-"), {}
+
+
+@cache
+def shared_secret() -> bytes:
+    """The secret of the holders of work folders that are called "work", in this process."""
+    return secrets.token_bytes(SECRET_BYTES)
+
+
+class Copying(Plainly):
+    """Steps as functions; those of `MADE_ONCE` are computed once a process.
+
+    Keys of the holders' zone depend on their secret. New work folders that are called "work" have one secret, the others one of
+    their own: a test that two folders learn the same calls them otherwise.
+    """
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        secret = store.zone("holders") / "secret"
+        if store.root.name == "work" and not any(path.is_file() for path in store.root.rglob("*")):
+            store.make_folder(secret.parent)
+            secret.write_bytes(shared_secret())
+            secret.chmod(0o600)
+
+    def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Record:
+        if task.step.name not in MADE_ONCE:
+            return super().step(task, inputs, round_number)
+        call, store = inputs(), self.store
+        place = task.step.place(store, call)
+        folder, records = made_before()
+        kept = Path(folder.name) / place.key
+        if (record := records.get(place.key)) is None:
+            record = task.fn(store, **call)
+            if not (store.zone("holders") / "faults").exists():
+                for part in record.parts.values():
+                    shutil.copytree(store.root / part.path, kept / part.path)
+                records[place.key] = record
+            return record
+        finals = [store.root / part.path for part in record.parts.values()]
+        if store.record_path(place).exists() or any(final.exists() for final in finals):
+            return task.fn(store, **call)
+        for part, final in zip(record.parts.values(), finals, strict=True):
+            store.make_folder(final.parent)
+            shutil.copytree(kept / part.path, final)
+        store.replace(store.record_path(place), stamped("record", record.model_dump(mode="json"), indent=1))
+        return record
 
 
 class Chain(Pipeline):
@@ -38,7 +98,7 @@ class Chain(Pipeline):
     """
 
     def __init__(self, store: Store, config: RunConfig, **more: Any) -> None:
-        super().__init__(store=store, config=config, **({"execute": Plainly(store)} | more))
+        super().__init__(store=store, config=config, **({"execute": Copying(store)} | more))
 
     @cached_property
     def first(self) -> Round:
@@ -68,7 +128,7 @@ class RoundsChain(Pipeline):
     """One run in rounds, as far as it is asked for, without Prefect."""
 
     def __init__(self, store: Store, config: RunConfig, **more: Any) -> None:
-        super().__init__(store=store, config=config, **({"execute": Plainly(store)} | more))
+        super().__init__(store=store, config=config, **({"execute": Copying(store)} | more))
         self.rounds: list[Round] = []
 
     @property
