@@ -94,8 +94,8 @@ FAULTS = (
     ),
     Fault(
         "a range from private rows",
-        "encoding_of(rows[is_public], names, self.feature_range)\n        X_public",
-        "encoding_of(rows, names, self.feature_range)\n        X_public",
+        "encoding_of(rows[is_public], self._column_names, self.feature_range)",
+        "encoding_of(rows, self._column_names, self.feature_range)",
         ("test_private_rows_change_nothing_but_the_totals",),
     ),
     Fault(
