@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -243,6 +244,7 @@ def summarize(run: Run) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+@lru_cache(maxsize=1)
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
