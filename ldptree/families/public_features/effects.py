@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # standard errors to either side: 95 %
 _BAND = 2.0
-# a share is told where it is known to so much
+# a share is precise where its band is at most so wide
 _TELLING = 0.6
 # a coefficient varies where that predicts held-out reports better by so many standard errors
 _VARIES = 1.0
@@ -167,7 +167,7 @@ class EffectTest:
     """Attributes:
     effect: what the feature adds.
     chance: that it adds anything; the effect is shrunk by it.
-    is_heard: whether the effect is surely no noise.
+    is_significant: whether the effect is surely no noise.
     stake: what asking more may bring.
     explains: of the label's variance, where the coefficient does not vary; in the label's unit squared.
     """
