@@ -32,7 +32,7 @@ from tasks.report import failed_facts, read_facts
 def finish(run: Pipeline) -> dict[str, Any]:
     """Write the run's folder and tell Prefect's UI; returns the summary that `ldptree run --json` prints."""
     store, config = run.store, run.terms.config
-    by_step = {record.step: record for record in run.records}
+    by_step = last_of_each_step(run.records)
     facts = read_facts(store, run.page["page"])
     folder = run_folder(store)
     store.replace(folder / "report.html", store.file(run.page["page"], "report.html").read_bytes())
@@ -104,7 +104,7 @@ def _of_one_tree(config: RunConfig, facts: Run, by_step: Mapping[str, Record]) -
 def _of_rounds(run: Pipeline, facts: Run) -> dict[str, Any]:
     """What a summary says of a run in rounds."""
     store, config = run.store, run.terms.config
-    by_step = {record.step: record for record in run.records}
+    by_step = last_of_each_step(run.records)
     shown, scored = by_step["show"], by_step.get("evaluate")
     content = read_scores(store, scored["scores"] if scored else None) or {}
     metrics = {
@@ -142,15 +142,16 @@ def _write_questions(run: Pipeline, folder: Path) -> None:
     run.store.replace(folder / "questions.json", json.dumps(questions, indent=1).encode())
 
 
+def last_of_each_step(records: Sequence[Record]) -> dict[str, Record]:
+    """The last record of each step by its name; that nothing was left to ask is none of a question."""
+    return {record.step: record for record in records if record.facts.get("is_left", True)}
+
+
 def _of_its_estimator(config: RunConfig, facts: Run, by_step: Mapping[str, Record]) -> dict[str, Any]:
-    """What private evidence was weighed with; of a correction what was mended, and in one line what was found."""
-    if facts.model.figure != "correction":
-        return {"lam": config.model.weighting}
-    return {
-        "lam": None,
-        "target": config.dataset.target,
-        "label": config.label,
-        "base": config.correction.base,
+    """What private evidence was weighed with; of a correction what was corrected, and in one line what was found."""
+    if not config.model.is_correction:
+        return config.model.summarize(config)
+    return config.model.summarize(config) | {
         "base_trees": int(facts.model.of_kind("public model")[0].figures["trees"]),
         "says": by_step["prune"].facts["says"],
     }

@@ -276,6 +276,10 @@ class ModelConfig(Table):
         """What a campaign's later runs may not change, besides what all families have."""
         return {}
 
+    def summarize(self, run: RunTables) -> dict[str, Any]:
+        """What a run's summary says of it: what private evidence was weighed with."""
+        return {"lam": self.weighting}
+
     def faults(self, run: RunTables) -> list[str]:
         """What other tables of the run say that does not go with this family: "key: what, and what to do" each."""
         return [
@@ -464,6 +468,11 @@ class CorrectionModelConfig(TreeConfig):
             "residual_range": None if own.residual_range == "auto" else own.residual_range,
             "max_bytes": own.max_protocol_bytes,
         }
+
+    def summarize(self, run: RunTables) -> dict[str, Any]:
+        """What is corrected, and the kind of its label."""
+        own = {"lam": None, "target": run.dataset.target, "label": self.label_of(run)}
+        return own | {"base": run.correction.base}
 
     def campaign_terms(self, run: RunTables) -> dict[str, Any]:
         """What is corrected, and the kind of its label."""

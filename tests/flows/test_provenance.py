@@ -9,7 +9,9 @@ import shutil
 import pytest
 from chain import Chain, rides, rides_config
 
-from flows.finish import write_json
+from flows.execute import Plainly
+from flows.finish import last_of_each_step, write_json
+from flows.pipeline import Pipeline
 from flows.plan import plan_of
 from flows.provenance import collect_garbage, explain_artifact, in_use
 from flows.server.flow_runs import collect_flow_runs
@@ -406,3 +408,14 @@ def test_what_is_sealed_stands_after_everything_else_is_collected(copy):
     collect_garbage(store.root, keep=0, dry_run=False)
     assert (store.root / "holders" / "ledger" / "seal").exists()
     check_state(store)
+
+
+def test_the_protocol_of_a_run_is_explained_though_nothing_more_was_asked(tmp_path):
+    """Where Algorithm 2 might have asked again and did not, the last question is none."""
+    settings = {"model": {"prune": "paper"}, "privacy": {"epsilon": 50.0}, "evaluate": False}
+    config = rides_config(rides(tmp_path / "rides.csv", 300, 1), **settings)
+    run = Pipeline(store=Store(tmp_path / "work"), config=config, execute=Plainly(Store(tmp_path / "work")))
+    run.walk()
+    asked = [record for record in run.records if record.step == "partition"]
+    assert [record.facts["is_left"] for record in asked] == [True, False]
+    assert last_of_each_step(run.records)["partition"] == asked[0]
