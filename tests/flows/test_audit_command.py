@@ -45,14 +45,14 @@ def test_every_mechanism_that_holders_may_use_is_audited_together(typed):
 
 
 def test_a_label_may_be_a_number(typed):
-    words = ("--epsilon", 1, "--reports", 2000, "--seed", 1, "--json")
+    words = ("--epsilon", 1, "--cells", 1, "--reports", 2000, "--seed", 1, "--json")
     for mechanism, label, name, k in (
-        ("randomized_response", "class", "randomized_response", 9),
-        ("randomized_response", "number", "number_response", 4 * 257 + 1),
-        ("number_response", "class", "number_response", 4 * 257 + 1),
-        ("oue", "number", "oue", 4 * 5 + 1),
-        ("discrete_laplace", "number", "discrete_laplace", 9),
-        ("signed_subset", "number", "signed_subset", 9),
+        ("randomized_response", "class", "randomized_response", 3),
+        ("randomized_response", "number", "number_response", 257 + 1),
+        ("number_response", "class", "number_response", 257 + 1),
+        ("oue", "number", "oue", 5 + 1),
+        ("discrete_laplace", "number", "discrete_laplace", 3),
+        ("signed_subset", "number", "signed_subset", 3),
     ):
         classes = 5 if mechanism == "oue" else 2
         code, out, _ = typed(mechanism, "--label", label, "--classes", classes, *words)

@@ -156,3 +156,12 @@ def test_a_forged_report_is_not_decoded():
     with pytest.raises(DataError, match="report 2 of 2"):
         mechanism.decode(np.array([0, 250], dtype=np.uint8))
     assert not NUMBERS["piecewise"].for_budget(1.0).is_valid(np.array([np.inf, 99.0])).any()
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_mechanism_describes_one_report(name):
+    mechanism = NUMBERS[name].for_budget(1.0)
+    told = mechanism.describe()
+    assert (told.name, told.epsilon) == (name, mechanism.epsilon)
+    assert told.report_bytes == mechanism.dtype.itemsize
+    assert (told.form == "numbers") == mechanism.is_simulation_device

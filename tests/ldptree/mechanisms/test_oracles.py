@@ -380,3 +380,15 @@ def test_local_hashing_has_a_bounded_number_of_buckets_and_is_as_noisy_as_oue():
         ORACLES["olh"].from_thresholds(8, 1, {"buckets": 2**15 + 1, "lie": 5})
     with pytest.raises(ConfigError, match="at most"):
         ORACLES["olh"].for_values(1.0, 2**31)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_oracle_describes_how_often_values_are_supported(name):
+    """20,000 reports against p and q: z below 5.5."""
+    oracle, n = ORACLES[name].for_values(1.0, 7), 20_000
+    told = oracle.describe()
+    reports = oracle.randomize(np.zeros(n, dtype=np.int64), words(5))
+    own, other = oracle.supports(reports).mean(axis=0)[:2]
+    for seen, chance in ((own, told.p), (other, told.q)):
+        assert abs(seen - chance) < 5.5 * math.sqrt(chance * (1 - chance) / n)
+    assert (told.oracle, told.n_values, told.report_bytes) == (name, 7, oracle.pack(reports[:1]).size)
