@@ -138,7 +138,8 @@ def test_the_model_is_exported_scored_explained_and_kept(whole, capsys, tmp_path
         "made by prune",
         "from public: ",
         "made by partition",
-        'with correction = {"base": "forest"',
+        'with estimator = "correction"',
+        '"base": "forest"',
     ):
         assert words in told
     # Runs that found the same artifacts are copies of one: `gc` keeps the newest.

@@ -125,9 +125,9 @@ def test_the_model_is_exported_scored_and_explained(whole, capsys, tmp_path):
     told = said(capsys, "explain", model, "--work", work)
     for words in (
         "made by prune",
-        "from labels",
+        "from scaled: ",
         "made by partition",
-        "with rho = 0.5",
+        '"rho": 0.5',
         "with numeric = true",
     ):
         assert words in told
