@@ -81,8 +81,11 @@ def scratch_cursor() -> Any:
 
 @cache
 def _scratch_database() -> Any:
+    import atexit
+
     import duckdb
 
+    atexit.register(_scratch_database.cache_clear)  # else DuckDB tells of objects that nobody freed
     return duckdb.connect(config={"threads": 1, "enable_external_access": "false"})
 
 
