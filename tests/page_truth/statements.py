@@ -188,6 +188,8 @@ def explained(run: Run, key: str, text: str) -> list[str]:
     cells = (run.facts["description"] or {"cells": []})["cells"]
     clear = [c for c in cells if any(clear_of(e) for e in c["estimates"])]
     values += [100.0 * min(sum(c["share"] for c in clear), 1.0), float(len(clear)), 1.0]
+    if key == "made":
+        values.append(run.facts["making"]["peak_rss_mb"] / 1000)  # GB where it is much
     if key == "recall":
         confusion = ours(run)["confusion"]
         values = [100.0 * row[i] / sum(row) for i, row in enumerate(confusion) if sum(row)]

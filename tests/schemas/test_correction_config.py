@@ -18,9 +18,16 @@ def test_the_defaults_are_those_of_the_estimators():
         other = of(epsilon=2.0)
         for key in ("partition", "depth"):
             assert getattr(config.model, key) == getattr(other, key)
-        for key in ("base", "label_levels", "max_protocol_bytes"):
+        for key in ("label_levels", "max_protocol_bytes"):
             assert getattr(config.correction, key) == getattr(other, key)
         assert config.privacy.mechanism == other.mechanism
+    # of numbers a run takes a forest unless told otherwise, as campaigns that were begun so go on with it
+    bases = (
+        config.correction.base,
+        CorrectionClassifier(epsilon=2.0).base,
+        CorrectionRegressor(epsilon=2.0).base,
+    )
+    assert bases == ("forest", "forest", "blend")
     assert config.correction.residual_range == CorrectionRegressor(epsilon=2.0).residual_range
     assert config.model.min_samples_leaf == "auto"
 

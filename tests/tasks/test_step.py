@@ -8,6 +8,7 @@ import os
 import pytest
 from chain import Chain, rides, rides_config
 
+from flows.execute import Plainly
 from ldptree.errors import ConfigError, LdptreeError
 from schemas.manifest import FileEntry, MadeBy, Manifest
 from storage.store import Store
@@ -26,7 +27,7 @@ def computed(store, config):
 
     stop = progress.listen(hear)
     try:
-        chain = Chain(store, config)
+        chain = Chain(store, config, execute=Plainly(store))
         assert chain.scores
     finally:
         stop()
