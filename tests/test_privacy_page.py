@@ -12,6 +12,11 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
+from ldptree.mechanisms import mechanism_for, number_mechanism_for
+from ldptree.mechanisms.oracles import ORACLES
+
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "privacy.md"
 KEPT = tomllib.loads((HERE / "privacy_page.toml").read_text())
@@ -59,3 +64,53 @@ def test_every_test_that_the_page_rests_on_is_there():
 
 def test_what_no_test_keeps_has_a_reason():
     assert all(KEPT["stated"].values())
+
+
+def rows_of_tables(text: str, n_columns: int) -> dict[str, list[str]]:
+    """The cells of every row of so many columns, by its first cell."""
+    rows = [
+        [cell.strip() for cell in line.strip("|\n").split("|")]
+        for line in text.splitlines()
+        if line.startswith("| ")
+    ]
+    return {row[0]: row[1:] for row in rows if len(row) == n_columns}
+
+
+def test_the_tables_of_the_page_have_the_mechanisms_figures():
+    text = PAGE.read_text()
+    forces = rows_of_tables(text, 8)
+    for name in ("grr, K = 9", "oue", "sue", "ss, K = 9", "olh", "randomized_response", "signed_subset, L = 4",
+                 "discrete_laplace, C = 2", "number_response"):  # fmt: skip
+        for epsilon, figure in zip((0.5, 1.0, 2.0, 4.0), forces[name][2:6], strict=True):
+            kind = name.split(",")[0]
+            is_number = kind == "number_response"
+            made = (
+                number_mechanism_for("randomized_response", epsilon, 4)
+                if is_number
+                else mechanism_for(kind, epsilon, 4, 2)
+            )
+            half = 0.5 * 10.0 ** -len(figure.partition(".")[2])
+            assert made.poisoning_bound(1000).one == pytest.approx(
+                float(figure.replace(",", "")), abs=1.02 * half
+            ), name
+    noise = {name: row[1] for name, row in rows_of_tables(text, 3).items()}
+    for name in ("discrete_laplace", "randomized_response", "laplace", "joint, oue", "signed_subset"):
+        found = mechanism_for(name.split()[-1], 1.0, 237, 2).margin_variance_per_holder()
+        assert f"{found:.{len(noise[name].partition('.')[2])}f}" == noise[name]
+    saved = []
+    for k, epsilon in ((7, 0.5), (9, 1.0), (17, 2.0), (21, 2.0), (129, 4.0)):
+        ss, *others = (ORACLES[name].for_values(epsilon, k).mean_variance() for name in ("ss", "grr", "oue"))
+        saved.append(f"{1 - ss / min(others):.0%}".replace("%", " %"))
+    said = "({} less at K 7 and epsilon 0.5, {} at K 9 and 1, {} at K 17 and {} at K 21 and 2, {} at K 129 and 4)"
+    assert said.format(*saved) in text
+
+
+def test_the_quickstarts_dishonest_holders_move_what_the_page_says():
+    n, n_cells = 151_899, 8
+    moved = int(mechanism_for("oue", 2.0, n_cells, 3).poisoning_bound(n).one_percent)
+    text = re.sub(r"\s+", " ", PAGE.read_text())
+    assert f"{-(-n // 100):,} who agree, move each total by up to {moved:,} people" in text
+    assert (
+        f"has {n // n_cells:,} on average: they can move its mean error by up to {200 * moved * n_cells // n} points"
+        in text
+    )

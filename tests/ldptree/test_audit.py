@@ -13,7 +13,7 @@ from ldptree.audit.empirical import _inputs, _log_ratio, audit, reports_for
 from ldptree.audit.exact import LAW_ALARM, Exact, enumerated, fit_of
 from ldptree.coins import Words
 from ldptree.errors import ConfigError
-from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for
+from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for, number_mechanism_for
 from ldptree.mechanisms.oracles import ORACLES
 
 REAL = [name for name in CHOICES if name not in MECHANISMS or not MECHANISMS[name].is_simulation_device]
@@ -136,6 +136,22 @@ def test_what_is_too_large_to_go_through_is_gone_through_at_the_largest_size_tha
     assert small == Exact(epsilon=1.0, claim=1.0, n_cells=5, most_cells=5, how="every output")
     assert enumerated(partial(mechanism_for, "grr", 1.0, n_classes=2), 9).n_cells == 9
     assert enumerated(partial(mechanism_for, "laplace", 1.0, n_classes=2), 1) is None
+
+
+def test_the_largest_sizes_that_are_gone_through_are_those_of_the_page():
+    """At epsilon 1 and two classes, as docs/privacy.md has them."""
+    sizes = {
+        "grr": 127,
+        "oue": 5,
+        "sue": 5,
+        "ss": 7,
+        "olh": 2048,
+        "randomized_response": 9,
+        "signed_subset": 7,
+    }
+    for name, size in sizes.items():
+        assert enumerated(partial(mechanism_for, name, 1.0, n_classes=2), 1).most_cells == size
+    assert enumerated(partial(number_mechanism_for, "randomized_response", 1.0), 1).most_cells == 11
 
 
 @pytest.mark.parametrize(("a", "b"), [(0, 0), (3, 0), (50, 7), (1000, 1000), (999, 1), (0, 1000)])

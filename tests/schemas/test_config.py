@@ -54,6 +54,7 @@ def test_holders_coins_come_from_the_system_unless_a_simulation_is_seeded():
 @pytest.mark.parametrize("name", sorted(packaged()))
 def test_every_packaged_configuration_is_valid(name):
     assert load(name).name == name
+    assert load(name).is_seeded
     assert find(f"{name}.toml") == packaged()[name]
 
 

@@ -302,6 +302,11 @@ def test_the_stated_probabilities_are_the_textbook_ones():
     assert grr.p == pytest.approx(math.e / (math.e + 9))
     assert grr.q == pytest.approx(1 / (math.e + 9))
     assert (oue.p, oue.q) == (0.5, pytest.approx(1 / (math.e + 1)))
+    sue, ss = (ORACLES[name].for_values(1.0, 10) for name in ("sue", "ss"))
+    assert sue.p == pytest.approx(math.exp(0.5) / (math.exp(0.5) + 1))
+    assert sue.q == pytest.approx(1 - sue.p)
+    assert ss.p == pytest.approx(3 * math.e / (3 * math.e + 7))  # sets of 3 values: 10 / (e + 1) is 2.7
+    assert {ORACLES["olh"].for_values(1.0, k).report_bytes for k in (2, 10, 100_000)} == {16}
     assert oue.linear_variance([1] + [0] * 9, [0] * 9 + [1]) == pytest.approx(4 * math.e / (math.e - 1) ** 2)
 
 

@@ -153,6 +153,20 @@ def test_the_size_of_a_set_is_the_best_of_all_and_looks_at_no_row():
     assert best_size(64.0, 2**20 + 1) == 1
 
 
+@pytest.mark.parametrize("n_cells", [4, 16, 64, 256])
+def test_the_number_of_people_in_a_cell_has_more_noise_at_small_epsilons_and_as_much_from_2_on(n_cells):
+    """In cells where nobody is, against the joint report."""
+    counts = np.zeros(2 * n_cells + 1)
+    counts[-1] = 1000
+    both = np.arange(counts.size) // 2 == 0
+    for epsilon, low, high in ((0.5, 1.9, 2.25), (1.0, 1.4, 1.8), (2.0, 0.9, 1.2), (4.0, 0.9, 1.2)):
+        joint, ours = (
+            float(mechanism_for(m, epsilon, n_cells, 2).linear_variance(both.astype(float), counts))
+            for m in ("auto", "signed_subset")
+        )
+        assert low < ours / joint < high
+
+
 def test_a_margin_has_less_noise_than_in_the_joint_report_and_at_epsilon_4_about_as_much():
     for epsilon, share in ((0.5, 0.65), (1.0, 0.70), (2.0, 0.85), (4.0, 0.92)):
         joint, ours = (
