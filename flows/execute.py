@@ -82,21 +82,24 @@ class ByPrefect(Plainly):
 
     def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Record:
         """The record of a step, found or made."""
-        return task(self.store, **inputs())
+        from tasks.caching import as_task
+
+        return as_task(task)(self.store, **inputs())
 
     def shards(self, task: StepTask, inputs: Shards, round_number: int) -> list[Record]:
         """The records of all shards, at most as many at once as the flow has workers."""
         from prefect import unmapped
 
         from flows.shards import progress_shown
+        from tasks.caching import as_task
 
         common, shards = inputs()
         mapped = {key: [own[key] for own in shards] for key in shards[0]}
         with progress_shown(len(shards), task.step.name):
-            futures = task.map(
-                self.store, **mapped, **{key: unmapped(value) for key, value in common.items()}
-            )
-            return futures.result()
+            arguments: dict[str, Any] = {key: unmapped(value) for key, value in common.items()} | mapped
+            futures = as_task(task).map(unmapped(self.store), **arguments)
+            records: list[Record] = futures.result()
+            return records
 
 
 @dataclass

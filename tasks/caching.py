@@ -7,6 +7,7 @@ a record of it to load (and shows "Cached"); where there is none, or it is damag
 
 from __future__ import annotations
 
+import functools
 import secrets
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +57,7 @@ class ArtifactPolicy(CachePolicy):
         return key
 
 
+@functools.cache
 def as_task(step: StepTask) -> Task[..., Record]:
     """The Prefect task of a step."""
 

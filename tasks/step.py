@@ -6,14 +6,13 @@ What makes a step a cached Prefect task is in `caching`; which step follows whic
 
 from __future__ import annotations
 
-import functools
 import secrets
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -22,10 +21,6 @@ from schemas.manifest import Arguments, Manifest, Record, Zone
 from storage.machine_faults import is_passing, machine_fault
 from storage.store import ArtifactKey, Store
 from tasks import progress
-
-if TYPE_CHECKING:
-    from prefect.futures import PrefectFutureList
-    from prefect.tasks import Task
 
 Facts = Mapping[str, Any] | None
 
@@ -106,15 +101,15 @@ def step(
 
 
 class StepTask:
-    """A step to be called `(store, **inputs_and_parameters)`, in a flow as the Prefect task it is, or alone by `fn`.
+    """A step to be called by `fn(store, **inputs_and_parameters)`, alone or as the Prefect task of it (`tasks.caching.as_task`).
 
     It returns the step's `Record`: found, if the artifact stands under its key, else made by `work`, which writes into the
-    draft's folders. Prefect is imported with the first call.
+    draft's folders.
     """
 
     def __init__(self, step: Step, work: Callable[..., Facts], retries: int) -> None:
         """A step that does `work`."""
-        functools.update_wrapper(self, work)
+        self.__doc__ = work.__doc__
         self.step = step
         self.work = work
         self.retries = retries
@@ -133,25 +128,6 @@ class StepTask:
         ):
             facts = self.work(draft, **arguments)
             return draft.finish(facts or {}, time.monotonic() - began)
-
-    @functools.cached_property
-    def task(self) -> Task[..., Record]:
-        """The Prefect task."""
-        from tasks.caching import as_task
-
-        return as_task(self)
-
-    def __call__(self, store: Store, **arguments: Any) -> Record:
-        """Run as a Prefect task of the current flow."""
-        record: Record = self.task(store, **arguments)
-        return record
-
-    def map(self, store: Store, **arguments: Any) -> PrefectFutureList[Record]:
-        """Run as one Prefect task for each entry of the arguments that are not `unmapped`."""
-        from prefect import unmapped
-
-        futures: PrefectFutureList[Record] = self.task.map(store=unmapped(store), **arguments)
-        return futures
 
 
 @contextmanager

@@ -118,13 +118,6 @@ def write_trips(path: Path, *, rows: int, seed: int) -> None:
             progress.advance(done / rows)
 
 
-def raw_files(store: Store, spec: DatasetSpec, seed: int) -> Manifest:
-    """Where a data set's raw files are; a simulated one is made. Raises ConfigError, DataError."""
-    if spec.path:
-        return files(store, spec.path)
-    return simulate(store, rows=rows_to_make(spec), seed=seed)["raw"]
-
-
 def rows_to_make(spec: DatasetSpec) -> int:
     """How many rows of a simulated data set are made. Raises ConfigError where it does not say."""
     if spec.rows is None:

@@ -19,7 +19,7 @@ from tasks.data.source import (
     files,
     locate,
     public_files,
-    raw_files,
+    rows_to_make,
     simulate,
     suite_file,
     write_trips,
@@ -112,15 +112,15 @@ def test_a_second_file_of_public_rows_and_an_edited_suite_are_looked_for_too(sto
     assert store.files(suite_file(store, config.dataset)) == [path]
     plain = rides_config(path).dataset
     assert (public_files(store, plain), suite_file(store, plain)) == (None, None)
-    assert store.files(raw_files(store, plain, 0)) == [path]
+    assert store.files(files(store, plain.path)) == [path]
     with pytest.raises(DataError, match="no such file"):
         public_files(store, rides_config(path, dataset={"public": str(tmp_path / "c.csv")}).dataset)
 
 
-def test_a_simulated_set_needs_a_number_of_rows(store):
+def test_a_simulated_set_needs_a_number_of_rows():
     spec = load("quickstart").dataset.model_copy(update={"rows": None})
     with pytest.raises(ConfigError, match=r"dataset\.rows: missing"):
-        raw_files(store, spec, 0)
+        rows_to_make(spec)
 
 
 @pytest.mark.parametrize(
