@@ -104,7 +104,7 @@ def test_where_it_came_from_is_explained_and_garbage_leaves_what_was_answered(tw
         "explain", folder / "work" / "runs" / first["run"] / "questions.json", "--work", folder / "work"
     )
     assert code == 0, err
-    assert "made by publish" in out
+    assert "made by aggregate " in out
     code, _, err = said("gc", "--work", folder / "work", "--keep", "0")
     assert code == 0, err
     assert reports(folder / "work") == before
