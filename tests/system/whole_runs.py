@@ -101,12 +101,19 @@ class Api:
                 logging.disable(logging.NOTSET)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        """The answer to a question. Raises urllib.error.HTTPError."""
+        """The answer to a question, asked again while the server's database is busy. Raises urllib.error.HTTPError."""
         request = urllib.request.Request(
             f"{self.url}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.loads(answer.read() or b"null")
+        for left in reversed(range(10)):
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    return json.loads(answer.read() or b"null")
+            except urllib.error.HTTPError as refused:
+                if refused.code != 503 or not left:
+                    raise
+                time.sleep(0.5)
+        raise AssertionError
 
     def get(self, path: str) -> Any:
         """What stands under an address. Raises urllib.error.HTTPError."""
