@@ -82,7 +82,7 @@ class ByPrefect(Plainly):
 
     def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Record:
         """The record of a step, found or made."""
-        from tasks.caching import as_task
+        from flows.server.step_tasks import as_task
 
         return as_task(task)(self.store, **inputs())
 
@@ -90,8 +90,8 @@ class ByPrefect(Plainly):
         """The records of all shards, at most as many at once as the flow has workers."""
         from prefect import unmapped
 
+        from flows.server.step_tasks import as_task
         from flows.shards import progress_shown
-        from tasks.caching import as_task
 
         common, shards = inputs()
         mapped = {key: [own[key] for own in shards] for key in shards[0]}

@@ -1,7 +1,7 @@
 """How a function becomes a step: found again where its artifact stands, written whole or not at all, its faults kept
 where they belong.
 
-What makes a step a cached Prefect task is in `caching`; which step follows which is in `flows`.
+Which step follows which, and what makes a step a cached Prefect task, is in `flows`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def step(
 
 
 class StepTask:
-    """A step to be called by `fn(store, **inputs_and_parameters)`, alone or as the Prefect task of it (`tasks.caching.as_task`).
+    """A step to be called by `fn(store, **inputs_and_parameters)`, alone or as a Prefect task (`flows.server.step_tasks`).
 
     It returns the step's `Record`: found, if the artifact stands under its key, else made by `work`, which writes into the
     draft's folders.
