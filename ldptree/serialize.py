@@ -115,17 +115,6 @@ def digest_of(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(content).encode()).hexdigest()
 
 
-def check_types(data: Mapping[str, Any], kinds: Mapping[str, tuple[type, ...]], *, of: str = "model") -> None:
-    """Check that each of these fields is of one of its types.
-
-    Raises:
-        DataError: one is not; named by the first.
-    """
-    for name, known in kinds.items():
-        if type(data[name]) not in known:
-            raise _wrong(of, name, data[name])
-
-
 @dataclass(frozen=True)
 class Codec:
     """How a field is written and read, where its type does not say so.

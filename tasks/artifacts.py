@@ -129,13 +129,7 @@ def write_evidence(draft: Draft, content: Mapping[str, Any]) -> None:
 # totals
 
 
-def read_totals(store: Store, totals: Manifest, protocol: Protocol) -> Totals:
-    """The totals in an artifact of a protocol whose reports are all about the same."""
-    (found,) = read_totals_of_outputs(store, totals, protocol)
-    return found
-
-
-def read_totals_of_outputs(store: Store, totals: Manifest, protocol: Protocol) -> tuple[Totals, ...]:
+def read_totals(store: Store, totals: Manifest, protocol: Protocol) -> tuple[Totals, ...]:
     """The totals in an artifact, one an output, with the exact variance of what is made of them."""
     table = pq.read_table(store.file(totals, "raw.parquet"))
     meta = {key.decode(): json.loads(value) for key, value in table.schema.metadata.items()}

@@ -30,7 +30,7 @@ from tasks.artifacts import (
     read_protocol,
     read_scaled,
     read_shown,
-    read_totals_of_outputs,
+    read_totals,
     read_transcripts,
     write_evidence,
     write_protocol,
@@ -210,7 +210,7 @@ def _read_counted(store: Store, family: Any, one: StoredRound) -> Counted[Any]:
     assert one.evidence is not None
     protocol, content = read_protocol(store, one.question), read_evidence(store, one.evidence)
     published: Published[Any] = Published(protocol, lambda: family.read_evidence(content, protocol))
-    return Counted(published, read_totals_of_outputs(store, one.answers, protocol))
+    return Counted(published, read_totals(store, one.answers, protocol))
 
 
 def describe_protocol(protocol: Protocol) -> dict[str, Any]:

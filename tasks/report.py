@@ -36,7 +36,7 @@ from tasks.artifacts import (
     read_scaled,
     read_scores,
     read_shown,
-    read_totals_of_outputs,
+    read_totals,
 )
 from tasks.page.data import (
     AskedQuestion,
@@ -136,7 +136,7 @@ def read_evidence(
     if isinstance(question, Protocol):
         found = replace(
             found,
-            totals=read_totals_of_outputs(store, artifacts["totals"], question),
+            totals=read_totals(store, artifacts["totals"], question),
             asked=question.partition,
             public=None if question.base is None else read_public(store, artifacts["evidence"], question),
             public_counts=None

@@ -224,7 +224,7 @@ def _seen(subject: Audited, words: Words, n_reports: int) -> Iterator[_Seen]:
     inputs = [*main, *further]
     samples = {value: _sample(subject, value, inputs, words, n_reports) for value in main}
     for pair in permutations(main, 2):
-        yield from _judged(subject, pair, samples)
+        yield from _judged(pair, samples)
     few = min(n_reports, max(LEAST_REPORTS, n_reports // 4))
     half = len(samples[0].choosing.reports)
     zero = Sample(samples[0].choosing.first(min(half, few // 2)), samples[0].judging.first(few - few // 2))
@@ -233,12 +233,12 @@ def _seen(subject: Audited, words: Words, n_reports: int) -> Iterator[_Seen]:
         nearby[value] = _sample(subject, value, inputs, words, few)
         for other in nearby:
             if other != value:
-                yield from _judged(subject, (value, other), nearby)
-                yield from _judged(subject, (other, value), nearby)
+                yield from _judged((value, other), nearby)
+                yield from _judged((other, value), nearby)
         nearby = {0: zero, value: nearby[value]}
 
 
-def _judged(subject: Audited, pair: tuple[int, int], samples: Mapping[int, Sample]) -> Iterator[_Seen]:
+def _judged(pair: tuple[int, int], samples: Mapping[int, Sample]) -> Iterator[_Seen]:
     """The best event of each kind for this pair."""
     ours, theirs = samples[pair[0]], samples[pair[1]]
     best: dict[str, tuple[float, View, NDArray[np.int64]]] = {}

@@ -13,10 +13,11 @@ from ldptree.estimators.estimator import PublicRowsEstimator
 from ldptree.estimators.holders import SplitRows, public_seed, target_name
 from ldptree.estimators.range_warnings import warn_of_assumed_label
 from ldptree.families.correction import Correction
-from ldptree.families.correction_plan import CHOICES, CorrectionPlan
+from ldptree.families.correction_plan import CorrectionPlan
 from ldptree.families.corrections import Corrections
 from ldptree.families.family import converse
 from ldptree.limits import MAX_PROTOCOL_BYTES, is_number
+from ldptree.mechanisms import JOINT_CHOICES
 from ldptree.models.corrected import CorrectedModel
 from ldptree.partition import PARTITIONS
 from ldptree.public_models.fit import BASES, with_thresholds
@@ -101,7 +102,7 @@ class _CorrectionEstimator(PublicRowsEstimator):
         if self._fitted_base is None:
             one_of("base", self.base, BASES, "or a fitted scikit-learn tree, forest or histogram boosting")
         one_of("partition", self.partition, PARTITIONS)
-        one_of("mechanism", self.mechanism, CHOICES)
+        one_of("mechanism", self.mechanism, JOINT_CHOICES)
         check_depth(self.depth)
         levels = self.label_levels
         if not self._is_auto("label_levels") and not (

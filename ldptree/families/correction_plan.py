@@ -19,8 +19,7 @@ import numpy as np
 from ldptree.errors import ConfigError
 from ldptree.inference.depth import NUMBER_LEVELS
 from ldptree.inference.tree_gaussian import Levels
-from ldptree.mechanisms import Mechanism, number_mechanism_for
-from ldptree.mechanisms.oracles import ORACLES
+from ldptree.mechanisms import JOINT_CHOICES, Mechanism, number_mechanism_for
 from ldptree.protocol.stochastic_rounding import expected_shares, label_levels
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-CHOICES = ("auto", *ORACLES)
-"""How a holder may report; "auto": grr or oue, whichever leaves the smaller variance."""
 _AUTO = ("grr", "oue")
 NOISE_OF_SCALE = 0.04
 """Where the public model does not know its own error: the standard deviation of a cell's mean that a report may have, in the
@@ -174,13 +171,13 @@ def make_plan(
         n_holders: how many will report on one output, at least 1.
         depth: "auto", or the deepest a cell may lie.
         n_levels: "auto", or B.
-        mechanism: one of `CHOICES`.
+        mechanism: one of `ldptree.mechanisms.JOINT_CHOICES`; "auto": grr or oue, whichever leaves the smaller variance.
 
     Raises:
-        ConfigError: the mechanism is not evidence, or refuses epsilon or sizes.
+        ConfigError: the mechanism is not known, or refuses epsilon or sizes.
     """
-    if mechanism not in CHOICES:
-        raise ConfigError(f'mechanism = "{mechanism}": known are {", ".join(CHOICES)}')
+    if mechanism not in JOINT_CHOICES:
+        raise ConfigError(f'mechanism = "{mechanism}": known are {", ".join(JOINT_CHOICES)}')
     on = partial(
         _on,
         evidence,

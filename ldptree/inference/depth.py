@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ldptree.errors import ConfigError
-from ldptree.mechanisms import NUMBER_MECHANISMS, mechanism_for, number_mechanism_for
-from ldptree.mechanisms.oracles import ORACLES
+from ldptree.mechanisms import JOINT_CHOICES, mechanism_for, number_mechanism_for
 from ldptree.protocol.stochastic_rounding import expected_shares, label_levels
 
 # 65,536 cells: a deeper tree fits in no report and no picture
@@ -186,7 +185,7 @@ def number_levels(
         labels: public labels [n], n may be 0.
         label_range: its ends.
     """
-    if mechanism in NUMBER_MECHANISMS or not (mechanism == "auto" or mechanism in ORACLES):
+    if mechanism not in JOINT_CHOICES:
         return 2
     y = np.asarray(labels, dtype=np.float64)
     y = y if y.size else np.linspace(*label_range, 101)

@@ -29,6 +29,8 @@ NUMBER_MECHANISMS: dict[str, type[NumberLaplace | NumberResponse]] = {
 }
 """Where the label is a number, these take the place of the mechanisms of the same choice."""
 
+JOINT_CHOICES = ("auto", *ORACLES)
+"""Of `CHOICES` those that stand for a joint report."""
 CHOICES = ("auto", *MECHANISMS)
 """What a run may name: an oracle stands for the joint report over it, "auto" for the joint report over the quieter of
 grr and oue. "signed_subset" is for two classes, or a number's two ends."""
@@ -64,7 +66,7 @@ def number_mechanism_for(
     """
     if choice in NUMBER_MECHANISMS:
         return NUMBER_MECHANISMS[choice].for_budget(epsilon, n_cells, rho=rho)
-    return mechanism_for(choice, epsilon, n_cells, n_levels if choice == "auto" or choice in ORACLES else 2)
+    return mechanism_for(choice, epsilon, n_cells, n_levels if choice in JOINT_CHOICES else 2)
 
 
 def choose_oracle(epsilon: float, n_cells: int, n_classes: int) -> FrequencyOracle:
@@ -104,6 +106,7 @@ def find_mechanism(name: str, oracle: str | None) -> type[Mechanism]:
 __all__ = [
     "CHOICES",
     "JOINT",
+    "JOINT_CHOICES",
     "MECHANISMS",
     "NUMBER_MECHANISMS",
     "Mechanism",

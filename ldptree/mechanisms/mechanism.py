@@ -143,7 +143,8 @@ class Mechanism(ABC):
 
     def pack(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
         """The bytes of each report as it is sent, uint8 [n, report_bytes]; numbers are little-endian."""
-        return np.ascontiguousarray(reports, dtype=self.dtype).view(np.uint8).reshape(-1, self.report_bytes)
+        numbers = np.ascontiguousarray(reports, dtype=self.dtype.newbyteorder("<"))
+        return numbers.view(np.uint8).reshape(-1, self.report_bytes)
 
     def unpack(self, packed: NDArray[np.uint8]) -> NDArray[Any]:
         """The reports of which `pack` gave the bytes; what they say is not checked.
@@ -157,7 +158,7 @@ class Mechanism(ABC):
                 f"{self.name}: packed reports are uint8 [n, {self.report_bytes}], "
                 f"found {packed.dtype} of shape {packed.shape}"
             )
-        return np.ascontiguousarray(packed).view(self.dtype)
+        return np.ascontiguousarray(packed).view(self.dtype.newbyteorder("<")).astype(self.dtype, copy=False)
 
     @abstractmethod
     def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:

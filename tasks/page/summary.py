@@ -7,6 +7,7 @@ two standard deviations from 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ldptree.models.description import Cell, Estimate
@@ -34,9 +35,15 @@ class Caution:
 
 def find_reference(run: Run) -> Score | None:
     """The model that ours is held against: itself without reports, or else the best that public rows alone give."""
-    if run.scores is None or (same := run.scores.find("public_only")):
-        return None if run.scores is None else same
-    found = [score for key in WITHOUT_REPORTS if (score := run.scores.find(key))]
+    if run.scores is None:
+        return None
+    return run.scores.find("public_only") or find_best(run, WITHOUT_REPORTS)
+
+
+def find_best(run: Run, keys: Sequence[str]) -> Score | None:
+    """The best of these models, of those that were scored."""
+    assert run.scores is not None
+    found = [score for key in keys if (score := run.scores.find(key))]
     sign = -1 if run.label == "class" else 1
     return min(found, key=lambda score: sign * score.figure, default=None)
 
@@ -232,12 +239,8 @@ def find_clear(run: Run) -> list[Cell]:
 def _rivals(run: Run) -> list[Sentence]:
     """The best model that needs no private report."""
     assert run.scores is not None
-    rivals = [score for key in RIVALS if (score := run.scores.find(key))]
-    if not rivals:
-        return []
-    sign = -1 if run.label == "class" else 1
-    best = min(rivals, key=lambda score: sign * score.figure)
-    if best == find_reference(run):
+    best = find_best(run, RIVALS)
+    if best is None or best == find_reference(run):
         return []
     found = {"better": "better", "worse": "worse"}.get(compare(run, best), "equal")
     return [

@@ -26,7 +26,7 @@ def learned(trips):
     store, protocol = trips.store, read_protocol(trips.store, trips.protocol)
     return (
         read_model(store, trips.model["model"]),
-        read_totals(store, trips.totals["totals"], protocol),
+        read_totals(store, trips.totals["totals"], protocol)[0],
         read_public_counts(store, trips.scaled["scaled"], protocol),
     )
 

@@ -18,7 +18,7 @@ from page_truth.reading import Element, read
 from schemas.config import RunConfig
 from schemas.manifest import Record
 from storage.store import Store
-from tasks.artifacts import read_protocol, read_scaled, read_totals_of_outputs
+from tasks.artifacts import read_protocol, read_scaled, read_totals
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Run:
     @cached_property
     def totals(self) -> tuple[Totals, ...]:
         assert isinstance(self.chain, Chain)
-        return read_totals_of_outputs(self.store, self.chain.totals["totals"], self.protocol)
+        return read_totals(self.store, self.chain.totals["totals"], self.protocol)
 
     @cached_property
     def public(self) -> tuple[NDArray[np.float32], NDArray[Any]]:

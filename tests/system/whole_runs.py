@@ -105,15 +105,16 @@ class Api:
         request = urllib.request.Request(
             f"{self.url}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
-        for left in reversed(range(10)):
+        tries = 1
+        while True:
             try:
                 with urllib.request.urlopen(request, timeout=30) as answer:
                     return json.loads(answer.read() or b"null")
             except urllib.error.HTTPError as refused:
-                if refused.code != 503 or not left:
+                if refused.code != 503 or tries == 10:
                     raise
+                tries += 1
                 time.sleep(0.5)
-        raise AssertionError
 
     def get(self, path: str) -> Any:
         """What stands under an address. Raises urllib.error.HTTPError."""

@@ -66,7 +66,7 @@ def test_totals_are_those_of_numpy_on_the_same_reports(store, name):
     protocol = example_protocol(name)
     published, _, reports = collected(store, protocol)
     raw = counted_by_numpy(store, reports, protocol)
-    totals = read_totals(store, sums(store, published, reports)["totals"], protocol)
+    totals = read_totals(store, sums(store, published, reports)["totals"], protocol)[0]
     oracle = protocol.mechanism
     unbiased = (raw - sum(N) * oracle.q) / (oracle.p - oracle.q)
     np.testing.assert_allclose(totals.counts.ravel(), unbiased[:-1], rtol=1e-12)
@@ -87,7 +87,7 @@ def test_totals_are_right_but_for_noise_of_the_stated_size(tmp_path, mechanism):
     store = Store(tmp_path / "work")
     for seed in range(16):
         published, shards, reports = collected(store, protocol, noise_seed=seed)
-        totals = read_totals(store, sums(store, published, reports)["totals"], protocol)
+        totals = read_totals(store, sums(store, published, reports)["totals"], protocol)[0]
         found.append([*totals.counts.ravel(), totals.outside])
     counts = truth(store, shards, protocol)
     sd = np.sqrt(protocol.mechanism.linear_variance(np.eye(protocol.k), counts))
@@ -132,7 +132,7 @@ def test_a_file_that_is_not_what_it_says_is_not_added(store, oracle, form, colum
 def test_every_ancestor_holds_the_sum_of_its_cells(trips):
     store, published = trips.store, trips.totals["totals"]
     protocol = read_protocol(store, trips.protocol)
-    totals = read_totals(store, published, protocol)
+    totals = read_totals(store, published, protocol)[0]
     cells = pq.read_table(store.file(published, "cells.parquet")).to_pandas()
     by_node = cells.pivot(index="node", columns="class", values="unbiased").to_numpy()
     np.testing.assert_allclose(by_node, totals.roll_up(protocol.partition).counts, rtol=1e-9, atol=1e-6)
@@ -227,7 +227,7 @@ def test_a_report_that_no_holder_of_the_protocol_can_send_is_refused(store):
 def test_totals_state_the_exact_variance_of_sums(store):
     protocol = example_protocol()
     published, _, reports = collected(store, protocol)
-    totals = read_totals(store, sums(store, published, reports)["totals"], protocol)
+    totals = read_totals(store, sums(store, published, reports)["totals"], protocol)[0]
     everything = totals.variance(np.ones((2, 2)))
     one_by_one = sum(totals.variance(np.reshape(unit, (2, 2))) for unit in np.eye(4))
     # Under grr the totals sum to n: errors of single totals cancel in sums.

@@ -184,7 +184,7 @@ def test_what_public_rows_say_comes_back_as_it_was_written(numbers):
     again = type(known).from_json(json.loads(json.dumps(known.to_json())), asked)
     assert again.to_json() == known.to_json()
     assert known.n_public == numbers.scaled.facts["n_public"]
-    totals = read_totals(numbers.store, numbers.totals["totals"], asked)
+    totals = read_totals(numbers.store, numbers.totals["totals"], asked)[0]
     assert fit_corrected(asked, known, [totals], epsilon=2.0).to_json() == learned(numbers).to_json()
 
 
@@ -313,7 +313,7 @@ def test_a_label_that_is_missing_or_not_declared_counts_as_outside(run, make):
     )
     private = pl.concat([tables_of(path) for path in chain.store.files(chain.held["train"])])
     is_out = private["paid"] == "owed" if make is rides_config else private["miles"].is_null()
-    totals = read_totals(chain.store, chain.totals["totals"], published(chain))
+    totals = read_totals(chain.store, chain.totals["totals"], published(chain))[0]
     assert 0 < is_out.sum() < 400
     assert totals.outside == pytest.approx(is_out.sum(), abs=0.5)
     assert np.isfinite(learned(chain).corrections.correction).all()
@@ -360,7 +360,7 @@ def test_people_out_of_range_are_left_out_where_that_is_asked_for(run):
         )
         for outside in ("clip", "drop")
     }
-    out = {k: read_totals(c.store, c.totals["totals"], published(c)).outside for k, c in chains.items()}
+    out = {k: read_totals(c.store, c.totals["totals"], published(c))[0].outside for k, c in chains.items()}
     far = sum(
         (tables_of(path)["miles"] > 50).sum()
         for path in chains["drop"].store.files(chains["drop"].held["train"])

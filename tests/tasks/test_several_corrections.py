@@ -26,7 +26,7 @@ from ldptree.protocol.protocol import Protocol
 from storage import tables
 from storage.store import Store
 from tasks.aggregate import aggregate
-from tasks.artifacts import read_public, read_totals_of_outputs
+from tasks.artifacts import read_public, read_totals
 from tasks.perturb import manifest_of
 from tasks.predict import predict_file
 from tasks.report import read_facts
@@ -71,7 +71,7 @@ def scored(tmp_path_factory):
 
 
 def totals_of(chain):
-    return read_totals_of_outputs(chain.store, chain.totals["totals"], published(chain))
+    return read_totals(chain.store, chain.totals["totals"], published(chain))
 
 
 def private(chain, part="train"):

@@ -78,7 +78,7 @@ def solved(epsilon: float) -> Table:
     # rounding moves a ratio by at most some 2^-64 / q0; the claim is kept by solving for a hair less
     for bits in (40, 34, 28, 22):
         ratio = Fraction(e * (1 - (1 - 1 / e) * Decimal(2) ** -bits))
-        table = _rounded(best, _exact(best, ratio), half)
+        table = _rounded(best, _exact(best, ratio))
         if table is not None and worst_ratio(table.counts) <= Fraction(e):
             return table
     raise ConfigError(f"optimal_label: epsilon = {epsilon:g} cannot be kept in integers; choose another")
@@ -197,7 +197,7 @@ def _solve(rows: list[list[Fraction]], n: int) -> list[Fraction]:
     return found
 
 
-def _rounded(corner: Corner, chances: list[list[Fraction]], half: int) -> Table | None:
+def _rounded(corner: Corner, chances: list[list[Fraction]]) -> Table | None:
     """Counts of 2^-64 with exact sums and means for every level, those below 0 mirrored; None where there are none."""
     reach = corner.lowest.size // 2
     kept = [place for place, chance in enumerate(chances[0]) if chance > 0]

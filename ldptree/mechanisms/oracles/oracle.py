@@ -90,9 +90,7 @@ class FrequencyOracle(Mechanism):
         Raises:
             DataError: the reports are not of this oracle's type and shape.
         """
-        reports = self._shaped(reports)
-        numbers = np.ascontiguousarray(reports, dtype=self.dtype.newbyteorder("<"))
-        return numbers.view(np.uint8).reshape(reports.shape[0], self.report_bytes)
+        return super().pack(self._shaped(reports))
 
     def unpack(self, packed: NDArray[np.uint8]) -> NDArray[Any]:
         """The reports that `pack` gave these bytes, whether or not an honest holder could have sent them.
@@ -100,14 +98,7 @@ class FrequencyOracle(Mechanism):
         Raises:
             DataError: the bytes are not uint8 [n, report_bytes].
         """
-        packed = np.asarray(packed)
-        if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != self.report_bytes:
-            raise DataError(
-                f"{self.name}: packed reports are uint8 [n, {self.report_bytes}], "
-                f"found {packed.dtype} of shape {packed.shape}"
-            )
-        numbers = np.ascontiguousarray(packed).view(self.dtype.newbyteorder("<"))
-        return numbers.reshape(packed.shape[0], *self.report_shape).astype(self.dtype, copy=False)
+        return super().unpack(packed).reshape(-1, *self.report_shape)
 
     @abstractmethod
     def supports(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
