@@ -187,7 +187,7 @@ def keep_answers(
 
     Of seeded simulations only what their campaign received: they draw lost reports again, and the same ones.
     """
-    if config.simulation.noise_seed is None:
+    if config.noise_seed is None:
         with faults_stay_in_zone(store, "ledger", "holders"):
             published = read_protocol(store, protocol)
             for question in questions_of(
@@ -216,7 +216,7 @@ def questions_of(
 ) -> list[_Question]:
     """Each round's question to each raw file with somebody to ask."""
     shards = {shard.files[0].name: shard.digest for shard, _ in shards_with_copy_index(store, config, held)}
-    drawn = None if config.simulation.noise_seed is None else [config.simulation.noise_seed, form]
+    drawn = None if config.noise_seed is None else [config.noise_seed, form]
     asked = json.loads(store.file(held["answers"], "files.json").read_bytes())
     found = []
     for source, file in asked.items():
@@ -255,7 +255,7 @@ def spent_now(ledger: Ledger) -> Spent:
 
 def account_of(store: Store, config: RunConfig) -> Account:
     """The account that a run is charged to."""
-    return Account(store, config.simulation.noise_seed)
+    return Account(store, config.noise_seed)
 
 
 class Cost(Protocol):
@@ -310,6 +310,34 @@ class QuestionCost:
         check_reported(shards, reports)
         written = {shard.files[0].name: one["reports"] for shard, one in zip(shards, reports, strict=True)}
         keep_answers(self.store, self.config, self.held, self.protocol, self.form, written)
+
+
+@dataclass(frozen=True)
+class TrialCost:
+    """What a trial costs: nothing, since nobody is asked. What it says is what a release of it would spend of each holder."""
+
+    config: RunConfig
+
+    def charge(self) -> Spent:
+        """What a release would spend; nothing is kept."""
+        return self.foresee()
+
+    def foresee(self) -> Spent:
+        """What a release would spend."""
+        privacy = self.config.privacy
+        return Spent(largest=privacy.epsilon, questions=1, cap=privacy.lifetime_epsilon)
+
+    def may_stand(self) -> bool:
+        """Nothing is kept that it could be."""
+        return False
+
+    def check_question(self, number: int, digest: str) -> None:
+        """Nothing: nobody paid for another one."""
+
+    def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
+        """Nothing is kept. Raises ArtifactCorrupt where one question was not answered by everybody."""
+        if not self.config.model.in_rounds:
+            check_reported(shards, reports)
 
 
 def conversation_key(

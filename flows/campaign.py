@@ -39,14 +39,18 @@ NOT_TERMS = {
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of one run. Without a campaign nothing is fixed before it, and nothing is kept after."""
+    """The terms of one run. Without a campaign nothing is fixed before it, and nothing is kept after.
+
+    written     the configuration before a campaign's first run told what it leaves open; None where that is `config`.
+    why_chosen  why this family learns, where the configuration names none.
+    """
 
     config: RunConfig
     dataset: DatasetSpec
     protocol: Manifest | None
     campaign: Campaign | None
-    is_label_frozen: bool = False
-    """Whether the kind of the label is what the campaign's first run told from public rows."""
+    written: RunConfig | None = None
+    why_chosen: str = ""
 
     @classmethod
     def of(cls, store: Store, config: RunConfig) -> Terms:
@@ -64,24 +68,23 @@ class Terms:
         if frozen is None:
             return cls(config, config.dataset, None, campaign)
         campaign.reports()  # readable, before anybody is charged
-        types, is_label_frozen = frozen.terms["types"], config.label is None
-        if is_label_frozen:
-            config = config.with_label(frozen.terms["label"])
+        types, written = frozen.terms["types"], config
+        config = config.as_published(frozen.terms)
         campaign.check_terms(_terms(config, types, frozen.terms.get("holder_type")))
         if "holder_type" in frozen.terms:
             # What names are is told from each file anew, so that another type is seen (`check_names`).
             types = {name: kind for name, kind in types.items() if name != config.dataset.holder}
             types |= {n: k for n, k in config.dataset.types.items() if n == config.dataset.holder}
         data = config.dataset.model_copy(update={"types": types})
-        return cls(config, data, frozen.protocol, campaign, is_label_frozen)
+        why = "" if config.model == written.model else "the campaign's first run chose it"
+        return cls(config, data, frozen.protocol, campaign, written, why)
 
-    def with_label_of(self, ingested: Record) -> Terms:
-        """The same where ingest told from public rows what the label is."""
-        if self.config.label is not None:
-            return self
-        label = ingested.facts["label"]
-        data = self.dataset.model_copy(update={"label": label})
-        return replace(self, config=self.config.with_label(label), dataset=data)
+    def with_inferred(self, ingested: Record) -> Terms:
+        """The same with what ingest tells from public rows where it is not said."""
+        label = self.config.label or ingested.facts["label"]
+        config, why = self.config.with_inferred(label, ingested["public"].rows)
+        data = self.dataset.model_copy(update={"label": config.dataset.label})
+        return replace(self, config=config, dataset=data, why_chosen=why or self.why_chosen)
 
     def check_names(self, ingested: Record) -> None:
         """Raises ProtocolMismatch where holders have names of another type than when the campaign was published."""

@@ -52,6 +52,8 @@ def finish(run: Pipeline) -> dict[str, Any]:
         "epsilon": facts.privacy.epsilon,
         "epsilon_exact": facts.privacy.epsilon_exact,
         "epsilon_spent": facts.privacy.epsilon_spent,
+        "trial": config.is_trial,
+        "why_chosen": run.terms.why_chosen,
         **of_family,
         "steps": steps_of(run.timeline, by_step),
         "seconds": round(run.timeline.elapsed, 2),

@@ -15,7 +15,15 @@ from itertools import accumulate, count
 from typing import Any
 
 from flows.asked import shards_with_copy_index
-from flows.budget import UNKNOWN_CONVERSATION, ConversationCost, Cost, QuestionCost, Spent, conversation_key
+from flows.budget import (
+    UNKNOWN_CONVERSATION,
+    ConversationCost,
+    Cost,
+    QuestionCost,
+    Spent,
+    TrialCost,
+    conversation_key,
+)
 from flows.campaign import Terms
 from flows.execute import Call, Execute, Found, NotComputed, known
 from schemas.config import RunConfig
@@ -173,18 +181,15 @@ class Pipeline:
 
     def _as_first(self, terms: Terms, raw: Manifest) -> Any:
         """The run as the campaign's first one, before it found anything out; only looked for."""
-        data = terms.config.dataset
-        if terms.is_label_frozen:
-            data = data.model_copy(update={"label": None})
-        config = terms.config.model_copy(update={"dataset": data})
-        first = replace(terms, config=config, dataset=data, protocol=None, is_label_frozen=False)
+        config = terms.written or terms.config
+        first = replace(terms, config=config, dataset=config.dataset, protocol=None, written=None)
         return type(self)(store=self.store, config=config, execute=Found(self.store), given=first, files=raw)
 
     @cached_property
     def terms(self) -> Terms:
-        """The terms, once ingest has told what the label is."""
+        """The terms, once ingest has told what the configuration leaves to public rows."""
         found = self.ingested
-        return self.settled.with_label_of(found) if isinstance(found, Record) else self.settled
+        return self.settled.with_inferred(found) if isinstance(found, Record) else self.settled
 
     @cached_property
     def raw(self) -> Manifest:
@@ -241,7 +246,7 @@ class Pipeline:
             "holder": data.holder,
             "seed": config.seed,
             "test_fraction": data.test_fraction if config.evaluate else 0.0,
-            "noise_seed": config.simulation.noise_seed,
+            "noise_seed": config.noise_seed,
             "campaign": config.campaign.name,
             "asked_before": terms.asked_before(self.raw),
         }
@@ -360,6 +365,8 @@ class Pipeline:
     def cost(self, asked: Round) -> Cost:
         """What a question costs; of a family that asks in rounds, what all of them do. Raises NotComputed."""
         config, held = self.terms.config, known(self.held)
+        if config.is_trial:
+            return TrialCost(config)
         if not config.model.in_rounds:
             return QuestionCost(self.store, config, self.raw, held, asked.question(), self.form)
         key = conversation_key(
@@ -413,7 +420,7 @@ class Pipeline:
         call = {
             "question": asked.question(),
             "round_number": asked.number,
-            "noise_seed": config.simulation.noise_seed,
+            "noise_seed": config.noise_seed,
         }
         if not config.model.in_rounds:
             return call | {"collecting": Collecting(form=self.form, campaign=config.campaign.name)}
@@ -461,7 +468,7 @@ class Pipeline:
             "train": self.held["train"],
             "test": self.held["test"],
             "evaluation": config.evaluation,
-            "noise_seed": config.simulation.noise_seed,
+            "noise_seed": config.noise_seed,
         }
 
     @step_of(report)
@@ -488,6 +495,7 @@ class Pipeline:
                 "scaled": self.scaled.facts,
                 "spent": talk.spending,
                 "form": self.form,
+                "why_chosen": self.terms.why_chosen,
             },
             "timeline": NotInKey(self.timeline),
             "command": NotInKey(self.command),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -26,23 +26,21 @@ from schemas.families import (
     FAMILIES,
     OWNERS,
     AnyModelConfig,
+    AutoConfig,
     Label,
-    LPCTConfig,
     ModelConfig,
     RunTables,
     foreign_key,
 )
 from schemas.named_files import A_FOLDER, NO_SUCH_FILE, read_fault, shown_path
-from schemas.tables import NAME, EvaluateConfig
+from schemas.tables import EvaluateConfig
 
 
 class RunConfig(RunTables):
     """One run, whole."""
 
-    name: str = Field(pattern=NAME)
     seed: int = Field(default=0, ge=0, lt=2**32)
-    evaluate: bool = True
-    model: AnyModelConfig = LPCTConfig()
+    model: AnyModelConfig = AutoConfig()
     evaluation: EvaluateConfig = EvaluateConfig()
 
     @model_serializer(mode="wrap")
@@ -87,7 +85,7 @@ class RunConfig(RunTables):
 
     @model_validator(mode="after")
     def _check_simulation_devices(self) -> RunConfig:
-        if self.privacy.mechanism == "laplace" and self.simulation.noise_seed is None:
+        if self.privacy.mechanism == "laplace" and not self.is_seeded:
             raise ValueError(
                 "privacy.mechanism: laplace is a simulation device, its floating-point noise gives holders away; "
                 "use discrete_laplace, or set simulation.noise_seed"
@@ -113,8 +111,25 @@ class RunConfig(RunTables):
         """Whether the label is a number, as far as is known."""
         return self.label == "number"
 
-    def with_label(self, label: Label) -> RunConfig:
-        """The same with a label whose kind was told from public rows."""
+    def with_inferred(self, label: Label, n_public: int) -> tuple[RunConfig, str]:
+        """The same with what public rows tell where it is not said: the kind of the label, and the family that is recommended.
+        And why it is; "" where the family was named.
+        """
+        model, why = self.model.choose(label, n_public, self.privacy.mechanism)
+        return self._with_label(label).model_copy(update={"model": model}), why
+
+    def as_published(self, terms: Mapping[str, Any]) -> RunConfig:
+        """The same with what is not said as a campaign's first run was told it, by the terms that it published."""
+        base = terms.get("correction.base")
+        changes: dict[str, Any] = {"model": self.model.as_before(terms["model.estimator"])}
+        if base is not None and self.correction.base == "auto":
+            changes["correction"] = self.correction.model_copy(update={"base": base})
+        label = self.label or terms.get("label")
+        return (self._with_label(label) if label else self).model_copy(update=changes)
+
+    def _with_label(self, label: Label) -> RunConfig:
+        if self.label is not None:
+            return self
         return self.model_copy(update={"dataset": self.dataset.model_copy(update={"label": label})})
 
     @property

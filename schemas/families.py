@@ -6,6 +6,7 @@ kinds of label it predicts, and what it asks of the other tables of a run.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal, get_args
@@ -21,7 +22,7 @@ from pydantic import (
 from ldptree.errors import ConfigError
 from ldptree.limits import MAX_DEPTH, MAX_PROTOCOL_BYTES, check_weight, label_ends
 from schemas.dataset import DatasetSpec
-from schemas.tables import CampaignConfig, PrivacyConfig, SimulationConfig, Table, not_bool
+from schemas.tables import NAME, CampaignConfig, PrivacyConfig, SimulationConfig, Table, not_bool
 
 Label = Literal["class", "number"]
 MOST_LEVELS = 1024
@@ -89,12 +90,13 @@ class PaperConfig(Table):
 class CorrectionConfig(Table):
     """The public model that is corrected, and what is asked about its errors.
 
-    `base`: a forest, boosting, one smoothed tree, or (for numbers) a weighted mean of forests and a line, fitted on public rows.
+    `base`: a forest, boosting, one smoothed tree, or (for numbers) a weighted mean of forests and a line ("blend"), fitted on
+    public rows; "auto": a forest for classes, a blend for numbers.
     `label_levels`: to how many levels a residual is rounded. `residual_range`: a number's residuals are moved into +- this, by
     default that of public out-of-fold errors. `max_protocol_bytes`: the largest protocol that is published, the base in it.
     """
 
-    base: Literal["forest", "boosting", "tree", "blend"] = "forest"
+    base: Literal["auto", "forest", "boosting", "tree", "blend"] = "auto"
     label_levels: Auto | Annotated[Whole, AfterValidator(_levels)] = "auto"
     residual_range: Auto | Annotated[Number, AfterValidator(_half_range)] = "auto"
     max_protocol_bytes: Annotated[Whole, Field(ge=1)] = MAX_PROTOCOL_BYTES
@@ -170,8 +172,15 @@ class HistOfTreeConfig(Table):
 
 
 class RunTables(Table):
-    """The tables of a run on which those of a family depend; [features], [histoftree] and [correction] are some families' own."""
+    """The keys and tables of a run on which those of a family depend; [features], [histoftree] and [correction] are of some only.
 
+    `evaluate`: whether to score on private rows that are held back, which only a simulation has. `release`: whether holders spend
+    epsilon on a run that is scored so too.
+    """
+
+    name: str = Field(pattern=NAME)
+    evaluate: bool = True
+    release: bool = False
     dataset: DatasetSpec
     privacy: PrivacyConfig
     simulation: SimulationConfig = SimulationConfig()
@@ -181,9 +190,21 @@ class RunTables(Table):
     correction: CorrectionConfig = CorrectionConfig()
 
     @property
+    def is_trial(self) -> bool:
+        """A trial is scored on private rows and asks nobody in earnest: its noise is seeded, and no ledger is charged."""
+        return self.evaluate and not self.release and self.campaign.name is None
+
+    @property
+    def noise_seed(self) -> int | None:
+        """Of the holders' coins: as configured; of a trial else by its name; None for coins of the operating system."""
+        if self.simulation.noise_seed is not None or not self.is_trial:
+            return self.simulation.noise_seed
+        return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:4])
+
+    @property
     def is_seeded(self) -> bool:
         """A seeded run repeats byte for byte, and protects nobody."""
-        return self.simulation.noise_seed is not None
+        return self.noise_seed is not None
 
 
 class ModelConfig(Table):
@@ -254,6 +275,14 @@ class ModelConfig(Table):
         """Whether no question can follow the first."""
         return not (self.in_rounds or self.may_ask_again)
 
+    def choose(self, label: Label, n_public: int, mechanism: str) -> tuple[ModelConfig, str]:
+        """[model] of the family that learns, which is this one where it was named, and why where it was not."""
+        return self, ""
+
+    def as_before(self, family: str) -> ModelConfig:
+        """The same as a campaign's first run chose it."""
+        return self
+
     def label_of(self, run: RunTables) -> Label | None:
         """The kind of label that it predicts; None where only public rows can tell."""
         only, *others = self.labels
@@ -294,7 +323,7 @@ class ModelConfig(Table):
             return []
         data = run.dataset
         who = f'model.estimator = "{self.estimator}" predicts a number'
-        if self.is_correction:
+        if len(self.labels) > 1:
             who = "this label is a number"
         declared = data.types.get(data.target, "number")
         faults = [
@@ -336,6 +365,28 @@ class TreeConfig(ModelConfig):
             is_paper=self.algorithm_2 is not None,
         )
         return {"partition": self.partition, "depth": self.depth, "min_samples_leaf": fewest}
+
+
+class AutoConfig(TreeConfig):
+    """[model] where no family is chosen: the recommended one, told from public rows (`ldptree.families.choose_family`)."""
+
+    estimator: Literal["auto"] = "auto"
+    labels: ClassVar[frozenset[Label]] = frozenset({"class", "number"})
+
+    def label_of(self, run: RunTables) -> Label | None:
+        """A class or a number, by what is declared."""
+        return declared_label(run.dataset)
+
+    def choose(self, label: Label, n_public: int, mechanism: str) -> tuple[ModelConfig, str]:
+        """[model] of the recommended family with the keys that are set here, and why it is recommended."""
+        from ldptree.families import choose_family
+
+        chosen = choose_family(label, n_public, mechanism)
+        return self.as_before(chosen.family), chosen.reason
+
+    def as_before(self, family: str) -> ModelConfig:
+        """[model] of this family with the keys that are set here."""
+        return FAMILIES[family](**self.model_dump(exclude={"estimator"}, exclude_unset=True))
 
 
 class WeighedConfig(TreeConfig):
@@ -449,21 +500,22 @@ class CorrectionModelConfig(TreeConfig):
 
     def label_of(self, run: RunTables) -> Label | None:
         """A class or a number, by what is declared."""
-        data = run.dataset
-        if data.label is not None:
-            return data.label
-        declared = data.types.get(data.target)
-        if data.positive is not None or data.classes is not None or data.target in data.levels:
-            return "class"
-        if declared == "number" or data.unit or run.correction.is_for_numbers:
+        declared = declared_label(run.dataset)
+        if run.dataset.label is None and declared != "class" and run.correction.is_for_numbers:
             return "number"
-        return None if declared in (None, "integer") else "class"
+        return declared
+
+    def base_of(self, run: RunTables) -> str:
+        """The public model that is corrected."""
+        if run.correction.base != "auto":
+            return run.correction.base
+        return "blend" if self.label_of(run) == "number" else "forest"
 
     def question_settings(self, run: RunTables, n_public: int) -> dict[str, Any]:
         """The tree, the public model and its errors."""
         own = run.correction
         return super().question_settings(run, n_public) | {
-            "base": own.base,
+            "base": self.base_of(run),
             "n_levels": own.label_levels,
             "residual_range": None if own.residual_range == "auto" else own.residual_range,
             "max_bytes": own.max_protocol_bytes,
@@ -472,12 +524,12 @@ class CorrectionModelConfig(TreeConfig):
     def summarize(self, run: RunTables) -> dict[str, Any]:
         """What is corrected, and the kind of its label."""
         own = {"lam": None, "target": run.dataset.target, "label": self.label_of(run)}
-        return own | {"base": run.correction.base}
+        return own | {"base": self.base_of(run)}
 
     def campaign_terms(self, run: RunTables) -> dict[str, Any]:
         """What is corrected, and the kind of its label."""
         kind = "number" if self.label_of(run) == "number" else "class"
-        own = run.correction.model_dump(mode="json")
+        own = run.correction.model_dump(mode="json") | {"base": self.base_of(run)}
         return {"label": kind} | {f"correction.{key}": value for key, value in own.items()}
 
     def faults(self, run: RunTables) -> list[str]:
@@ -563,9 +615,21 @@ class PublicFeaturesConfig(RoundsConfig):
     estimator: Literal["public_features"] = "public_features"
 
 
+def declared_label(data: DatasetSpec) -> Label | None:
+    """The kind of label that a data set declares; None where only public rows can tell."""
+    if data.label is not None:
+        return data.label
+    if data.positive is not None or data.classes is not None or data.target in data.levels:
+        return "class"
+    declared = data.types.get(data.target)
+    if declared == "number" or data.unit:
+        return "number"
+    return None if declared in (None, "integer") else "class"
+
+
 def _with_estimator(raw: Any) -> Any:
-    """LPCT, where [model] names no estimator."""
-    return {"estimator": "lpct"} | raw if isinstance(raw, dict) else raw
+    """The recommended one, where [model] names no estimator."""
+    return {"estimator": "auto"} | raw if isinstance(raw, dict) else raw
 
 
 def _or_without_estimator(schema: dict[str, Any]) -> None:
@@ -574,7 +638,14 @@ def _or_without_estimator(schema: dict[str, Any]) -> None:
     del schema["discriminator"]
 
 
-_Family = LPCTConfig | LPDTConfig | HistOfTreeModelConfig | PublicFeaturesConfig | CorrectionModelConfig
+_Family = (
+    AutoConfig
+    | LPCTConfig
+    | LPDTConfig
+    | HistOfTreeModelConfig
+    | PublicFeaturesConfig
+    | CorrectionModelConfig
+)
 AnyModelConfig = Annotated[
     Annotated[_Family, Field(discriminator="estimator", json_schema_extra=_or_without_estimator)],
     BeforeValidator(_with_estimator),
@@ -600,6 +671,8 @@ def foreign_key(key: str, family: type[ModelConfig]) -> str | None:
         return None
     is_of_trees = family.in_rounds and len(owners) > 1
     of = "estimators of one tree" if is_of_trees else f'estimator = "{owners[0]}"'
+    if family is AutoConfig:
+        return f"is for estimator = {_either(owners)}; set model.estimator, or leave it out"
     return f'is for {of}; leave it out with "{family.name_of_family()}"'
 
 

@@ -201,6 +201,7 @@ def gather(
         "n_features": fitted["n_features"],
         "public_columns": tuple(ingested["rule_columns"]),
         "columns_left_out": ingested["columns_left_out"],
+        "why_chosen": facts["why_chosen"],
         "scores": None if content is None else Scores.of(content, caps),
         "warnings": warnings_of(config, store, scores),
     }

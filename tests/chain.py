@@ -229,7 +229,7 @@ def rides_config(*paths: Path, **changes: Any) -> RunConfig:
             "public": "zone = 'open'",
             "drop": ["person"],
         },
-        "model": {"depth": 3},
+        "model": {"estimator": "lpct", "depth": 3},
         "privacy": {"epsilon": 2.0},
         "simulation": {"noise_seed": 11},
         "evaluation": {"redraws": 3},

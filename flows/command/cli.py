@@ -76,10 +76,18 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     debug: Debug = False,
     plan: Annotated[bool, typer.Option("--plan", help="Say what would run, and run nothing.")] = False,
+    release: Annotated[
+        bool,
+        typer.Option(
+            "--release", help="Draw real coins and charge the ledger, though private rows are scored on."
+        ),
+    ] = False,
 ) -> None:
     """Run a configuration, from raw files to one HTML page."""
     from schemas.config import load
 
+    if release:
+        assignments = [*(assignments or []), "release=true"]
     settings = load(config, assignments)
     # Before a server is started: what is wrong with the names and rules that a run was given.
     from tasks.data.source import check_named

@@ -144,6 +144,16 @@ def _show(summary: dict[str, Any], *, temporary: bool) -> None:
             f'label   {summary["target"]}: read as a {summary["label"]} (dataset.label = "{other}" reads it as a {other})'
         )
     console.print(_asked(summary))
+    if why := summary["why_chosen"]:
+        console.print(
+            f'chosen  model.estimator = "{summary["estimator"]}": {why}', soft_wrap=True, markup=False
+        )
+    if summary["trial"]:
+        console.print(
+            "a trial: the holders' noise is seeded and no ledger was charged; --release or [campaign] asks them in earnest",
+            soft_wrap=True,
+            markup=False,
+        )
     for line in _left_out(summary["columns_left_out"]):
         console.print(line, markup=False)
     console.print(f"model   {summary['model']}", soft_wrap=True)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from ldptree.families.family import Family
 
 
+FEWEST_FOR_A_MODEL = 50
+"""Public rows from which on a corrected public model does better than one tree learned from reports (docs/choose.md)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LearningProblem:
     """What is to be learned, by whichever family.
@@ -44,6 +48,33 @@ class RegisteredFamily:
 
     build: Callable[..., Family[Any, Any, Any, Any]]
     in_rounds: bool = False
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A family that was chosen, and a sentence that says why."""
+
+    family: str
+    reason: str
+
+
+def choose_family(label: str, n_public: int, mechanism: str) -> Choice:
+    """The family that is recommended where nobody chose one, told from what is public (docs/choose.md).
+
+    Args:
+        label: "class" or "number".
+        n_public: public rows.
+        mechanism: how holders report, or "auto".
+    """
+    from ldptree.mechanisms import JOINT_CHOICES
+
+    tree = {"class": "lpct", "number": "lpdt"}[label]
+    if mechanism not in JOINT_CHOICES:
+        return Choice(tree, f'mechanism = "{mechanism}" reports a label, not the error of a public model')
+    if n_public < FEWEST_FOR_A_MODEL:
+        few = f"{n_public} public rows" if n_public != 1 else "1 public row"
+        return Choice(tree, f"{few} are too few for a public model, which takes {FEWEST_FOR_A_MODEL}")
+    return Choice("correction", f"{n_public:,} public rows carry a public model that reports can correct")
 
 
 def _lpct(

@@ -364,7 +364,7 @@ class Run:
         name, title: the run's, and the data's in words.
         noun, nouns: what one row is called, and several.
         simulated: whether the rows are made up.
-        estimator: as configured.
+        estimator, why_chosen: the family that learned; why, where the configuration names none.
         target, label, unit: the label's column, what it is, and what a number is measured in.
         classes: what its values are called, or levels of a number that a report can name.
         label_range: private labels are moved into it; None where they are classes.
@@ -390,6 +390,7 @@ class Run:
     making: Making
     checks: tuple[Check, ...]
     rows: tuple[Rows, ...]
+    why_chosen: str = ""
     noun: str = "row"
     nouns: str = "rows"
     simulated: bool = False

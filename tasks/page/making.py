@@ -40,7 +40,8 @@ def describe_making(
         peak_rss_mb=peak_rss_mb(),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
         steps=list_steps(timeline),
-        config=_flat(config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})),
+        config={"model.estimator": config.model.estimator}
+        | _flat(config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})),
         versions={name: version(name) for name in LIBRARIES},
         digests=dict(digests),
     )

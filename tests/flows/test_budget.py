@@ -26,9 +26,9 @@ UNSEEDED = {"simulation": {"noise_seed": None}, "evaluate": False}
 
 
 def run(store, *paths, epsilon=2.0, cap=None, **changes):
-    """A run up to its reports, as far as it is let."""
+    """A run that is charged up to its reports, as far as it is let."""
     privacy = {"epsilon": epsilon} | ({} if cap is None else {"lifetime_epsilon": cap})
-    return Chain(store, rides_config(*paths, privacy=privacy, **changes))
+    return Chain(store, rides_config(*paths, privacy=privacy, **({"release": True} | changes)))
 
 
 def reports(store):

@@ -13,7 +13,7 @@ from flows.plan import show_plan
 from ldptree.errors import LdptreeError
 from storage.store import Store
 
-RELEASE = {"simulation": {"noise_seed": None}}
+RELEASE = {"simulation": {"noise_seed": None}, "release": True}
 CAPPED = RELEASE | {"privacy": {"epsilon": 2.0, "lifetime_epsilon": 2.0}}
 NAMED = CAPPED | {"campaign": {"name": "rides"}}
 

@@ -22,7 +22,7 @@ from storage.store import Store
 
 def finished(store, name, when, *paths, **changes):
     """A whole run of rides with its folder, as `flows.finish` leaves one."""
-    chain = Chain(store, rides_config(*paths, **changes))
+    chain = Chain(store, rides_config(*paths, **({"release": True} | changes)))
     records = [
         chain.ingested,
         chain.held,
@@ -258,7 +258,7 @@ def test_gc_keeps_who_has_answered_with_noise_that_cannot_be_drawn_again(store, 
 def test_gc_leaves_reports_of_a_release_that_a_killed_run_did_not_record(store, tmp_path, noise_seed):
     """Killed between naming the file and its record: the run given again goes on with that draw; only a simulation draws anew."""
     path = rides(tmp_path / "a.csv", 300, 1)
-    chain = finished(store, "one", 1000, path, simulation={"noise_seed": noise_seed})
+    chain = finished(store, "one", 1000, path, simulation={"noise_seed": noise_seed}, release=True)
     (record,) = (store.zone("holders") / "perturb").glob("*.json")
     record.unlink()
     (reports,) = (store.zone("curator") / "reports").rglob("*.parquet")

@@ -10,6 +10,8 @@ import pytest
 from ldptree.errors import ConfigError
 from schemas.config import find, load, packaged, parse
 
+LPCT = {"estimator": "lpct"}
+
 
 def raw(**changes):
     """The smallest configuration, with tables laid over it."""
@@ -39,16 +41,26 @@ def written(folder: Path, text: str) -> Path:
 
 def test_ten_lines_make_a_run_and_the_rest_has_defaults():
     config = parse(raw())
-    assert (config.model.estimator, config.model.partition, config.model.depth) == ("lpct", "cart", "auto")
-    assert (config.model.lam, config.model.prune) == ("learned", "smooth")
+    assert (config.model.estimator, config.model.partition, config.model.depth) == ("auto", "cart", "auto")
     assert (config.privacy.mechanism, config.privacy.outside) == ("auto", "clip")
     assert config.privacy.max_report_bytes == 2 * 2**30
     assert (config.dataset.holder, config.dataset.test_fraction, config.evaluate) == ("row", 0.2, True)
 
 
-def test_holders_coins_come_from_the_system_unless_a_simulation_is_seeded():
-    assert not parse(raw()).is_seeded
-    assert parse(raw(simulation={"noise_seed": 0})).is_seeded
+@pytest.mark.parametrize(
+    "changes", [{"release": True}, {"evaluate": False}, {"campaign": {"name": "weekly"}}]
+)
+def test_the_coins_of_whoever_is_asked_in_earnest_come_from_the_system(changes):
+    config = parse(raw(**changes))
+    assert (config.is_trial, config.noise_seed) == (False, None)
+    assert parse(raw(simulation={"noise_seed": 0}, **changes)).is_seeded
+
+
+def test_a_trial_is_seeded_by_its_name_or_as_it_says():
+    one, other = parse(raw()), parse(raw(name="other"))
+    assert one.is_trial
+    assert one.noise_seed == parse(raw(seed=3)).noise_seed != other.noise_seed
+    assert parse(raw(simulation={"noise_seed": 0})).noise_seed == 0
 
 
 @pytest.mark.parametrize("name", sorted(packaged()))
@@ -105,8 +117,8 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(changes, key, near):
     ("changes", "said"),
     [
         ({"privacy": {"epsilon": 1.0, "mechanism": "oeu"}}, "got 'oeu'; did you mean 'oue'?"),
-        ({"model": {"prune": "smoth"}}, "got 'smoth'; did you mean 'smooth'?"),
-        ({"model": {"lam": "lerned"}}, "or a valid number, got 'lerned'; did you mean 'learned'?"),
+        ({"model": LPCT | {"prune": "smoth"}}, "got 'smoth'; did you mean 'smooth'?"),
+        ({"model": LPCT | {"lam": "lerned"}}, "or a valid number, got 'lerned'; did you mean 'learned'?"),
     ],
 )
 def test_an_unknown_word_is_told_with_the_nearest_known_one(changes, said):
@@ -132,18 +144,18 @@ def test_a_word_that_is_like_none_is_told_without_a_guess():
         ({"model": {"depth": -1}}, "model.depth", "'auto' or greater than or equal to 0, got -1"),
         ({"model": {"depth": 63}}, "model.depth", "less than or equal to 62, got 63"),
         ({"model": {"depth": True}}, "model.depth", "true and false are not numbers"),
-        ({"model": {"lam": -0.5}}, "model.lam", "from 0"),
-        ({"model": {"lam": math.nan}}, "model.lam", "from 0"),
-        ({"model": {"lam": "best"}}, "model.lam", "'learned', 'auto' or 'inf' or a valid number"),
-        ({"model": {"prune": "hard"}}, "model.prune", "'smooth', 'variance', 'none' or 'paper'"),
+        ({"model": LPCT | {"lam": -0.5}}, "model.lam", "from 0"),
+        ({"model": LPCT | {"lam": math.nan}}, "model.lam", "from 0"),
+        ({"model": LPCT | {"lam": "best"}}, "model.lam", "'learned', 'auto' or 'inf' or a valid number"),
+        ({"model": LPCT | {"prune": "hard"}}, "model.prune", "'smooth', 'variance', 'none' or 'paper'"),
         ({"model": {"min_samples_leaf": 0}}, "model.min_samples_leaf", "got 0"),
         (
-            {"model": {"paper": {"termination": False}}},
+            {"model": LPCT | {"paper": {"termination": False}}},
             "model.paper.termination",
             'is for prune = "paper", and this is "smooth"; leave it out, or set prune',
         ),
         (
-            {"model": {"prune": "paper", "paper": {"stop_empty": False}}},
+            {"model": LPCT | {"prune": "paper", "paper": {"stop_empty": False}}},
             "model.paper.stop_empty",
             'is for partition = "max-edge" or "random-edge"; leave it out with "cart"',
         ),

@@ -21,13 +21,9 @@ def test_the_defaults_are_those_of_the_estimators():
         for key in ("label_levels", "max_protocol_bytes"):
             assert getattr(config.correction, key) == getattr(other, key)
         assert config.privacy.mechanism == other.mechanism
-    # of numbers a run takes a forest unless told otherwise, as campaigns that were begun so go on with it
-    bases = (
-        config.correction.base,
-        CorrectionClassifier(epsilon=2.0).base,
-        CorrectionRegressor(epsilon=2.0).base,
-    )
-    assert bases == ("forest", "forest", "blend")
+    number = fares_config("a.csv", **MENDED)
+    bases = [one.question_settings(100)["base"] for one in (config, number)]
+    assert bases == [CorrectionClassifier(epsilon=2.0).base, CorrectionRegressor(epsilon=2.0).base]
     assert config.correction.residual_range == CorrectionRegressor(epsilon=2.0).residual_range
     assert config.model.min_samples_leaf == "auto"
 
@@ -63,7 +59,7 @@ def test_other_trees_are_one_word_away_and_known_by_the_keys_they_always_had(est
     plain = make("a.csv", model={"estimator": estimator}).model_dump(mode="json")
     assert "correction" not in plain
     mended = make("a.csv", **MENDED).model_dump(mode="json")
-    assert mended["correction"]["base"] == "forest"
+    assert mended["correction"]["base"] == "auto"
     assert {"lam", "prune", "rule", "paper", "rho"}.isdisjoint(mended["model"])
 
 

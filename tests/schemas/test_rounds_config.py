@@ -41,7 +41,7 @@ TREE = {"estimator": "histoftree"}
         ({"model": {"label_range": [-1e308, 1e308]}}, "not so far apart"),
         ({"privacy": {"outside": "drop"}}, "privacy.outside: with public_features, values out of range are moved"),
         (
-            {"model": TREE, "histoftree": {"label": "laplace"}, "simulation": None},
+            {"model": TREE, "histoftree": {"label": "laplace"}, "simulation": None, "release": True},
             "histoftree.label: laplace is a simulation device",
         ),
         ({"model": {"depth": 3}}, 'model.depth: is for estimators of one tree; leave it out with "public_features"'),

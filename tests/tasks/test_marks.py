@@ -57,7 +57,9 @@ def received(tmp_path, protocol, *reports):
 
 @pytest.mark.parametrize("noise_seed", [None, 11])
 def test_the_protocol_and_the_reports_of_a_seeded_run_alone_are_marked(tmp_path, noise_seed):
-    config = rides_config(rides(tmp_path / "rides.csv", 300, 1), simulation={"noise_seed": noise_seed})
+    config = rides_config(
+        rides(tmp_path / "rides.csv", 300, 1), simulation={"noise_seed": noise_seed}, release=True
+    )
     chain = Chain(Store(tmp_path / "work"), config)
     assert chain.model
     protocol = published(chain)
@@ -70,7 +72,8 @@ def test_the_protocol_and_the_reports_of_a_seeded_run_alone_are_marked(tmp_path,
 @pytest.mark.parametrize("noise_seed", [None, 11])
 def test_the_questions_and_the_answers_of_a_seeded_run_in_rounds_alone_are_marked(tmp_path, noise_seed):
     paths = shells(tmp_path / "shells.parquet", 400, 1)
-    chain = RoundsChain(Store(tmp_path / "work"), shells_config(paths, simulation={"noise_seed": noise_seed}))
+    config = shells_config(paths, simulation={"noise_seed": noise_seed}, release=True)
+    chain = RoundsChain(Store(tmp_path / "work"), config)
     chain.converse()
     assert chain.asked
     for asked, answered in zip(chain.asked, chain.answered, strict=True):

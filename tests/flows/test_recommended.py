@@ -1,0 +1,124 @@
+"""Defaults are the recommendation: which family learns where none is named, and that a trial asks nobody."""
+
+from __future__ import annotations
+
+import pytest
+from chain import Chain, fares, fares_config, learned, rides, rides_config
+
+from flows.command import running
+from ldptree.families import FEWEST_FOR_A_MODEL, choose_family
+from ldptree.mechanisms import CHOICES, JOINT_CHOICES
+from storage.store import Store
+from tasks.report import read_facts
+
+AUTO = {"estimator": "auto"}
+QUICK = {"evaluate": False, "simulation": {"noise_seed": 11}}
+
+
+@pytest.mark.parametrize(("label", "tree"), [("class", "lpct"), ("number", "lpdt")])
+def test_a_public_model_is_corrected_where_public_rows_carry_one(label, tree):
+    families = [choose_family(label, n, "auto").family for n in (0, 1, FEWEST_FOR_A_MODEL - 1)]
+    assert families == [tree] * 3
+    assert choose_family(label, FEWEST_FOR_A_MODEL, "auto").family == "correction"
+    others = set(CHOICES) - set(JOINT_CHOICES)
+    assert {choose_family(label, 1000, mechanism).family for mechanism in others} == {tree}
+    assert {choose_family(label, 1000, mechanism).family for mechanism in JOINT_CHOICES} == {"correction"}
+
+
+@pytest.mark.parametrize(
+    ("make", "config", "n", "family", "base"),
+    [
+        (rides, rides_config, 120, "lpct", ""),
+        (fares, fares_config, 120, "lpdt", ""),
+        (rides, rides_config, 240, "correction", "forest"),
+        (fares, fares_config, 240, "correction", "blend"),
+    ],
+)
+def test_a_run_that_names_no_estimator_takes_the_recommended_one(
+    store, tmp_path, make, config, n, family, base
+):
+    """A third of the rows is public."""
+    changes = {"model": AUTO | {"depth": 2}, **QUICK}
+    chain = Chain(store, config(make(tmp_path / "rows.csv", n, 1), **changes))
+    facts = read_facts(store, chain.page["page"])
+    assert (facts.estimator, chain.terms.config.model.depth) == (family, 2)
+    assert f"{n // 3} public rows" in facts.why_chosen
+    assert facts.making.config["model.estimator"] == family
+    assert chain.terms.config.question_settings(n // 3).get("base", "") == base
+    named = Chain(
+        store, config(tmp_path / "rows.csv", **changes | {"model": {"estimator": family, "depth": 2}})
+    )
+    assert named.model == chain.model
+    assert read_facts(store, named.page["page"]).why_chosen == ""
+
+
+def campaign(make, config, n_first):
+    """A campaign of two weeks, of which the first chose by its public rows; the second has many more of them."""
+
+    def later(store, folder, **changes):
+        first, second = make(folder / "1.csv", n_first, 1), make(folder / "2.csv", 600, 2)
+        terms = {"campaign": {"name": "weekly"}, **QUICK}
+        begun = Chain(store, config(first, **terms, **({"model": AUTO} | changes)))
+        assert begun.model
+        return begun, Chain(store, config(first, second, model=AUTO, **terms))
+
+    return later
+
+
+@pytest.mark.parametrize(
+    ("make", "config", "begun_as", "base"),
+    [
+        (rides, rides_config, {}, None),
+        (rides, rides_config, {"model": {"estimator": "lpct"}}, None),
+        (
+            fares,
+            fares_config,
+            {"model": {"estimator": "correction"}, "correction": {"base": "forest"}},
+            "forest",
+        ),
+    ],
+    ids=["chosen", "by an earlier version", "by an earlier version, of a number"],
+)
+def test_a_campaign_goes_on_with_the_family_that_it_began_with(store, tmp_path, make, config, begun_as, base):
+    begun, second = campaign(make, config, 120)(store, tmp_path, **begun_as)
+    assert second.terms.config.model.estimator == begun.terms.config.model.estimator != "auto"
+    assert second.protocol == begun.protocol
+    assert second.totals.facts["n_private"] > begun.totals.facts["n_private"]
+    assert second.terms.config.question_settings(600).get("base") == base
+    assert learned(second).n_private == second.totals.facts["n_private"]
+
+
+def test_a_trial_leaves_no_ledger_and_takes_nothing_from_a_release(store, tmp_path):
+    path = rides(tmp_path / "rides.csv", 300, 1)
+    unseeded = {"simulation": {"noise_seed": None}, "dataset": {"holder": "person", "drop": []}}
+    for epsilon in (1.0, 2.0, 3.0):
+        trial = Chain(store, rides_config(path, privacy={"epsilon": epsilon}, **unseeded))
+        facts = read_facts(store, trial.page["page"])
+        assert (facts.privacy.seeded, facts.privacy.largest_spend, facts.privacy.n_questions) == (
+            True,
+            epsilon,
+            1,
+        )
+    assert not list((store.root / "holders" / "ledger").rglob("*.charge"))
+    capped = {"epsilon": 3.0, "lifetime_epsilon": 3.0}
+    assert Chain(store, rides_config(path, privacy=capped, release=True, **unseeded)).spent.largest == 3.0
+
+
+def test_a_trial_repeats_byte_for_byte_and_a_release_does_not(tmp_path):
+    path = rides(tmp_path / "rides.csv", 300, 1)
+    models = {}
+    for name, changes in (("a", {}), ("b", {}), ("c", {"release": True}), ("d", {"release": True})):
+        config = rides_config(path, simulation={"noise_seed": None}, **changes)
+        models[name] = Chain(Store(tmp_path / name), config).model["model"].digest
+    assert models["a"] == models["b"]
+    assert len(set(models.values())) == 3
+
+
+@pytest.mark.parametrize(("trial", "why"), [(True, "240 public rows"), (False, "")])
+def test_the_terminal_says_what_was_chosen_and_that_it_was_a_trial(capsys, trial, why):
+    summary = {"estimator": "lpct", "trial": trial, "why_chosen": why, "metrics": {}, "baselines": {}}
+    asked = {"n_private": 9, "n_public": 9, "mechanism": "oue", "epsilon": 1, "form": "reports", "cells": 2}
+    running._show(summary | asked | {"columns_left_out": {}, "model": "m", "report": "r"}, temporary=False)
+    said = capsys.readouterr().out
+    assert ("no ledger was charged" in said) is trial
+    assert ('model.estimator = "lpct": 240 public rows' in said) is bool(why)
