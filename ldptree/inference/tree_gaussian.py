@@ -201,8 +201,8 @@ def posterior(levels: Levels, observed: Floats, variance: Floats, innovation: Fl
     return Posterior(by_node_mean, by_node_variance, up.log_likelihood, steps)
 
 
-def variance_of_sum(levels: Levels, variance: Floats, innovation: Floats, weights: Floats) -> float:
-    """Posterior variance of sum_i weights[i] (value of node i), exactly, in O(nodes).
+def variances_of_sums(levels: Levels, variance: Floats, innovation: Floats, weights: Floats) -> Floats:
+    """[k] posterior variances of sum_i weights[j, i] (value of node i), exactly, in O(nodes) each.
 
     The posterior mean is S (y / V) for observations y with noise variances V and posterior covariance S: what it would be for
     y = V weights is S weights.
@@ -211,11 +211,18 @@ def variance_of_sum(levels: Levels, variance: Floats, innovation: Floats, weight
         levels: the tree.
         variance: [nodes] noise variances of what is observed, infinite where nothing is; as for `posterior`.
         innovation: [max_depth + 1] as for `posterior`.
-        weights: [nodes].
+        weights: [k, nodes].
     """
     # A node that nothing is observed at is given an observation that says nothing.
-    known = np.where(np.isfinite(variance), variance, NOTHING)
-    return float(weights @ posterior(levels, known * weights, known, innovation).mean)
+    known = np.broadcast_to(np.where(np.isfinite(variance), variance, NOTHING), weights.shape)
+    steps = np.broadcast_to(innovation, (len(weights), innovation.size))
+    means = np.ascontiguousarray(posterior(levels, known * weights, known, steps).mean)
+    return np.array([one @ mean for one, mean in zip(weights, means, strict=True)])
+
+
+def variance_of_sum(levels: Levels, variance: Floats, innovation: Floats, weights: Floats) -> float:
+    """The same of one sum, whose weights are [nodes]."""
+    return float(variances_of_sums(levels, variance, innovation, weights[None])[0])
 
 
 def fit_innovations(

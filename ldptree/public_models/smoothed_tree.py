@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.inference.tree_gaussian import Levels, posterior, variance_of_sum
+from ldptree.inference.tree_gaussian import Levels, posterior, variances_of_sums
 from ldptree.partition.cart import grow_cart
 from ldptree.partition.label_unit import unit_of
 
@@ -34,6 +34,8 @@ STEP_GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 DECAY_GRID = (0.4, 0.6, 0.8, 1.0)
 VAGUE = 1e4
 """Variance of the root's value, in s^2: next to nothing is known of it beforehand."""
+MOST_WEIGHTS = 2**20
+"""Weights of groups times nodes that are gone through at once."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,9 +90,12 @@ class SmoothedTree:
         innovation = self.noise * _innovation(self.step, self.decay, levels.max_depth)
         found = np.full(n_cells, np.nan)
         nodes = self.partition.leaves[leaves]
-        for cell in np.unique(cells):
-            weights = np.bincount(nodes[cells == cell], minlength=levels.n_nodes).astype(np.float64)
-            found[cell] = variance_of_sum(levels, spread, innovation, weights / weights.sum())
+        at_once = max(1, MOST_WEIGHTS // levels.n_nodes)
+        seen = np.unique(cells)
+        for some in (seen[i : i + at_once] for i in range(0, seen.size, at_once)):
+            counts = np.stack([np.bincount(nodes[cells == cell], minlength=levels.n_nodes) for cell in some])
+            weights = counts / counts.sum(axis=1, keepdims=True)
+            found[some] = variances_of_sums(levels, spread, innovation, weights)
         return found
 
 
@@ -111,16 +116,15 @@ def fit(X: NDArray[np.float32], y: Floats) -> SmoothedTree:
         tree = _grow(*rest)
         leaves = tree.leaves[tree.apply(X[~is_in])]
         levels, mean, count = _leaf_means(tree, *rest)
-        for i, (step, decay) in enumerate(grid):
-            value, variance = _smoothed(levels, mean, count, step, decay)
-            held_out[i, ~is_in], unsure[i, ~is_in] = value[leaves], variance[leaves]
+        value, variance = _smoothed(levels, mean, count, grid)
+        held_out[:, ~is_in], unsure[:, ~is_in] = value[:, leaves], variance[:, leaves]
     errors = ((held_out - y) ** 2).mean(axis=1)
     best = int(errors.argmin())
     step, decay = grid[best]
     noise = max(float(errors[best] / (1.0 + unsure[best].mean())), 1e-12 * float(y.var()), 1e-300)
     tree = _grow(X, y)
     levels, mean, count = _leaf_means(tree, X, y)
-    value, variance = _smoothed(levels, mean, count, step, decay)
+    (value,), (variance,) = _smoothed(levels, mean, count, [(step, decay)])
     return SmoothedTree(
         partition=tree,
         value=value,
@@ -152,11 +156,15 @@ def _innovation(step: float, decay: float, max_depth: int) -> Floats:
 
 
 def _smoothed(
-    levels: Levels, mean: Floats, count: Floats, step: float, decay: float
+    levels: Levels, mean: Floats, count: Floats, grid: list[tuple[float, float]]
 ) -> tuple[Floats, Floats]:
-    """Posterior mean and variance (in s^2) of every node."""
+    """Posterior mean and variance (in s^2) of every node [k, nodes], for each of k steps and decays."""
     variance = np.where(count > 0, 1.0 / np.maximum(count, 1.0), np.inf)
     # The scale of s^2 is of no matter to the means, so the vague root is relative to the labels' own spread.
     centre = float(mean[count > 0].mean())
-    found = posterior(levels, mean - centre, variance, _innovation(step, decay, levels.max_depth))
+    shape = (len(grid), mean.size)
+    innovation = np.stack([_innovation(step, decay, levels.max_depth) for step, decay in grid])
+    found = posterior(
+        levels, np.broadcast_to(mean - centre, shape), np.broadcast_to(variance, shape), innovation
+    )
     return found.mean + centre, found.variance

@@ -14,6 +14,16 @@ from ldptree.public_models.fit import BASES, fit_public, take_public, with_thres
 from ldptree.public_models.model import constant, indicators, n_bytes, top_of
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _few_trees():
+    """A forest of 40 trees keeps each promise here as one of 200 does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(public_fit, "N_TREES", 40)
+        patch.setattr(public_fit, "FEWEST_TREES", 20)
+        patch.setattr(public_fit, "_PROBE", 8)
+        yield
+
+
 def rows(n=300, seed=0, n_classes=0):
     rng = np.random.default_rng(seed)
     X = rng.random((n, 3)).astype(np.float32)
@@ -54,7 +64,7 @@ def test_few_public_rows_are_enough(base, n):
 @pytest.mark.parametrize("base", ["forest", "boosting"])
 def test_a_class_that_no_public_row_has_is_an_output_whose_share_is_0(base, seen):
     """The others' shares are those of the same base with their classes alone."""
-    X, y = rows(300, n_classes=2 if len(seen) == 2 else 3)
+    X, y = rows(100, n_classes=2 if len(seen) == 2 else 3)
     alone = fit_public(base, X, y, n_classes=len(seen)) if len(seen) > 1 else None
     model = fit_public(base, X, np.array(seen)[y % len(seen)], n_classes=4)
     said = model.answers(X)
@@ -90,14 +100,14 @@ def test_a_forest_is_made_smaller_to_fit_and_what_does_not_fit_is_refused_with_i
     limit = n_bytes(whole.ensemble) // 4
     less = fit_public("forest", X, y, max_bytes=limit)
     assert n_bytes(less.ensemble) <= limit
-    assert 100 <= less.ensemble.roots.size < 200
-    with pytest.raises(ConfigError, match=r"bytes in a protocol .* at most 900"):
-        fit_public("forest", X, y, max_bytes=900)
+    assert public_fit.FEWEST_TREES <= less.ensemble.roots.size < public_fit.N_TREES
+    with pytest.raises(ConfigError, match=r"bytes in a protocol .* at most 200"):
+        fit_public("forest", X, y, max_bytes=200)
     with pytest.raises(ConfigError, match="at most 500"):
         fit_public("boosting", X, y, max_bytes=500)
 
 
-def by_scikit_learn(X, y, n_classes, n_trees=200):
+def by_scikit_learn(X, y, n_classes, n_trees=40):
     """Trees and out-of-bag errors of a forest as scikit-learn fits it in one go on one core, every tree drawing all rows."""
     kind = RandomForestClassifier if n_classes else RandomForestRegressor
     forest = kind(n_trees, min_samples_leaf=2, oob_score=True, random_state=0).fit(X, y)
@@ -145,11 +155,11 @@ def test_a_forest_does_not_depend_on_the_number_of_cores():
 @pytest.mark.parametrize("n_classes", [0, 2])
 def test_a_forest_that_came_out_too_large_is_the_one_of_fewer_trees(n_classes, monkeypatch):
     X, y = rows(300, n_classes=n_classes)
-    monkeypatch.setattr(public_fit, "_forest_size", lambda *_: (200, 2))
+    monkeypatch.setattr(public_fit, "_forest_size", lambda *_: (public_fit.N_TREES, 2))
     whole = n_bytes(fit_public("forest", X, y, n_classes=n_classes).ensemble)
     model = fit_public("forest", X, y, n_classes=n_classes, max_bytes=int(0.8 * whole))
     n_trees = model.ensemble.roots.size
-    assert 100 < n_trees < 200
+    assert public_fit.FEWEST_TREES < n_trees < public_fit.N_TREES
     answers, errors = by_scikit_learn(X, y, n_classes, n_trees)
     assert np.array_equal(model.answers(X), answers)
     assert np.array_equal(model.errors, errors)
@@ -158,11 +168,11 @@ def test_a_forest_that_came_out_too_large_is_the_one_of_fewer_trees(n_classes, m
 @pytest.mark.parametrize("n_classes", [0, 2])
 def test_a_forest_too_large_at_its_fewest_trees_gets_larger_leaves(n_classes, monkeypatch):
     X, y = rows(300, n_classes=n_classes)
-    monkeypatch.setattr(public_fit, "_forest_size", lambda *_: (100, 2))
+    monkeypatch.setattr(public_fit, "_forest_size", lambda *_: (public_fit.FEWEST_TREES, 2))
     whole = fit_public("forest", X, y, n_classes=n_classes).ensemble
     less = fit_public("forest", X, y, n_classes=n_classes, max_bytes=n_bytes(whole) // 2).ensemble
     assert n_bytes(less) <= n_bytes(whole) // 2
-    assert less.roots.size == 100
+    assert less.roots.size == public_fit.FEWEST_TREES
 
 
 @pytest.mark.parametrize("n_classes", [0, 2, 3])
