@@ -18,7 +18,14 @@ from ldptree.errors import ConfigError, DataError
 from ldptree.families.tree_public import PublicLabels, refined
 from ldptree.inference.model_uncertainty import model_uncertainty
 from ldptree.inference.pruning import NUMBER_PRUNINGS
-from ldptree.inference.weighting import Evidence, check_weighting, gather_evidence, weigh_evidence
+from ldptree.inference.weighting import (
+    Evidence,
+    PrivateSums,
+    PublicSums,
+    check_weighting,
+    gather_evidence,
+    weigh_evidence,
+)
 from ldptree.models.tree import NumberLabel, NumberTree, TreeModel
 
 if TYPE_CHECKING:
@@ -136,14 +143,16 @@ def _levels(protocol: Protocol) -> Floats:
 
 def _gather(protocol: Protocol, totals: Totals, public: PublicLabels, scale: float) -> Evidence:
     levels = _levels(protocol)
+    private = PrivateSums(
+        margin=totals.label_margins(levels, public.mean, scale),
+        count=totals.cell_counts,
+        margin_noise=totals.cell_variance((levels - public.mean) / scale),
+        count_noise=totals.count_variance,
+    )
     return gather_evidence(
         protocol.partition,
-        private_margin=totals.label_margins(levels, public.mean, scale),
-        private_count=totals.cell_counts,
-        margin_noise=totals.cell_variance((levels - public.mean) / scale),
-        mass_noise=totals.count_variance,
-        public_margin=(public.total - public.mean * public.count) / scale,
-        public_count=public.count,
+        private,
+        PublicSums(margin=(public.total - public.mean * public.count) / scale, count=public.count),
         n_private=totals.n_inside,
         label_variance=public.inflation * public.residual_variance / scale**2,
         empty_cell_estimate=-public.mean / scale,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldptree.inference.pruning import smooth_values
-from ldptree.inference.weighting import Evidence, gather_evidence, weigh_by_lam
+from ldptree.inference.weighting import Evidence, PrivateSums, PublicSums, gather_evidence, weigh_by_lam
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,12 +130,8 @@ def public_evidence(tree: Partition, count: Floats, margin: Floats, variance: fl
     nobody = np.zeros(count.size)
     return gather_evidence(
         tree,
-        private_margin=nobody,
-        private_count=count,
-        margin_noise=nobody,
-        mass_noise=nobody,
-        public_margin=margin,
-        public_count=count,
+        PrivateSums(margin=nobody, count=count, margin_noise=nobody, count_noise=nobody),
+        PublicSums(margin=margin, count=count),
         n_private=float(count.sum()),
         label_variance=variance,
         empty_cell_estimate=0.0,

@@ -126,15 +126,29 @@ def roll_up(below: tuple[NDArray[np.integer], NDArray[np.integer]], per_cell: Fl
     return np.bincount(nodes, weights=per_cell[cells], minlength=n_nodes).astype(np.float64)
 
 
+@dataclass(frozen=True, eq=False)
+class PrivateSums:
+    """Of each cell [L] the unbiased sum of margins and the count of holders, and the noise variances of the two."""
+
+    margin: Floats
+    count: Floats
+    margin_noise: Floats
+    count_noise: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class PublicSums:
+    """Of each cell [L] the sum of public margins, and the public rows."""
+
+    margin: Floats
+    count: Floats
+
+
 def gather_evidence(
     partition: Partition,
+    private: PrivateSums,
+    public: PublicSums,
     *,
-    private_margin: Floats,
-    private_count: Floats,
-    margin_noise: Floats,
-    mass_noise: Floats,
-    public_margin: Floats,
-    public_count: Floats,
     n_private: float,
     label_variance: float,
     empty_cell_estimate: float,
@@ -144,9 +158,7 @@ def gather_evidence(
 
     Args:
         partition: the tree, L leaves.
-        private_margin, private_count: [L] unbiased private totals.
-        margin_noise, mass_noise: [L] noise variances of the two.
-        public_margin, public_count: [L] the same of public rows.
+        private, public: the totals of its cells.
         n_private: holders who have a cell.
         label_variance: sampling variance of one person's margin.
         empty_cell_estimate: see `Evidence`.
@@ -158,13 +170,13 @@ def gather_evidence(
         return roll_up(below, per_cell, partition.n_nodes)
 
     return Evidence(
-        private_margin=rolled(private_margin),
-        private_noise=rolled(margin_noise),
-        private_count=rolled(private_count),
-        count_noise=rolled(mass_noise),
-        private_mass=rolled(cell_masses(private_count, mass_noise, public_count, n_private)),
-        public_margin=rolled(public_margin),
-        public_mass=rolled(public_count),
+        private_margin=rolled(private.margin),
+        private_noise=rolled(private.margin_noise),
+        private_count=rolled(private.count),
+        count_noise=rolled(private.count_noise),
+        private_mass=rolled(cell_masses(private.count, private.count_noise, public.count, n_private)),
+        public_margin=rolled(public.margin),
+        public_mass=rolled(public.count),
         levels=Levels.of(partition.parent),
         cell_nodes=partition.leaves,
         below=below,
@@ -200,14 +212,11 @@ def gather_class_evidence(
     """
     n_classes = private.shape[1]
     private_count, public_count = private.sum(axis=1), public.sum(axis=1).astype(np.float64)
+    margin = private[:, class_index] - private_count / n_classes
     return gather_evidence(
         partition,
-        private_margin=private[:, class_index] - private_count / n_classes,
-        private_count=private_count,
-        margin_noise=margin_noise,
-        mass_noise=mass_noise,
-        public_margin=public[:, class_index] - public_count / n_classes,
-        public_count=public_count,
+        PrivateSums(margin, private_count, margin_noise, mass_noise),
+        PublicSums(public[:, class_index] - public_count / n_classes, public_count),
         n_private=n_private,
         # where classes are even: 1/4 for two
         label_variance=(1.0 - 1.0 / n_classes) / n_classes,
