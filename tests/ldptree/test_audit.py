@@ -286,7 +286,7 @@ def test_reports_that_the_law_does_not_know_are_no_misfit_by_chance():
     assert (found.misfit.value, found.misfit.chance) == (4, 0)
 
 
-@pytest.mark.parametrize("rarest", [1e-6, 1e-4, 1e-3, 0.01])
+@pytest.mark.parametrize("rarest", [1e-6, 1e-3])
 def test_honest_reports_fit_their_law(rarest):
     """10,000 draws; at a false-alarm rate of 1 in 1,000 more than 24 have a chance of 5e-5, and this seed is fixed."""
     chances = rarest * 2.0 ** np.arange(12)

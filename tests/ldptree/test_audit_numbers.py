@@ -29,8 +29,7 @@ def drawing(honest, other):
     return Drawing(**{field.name: getattr(honest, field.name) for field in fields(honest)})
 
 
-@pytest.mark.parametrize("steps", [1, 4, 256])
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize(("epsilon", "steps"), [(0.5, 1), (0.5, 4), (2.0, 1), (2.0, 256)])
 def test_honest_reports_are_not_beaten_and_the_whole_claim_is_found(epsilon, steps):
     """A false alarm in one of a hundred seeds, and this seed is fixed."""
     make = partial(MAKE, epsilon, steps=steps)
@@ -46,7 +45,7 @@ def test_honest_reports_are_not_beaten_and_the_whole_claim_is_found(epsilon, ste
 @pytest.mark.parametrize("rho", [0.3, 0.7])
 def test_twice_the_epsilon_is_caught_by_reports_alone(rho):
     """20,000 reports of each input; nothing is enumerated."""
-    honest = number_mechanism_for("randomized_response", 4.0, 2, rho=rho)
+    honest = MAKE(4.0, 2, rho=rho, steps=16)
     for claim, is_beaten in ((2.0, True), (4.0, False)):
         (one,) = audit({"number": honest}, words(2), n_reports=20_000, claim=claim)
         assert (one.empirical > claim) == is_beaten

@@ -13,7 +13,7 @@ import jsonschema
 import numpy as np
 import pytest
 from base_examples import DRAWN, KINDS, ROWS, base_of, ensemble_of, protocol_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from protocol_texts import client_of, signed
 from test_vectors import coded, played
@@ -509,6 +509,7 @@ PARTS = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(st.sampled_from(list(KINDS)), st.data())
 def test_random_parts_are_a_mismatch_or_a_base_that_answers(kind, data):
     protocol = plain(kind)

@@ -17,16 +17,14 @@ def people(n=6000, seed=0):
     return X, 2 * X[:, 0] + 2 * (X[:, 4] > 0.5) + 0.3 * rng.standard_normal(n)
 
 
-def fitted(epsilon=4.0, seed=1, **kwargs):
+@pytest.fixture(scope="module")
+def found():
     X, y = people()
-    return PublicFeatureRegressor(
-        epsilon, private_features=[0], label_range=RANGE, random_state=seed, **kwargs
-    ).fit(X, y)
+    return PublicFeatureRegressor(4.0, private_features=[0], label_range=RANGE, random_state=1).fit(X, y)
 
 
-def test_it_learns_from_public_and_private_features():
+def test_it_learns_from_public_and_private_features(found):
     T, t = people(2000, 9)
-    found = fitted()
     assert found.score(T, t) > 0.75
     assert "Private features that help: x0" in found.model_.says
     # without its private feature a row is predicted from what is public
@@ -42,8 +40,7 @@ def test_with_a_mask_of_its_own_for_every_row_it_learns_as_well():
     assert found.score(T, t) > 0.7
 
 
-def test_every_row_spends_epsilon_once_at_most_and_the_ledger_says_on_what():
-    found = fitted()
+def test_every_row_spends_epsilon_once_at_most_and_the_ledger_says_on_what(found):
     holders = np.concatenate([entry.who.hashes for entry in found.ledger_.entries])
     assert np.unique(holders).size == holders.size == 6000
     assert found.ledger_.largest_spend().epsilon <= 4.0
@@ -142,8 +139,7 @@ def test_bad_input_is_one_clear_error(settings, fit, error, message):
         PublicFeatureRegressor(**chosen).fit(**({"X": X0, "y": Y0} | fit))
 
 
-def test_only_features_that_somebody_protected_may_be_missing():
-    found = fitted()
+def test_only_features_that_somebody_protected_may_be_missing(found):
     T, _ = people(5)
     T[2, 3] = np.nan
     with pytest.raises(DataError, match='column "x3": NaN'):

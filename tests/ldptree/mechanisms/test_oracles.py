@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -71,8 +72,8 @@ def test_a_logarithm_is_rounded_up():
         assert exp(math.nextafter(up, 0)) < ratio < exp(up)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
-@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+@pytest.mark.parametrize("k", [2, 5])
 @pytest.mark.parametrize("name", ENUMERABLE)
 def test_reports_are_drawn_with_the_stated_probabilities(name, k, epsilon):
     """Each output's frequency in 60,000 reports against its law: z below 5.5 (false alarm 4e-8 each)."""
@@ -80,13 +81,13 @@ def test_reports_are_drawn_with_the_stated_probabilities(name, k, epsilon):
     n = 60_000
     for value in range(k):
         reports = oracle.randomize(np.full(n, value), words(k, value))
-        outputs, counts = np.unique(oracle.pack(reports), axis=0, return_counts=True)
-        seen = dict(zip((output.tobytes() for output in outputs), counts, strict=True))
+        packed = oracle.pack(reports)
+        seen = Counter(packed.view(f"V{packed.shape[1]}").ravel().tolist())
         law = oracle.law(value)
         assert seen.keys() <= law.keys()
         for output, chance in law.items():
             p = float(chance)
-            assert abs(seen.get(output, 0) - n * p) <= 5.5 * math.sqrt(n * p * (1 - p)) + 5
+            assert abs(seen[output] - n * p) <= 5.5 * math.sqrt(n * p * (1 - p)) + 5
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
@@ -221,7 +222,7 @@ def test_totals_are_unbiased_with_the_stated_variance(name, k):
     assert (np.abs(draws.var(axis=0, ddof=1) / variance - 1) < 0.45).all()
 
 
-@pytest.mark.parametrize(("k", "n_draws"), [(2, 2000), (16, 2000), (4096, 300)])
+@pytest.mark.parametrize(("k", "n_draws"), [(2, 600), (16, 2000), (4096, 300)])
 @pytest.mark.parametrize("name", NAMES)
 def test_sampled_totals_have_the_law_of_aggregated_reports(name, k, n_draws):
     """Skewed counts, most of them zero. Two-sample Kolmogorov-Smirnov of six linear forms of the totals, each at a false
