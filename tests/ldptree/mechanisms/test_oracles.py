@@ -1,93 +1,20 @@
-"""Every oracle: its epsilon is never exceeded, its totals are unbiased, its variance is exact."""
+"""What every frequency oracle promises beyond a mechanism: what a report supports, exact variances, textbook probabilities."""
 
 import itertools
 import math
-from collections import Counter
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from ldptree.coins import WORD, Words, log_up
+from ldptree.coins import WORD, Words
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.oracles import ORACLES
 
-EPSILONS = [0.01, 0.5, 1.0, 2.0, 4.0, 8.0]
 NAMES = list(ORACLES)
-# a report of olh names its hash, of which there are 2^93: its law is stated for a given one
-ENUMERABLE = [name for name in NAMES if name != "olh"]
 
 
 def words(*key):
     return Words.seeded(np.random.SeedSequence([20260101, *key]))
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("k", [2, 3, 4, 5, 6])
-@pytest.mark.parametrize("name", NAMES)
-def test_no_report_exceeds_its_epsilon(name, k, epsilon):
-    """Every output, every pair of values, in rational numbers."""
-    oracle = ORACLES[name].for_values(epsilon, k)
-    laws = [oracle.law(value) for value in range(k)]
-    assert all(sum(one.values()) == 1 for one in laws)
-    worst = max(a[output] / b[output] for a in laws for b in laws for output in a)
-    assert math.log(worst) <= epsilon * (1 + 1e-9)
-    # what the oracle states is the smallest float not below the truth, and not above the claim
-    assert oracle.epsilon == log_up(worst)
-    assert oracle.epsilon <= epsilon
-    assert oracle.epsilon == pytest.approx(epsilon, rel=1e-12)
-
-
-@pytest.mark.parametrize("hashed", [(0, 0, 7), (0, 1, 0), (1, 2, 3), (2**31 - 2, 2**30, 5), (12_345, 0, 1)])
-def test_no_hash_makes_a_report_exceed_its_epsilon(hashed):
-    for epsilon in (0.01, 1.0, 4.0):
-        oracle = ORACLES["olh"].for_values(epsilon, 6)
-        laws = [oracle.law(value, *hashed) for value in range(6)]
-        assert all(sum(one.values()) == 1 for one in laws)
-        assert log_up(max(a[output] / b[output] for a in laws for b in laws for output in a)) <= epsilon
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_stated_epsilon_never_exceeds_any_claim(name):
-    rng = np.random.default_rng(7)
-    claims = [*np.exp(rng.uniform(-6, 3, 200)).tolist(), 0.1, 0.3, 1 / 3, math.pi, 20.0, 44.0, 60.0, 1e9]
-    for epsilon in claims:
-        assert ORACLES[name].for_values(epsilon, int(rng.integers(2, 5000))).epsilon <= epsilon
-
-
-def test_a_logarithm_is_rounded_up():
-    assert log_up(Fraction(1)) == 0
-
-    def exp(x):
-        """Its Taylor polynomial, exact to 100 digits here."""
-        term = total = Fraction(1)
-        for i in range(1, 200):
-            term = term * Fraction(x) / i
-            total += term
-        return total
-
-    for ratio in (Fraction(2), Fraction(3, 2), Fraction(10**19, 7), Fraction(2**64 + 1, 2**64)):
-        up = log_up(ratio)
-        assert up == pytest.approx(math.log(ratio), rel=1e-9)
-        assert exp(math.nextafter(up, 0)) < ratio < exp(up)
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 8.0])
-@pytest.mark.parametrize("k", [2, 5])
-@pytest.mark.parametrize("name", ENUMERABLE)
-def test_reports_are_drawn_with_the_stated_probabilities(name, k, epsilon):
-    """Each output's frequency in 60,000 reports against its law: z below 5.5 (false alarm 4e-8 each)."""
-    oracle = ORACLES[name].for_values(epsilon, k)
-    n = 60_000
-    for value in range(k):
-        reports = oracle.randomize(np.full(n, value), words(k, value))
-        packed = oracle.pack(reports)
-        seen = Counter(packed.view(f"V{packed.shape[1]}").ravel().tolist())
-        law = oracle.law(value)
-        assert seen.keys() <= law.keys()
-        for output, chance in law.items():
-            p = float(chance)
-            assert abs(seen[output] - n * p) <= 5.5 * math.sqrt(n * p * (1 - p)) + 5
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
@@ -130,24 +57,6 @@ def test_every_bit_of_a_wide_report_has_its_own_probability(k):
     assert agree == pytest.approx(oracle.q**2 + (1 - oracle.q) ** 2, abs=0.01)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_reports_come_from_the_operating_system_too(name):
-    oracle = ORACLES[name].for_values(2.0, 9)
-    values = np.arange(30_000) % 9
-    counts = oracle.unbias(oracle.aggregate(oracle.randomize(values, Words.system())), values.size)
-    spread = math.sqrt(oracle.linear_variance(np.eye(9)[0], np.bincount(values)))
-    assert (np.abs(counts - np.bincount(values)) < 8 * spread).all()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_seed_gives_the_same_reports_in_one_call_or_none(name):
-    oracle = ORACLES[name].for_values(1.0, 100)
-    values = np.arange(3000) % 100
-    np.testing.assert_array_equal(oracle.randomize(values, words(1)), oracle.randomize(values, words(1)))
-    assert oracle.randomize(values[:0], words(1)).shape[0] == 0
-    assert oracle.aggregate(oracle.randomize(values[:0], words(1))).tolist() == [0] * 100
-
-
 @pytest.mark.parametrize("k", [2, 9, 64, 300])
 @pytest.mark.parametrize("name", NAMES)
 def test_aggregate_counts_what_reports_support(name, k):
@@ -176,7 +85,7 @@ def patterns(oracle, value):
 
 @pytest.mark.parametrize(
     ("name", "k", "epsilons"),
-    [(name, k, (0.3, 1.0, 5.0)) for name in ENUMERABLE for k in (2, 3, 5, 6)]
+    [(name, k, (0.3, 1.0, 5.0)) for name in NAMES if name != "olh" for k in (2, 3, 5, 6)]
     + [("olh", 2, (0.3, 1.0, 3.0)), ("olh", 3, (0.3, 1.0, 2.0))],
 )
 def test_linear_variance_is_that_of_the_exact_law(name, k, epsilons):
@@ -203,49 +112,6 @@ def test_grr_totals_always_sum_to_the_number_of_reports():
     assert oracle.linear_variance(np.ones(7), np.full(7, 10.0)) == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.parametrize("k", [2, 16, 256])
-@pytest.mark.parametrize("name", NAMES)
-def test_totals_are_unbiased_with_the_stated_variance(name, k):
-    """300 runs of 500 holders: mean within 5 standard errors (false alarm 6e-7 a comparison), variance within
-    45 % (5 standard errors of a sample variance of 300)."""
-    oracle = ORACLES[name].for_values(1.5, k)
-    rng = np.random.default_rng(k)
-    values = np.minimum(rng.geometric(0.3, 500) - 1, k - 1)
-    counts = np.bincount(values, minlength=k)
-    forms = np.stack([np.eye(k)[0], np.eye(k)[0] - np.eye(k)[1], np.arange(k) % 2 - 0.5], axis=1)
-    source = words(k)
-    draws = np.stack(
-        [oracle.unbias(oracle.aggregate(oracle.randomize(values, source)), 500) @ forms for _ in range(300)]
-    )
-    variance = oracle.linear_variance(forms, counts)
-    assert (np.abs(draws.mean(axis=0) - counts @ forms) < 5 * np.sqrt(variance / 300)).all()
-    assert (np.abs(draws.var(axis=0, ddof=1) / variance - 1) < 0.45).all()
-
-
-@pytest.mark.parametrize(("k", "n_draws"), [(2, 600), (16, 2000), (4096, 300)])
-@pytest.mark.parametrize("name", NAMES)
-def test_sampled_totals_have_the_law_of_aggregated_reports(name, k, n_draws):
-    """Skewed counts, most of them zero. Two-sample Kolmogorov-Smirnov of six linear forms of the totals, each at a false
-    alarm of 1e-7 (less: the totals are whole numbers); and the covariances between values agree."""
-    oracle = ORACLES[name].for_values(1.0, k)
-    values = np.repeat([0, 1, k // 2, k - 1], [7, 2, 1, 0])
-    counts = np.bincount(values, minlength=k)
-    reports = oracle.randomize(np.tile(values, n_draws), words(9, k))
-    drawn = np.stack([oracle.aggregate(part) for part in np.split(reports, n_draws)])
-    generator = words(9, k).generator()
-    sampled = np.stack([oracle.sample_totals(counts, generator) for _ in range(n_draws)])
-    units = np.eye(k)[[0, 1, k // 2, k - 1]]
-    forms = np.stack([*units, units[0] - units[1], counts == 0]).T
-    bound = math.sqrt(math.log(2 / 1e-7) / 2) * math.sqrt(2 / n_draws)
-    for a, b in zip((drawn @ forms).T, (sampled @ forms).T, strict=True):
-        at = np.union1d(a, b)
-        ours, theirs = (np.searchsorted(np.sort(x), at, side="right") / n_draws for x in (a, b))
-        assert np.abs(ours - theirs).max() < bound
-    if k <= 16:
-        scale = np.sqrt(np.outer(drawn.var(axis=0), drawn.var(axis=0)))
-        assert (np.abs(np.cov(drawn.T) - np.cov(sampled.T)) < 0.2 * scale).all()
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_one_dishonest_report_shifts_no_total_further_than_stated(name):
     oracle = ORACLES[name].for_values(1.0, 6)
@@ -263,41 +129,6 @@ def test_one_dishonest_report_shifts_no_total_further_than_stated(name):
     assert oracle.poisoning_bound(1001).one_percent == pytest.approx(11 * influence.one)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_oracle_is_made_again_from_its_integers(name):
-    oracle = ORACLES[name].for_values(0.7, 33)
-    again = ORACLES[name].from_thresholds(32, 1, oracle.thresholds)
-    assert again == oracle
-    assert again.epsilon == oracle.epsilon
-    with pytest.raises(ConfigError, match="exactly the integers"):
-        ORACLES[name].from_thresholds(32, 1, {})
-    with pytest.raises(ConfigError):
-        ORACLES[name].from_thresholds(32, 1, dict.fromkeys(oracle.thresholds, WORD))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_budget_or_alphabet_that_makes_no_sense_is_refused(name):
-    for epsilon in (0.0, -1.0, math.nan, math.inf, 1e-25):
-        with pytest.raises(ConfigError):
-            ORACLES[name].for_values(epsilon, 4)
-    for k in (0, 1, 2**40):
-        with pytest.raises(ConfigError):
-            ORACLES[name].for_values(1.0, k)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_values_and_reports_of_another_alphabet_are_refused(name):
-    oracle = ORACLES[name].for_values(1.0, 9)
-    for values in ([9], [-1], [[1]]):
-        with pytest.raises(DataError):
-            oracle.randomize(np.array(values), words(1))
-    if name != "olh":  # whose reports fit any alphabet
-        with pytest.raises(DataError):
-            oracle.aggregate(ORACLES[name].for_values(1.0, 500).randomize(np.full(50, 400), words(1)))
-    with pytest.raises(DataError):
-        oracle.aggregate(np.zeros((3, 2)))
-
-
 def test_the_stated_probabilities_are_the_textbook_ones():
     grr, oue = (ORACLES[name].for_values(1.0, 10) for name in ("grr", "oue"))
     assert grr.p == pytest.approx(math.e / (math.e + 9))
@@ -313,7 +144,7 @@ def test_the_stated_probabilities_are_the_textbook_ones():
 
 @pytest.mark.parametrize("k", [2, 3, 16, 256, 4096])
 def test_subset_selection_is_never_noisier_than_grr_and_oue(k):
-    for epsilon in EPSILONS:
+    for epsilon in (0.01, 0.5, 1.0, 2.0, 4.0, 8.0):
         noise = {name: ORACLES[name].for_values(epsilon, k).mean_variance() for name in ("ss", "grr", "oue")}
         assert noise["ss"] <= min(noise["grr"], noise["oue"]) * (1 + 1e-9)
 
@@ -347,23 +178,9 @@ def test_a_report_that_no_honest_holder_could_send_is_told_and_refused(name):
     assert oracle.is_valid(oracle.randomize(np.arange(1000) % 10, words(5))).all()
     with pytest.raises(DataError, match="reports are"):
         oracle.is_valid(honest.astype(np.float64))
-
-
-@pytest.mark.parametrize("k", [2, 8, 9, 300])
-@pytest.mark.parametrize("name", NAMES)
-def test_packed_reports_are_unpacked_as_they_were(name, k):
-    oracle = ORACLES[name].for_values(1.0, k)
-    for n in (0, 1, 50):
-        reports = oracle.randomize(np.arange(n) % k, words(6))
-        packed = oracle.pack(reports)
-        assert (packed.dtype, packed.shape) == (np.uint8, (n, oracle.report_bytes))
-        again = oracle.unpack(packed)
-        assert again.dtype == reports.dtype
-        np.testing.assert_array_equal(again, reports)
-        np.testing.assert_array_equal(oracle.unpack(np.asfortranarray(packed)), reports)
-    for wrong in (packed[:, :-1], packed[0], packed.astype(np.int64)):
-        with pytest.raises(DataError, match="packed reports are"):
-            oracle.unpack(wrong)
+    if name != "olh":  # whose reports fit any alphabet
+        with pytest.raises(DataError):
+            oracle.aggregate(ORACLES[name].for_values(1.0, 500).randomize(np.full(50, 400), words(1)))
 
 
 def test_packed_numbers_are_little_endian():
