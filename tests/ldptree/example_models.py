@@ -9,10 +9,13 @@ import pyarrow as pa
 
 from ldptree.encoding import CategoricalFeature, Encoding, Level, NumericFeature
 from ldptree.families.fit_classes import fit_model
-from ldptree.mechanisms import mechanism_for
+from ldptree.families.fit_numbers import PublicLabels, fit_regression
+from ldptree.mechanisms import mechanism_for, number_mechanism_for
+from ldptree.models import Model
 from ldptree.models.tree import ClassTree
 from ldptree.partition.tree import Partition
 from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.stochastic_rounding import label_levels
 from ldptree.protocol.totals import Totals
 
 
@@ -58,6 +61,15 @@ def random_rows(encoding: Encoding, n: int, rng: np.random.Generator, missing: f
         column[rng.random(n) < missing] = np.nan
         columns.append(column)
     return np.stack(columns, axis=1)
+
+
+def rows_of(model: Model, n: int = 200, seed: int = 0, missing: float = 0.1) -> np.ndarray:
+    """Such rows for a model, as a table can have them: a truth value knows no third level."""
+    raw = random_rows(model.encoding, n, np.random.default_rng(seed), missing)
+    for j, feature in enumerate(model.encoding.features):
+        if getattr(feature, "levels", ("",))[0] is False:
+            raw[raw[:, j] < 0, j] = np.nan
+    return raw
 
 
 def table_of(encoding: Encoding, raw: np.ndarray) -> pa.Table:
@@ -131,3 +143,30 @@ def random_model(
     totals = totals_of(protocol, random_counts(n_cells, n_classes, 20_000, rng), rng)
     public = random_counts(n_cells, n_classes, 300, rng)
     return fit_model(protocol, totals, public, lam=lam, prune=prune)
+
+
+def random_regression(seed, *, with_rules=True, n_public=300, lam="learned", prune="smooth", **more):
+    """A model fitted to random totals on a random tree over every kind of feature."""
+    rng = np.random.default_rng(seed)
+    encoding = more.pop("encoding", None) or every_kind_of_feature(with_rules=with_rules)
+    tree = more.pop("partition", None) or random_tree(encoding.n_encoded, 6, rng)
+    mechanism = number_mechanism_for("oue", 2.0, tree.n_leaves, 5)
+    protocol = Protocol(
+        encoding=encoding,
+        partition=tree,
+        target=more.pop("target", "the fare"),
+        classes=label_levels(-2.0, 55.5, 5),
+        positive=None,
+        mechanism=mechanism,
+        epsilon=2.0,
+        numeric=True,
+        **more,
+    )
+    counts = rng.multinomial(5000, rng.dirichlet(np.full(mechanism.n_values, 0.3)))
+    raw = mechanism.sample_totals(counts.astype(np.int64), rng)
+    totals = Totals.from_raw(raw, mechanism=mechanism, n_private=5000, depth=tree.max_depth)
+    count = rng.multinomial(n_public, rng.dirichlet(np.full(tree.n_leaves, 0.5))).astype(float)
+    public = PublicLabels(
+        count=count, total=count * rng.normal(20, 5, tree.n_leaves), mean=20.0, sd=8.0, residual_variance=30.0
+    )
+    return fit_regression(protocol, totals, public, lam=lam, prune=prune)

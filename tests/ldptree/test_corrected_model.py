@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
@@ -13,7 +11,6 @@ from corrected_examples import KINDS, hard_rows, random_corrected
 
 from ldptree.errors import DataError
 from ldptree.models.corrected import LEAST_OF_PUBLIC, CorrectedModel, add_clipped, shares_of
-from ldptree.models.export.corrected_sql import to_sql
 from ldptree.public_models.model import answers
 
 
@@ -105,22 +102,6 @@ def test_intervals_hold_the_answer_and_shrink_with_the_level():
     assert (high <= higher).all()
 
 
-def test_columns_that_are_not_needed_change_no_answer():
-    """A new value in any column but those named leaves every answer as it is."""
-    seen = set()
-    for seed in range(8):
-        model = random_corrected("number", seed, n_trees=1, depth=2)
-        raw = hard_rows(model, 200, seed, missing=0.0)
-        before = model.answers(raw)
-        for j, column in enumerate(model.encoding.columns):
-            changed = raw.copy()
-            changed[:, j] = np.random.default_rng(seed).permutation(changed[:, j])
-            if column not in model.columns_needed:
-                np.testing.assert_array_equal(model.answers(changed), before)
-                seen.add(column)
-    assert len(seen) > 4
-
-
 # JSON
 
 
@@ -157,53 +138,9 @@ def test_a_part_that_does_not_fit_is_refused_though_the_digest_fits(field, value
 # Graphviz
 
 
-def labels(text: str) -> dict[int, str]:
-    return {
-        int(node): label for node, label in re.findall(r'^  (\d+) \[label="((?:[^"\\]|\\.)*)"', text, re.M)
-    }
-
-
-def test_the_picture_is_the_tree_of_corrections():
-    model = random_corrected("number", 8)
-    found = model.corrections
-    text = model.to_dot()
-    tree, shown = model.partition, labels(text)
-    assert tree.n_leaves > 3
-    assert sorted(shown) == list(range(tree.n_nodes))
-    for cell, node in enumerate(tree.leaves):
-        c, sd, share = found.correction[cell, 0], found.sd[cell, 0], found.share[cell]
-        expected = f"paid {c:+.3g} ± {sd:.2g}" if c or sd else "paid: no correction"
-        assert shown[int(node)] == f"{expected}\\n{share:.1%} of people"
-    edges = re.findall(r"^  (\d+) -> (\d+)", text, re.M)
-    assert len(edges) == tree.n_nodes - 1
-    assert "public model of 7 trees" in text.splitlines()[0]
-
-
-def test_one_tree_is_not_called_trees():
-    model = random_corrected("number", 8, n_trees=1)
-    assert "public model of 1 tree is not drawn" in model.to_dot().splitlines()[0]
-    assert "a public model of 1 tree, corrected" in to_sql(model).splitlines()[0]
-
-
 def test_a_model_of_an_older_version_with_a_slope_is_refused_with_what_to_do():
     data = json.loads(random_corrected("number", 8).to_json())
     with pytest.raises(
         DataError, match=r'it has a slope, a straight line beside base "tree".* base = "blend"'
     ):
         CorrectedModel.from_json(signed(data | {"slope": {"amount": 0.5}}))
-
-
-def test_each_class_has_a_line_and_of_two_the_positive_one():
-    three, two = (random_corrected(f"{kind} classes, softmax", 8) for kind in ("three", "two"))
-    for model, names in ((three, ("bus", "taxi", "it's")), (two, ("yes",))):
-        (*lines, share) = labels(model.to_dot())[int(model.partition.leaves[0])].split("\\n")
-        assert [line.partition(" = ")[2].split(":")[0].split(" ")[0] for line in lines] == list(names)
-        assert share.endswith("% of people")
-
-
-def test_a_model_without_any_correction_says_so():
-    model = random_corrected("number", 8)
-    none = np.zeros_like(model.corrections.correction)
-    silent = replace(model, corrections=replace(model.corrections, correction=none, sd=none))
-    leaves = {int(node) for node in model.partition.leaves}
-    assert all("no correction" in label for node, label in labels(silent.to_dot()).items() if node in leaves)

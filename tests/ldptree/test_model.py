@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -19,32 +18,7 @@ from example_models import (
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.families.fit_classes import fit_model
-from ldptree.models.tree import ClassTree
 from ldptree.protocol.totals import Totals
-
-
-@pytest.mark.parametrize(
-    ("fault", "field", "value"),
-    [
-        ("epsilon", "epsilon", "2"),
-        ("n_private", "n_private", True),
-        ("classes", "classes", ["no", ["yes"]]),
-        ("classes", "classes", ["yes"]),
-        ("margin", "margin", [[0.0]]),
-        ("margin", "margin", "many"),
-        ("decision", "decision", None),
-        ("partition", "partition", {}),
-        ("encoding", "encoding", []),
-    ],
-)
-def test_a_text_with_a_right_digest_is_still_checked(fault: str, field: str, value: object) -> None:
-    import hashlib
-
-    data = json.loads(random_model(3).to_json()) | {field: value}
-    del data["digest"]
-    digest = hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-    with pytest.raises(DataError, match=fault):
-        ClassTree.from_json(json.dumps(data | {"digest": digest}))
 
 
 @pytest.mark.parametrize("classes", [("no", "yes"), ("a", "b", "c")])

@@ -9,28 +9,22 @@ import json
 import math
 import pickle
 import re
-import shutil
-import subprocess
 from dataclasses import fields, replace
 from functools import cache
 from hashlib import sha256
 
-import duckdb
 import numpy as np
 import pytest
 from corrected_examples import KINDS, random_corrected
-from example_models import random_model, random_rows, table_of
-from foreign_columns import assert_kept_apart
+from example_models import random_model, random_regression, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_regression_released import random_regression
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators import HistOfTreeRegressor
 from ldptree.families.public_features import PublicFeatureModel
 from ldptree.models import MODELS, Model, read_model
-from ldptree.models.export.sql import quote
 from ldptree.models.public_view import PublicViewModel
 from ldptree.models.surface import Surface
 from ldptree.models.tree import TreeModel, speakers
@@ -98,14 +92,6 @@ def signed(data: dict) -> str:
     content = {name: value for name, value in data.items() if name != "digest"}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return json.dumps(content | {"digest": sha256(text.encode()).hexdigest()})
-
-
-def rows_of(model: Model, n: int = 200, seed: int = 0) -> np.ndarray:
-    raw = random_rows(model.encoding, n, np.random.default_rng(seed))
-    for j, feature in enumerate(model.encoding.features):
-        if getattr(feature, "levels", ("",))[0] is False:
-            raw[raw[:, j] < 0, j] = np.nan  # a truth value knows no third level
-    return raw
 
 
 def assert_same_answers(one: Model, other: Model, raw: np.ndarray) -> None:
@@ -321,50 +307,8 @@ def test_a_truncated_tree_is_the_one_that_max_edge_would_have_grown(depth, min_r
     )
 
 
-# SQL and pictures
-
-
-@pytest.mark.parametrize(
-    ("name", "table"),
-    [(name, 'my "table"; --') for name in OF_TREES]
-    + [(name, table) for name in FEW if name in OF_TREES for table in ("typed", "trees", "placed")],
-)
-def test_sql_predicts_what_the_model_predicts_whatever_the_tables_name(name: str, table: str) -> None:
-    model = made(name)
-    raw = rows_of(model, 60, 1)
-    with duckdb.connect() as connection:
-        connection.register("arriving", table_of(model.encoding, raw))
-        connection.execute(f"CREATE TABLE {quote(table)} AS FROM arriving")
-        query = f"SELECT prediction FROM ({model.to_sql(table)}) ORDER BY row"
-        got = [row[0] for row in connection.execute(query).fetchall()]
-    wanted = dict(model.predict_columns(raw))["prediction"]
-    assert [str(v) for v in got] == [str(v) for v in wanted.tolist()]
-
-
-@pytest.mark.parametrize("name", OF_TREES)
-def test_columns_named_like_the_querys_own_change_no_answer(name: str) -> None:
-    model = made(name)
-    assert_kept_apart(model.to_sql() + " ORDER BY row", table_of(model.encoding, rows_of(model, 100, 2)))
-
-
-@pytest.mark.parametrize("name", [*OF_TREES, "odd names"])
-def test_a_drawn_tree_is_whole_whatever_the_names(name: str) -> None:
-    model = random_model(4, classes=('a "b"', "c\\d", "e\nf")) if name == "odd names" else made(name)
-    text, tree = model.to_dot(), model.partition
-    assert len(re.findall(r"^  \d+ \[label=", text, re.M)) == tree.n_nodes
-    assert len(re.findall(r"^  \d+ -> \d+ ", text, re.M)) == tree.n_nodes - 1
-    for line in text.splitlines()[3:-1]:
-        assert re.fullmatch(r'  \d+ (-> \d+ )?\[label="([^"\\]|\\.)*"(, style=rounded)?\];', line), line
-    if dot := shutil.which("dot"):
-        subprocess.run([dot, "-Tsvg"], check=True, input=text, text=True, capture_output=True)
-
-
-@pytest.mark.parametrize("name", FEW)
-def test_what_cannot_be_exported_is_refused(name: str) -> None:
-    """A level that is none; and of what is no tree, any."""
-    model = made(name)
-    with pytest.raises(ConfigError, match="level" if name in OF_TREES else "not one tree"):
-        model.to_sql(level=1.0)
-    if not name.startswith("corrected"):  # which draws no interval
-        with pytest.raises(ConfigError):
-            model.to_dot(level=1.5)
+@pytest.mark.parametrize("name", ["histoftree", "public_features"])
+def test_what_is_no_tree_is_not_exported(name: str) -> None:
+    for export in (made(name).to_sql, made(name).to_dot):
+        with pytest.raises(ConfigError, match="not one tree"):
+            export()
