@@ -25,8 +25,10 @@ from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.fit_numbers import fit_regression
 from ldptree.families.histoftree import HistOfTree, choose_shape
+from ldptree.inference.algorithm_2 import PaperOptions, prune
 from ldptree.inference.weighting import gather_class_evidence, weigh_evidence
 from ldptree.partition import Partition
+from ldptree.partition.max_edge import grow_max_edge
 from ldptree.protocol.question import PublicView
 
 FALSE_ALARM = 1e-3
@@ -49,7 +51,117 @@ def test_a_node_of_lpct_has_the_printed_share(lam):
         assert eta[node] == pytest.approx(above / (private[cells].sum() + lam * public[cells].sum()))
 
 
-# LPDT: (5)
+# LPCT: Algorithm 2
+
+
+def lpct_algorithm_2(private, public, epsilon, n_private, termination_depth):
+    """eta - 1/2 of every cell of a complete tree, and flag, line by line; private, public: counts [cells, 2] after the query.
+
+    Where no k_j is assigned it is the one of the largest v, as section 5.1 has it. (16) is searched on a grid.
+    """
+    p0, log = int(math.log2(len(private))), math.log(n_private + public.sum())
+    lams = np.concatenate([[0.0], np.logspace(-5, 5, 20_001)])
+    found, flag = [], False
+    for j in range(len(private)):
+        s, v, k_j = {}, {}, None
+        for k in range(p0, 0, -1):
+            below = np.arange(len(private)) >> (p0 - k) == j >> (p0 - k)
+            (P0, P1), (Q0, Q1) = private[below].sum(axis=0), public[below].sum(axis=0)
+            U, UQ, A, AQ = P0 + P1, Q0 + Q1, (P1 - P0) / 2, (Q1 - Q0) / 2
+            if 2 ** (p0 - k + 3) / epsilon**2 * n_private >= U:
+                v_Q = abs(AQ / UQ) / math.sqrt(4 * log / UQ)
+                v_P = abs(A / U) / math.sqrt(2 ** (p0 - k + 5) / epsilon**2 * n_private * log / U**2)
+                s[k], v[k] = (A / U, v_P) if v_Q <= v_P else (AQ / UQ, v_Q)
+                if v_Q <= v_P and k <= termination_depth:
+                    k_j, flag = k, True
+                    break
+            else:
+                above, under = A + lams * AQ, U + lams * UQ
+                of_lam = np.abs(above / under) / np.sqrt((32 * U + 4 * lams**2 * UQ) * log / under**2)
+                s[k], v[k] = (above / under)[of_lam.argmax()], of_lam.max()
+            if v[k] >= 1:
+                k_j = k
+                break
+        found.append(s[k_j or max(v, key=lambda k: (v[k], k))])
+    return np.array(found), flag
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "termination_depth"), [(4.0, 0), (4.0, 1), (8.0, 0), (8.0, 1), (16.0, 0)]
+)
+def test_lpct_is_pruned_by_the_printed_algorithm_2(epsilon, termination_depth):
+    """Five collections each: cells in their noise and above it, sides that agree and that do not, ended and not."""
+    tree = grow_max_edge(np.empty((0, 3), np.float32), [], depth=3, n_classes=2)
+    branches = set()
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        private = rng.multinomial(1500, rng.dirichlet(np.full(16, 0.7))).reshape(8, 2) + rng.normal(
+            0, 9, (8, 2)
+        )
+        public = rng.integers(1, 60, (8, 2))
+        evidence = gather_class_evidence(
+            tree, private=private, public=public, margin_noise=np.full(8, 40.0), mass_noise=np.full(8, 160.0),
+            n_private=1500, class_index=1,
+        )  # fmt: skip
+        options = {"epsilon": epsilon, "termination_depth": termination_depth}
+        expected, flag = lpct_algorithm_2(private, public, n_private=1500, **options)
+        found = prune(evidence, n_public=int(public.sum()), options=PaperOptions(), **options)
+        np.testing.assert_allclose(found.pruned.theta[evidence.cell_nodes], expected, atol=1e-3)
+        assert found.is_terminated == flag
+        branches |= {
+            flag,
+            *evidence.levels.depth_of_nodes[found.pruned.decided_at[evidence.cell_nodes]].tolist(),
+        }
+    assert termination_depth == 0 or True in branches
+    assert len(branches) >= 2
+
+
+# LPDT: Algorithm 2, which is LPCT's Algorithm 1 with another impurity; (5)
+
+
+def impurity(y, criterion):
+    if criterion == "variance":
+        return ((y - y.mean()) ** 2).sum() if y.size else 0.0
+    return y.size * 2 * y.mean() * (1 - y.mean()) if y.size else 0.0
+
+
+def printed_boxes(X, y, depth, n_l, criterion):
+    """The boxes of pi_s, each the rows in it: of the longest edges the one of the least impurity is cut in its middle, unless a
+    part has n_l rows or fewer.
+    """
+    boxes = [(np.zeros(X.shape[1]), np.ones(X.shape[1]), np.arange(len(X)), False)]
+    for _ in range(depth):
+        parted = []
+        for low, high, rows, is_whole in boxes:
+            edges = high - low
+            cuts = []
+            for edge in np.flatnonzero(edges == edges.max()):
+                is_left = X[rows, edge] < (low[edge] + high[edge]) / 2
+                cost = impurity(y[rows[is_left]], criterion) + impurity(y[rows[~is_left]], criterion)
+                cuts.append((cost, int(edge), is_left))
+            _, edge, is_left = min(cuts, key=lambda cut: cut[:2])
+            if is_whole or min(is_left.sum(), (~is_left).sum()) <= n_l:
+                parted.append((low, high, rows, True))
+                continue
+            middle = (low[edge] + high[edge]) / 2
+            unit = np.eye(X.shape[1], dtype=bool)[edge]
+            parted.append((low, np.where(unit, middle, high), rows[is_left], False))
+            parted.append((np.where(unit, middle, low), high, rows[~is_left], False))
+        boxes = parted
+    return [rows for *_, rows, _ in boxes]
+
+
+@pytest.mark.parametrize("criterion", ["variance", "gini"])
+@pytest.mark.parametrize(("depth", "n_l"), [(1, 0), (4, 3), (6, 8)])
+def test_the_max_edge_partition_is_the_printed_one(criterion, depth, n_l):
+    rng = np.random.default_rng(2)
+    X = rng.random((400, 3)).astype(np.float32)
+    y = X[:, 1] + 0.5 * (X[:, 2] > 0.25) + rng.normal(0, 0.2, 400)
+    y = (y > 0.7).astype(int) if criterion == "gini" else y
+    tree = grow_max_edge(X, y, depth=depth, n_classes=2, criterion=criterion, min_samples_leaf=n_l + 1)
+    cells = tree.apply(X)
+    ours = {tuple(np.flatnonzero(cells == cell).tolist()) for cell in range(tree.n_leaves)}
+    assert ours == {tuple(sorted(rows.tolist())) for rows in printed_boxes(X, y, depth, n_l, criterion)}
 
 
 def cells_of_lpdt(asked):
