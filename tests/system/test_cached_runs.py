@@ -13,7 +13,7 @@ from whole_runs import SMALL, Api, learned, run, steps
 from schemas.config import load
 from storage.store import Store
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 # A run finds what it needs of a step in one artifact of each; of ingest and split it is the holders'.
 PART = {

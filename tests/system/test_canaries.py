@@ -116,7 +116,7 @@ def told(api, connected, tmp_path_factory):
         evaluation={"redraws": 2},
         model={"depth": 2},
     )
-    config.write_text(config.read_text().replace("evaluate = false", "evaluate = true"))
+    config.write_text(config.read_text().replace("evaluate = false", "release = true"))
     both = {}
     for debug in ((), ("--debug",)):
         out = folder / f"out{''.join(debug)}"

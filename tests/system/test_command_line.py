@@ -10,7 +10,7 @@ import pytest
 from chain import rides
 from whole_runs import rides_toml, start, until
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 CANARY = "CANARY77"
 
 

@@ -20,7 +20,7 @@ from flows.command.running import _show
 from ldptree.protocol.protocol import Protocol
 from schemas.config import load
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 RUNS = ([], ["correction.max_protocol_bytes=1000"])
 """A good one; a public model that is too large."""

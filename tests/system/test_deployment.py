@@ -84,9 +84,9 @@ def test_a_run_triggered_from_outside_completes_and_shows_its_artifacts(api, dep
     by_key = {artifact["key"]: artifact for artifact in shown if artifact["key"]}
     assert {"run-summary", "run-page", "scores"} <= by_key.keys()
     assert by_key["run-summary"]["type"] == "markdown"
-    assert "private reports" in by_key["run-summary"]["data"]
+    assert "reports from" in by_key["run-summary"]["data"]
     assert ended["name"].startswith("weekly-eps2-")
-    assert {"lpct", "eps=2"} <= set(ended["tags"])
+    assert {"auto", "eps=2"} <= set(ended["tags"])
     page = folder / "here" / "runs" / ended["name"] / "report.html"
     assert page.as_uri() in by_key["run-page"]["data"]
     assert page.is_file()

@@ -11,7 +11,7 @@ from whole_runs import learned
 from storage.store import Store
 from tasks.report import read_facts
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 OF_ITS_TIME = ("making",)
 

@@ -213,7 +213,7 @@ def rides_toml(path: Path, files: str, **tables: dict[str, Any]) -> Path:
             "public": "zone = 'open'",
             "drop": ["person"],
         },
-        "model": {"depth": 3},
+        "model": {"estimator": "lpct", "depth": 3},
         "privacy": {"epsilon": 2.0},
     }
     lines = ['name = "rides"', "seed = 7", "evaluate = false"]
