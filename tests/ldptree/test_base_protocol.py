@@ -29,6 +29,7 @@ from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.mechanisms import mechanism_for, number_mechanism_for
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.published_base import PublishedBase
+from ldptree.public_models import fit
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "client" / "protocol.schema.json").read_text())
 NUMBERS = [12.5, -40.0, 9, 1e300, -math.inf, None, math.nan]
@@ -193,14 +194,6 @@ def test_what_cannot_be_compared_is_sent_as_outside_and_never_an_error(kind):
     far = protocol_of(kind, epsilon=50.0, oracle="grr", outside="drop")
     report = client_of(far).report(ROWS[2], labels_of(far)[0])
     assert int(np.frombuffer(report.payload, "<u4")[0]) == far.k - 1
-
-
-@pytest.mark.parametrize("label", ["12", True, b"1", [1.0]])
-def test_where_the_label_is_a_number_something_else_is_refused_before_anything_is_kept(label):
-    memory = {}
-    with pytest.raises(DataError, match=r"label: a .* where a number is needed"):
-        client_of(protocol_of(), memory=memory).report(ROWS[0], label)
-    assert not memory
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -578,13 +571,15 @@ def people(n, n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [0, 2, 3])
-def test_a_forest_is_shrunk_until_the_whole_protocol_has_the_size_allowed(n_classes):
+def test_a_forest_is_shrunk_until_the_whole_protocol_has_the_size_allowed(n_classes, monkeypatch):
+    for name, n_trees in (("N_TREES", 100), ("FEWEST_TREES", 50)):
+        monkeypatch.setattr(fit, name, n_trees)
     encoding, X, y = people(400, n_classes)
-    max_bytes = 120_000
+    max_bytes = 90_000
     family = Correction(epsilon=4.0, heading={"target": "y"}, base="forest", max_bytes=max_bytes)
     labels = tuple("abc"[:n_classes])
     view = family.summarize(PublicRows(encoding=encoding, X=X, y=y, label=labels, n_private=10**6))
-    assert view.evidence.base.ensemble.roots.size >= 100
+    assert view.evidence.base.ensemble.roots.size >= 50
     plan = make_plan(view.evidence, epsilon=4.0, n_holders=10**6)
     assert plan.partition.n_leaves > 16
     protocol = family.publish(view, plan)

@@ -145,6 +145,7 @@ def entries_of(path):
     return {tuple(entry["asked"]): entry for entry in kept}, len(kept)
 
 
+@pytest.mark.slow  # each a process of its own
 def test_several_processes_with_one_file_never_overspend_together(tmp_path):
     path = tmp_path / "answered.json"
     server = multiprocessing.get_context("forkserver")  # a fork of a process with threads may die of itself

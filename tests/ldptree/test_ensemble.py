@@ -73,8 +73,11 @@ def of_sklearn(model, n_classes):
     return found, X
 
 
-@pytest.mark.parametrize("blocks", [{}, {"MOST_ROWS": 37}, {"BLOCK_BYTES": 2000}])
-@pytest.mark.parametrize(("model", "n_classes"), MODELS)
+@pytest.mark.parametrize(
+    ("model", "n_classes", "blocks"),
+    [(*model, {}) for model in MODELS]
+    + [(*model, blocks) for model in MODELS[4:6] for blocks in ({"MOST_ROWS": 37}, {"BLOCK_BYTES": 2000})],
+)
 def test_however_the_trees_are_walked_the_answers_are_the_same_bits(model, n_classes, blocks, monkeypatch):
     found, X = of_sklearn(model, n_classes)
     for name, value in blocks.items():

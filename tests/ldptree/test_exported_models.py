@@ -233,7 +233,7 @@ MODELS = {
     "two classes": lambda: random_model(3, max_depth=3),
     "three classes": lambda: random_model(3, max_depth=3, classes=(1, 2, 3), lam="auto", prune="variance"),
     **{
-        f"corrected {kind}": lambda kind=kind: random_corrected(kind, 6, n_trees=3, depth=3) for kind in KINDS
+        f"corrected {kind}": lambda kind=kind: random_corrected(kind, 6, n_trees=2, depth=2) for kind in KINDS
     },
 }
 

@@ -324,21 +324,19 @@ def test_a_refusal_says_what_was_carried_over():
         ledger.spend(ELSEWHERE)
 
 
-@pytest.mark.parametrize(
-    "epsilon", [25 / 3, 1 / 3, math.pi, *np.random.default_rng(5).uniform(0.05, 64, 200)]
-)
-def test_two_halves_of_an_epsilon_are_never_more_than_the_whole(epsilon):
-    half = epsilon / 2
-    ledger = Ledger(cap=epsilon)
-    ledger.spend(asks("round 1", half), room=[asks("after round 1", epsilon - half)])
-    ledger.spend(asks("round 2", epsilon - half))
-    with pytest.raises(BudgetError):
-        ledger.spend(asks("round 3", 1e-9))
-    for over in (epsilon - half + 1e-9, epsilon * (1 + 1e-9)):
-        again = Ledger(cap=epsilon)
-        again.spend(asks("round 1", half))
+def test_two_halves_of_an_epsilon_are_never_more_than_the_whole():
+    for epsilon in (25 / 3, 1 / 3, math.pi, *np.random.default_rng(5).uniform(0.05, 64, 200)):
+        half = epsilon / 2
+        ledger = Ledger(cap=epsilon)
+        ledger.spend(asks("round 1", half), room=[asks("after round 1", epsilon - half)])
+        ledger.spend(asks("round 2", epsilon - half))
         with pytest.raises(BudgetError):
-            again.spend(asks("round 2", over))
+            ledger.spend(asks("round 3", 1e-9))
+        for over in (epsilon - half + 1e-9, epsilon * (1 + 1e-9)):
+            again = Ledger(cap=epsilon)
+            again.spend(asks("round 1", half))
+            with pytest.raises(BudgetError):
+                again.spend(asks("round 2", over))
 
 
 def test_what_rounding_lets_through_stays_below_a_billionth_of_the_cap():

@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-import sklearn
-from sklearn.model_selection import cross_validate
-from sklearn.pipeline import make_pipeline
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.estimators import LPCTClassifier, PublicRangeScaler
+from ldptree.estimators import PublicRangeScaler
 
 
 def test_private_rows_do_not_move_the_range():
@@ -38,15 +35,3 @@ def test_without_public_rows_the_range_is_the_one_that_is_given():
         PublicRangeScaler(feature_range=(1, 0)).fit(X)
     with pytest.raises(DataError, match="mask"):
         PublicRangeScaler().fit(X, public=[0])
-
-
-def test_it_stands_before_the_classifier_in_a_pipeline():
-    rng = np.random.default_rng(1)
-    X, public = rng.normal(size=(900, 2)), rng.random(900) < 0.2
-    y = (X[:, 0] > 0).astype(int)
-    with sklearn.config_context(enable_metadata_routing=True):
-        pipe = make_pipeline(
-            PublicRangeScaler().set_fit_request(public=True),
-            LPCTClassifier(8.0, random_state=0).set_fit_request(public=True),
-        )
-        assert cross_validate(pipe, X, y, params={"public": public}, cv=3)["test_score"].min() > 0.8

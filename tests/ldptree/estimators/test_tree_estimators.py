@@ -80,7 +80,7 @@ LPDTS = [
 
 @pytest.mark.parametrize("settings", [*IN_COMMON, *LPCTS])
 def test_every_variant_of_lpct_is_a_setting(settings):
-    X, y, public = people(4000, 300)
+    X, y, public = people(2500, 300)
     fitted = LPCTClassifier(8.0, random_state=3, **settings).fit(X, y, public=public)
     share = fitted.predict_proba(X)
     assert fitted.score(X, y) > 0.6
@@ -90,7 +90,7 @@ def test_every_variant_of_lpct_is_a_setting(settings):
 
 @pytest.mark.parametrize("settings", [*IN_COMMON, *LPDTS])
 def test_every_variant_of_lpdt_is_a_setting(settings):
-    X, y, public = people(4000, 100, n_classes=0)
+    X, y, public = people(2500, 100, n_classes=0)
     fitted = LPDTRegressor(8.0, random_state=3, **settings).fit(X, y, public=public)
     found = fitted.predict(X)
     low, high = fitted.label_range_
