@@ -3,17 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+DEVELOP := $(VENV)/ready-dev
+DOCS := $(VENV)/ready-docs
 UV_VERSION := 0.13.9
 export UV_LINK_MODE ?= copy
 SHARED := --numprocesses auto --dist loadscope --no-loadscope-reorder --durations 10 --durations-min 5
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test slow faults lint format types check bench lock wheel clean
+.PHONY: help setup develop run test slow faults lint format types check bench docs reference lock wheel clean
 
 help:  ## list every target
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-setup: $(READY)  ## make .venv from requirements.lock (exact versions with hashes)
+setup: $(READY)  ## make .venv with what a run needs, from requirements.lock (exact versions with hashes)
+
+develop: $(DEVELOP)  ## add what tests, lint and types need, from requirements-dev.lock
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ldptree needs python >= 3.11: make setup PYTHON=python3.12")'
@@ -23,39 +27,53 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
+$(VENV)/ready-%: requirements-%.lock $(READY)
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-$*.lock
+	@touch $@
+
 run: setup  ## run the quickstart: 300,000 simulated trips, from raw CSV to one HTML page
 	$(BIN)/ldptree run configs/quickstart.toml
 
-test: setup  ## the whole test suite, but what `make slow` runs
+test: develop  ## the whole test suite, but what `make slow` runs
 	$(BIN)/python -m pytest $(SHARED)
 
-slow: setup  ## the slow tests: a deployment, the installed wheel, a browser, a full disk, canaries, kills
+slow: develop  ## the slow tests: a deployment, the installed wheel, a browser, a full disk, canaries, kills
 	$(BIN)/python -m pytest -m slow $(SHARED)
 
-faults: setup  ## plant 25 faults in a copy of the program: is each caught by the test that promises the opposite?
+faults: develop  ## plant 25 faults in a copy of the program: is each caught by the test that promises the opposite?
 	$(BIN)/python tests/plant_faults.py
 
-lint: setup  ## ruff: lint and format check
+lint: develop  ## ruff: lint and format check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-format: setup  ## ruff: format, and mend what it can
+format: develop  ## ruff: format, and mend what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-types: setup  ## mypy, strict
+types: develop  ## mypy, strict
 	$(BIN)/mypy
 
 check: lint types test  ## lint, types and tests
 
-bench: setup  ## the timed comparisons (minutes)
+bench: develop  ## the timed comparisons (minutes)
 	$(BIN)/python benchmarks/pipeline.py
 
-lock: setup  ## write requirements.lock anew from pyproject.toml
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 \
-	  --upgrade pyproject.toml --group dev --output-file requirements.lock
+reference: develop  ## write the parts of the docs that are told from the code
+	$(BIN)/python docs/draw_architecture.py
+	$(BIN)/python docs/write_reference.py
 
-wheel: setup  ## build the wheel into dist/
+docs: $(DOCS)  ## the documentation as a site: site/index.html
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site
+	@echo site/index.html
+
+COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml
+lock: setup  ## write the locks anew from pyproject.toml: of a run, of development, of the docs, with the same versions
+	$(COMPILE) --upgrade --group dev --output-file requirements-dev.lock
+	$(COMPILE) --upgrade --constraints requirements-dev.lock --output-file requirements.lock
+	$(COMPILE) --upgrade --constraints requirements-dev.lock --group docs --output-file requirements-docs.lock
+
+wheel: develop  ## build the wheel into dist/
 	$(BIN)/python -m hatchling build -t wheel
 
 clean:  ## remove the environment and what tools leave (never a work folder)

@@ -1,6 +1,6 @@
 """Real and simulated trips side by side: LDPTREE_DATA=DIR python benchmarks/compare_trips.py > tables.md
 
-Prints the tables of docs/simulated-trips.md and draws its picture. Both kinds of trips are in the challenge's columns;
+Prints the tables of docs/measured/simulated-trips.md and draws its picture. Both kinds of trips are in the challenge's columns;
 the simulated ones are those of a Tuesday and a Friday, as the real ones are. The last table trains plain trees; it
 describes the simulation and decides nothing in it.
 """

@@ -1,4 +1,4 @@
-"""Print the table of docs/results.md: every finished run of a work folder, as its files say it.
+"""Print the table of docs/measured/results.md: every finished run of a work folder, as its files say it.
 
 .venv/bin/python benchmarks/results.py WORK
 """

@@ -1,4 +1,4 @@
-"""Draws the parts of docs/architecture.md that list what the code registers: rooms, steps and registries.
+"""Draws the parts of docs/explanation/architecture.md that list what the code registers: rooms, steps and registries.
 
     python docs/draw_architecture.py            # writes the file anew
     python docs/draw_architecture.py --check    # exit code 1 where the file is stale
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 LAYERS = ("ldptree", "schemas", "storage", "tasks", "flows")
 ORDER = (
     *("source", "ingest", "validate", "split", "scale", "show"),

@@ -40,6 +40,7 @@ class RunConfig(RunTables):
     """One run, whole."""
 
     seed: int = Field(default=0, ge=0, lt=2**32)
+    """Public coins: who is held back for the test, which rows "random 0.1" takes, how trips are simulated."""
     model: AnyModelConfig = AutoConfig()
     evaluation: EvaluateConfig = EvaluateConfig()
 

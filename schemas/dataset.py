@@ -96,54 +96,72 @@ class TypedColumn(BaseModel):
 
 
 class DatasetSpec(BaseModel):
-    """One data set, checked once here; what takes it trusts it.
-
-    `noun`, `nouns`: what the page calls one row, and several; `names`: of a column, what it calls its codes; `unit`: what a
-    label that is a number is measured in.
-    `label`: whether the target is a class or a number, where the estimator learns either; None: told from public rows.
-    `columns`: names for files without a header.
-    `delimiter`: None = told from the suffix and the first line.
-    `nulls`: the strings that mean "missing". `classes`: the label values, declared (a label not among them, or in
-    public rows where None, is `outside`). `where`: which rows are asked at all (None: every row). `ranges` and
-    `levels`: what a column may hold, declared: they become expectations, and ranges of integers narrow the stored
-    type. `derive`: new columns as SQL expressions over one row. `holder`: "row" where each row is a person's only
-    one, else the column that names the person. `expect`: a file with the expectations, edited by hand. `release_checks`: whether
-    the curator learns which expectations private rows meet, where rows are not simulated.
-    """
+    """One data set, checked once here; what takes it trusts it."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     name: str = Field(min_length=1, max_length=200)
+    """An entry of the catalogue, whose keys yours are laid over; any other name needs a path."""
     title: str = ""
+    """What the page calls the data."""
     noun: str = "row"
+    """What the page calls one row."""
     nouns: str = "rows"
+    """What the page calls several rows."""
     names: dict[str, dict[str, str]] = {}
+    """Words for the codes of a column: names.payment_type = {"0" = "cash", "1" = "card"}."""
     unit: str = Field(default="", max_length=40)
+    """What a label that is a number is measured in: "$"."""
     simulated: bool = False
+    """Whether the rows are made up, as the catalogue's trips are."""
     rows: int | None = Field(default=None, ge=1)
+    """How many simulated rows to make."""
     path: Names = ()
+    """CSV, TSV or text, also gzipped, or Parquet: a path, a glob or a list, relative to the configuration's folder."""
     columns: Names = ()
+    """Names for a file without a header."""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
+    """One character; told from the file."""
     nulls: Names = DEFAULT_NULLS
+    """Texts that mean "missing"."""
     target: str = Field(min_length=1)
+    """The column to learn."""
     label: Literal["class", "number"] | None = None
+    """Whether the target is a class or a number, where the estimator learns either; told from public rows."""
     positive: Scalar | None = None
+    """The class whose probability is scored; of two classes the second."""
     classes: Scalars | None = None
+    """The values of the label; another one is reported as "outside". Told from public rows."""
     public: str
+    """Which rows are public: a SQL expression over one row, "random 0.1", "first 200", or a file."""
     where: str | None = None
+    """Which rows are asked at all: a SQL expression over one row."""
     drop: Names = ()
+    """Columns to leave out, and whatever gives the label away."""
     categorical: Names = ()
+    """Columns to take as categories: numbers that are codes, and texts of up to 1,000 values."""
     types: dict[str, ColumnType] = {}
+    """A column's type, where it is not told from public rows."""
     ranges: Annotated[dict[str, tuple[float, float]], BeforeValidator(_values_as_tuples)] = {}
+    """What a number may hold: an expectation, and a narrower type for whole numbers; never clips."""
     levels: Annotated[dict[str, Scalars], BeforeValidator(_values_as_tuples)] = {}
+    """The values of a category, at most 1,000; another one is encoded as none of them."""
     derive: dict[str, str] = {}
+    """New columns, as SQL expressions over one row: minutes = "trip_seconds / 60"."""
     holder: str = Field(default="row", min_length=1)
+    """Who a person is: "row", or the column that names them."""
     test_fraction: float = Field(default=0.2, ge=0.0, lt=1.0)
+    """The share of private holders who are held back for scores."""
     missing: MissingRule = "median"
+    """What is done with a missing feature: the public median, a level of its own, or the row is dropped."""
     on_bad_rows: BadRowRule = "stop"
+    """Whether a row with a value that cannot be read stops the run or is put aside."""
     max_bad_fraction: float = Field(default=0.01, ge=0.0, le=1.0)
+    """Above this share of bad rows the run stops all the same."""
     expect: str | None = Field(default=None, min_length=1)
+    """A file of expectations, edited by hand."""
     release_checks: bool = False
+    """Whether the curator learns which expectations private rows meet."""
 
     def without_words(self) -> DatasetSpec:
         """The data set as its rows know it: what only the page says of it, and where its files lie, is no part of a key."""

@@ -83,23 +83,30 @@ class PaperConfig(Table):
     """Switches of LPCT's Algorithm 2, for `prune = "paper"` (see `ldptree.inference.algorithm_2.PaperOptions`)."""
 
     termination: bool = True
+    """Whether Algorithm 2 may ask a second time; false spends the whole epsilon on the first report."""
     stop_empty: bool = True
+    """A cell with no public row is not cut ("max-edge" and "random-edge")."""
     stop_at_public: bool = False
+    """Stop where public rows win, as the text of the paper says and its pseudo-code does not."""
 
 
 class CorrectionConfig(Table):
-    """The public model that is corrected, and what is asked about its errors.
-
-    `base`: a forest, boosting, one smoothed tree, or (for numbers) a weighted mean of forests and a line ("blend"), fitted on
-    public rows; "auto": a forest for classes, a blend for numbers.
-    `label_levels`: to how many levels a residual is rounded. `residual_range`: a number's residuals are moved into +- this, by
-    default that of public out-of-fold errors. `max_protocol_bytes`: the largest protocol that is published, the base in it.
-    """
+    """The public model that is corrected, and what is asked about its errors."""
 
     base: Literal["auto", "forest", "boosting", "tree", "blend"] = "auto"
+    """The public model: "auto" is "forest" for classes and "blend" for numbers. "tree": one smoothed tree. "blend": forests
+    and a straight line, weighed by out-of-fold errors.
+    """
     label_levels: Auto | Annotated[Whole, AfterValidator(_levels)] = "auto"
+    """To how many levels the public model's error on a row is rounded before it is reported."""
     residual_range: Auto | Annotated[Number, AfterValidator(_half_range)] = "auto"
+    """Of a number: errors are moved into plus or minus this. By default the smaller of twice the root mean square and the
+    largest of public out-of-fold errors.
+    """
     max_protocol_bytes: Annotated[Whole, Field(ge=1)] = MAX_PROTOCOL_BYTES
+    """The largest protocol that is published, the public model in it. A forest is made smaller to fit; anything else is
+    refused.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -119,14 +126,12 @@ class CorrectionConfig(Table):
 
 
 class FeaturesConfig(Table):
-    """What the holders protect; every other feature is public.
-
-    `private`: features that all of them protect. `protects`: for a feature that only some protect, the column of the raw
-    data that says so with true or false.
-    """
+    """What the holders protect; every other feature is public."""
 
     private: Annotated[tuple[str, ...], BeforeValidator(_as_texts)] = ()
+    """Features that every holder protects; the label always is."""
     protects: dict[str, str] = Field(default={})
+    """Features that only some protect: feature = the column of the raw data that says so with true or false."""
 
     @property
     def masks(self) -> frozenset[str]:
@@ -145,20 +150,32 @@ class FeaturesConfig(Table):
 
 
 class HistOfTreeConfig(Table):
-    """HistOfTree's settings (see `ldptree.families.histoftree.HistOfTree`); "auto" is chosen by the paper's (15)."""
+    """Settings of HistOfTree (see `ldptree.families.histoftree.HistOfTree`)."""
 
     bins: Auto | Annotated[Whole, Field(ge=1, le=1024)] = "auto"
+    """Bins of a feature (t). "auto" is the paper's (15)."""
     binned: Auto | Annotated[Whole, Field(ge=0)] = "auto"
+    """Features in the histogram (s)."""
     depth: Auto | Annotated[Whole, Field(ge=0, le=16)] = "auto"
+    """Depth of the tree (p)."""
     partition: Literal["max-edge", "cart"] = "max-edge"
+    """How the tree is grown."""
     criterion: Literal["weighted", "printed"] = "weighted"
+    """How a split is scored: weighted by rows, or as printed."""
     min_samples_leaf: Annotated[Whole, Field(ge=1)] = 1
+    """Holders who show a feature on either side of a split."""
     mechanism: Literal["grr", "randomized_response"] = "grr"
+    """How the cell is reported."""
     label: Literal["optimal_label", "laplace"] = "optimal_label"
+    """How the label is reported; "laplace" in seeded simulations only."""
     rho: Share = 0.5
+    """The share of epsilon that the cell gets."""
     bias_weight: Annotated[Number, Field(gt=0, le=1e6)] = 0.01
+    """The weight of the bias in (15); the paper's grid is 0.01, 0.1, 1."""
     bin_shift: Literal[-1, 0, 1] = -1
+    """What is added to the bins that (15) finds."""
     mask_release: Literal["all", "cells", "none"] = "all"
+    """What is sent of who protects what."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -172,15 +189,16 @@ class HistOfTreeConfig(Table):
 
 
 class RunTables(Table):
-    """The keys and tables of a run on which those of a family depend; [features], [histoftree] and [correction] are of some only.
-
-    `evaluate`: whether to score on private rows that are held back, which only a simulation has. `release`: whether holders spend
-    epsilon on a run that is scored so too.
-    """
+    """The keys and tables of a run on which those of a family depend; the last three are of some families only."""
 
     name: str = Field(pattern=NAME)
+    """What the run is called."""
     evaluate: bool = True
+    """Whether to score on private rows that are held back, as only a simulation may."""
     release: bool = False
+    """Whether to draw the system's coins and charge the ledger though private rows are scored on. A run that is scored and
+    names no campaign is else a trial.
+    """
     dataset: DatasetSpec
     privacy: PrivacyConfig
     simulation: SimulationConfig = SimulationConfig()
@@ -341,17 +359,16 @@ class ModelConfig(Table):
 
 
 class TreeConfig(ModelConfig):
-    """[model] of a family that asks once about the cells of one public tree.
-
-    `min_samples_leaf`: fewest public rows in a cell; "auto": by what is learned, and of how many
-    (`ldptree.inference.depth.default_min_samples_leaf`).
-    """
+    """[model] of a family that asks once about the cells of one public tree."""
 
     learned: ClassVar[Literal["classes", "numbers", "errors"]]
     """What reports are about."""
     partition: Literal["cart", "max-edge", "random-edge"] = "cart"
+    """How the tree is grown on public rows: "cart", or by midpoints ("max-edge": LPCT Algorithm 1; "random-edge": LPCT-R)."""
     depth: Depth = "auto"
+    """A number, or what the number of holders and epsilon can carry."""
     min_samples_leaf: FewestRows = "auto"
+    """The fewest public rows in a cell; "auto" by what is learned and of how many."""
 
     def question_settings(self, run: RunTables, n_public: int) -> dict[str, Any]:
         """How the tree is grown. How few rows a cell may have is always a number, so that a run is known by what it does."""
@@ -371,6 +388,7 @@ class AutoConfig(TreeConfig):
     """[model] where no family is chosen: the recommended one, told from public rows (`ldptree.families.choose_family`)."""
 
     estimator: Literal["auto"] = "auto"
+    """The recommended one, told from public rows: "correction" from 50 on, else "lpct" for a class and "lpdt" for a number."""
     labels: ClassVar[frozenset[Label]] = frozenset({"class", "number"})
 
     def label_of(self, run: RunTables) -> Label | None:
@@ -394,8 +412,13 @@ class WeighedConfig(TreeConfig):
 
     papers_pruning: ClassVar[str]
     lam: Lam = "learned"
+    """How far public labels are believed: learned from the reports, "auto" as if people were alike, or how many private people
+    a public row counts for.
+    """
     prune: str = "smooth"
+    """How cells draw on their neighbours. "paper" is LPCT's Algorithm 2, for two classes; "fallback" is LPDT's."""
     rule: Literal["margin", "ratio"] = "margin"
+    """"ratio": as LPCT (8) and LPDT (5) are printed, for a fixed lam."""
 
     @property
     def weighting(self) -> float | str:
@@ -418,12 +441,13 @@ class WeighedConfig(TreeConfig):
 
 
 class LPCTConfig(WeighedConfig):
-    """A tree of classes. `paper`: the switches of its Algorithm 2, for `prune = "paper"`."""
+    """A tree of classes."""
 
     papers_pruning: ClassVar[str] = "paper"
     learned: ClassVar[Literal["classes", "numbers", "errors"]] = "classes"
     labels: ClassVar[frozenset[Label]] = frozenset({"class"})
     estimator: Literal["lpct"] = "lpct"
+    """One tree of classes, learned from reports."""
     prune: Literal["smooth", "variance", "none", "paper"] = "smooth"
     paper: PaperConfig = PaperConfig()
 
@@ -468,16 +492,17 @@ class LPCTConfig(WeighedConfig):
 
 
 class LPDTConfig(WeighedConfig):
-    """A tree of numbers. `rho`: the share of epsilon that the cell gets where a number is sent apart from it. `label_range`:
-    what private labels are moved into; None: the range of the public ones.
-    """
+    """A tree of numbers."""
 
     papers_pruning: ClassVar[str] = "fallback"
     learned: ClassVar[Literal["classes", "numbers", "errors"]] = "numbers"
     estimator: Literal["lpdt"] = "lpdt"
+    """One tree of numbers, learned from reports."""
     prune: Literal["smooth", "fallback", "none"] = "smooth"
     rho: Share = 0.5
+    """The share of epsilon that the cell gets where the number is sent apart from it."""
     label_range: LabelRange | None = None
+    """What private labels are moved into; by default the range of the public ones. Noise is as wide as it."""
 
     def question_settings(self, run: RunTables, n_public: int) -> dict[str, Any]:
         """The tree, and the share of epsilon that the cell gets."""
@@ -493,6 +518,7 @@ class CorrectionModelConfig(TreeConfig):
     """A public model, and a tree of its errors; [correction] says more."""
 
     estimator: Literal["correction"] = "correction"
+    """A public model of classes or numbers, corrected by reports of its error."""
     labels: ClassVar[frozenset[Label]] = frozenset({"class", "number"})
     tables: ClassVar[frozenset[str]] = frozenset({"correction"})
     is_correction: ClassVar[bool] = True
@@ -553,13 +579,14 @@ class CorrectionModelConfig(TreeConfig):
 
 
 class RoundsConfig(ModelConfig):
-    """[model] of a family that asks in rounds, where some features are public. `label_range`: as LPDT's."""
+    """[model] of a family that asks in rounds, where some features are public."""
 
     tables: ClassVar[frozenset[str]] = frozenset({"features"})
     in_rounds: ClassVar[bool] = True
     own_mechanisms: ClassVar[str] = ""
     """How to set the mechanisms of its own, where that can be done."""
     label_range: LabelRange | None = None
+    """What private labels are moved into; by default the range of the public ones."""
 
     def faults(self, run: RunTables) -> list[str]:
         """It has mechanisms of its own, and cannot be a campaign."""
@@ -587,6 +614,7 @@ class HistOfTreeModelConfig(RoundsConfig):
     """HistOfTree; [histoftree] says more."""
 
     estimator: Literal["histoftree"] = "histoftree"
+    """The paper's method for numbers where some features are public."""
     tables: ClassVar[frozenset[str]] = frozenset({"features", "histoftree"})
     own_mechanisms: ClassVar[str] = ", or set histoftree.mechanism and histoftree.label"
 
@@ -613,6 +641,7 @@ class PublicFeaturesConfig(RoundsConfig):
     """Trees and a surface over public features, corrected by what is asked of the private ones."""
 
     estimator: Literal["public_features"] = "public_features"
+    """Numbers where some features are public."""
 
 
 def declared_label(data: DatasetSpec) -> Label | None:

@@ -53,14 +53,14 @@ class Table(BaseModel):
 
 
 class PrivacyConfig(Table):
-    """What leaves a holder's hands.
-
-    `max_released_checks`: how many answers of `dataset.release_checks` may ever leave the holders of a work folder.
-    """
+    """What leaves a holder's hands."""
 
     epsilon: Epsilon
+    """What one holder may spend in this run, above 0 and at most 64."""
     max_released_checks: int = Field(default=0, ge=0)
+    """The most answers to expectations of private rows that may ever leave the holders of a work folder."""
     lifetime_epsilon: LifetimeEpsilon | None = None
+    """The most that any holder may spend over all runs of a work folder; it may be lowered later, never raised."""
     mechanism: Literal[
         "auto",
         "grr",
@@ -73,8 +73,13 @@ class PrivacyConfig(Table):
         "laplace",
         "signed_subset",
     ] = "auto"
+    """How a holder reports. "auto": a joint report by "grr" or "oue", whichever has less noise. "laplace" is for seeded
+    simulations.
+    """
     outside: Literal["clip", "drop"] = "clip"
+    """A number outside the public range is moved to the border ("clip") or reported as "outside" ("drop")."""
     max_report_bytes: int = Field(default=2 << 30, ge=0)
+    """Where reports would be larger than this, the exact sum of each shard is drawn in their place."""
 
     @model_serializer(mode="wrap")
     def _without_unused_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -94,21 +99,27 @@ class PrivacyConfig(Table):
 
 
 class SimulationConfig(Table):
-    """The holders as this machine plays them. Without `noise_seed` their coins come from the operating system."""
+    """The holders as this machine plays them."""
 
     noise_seed: int | None = Field(default=None, ge=0)
+    """Makes the noise repeatable, so that it protects nobody. A trial without one takes it from the name of the run."""
 
 
 class EvaluateConfig(Table):
     """What the simulation scores on held-back private rows, and the caps on what it may cost."""
 
     redraws: int = Field(default=20, ge=0, le=1000)
+    """Draws of the holders' noise, for the spread."""
     test_rows: int = Field(default=50_000, ge=1)
+    """The most held-back rows that are scored."""
     public_rows: int = Field(default=20_000, ge=1)
+    """The most public rows that the public tree and forest are fitted on."""
     private_rows: int = Field(default=100_000, ge=1)
+    """The most private rows that the models without privacy are fitted on."""
 
 
 class CampaignConfig(Table):
     """A named collection that later runs continue."""
 
     name: str | None = Field(default=None, pattern=NAME)
+    """A collection that later runs go on with. Its terms are frozen by its first run."""

@@ -1,4 +1,5 @@
-"""What docs/architecture.md and CONTRIBUTING.md say is so: tables are drawn from the code, files are there, examples run."""
+"""What docs/explanation/architecture.md and CONTRIBUTING.md say is so: tables are drawn from the code, files are
+there, examples run."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from tasks.page.render import SECTIONS
 from tasks.step import REGISTERED
 
 ROOT = Path(__file__).parents[1]
-ARCHITECTURE = ROOT / "docs" / "architecture.md"
+ARCHITECTURE = ROOT / "docs" / "explanation" / "architecture.md"
 EXAMPLES = re.findall(
     r"\*\*(An? [^*]+)\*\*:.*?\n```(\w+)\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL
 )
@@ -32,6 +33,17 @@ def test_the_tables_of_the_architecture_are_not_stale(monkeypatch):
     draw = importlib.import_module("draw_architecture")
     text = ARCHITECTURE.read_text()
     assert draw.drawn(text) == text, "run: python docs/draw_architecture.py"
+
+
+def test_the_reference_is_told_from_the_code(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    pages = importlib.import_module("write_reference").written()
+    stale = [path.name for path, text in pages.items() if path.read_text() != text]
+    assert stale == [], "run: make reference"
+    keys = re.findall(
+        r"^\| `([\w.]+)` \|[^|]*\| *\|", pages[ROOT / "docs" / "reference" / "configuration.md"], re.MULTILINE
+    )
+    assert keys == [], "a key of a configuration needs a docstring below it"
 
 
 def test_the_files_that_the_architecture_names_are_there():

@@ -1,4 +1,5 @@
-"""One word for one idea: names in the code are those of docs/notation.md, and the private idiom of the first building is gone."""
+"""One word for one idea: names in the code are those of docs/reference/glossary.md, and the private idiom of the
+first building is gone."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def test_no_name_is_of_the_private_idiom(layer):
 
 def test_the_glossary_names_files_that_are_there():
     named = re.findall(
-        r"`((?:ldptree|schemas|storage|tasks|flows)/[\w/.]+)`", (ROOT / "docs/notation.md").read_text()
+        r"`((?:ldptree|schemas|storage|tasks|flows)/[\w/.]+)`",
+        (ROOT / "docs/reference/glossary.md").read_text(),
     )
     assert [name for name in named if not (ROOT / name).exists()] == []
 
@@ -50,6 +52,6 @@ def test_the_glossary_names_attributes_that_are_there():
                 names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
                 names |= {each.name for each in ast.walk(node) if isinstance(each, ast.FunctionDef)}
                 bodies.setdefault(node.name, set()).update(names)
-    named = re.findall(r"`([A-Z]\w+)\.(\w+)", (ROOT / "docs/notation.md").read_text())
+    named = re.findall(r"`([A-Z]\w+)\.(\w+)", (ROOT / "docs/reference/glossary.md").read_text())
     assert len(named) > 15
     assert [one for one in named if one[1] not in bodies.get(one[0], ())] == []

@@ -1,4 +1,5 @@
-"""docs/privacy.md, statement by statement: each is kept by a test that is named here, or says itself that nothing keeps it.
+"""docs/explanation/privacy.md, statement by statement: each is kept by a test that is named here, or says itself
+that nothing keeps it.
 
 `privacy_page.toml` has each by the words it begins with: the tests that keep it, or why it has none. Who changes the
 page says there which test keeps the new statement.
@@ -18,7 +19,7 @@ from ldptree.mechanisms import mechanism_for, number_mechanism_for
 from ldptree.mechanisms.oracles import ORACLES
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "privacy.md"
+PAGE = HERE.parent / "docs" / "explanation" / "privacy.md"
 KEPT = tomllib.loads((HERE / "privacy_page.toml").read_text())
 
 

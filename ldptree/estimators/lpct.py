@@ -47,7 +47,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, TreeEstimator):  # type: ignore[mis
         outside: private values out of range are moved to the border ("clip"), or their row reports "outside" ("drop").
         feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
         tune: None, or "private": a share of the private rows never reports for training and chooses among candidates by one
-            privatised report each of their errors (docs/tuning.md).
+            privatised report each of their errors (docs/measured/tuning.md).
         candidates: dicts of lam, prune, rule, depth, mechanism, partition, the first of which stays unless
             another is surely better; None: a grid around these parameters that shares its training reports.
         validation_share: of the private rows, where there is tuning.
@@ -128,7 +128,8 @@ class LPCTClassifier(Noisy, ClassifierMixin, TreeEstimator):  # type: ignore[mis
         A margin is a class's share less 1/C; noise may carry its estimate beyond a share's range.
         Where an interval holds 0 the reports do not carry a decision, and one may abstain.
 
-        Measured (docs/lpct.md), by default those of 90 % hold about that or more where public and private people are alike, as do
+        Measured (docs/measured/lpct.md), by default those of 90 % hold about that or more where public and private people are
+        alike, as do
         those with lam = 0, and with prune = "none" beside lam = "learned"; where the two differ and epsilon is small, fewer do.
         Other settings hold less even where people are alike: lam = "auto" or above 0 takes the public cells of a CART at
         their word though their own labels chose them, and prune = "variance" or "paper" does not count its choice between a

@@ -58,7 +58,7 @@ class LPDTRegressor(Noisy, RegressorMixin, TreeEstimator):  # type: ignore[misc]
         outside: private values out of range are moved to the border ("clip"), or their row reports "outside" ("drop").
         feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
         tune: None, or "private": a share of the private rows never reports for training and chooses among candidates by one
-            privatised report each of their errors (docs/tuning.md).
+            privatised report each of their errors (docs/measured/tuning.md).
         candidates: dicts of lam, prune, rule, depth, min_samples_leaf, mechanism, partition, rho, the first of which stays unless
             another is surely better; None: a grid around these parameters that shares its training reports.
         validation_share: of the private rows, where there is tuning.
@@ -125,7 +125,8 @@ class LPDTRegressor(Noisy, RegressorMixin, TreeEstimator):  # type: ignore[misc]
         """Ends of what is believed of the mean label in each row's cell with probability `level`, each float64 [n].
 
         They are no guarantee. Where private people differ from public ones in part of the features' space only, those of 90 %
-        held in .6 to .9 of the cases measured (docs/lpdt.md): parts of a cell that reports are asked about get its difference,
+        held in .6 to .9 of the cases measured (docs/measured/lpdt.md): parts of a cell that reports are asked about get its
+        difference,
         with no room for how differently they may differ. At a small epsilon a large difference common to all is held less
         often, too.
         """

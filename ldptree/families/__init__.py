@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 FEWEST_FOR_A_MODEL = 50
-"""Public rows from which on a corrected public model does better than one tree learned from reports (docs/choose.md)."""
+"""Public rows from which on a corrected public model does better than one tree learned from reports (docs/how-to/choose.md)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Choice:
 
 
 def choose_family(label: str, n_public: int, mechanism: str) -> Choice:
-    """The family that is recommended where nobody chose one, told from what is public (docs/choose.md).
+    """The family that is recommended where nobody chose one, told from what is public (docs/how-to/choose.md).
 
     Args:
         label: "class" or "number".

@@ -37,7 +37,8 @@ MIN_SAMPLES_LEAF = 2
 FOLDS = 5
 MOST_DRAWN = 20_000
 """Rows that a tree of a forest draws where there are more: a forest has to fit into a protocol, and trees that drew more rows
-only get larger leaves. On 100,000 rows a fourth of the time, as good on private people (docs/correction.md, At scale)."""
+only get larger leaves. On 100,000 rows a fourth of the time, as good on private people
+(docs/measured/correction.md)."""
 _SEED = 0
 _PROBE, _PROBE_OF_MANY = 16, 8
 _ROOM = 0.9

@@ -210,7 +210,7 @@ def test_what_is_too_large_to_go_through_is_gone_through_at_the_largest_size_tha
 
 
 def test_the_largest_sizes_that_are_gone_through_are_those_of_the_page():
-    """At epsilon 1 and two classes, as docs/privacy.md has them."""
+    """At epsilon 1 and two classes, as docs/explanation/privacy.md has them."""
     sizes = {
         "grr": 127,
         "oue": 5,

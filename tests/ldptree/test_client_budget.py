@@ -369,7 +369,7 @@ def test_a_memory_that_is_no_plain_file_is_refused_and_not_waited_for(tmp_path):
 
 
 def test_the_example_of_the_docs_runs_and_keeps_to_its_lifetime(tmp_path, monkeypatch):
-    page = (Path(__file__).parents[2] / "docs" / "client" / "README.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "collect.md").read_text()
     example = textwrap.dedent(re.search(r"    from ldptree.client import .*?to_json\(\)\)\n", page, re.S)[0])
     columns = (NumericFeature("trip_miles", 0.0, 16.0), CategoricalFeature("company", ("Flash Cab", "Blue")))
     monkeypatch.chdir(tmp_path)

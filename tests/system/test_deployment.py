@@ -1,4 +1,5 @@
-"""prefect.yaml put to work, as in docs/operate.md: a work pool, a deployment, a worker, and a run triggered from outside."""
+"""prefect.yaml put to work, as in docs/how-to/operate.md: a work pool, a deployment, a worker, and a run triggered
+from outside."""
 
 from __future__ import annotations
 

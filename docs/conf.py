@@ -1,0 +1,31 @@
+"""The documentation as a site: `make docs`.
+
+Sphinx, since it is the best-kept generator for Python (MkDocs and its Material theme end in 2026): its search needs no server and
+its API pages come from the docstrings. Pages are Markdown.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+project = "ldptree"
+html_title = "ldptree"
+author = "The ldptree authors"
+copyright = author  # noqa: A001  # Sphinx asks for this name
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+html_theme = "furo"
+html_show_sourcelink = False
+html_show_sphinx = False
+templates_path: list[str] = []
+exclude_patterns = ["client"]
+myst_heading_anchors = 4
+myst_enable_extensions = ["dollarmath", "deflist"]
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+napoleon_google_docstring = True
+suppress_warnings = [
+    "myst.xref_missing"
+]  # links to files beside docs/, which a reader of the repository follows

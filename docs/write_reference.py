@@ -1,0 +1,195 @@
+"""Writes the reference pages that are told from the code: docs/reference/configuration.md and docs/reference/command-line.md.
+
+python docs/write_reference.py            # writes the files anew; tests/test_contributing.py fails where they are stale
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+import typing
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "reference"
+SIGNS = {Ge: ("ge", "at least"), Gt: ("gt", "above"), Le: ("le", "at most"), Lt: ("lt", "below")}
+WRITTEN = "<!-- written by `python docs/write_reference.py` -->"
+
+
+@cache
+def docstrings(table: type[BaseModel]) -> dict[str, str]:
+    """What stands below each field of a class."""
+    (body,) = ast.parse(inspect.cleandoc("\n" + inspect.getsource(table))).body
+    assert isinstance(body, ast.ClassDef)
+    found = {}
+    for field, text in zip(body.body, body.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+            assert isinstance(field.target, ast.Name)
+            assert isinstance(text.value, ast.Constant)
+            found[field.target.id] = " ".join(str(text.value.value).split())
+    return found
+
+
+def describe(table: type[BaseModel], key: str) -> str:
+    """What is said of a key, by its class or the one that it inherits it from."""
+    for one in table.__mro__:
+        if issubclass(one, BaseModel) and one is not BaseModel and (text := docstrings(one).get(key)):
+            return text
+    return ""
+
+
+def words(info: FieldInfo) -> str:
+    """The words that may be written, and the limits of a number."""
+    texts: list[str] = []
+    limits = list(info.metadata)
+
+    def look(annotation: Any) -> None:
+        if typing.get_origin(annotation) is typing.Literal:
+            texts.extend(f'"{word}"' for word in typing.get_args(annotation) if isinstance(word, str))
+            return
+        limits.extend(getattr(annotation, "__metadata__", ()))
+        for part in typing.get_args(annotation):
+            look(part)
+
+    look(info.annotation)
+    for limit in limits:
+        for one in getattr(limit, "metadata", [limit]):
+            if type(one) in SIGNS:
+                name, said = SIGNS[type(one)]
+                texts.append(f"{said} {getattr(one, name):,}")
+    return ", ".join(dict.fromkeys(texts))
+
+
+def default(info: FieldInfo) -> str:
+    """What holds where the key is left out."""
+    if info.is_required():
+        return "required"
+    if info.default is None or info.default in ((), {}, ""):
+        return ""
+    if isinstance(info.default, tuple):
+        return ", ".join(f'"{one}"' for one in info.default)
+    known = {True: "true", False: "false"}
+    return (
+        known[info.default]
+        if isinstance(info.default, bool)
+        else f'"{info.default}"'
+        if isinstance(info.default, str)
+        else f"{info.default:,}"
+    )
+
+
+def rows(table: type[BaseModel], prefix: str = "", *, without: frozenset[str] = frozenset()) -> Iterator[str]:
+    """A line for each key of a table."""
+    for key, info in table.model_fields.items():
+        if key in without:
+            continue
+        inner = info.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from rows(inner, f"{prefix}{key}.")
+            continue
+        cells = (f"`{prefix}{key}`", default(info), describe(table, key), words(info))
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+HEAD = ["| key | default | meaning | values |", "|---|---|---|---|"]
+
+
+def write_configuration() -> Iterator[str]:
+    """Every key of a configuration."""
+    from schemas.config import RunConfig
+    from schemas.families import FAMILIES, ModelConfig
+
+    tables = {name: info.annotation for name, info in RunConfig.model_fields.items()}
+    yield from (
+        "# Configuration",
+        "",
+        WRITTEN,
+        "",
+        "For everybody who writes a configuration: every key of the TOML file, told from the code that checks it.",
+        "",
+        "A file is checked whole before anything starts; every problem is told at once, with the nearest known name. "
+        "`--set KEY=VALUE` sets any key for one run, and `KEY=` takes away a key that the file sets.",
+        "",
+        "## The run",
+        "",
+        *HEAD,
+    )
+    nested = frozenset(
+        name for name, of in tables.items() if isinstance(of, type) and issubclass(of, BaseModel)
+    )
+    yield from rows(RunConfig, without=nested | {"model"})
+    for name in ("dataset", "privacy", "simulation", "evaluation", "campaign"):
+        yield from ("", f"## [{name}]", "", *HEAD, *rows(tables[name], f"{name}."))  # type: ignore[arg-type]
+    for name, family in FAMILIES.items():
+        meaning = describe(family, "estimator")
+        yield from ("", f'## [model] of estimator = "{name}"', "", meaning)
+        found = list(
+            rows(family, "model.", without=frozenset({"estimator"}) | frozenset(ModelConfig.model_fields))
+        )
+        yield from (["", *HEAD, *found] if found else [])
+    for name in ("correction", "features", "histoftree"):
+        yield from ("", f"## [{name}]", "", *HEAD, *rows(tables[name], f"{name}."))  # type: ignore[arg-type]
+
+
+def write_command_line() -> Iterator[str]:
+    """Every command with its options."""
+    from typer.main import get_command
+
+    from flows.command.cli import app
+
+    yield from (
+        "# Command line",
+        "",
+        WRITTEN,
+        "",
+        "For everybody who types `ldptree`: every command, told from the program.",
+        "",
+        "Exit codes: 0 done, 1 anything else, 2 a bad command or configuration, 3 bad data, 4 no budget left, 5 a damaged or "
+        "foreign artifact, 130 interrupted, 143 terminated.",
+    )
+
+    def walk(command: Any, name: str) -> Iterator[str]:
+        for key, one in getattr(command, "commands", {}).items():
+            yield from walk(one, f"{name} {key}")
+        if hasattr(command, "commands"):
+            return
+        named = "".join(f" {p.name.upper()}" for p in command.params if p.param_type_name == "argument")
+        yield from (
+            "",
+            f"## {name}{named}",
+            "",
+            " ".join((command.help or "").split()),
+            "",
+            "| | |",
+            "|---|---|",
+        )
+        for param in command.params:
+            is_argument = param.param_type_name == "argument"
+            label = param.name.upper() if is_argument else ", ".join(param.opts)
+            meaning = " ".join((getattr(param, "help", "") or "").split())
+            yield f"| `{label}` | {meaning} |"
+
+    yield from walk(get_command(app), "ldptree")
+
+
+PAGES = {"configuration.md": write_configuration, "command-line.md": write_command_line}
+
+
+def written() -> dict[Path, str]:
+    """Each page and what it should say."""
+    return {FOLDER / name: "\n".join(lines()) + "\n" for name, lines in PAGES.items()}
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    for path, text in written().items():
+        path.write_text(re.sub(r"\n{3,}", "\n\n", text))
