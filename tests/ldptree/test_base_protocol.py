@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from protocol_texts import client_of, signed
 from test_vectors import coded, played
 
-from ldptree.client import FileMemory, Report
+from ldptree.client import Report
 from ldptree.coins import Words, log_up
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
@@ -51,16 +51,6 @@ def with_base(kind="number", **changes):
         inside = data["base"] if name in data["base"] or name == "more" else data["base"]["trees"]
         inside[name] = value
     return signed(data)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_text_gives_back_the_same_protocol_and_fits_the_schema(kind):
-    protocol = protocol_of(kind, outside="drop")
-    again = Protocol.from_json(protocol.to_json())
-    assert (again.to_json(), again.digest) == (protocol.to_json(), protocol.digest)
-    assert (again.label_classes, again.base.output) == (KINDS[kind][2], KINDS[kind][3])
-    assert again.columns_needed == ("miles", "company")
-    jsonschema.validate(json.loads(protocol.to_json()), SCHEMA)
 
 
 def test_every_number_of_a_base_is_in_the_digest():
@@ -194,23 +184,6 @@ def test_what_cannot_be_compared_is_sent_as_outside_and_never_an_error(kind):
     far = protocol_of(kind, epsilon=50.0, oracle="grr", outside="drop")
     report = client_of(far).report(ROWS[2], labels_of(far)[0])
     assert int(np.frombuffer(report.payload, "<u4")[0]) == far.k - 1
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_asked_twice_it_sends_the_same_report_also_after_a_restart(kind, tmp_path):
-    protocol = protocol_of(kind)
-    first_label, other_label, *_ = labels_of(protocol)
-    client = client_of(protocol.to_json(), memory=FileMemory(tmp_path / "answered.json"))
-    first = client.report(ROWS[0], first_label)
-    assert {client.report(row, label) for row in ROWS for label in (first_label, other_label)} == {first}
-    restarted = client_of(protocol, memory=FileMemory(tmp_path / "answered.json"))
-    assert restarted.report(ROWS[5], other_label) == first
-    others = {client_of(protocol).report(ROWS[0], first_label).payload for _ in range(40)}
-    assert len(others) > 5
-    with pytest.raises(ProtocolMismatch, match="already answered"):
-        client_of(protocol_of(kind, epsilon=0.5), memory=FileMemory(tmp_path / "answered.json")).report(
-            ROWS[0], first_label
-        )
 
 
 def chances(protocol, output=None):

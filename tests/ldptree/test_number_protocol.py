@@ -4,13 +4,11 @@ import json
 import math
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 from number_examples import protocol_of, words
 from protocol_texts import client_of, signed
 
-from ldptree.client import Client, FileMemory
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import CHOICES, mechanism_for
 from ldptree.protocol.protocol import Protocol
@@ -24,19 +22,6 @@ def edited(protocol, **changes):
     """Its text after a change, signed anew."""
     data = json.loads(protocol.to_json()) | changes
     return signed({key: value for key, value in data.items() if value is not ...})
-
-
-@pytest.mark.parametrize("choice", CHOICES)
-def test_the_text_gives_back_the_same_protocol(choice):
-    protocol = protocol_of(choice, outside="drop", holder="taxi_id")
-    again = Protocol.from_json(protocol.to_json())
-    assert again.to_json() == protocol.to_json()
-    assert again.mechanism == protocol.mechanism
-    assert (again.numeric, again.label_range) == (True, (-10.0, 70.0))
-    assert again.classes == protocol.classes
-    jsonschema.validate(
-        json.loads(protocol.to_json()), json.loads((DOCS / "protocol.schema.json").read_text())
-    )
 
 
 def test_a_protocol_of_classes_says_nothing_of_numbers_and_keeps_its_digest():
@@ -108,21 +93,6 @@ def test_values_are_cells_and_rounded_labels():
     assert abs(many.mean() - 0.5) < 5 * 0.5 / 100
     with pytest.raises(DataError):
         protocol.values(raw, labels[:-1], words=words(3))
-
-
-@pytest.mark.parametrize("choice", REAL)
-def test_a_client_answers_once_and_never_rounds_again(choice, tmp_path):
-    protocol = protocol_of(choice)
-    memory = tmp_path / "answered.json"
-    client = Client(protocol.to_json(), max_epsilon=1.0, memory=FileMemory(memory))
-    first = client.report(ROW, 0.0)
-    assert {client.report(ROW, 0.0) for _ in range(20)} == {first}
-    assert client_of(protocol, memory=FileMemory(memory)).report(ROW, 60.0) == first
-    packed = np.frombuffer(first.payload, np.uint8)[None]
-    assert packed.size == protocol.mechanism.report_bytes
-    assert protocol.mechanism.is_valid(protocol.mechanism.unpack(packed)).all()
-    others = {client.report(ROW, 0.0, holder=str(i)).payload for i in range(40)}
-    assert len(others) > 5
 
 
 def sent(client, y, n=400):
