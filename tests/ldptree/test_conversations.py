@@ -10,6 +10,7 @@ import pytest
 
 from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
+from ldptree.errors import ProtocolMismatch
 from ldptree.estimators.holders import respond_with
 from ldptree.families import FAMILIES, LearningProblem
 from ldptree.families.correction import Correction
@@ -21,6 +22,7 @@ from ldptree.families.family import (
     converse,
     respond_in_rounds,
 )
+from ldptree.families.questions import question_from_json
 from ldptree.families.tree import LPCT, LPDT
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.protocol.ledger import Ledger
@@ -37,6 +39,8 @@ TREES = {
     "correction of a number": (Correction(**ASKS, base="tree"), "number"),
 }
 ROUNDS = [name for name, family in FAMILIES.items() if family.in_rounds]
+SETTINGS = {"public_features": {"ask_private": "always"}, "histoftree": {}}
+"""That make a family ask every kind of question it has."""
 SEEDS = np.array([1, 2, 3, 4])
 
 
@@ -71,7 +75,7 @@ def rounds_conversation(name):
     X, y = people("number")
     protects = np.tile([False, False, True], (len(X), 1))
     problem = LearningProblem(columns=("a", "b", "c"), epsilon=2.0, label=(-0.5, 1.5), seed=3)
-    family = FAMILIES[name].build(problem)
+    family = FAMILIES[name].build(problem, **SETTINGS[name])
     view = PublicView.of(X, protects)
 
     def respond():
@@ -112,6 +116,30 @@ def test_the_same_answers_give_the_same_model(name):
     model, transcript = converse(family, view, respond())
     again, seen, _ = CONVERSATIONS[name](name)
     assert again.fit(seen, transcript).digest == model.digest
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_a_question_comes_back_from_its_text_asks_the_same_and_nothing_else_passes_for_it(name):
+    family, view, respond = rounds_conversation(name)
+    transcript = collect_answers(family, view, respond())
+    rows, labels = np.random.default_rng(5).random((20, 3)), np.linspace(-0.5, 1.5, 20)
+    mask = np.zeros((20, 3), dtype=bool)
+    for question, respondents in ((one.question, one.respondents) for one in transcript):
+        plain = json.loads(json.dumps(question.to_json()))
+        again = question_from_json(json.dumps(plain))
+        assert again.to_json() == question.to_json()
+        np.testing.assert_array_equal(again.respondents(view), respondents)
+        sent = [
+            one.randomize(rows, labels, mask, Words.seeded(np.random.SeedSequence(3)))
+            for one in (question, again)
+        ]
+        np.testing.assert_array_equal(*sent)
+        for key in plain:
+            with pytest.raises(ProtocolMismatch):
+                question_from_json(json.dumps(plain | {key: {"x": []}}))
+            if key != "effects":  # which may be left out
+                with pytest.raises(ProtocolMismatch):
+                    question_from_json(json.dumps({k: v for k, v in plain.items() if k != key}))
 
 
 @pytest.mark.parametrize("name", TREES)

@@ -152,12 +152,14 @@ def test_a_damaged_or_foreign_text_is_refused_with_its_fault(name: str) -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_every_field_has_to_be_there_and_of_its_type_though_the_digest_fits(name: str) -> None:
     data = json.loads(made(name).to_json())
-    for key in set(data) - {"digest"}:
-        with pytest.raises(DataError):
-            read_model(signed({k: v for k, v in data.items() if k != key}))
-    for key in set(data) - {"digest"}:
-        with pytest.raises(DataError):
-            read_model(signed(data | {key: {"x": 1}}))
+    for outer, part in ((None, data), ("inner", data.get("inner", {}))):
+        for key in set(part) - {"digest"}:
+            without = {k: v for k, v in part.items() if k != key}
+            for changed in (without, part | {key: {"x": 1}}):
+                with pytest.raises(DataError):
+                    read_model(
+                        signed(changed if outer is None else data | {outer: json.loads(signed(changed))})
+                    )
 
 
 ODD = st.sampled_from(

@@ -8,6 +8,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifi
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.models.ensemble import from_sklearn
+from ldptree.public_models import blend as public_blend
 from ldptree.public_models import fit as public_fit
 from ldptree.public_models import smoothed_tree as public_tree
 from ldptree.public_models.fit import BASES, fit_public, take_public, with_thresholds
@@ -21,6 +22,7 @@ def _few_trees():
         patch.setattr(public_fit, "N_TREES", 40)
         patch.setattr(public_fit, "FEWEST_TREES", 20)
         patch.setattr(public_fit, "_PROBE", 8)
+        patch.setattr(public_blend, "TREES_OF_A_FOLD", 20)
         yield
 
 

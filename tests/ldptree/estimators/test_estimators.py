@@ -32,7 +32,7 @@ from ldptree.estimators import (
     PublicRangeScaler,
 )
 
-N, N_PUBLIC = 500, 120
+N, N_PUBLIC = 360, 100
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """The curator's questions as values, and what it makes of answers."""
 
-import json
 from functools import cache
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.families.family import converse, respond_in_rounds
-from ldptree.families.public_features import QUESTIONS, PublicFeatures
+from ldptree.families.public_features import PublicFeatures
 from ldptree.families.public_features.allocation import (
     Part,
     Stake,
@@ -53,41 +52,6 @@ def conversation(n=N, private=(True, False, False), **settings):
     shown = PublicView.of(rows, protects)
     answer = respond_in_rounds(shown, lambda q, at: q.randomize(rows[at], labels[at], protects[at], coins))
     return shown, *converse(curator, shown, answer)
-
-
-def test_every_question_comes_back_from_its_text_and_asks_the_same():
-    shown, _, answers = conversation()
-    kinds = [a.question.kind for a in answers]
-    assert kinds[:3] == [*QUESTIONS]
-    rows, labels = np.random.default_rng(5).random((20, 3)), np.linspace(-1, 2, 20)
-    for answer in answers:
-        question = answer.question
-        plain = json.loads(json.dumps(question.to_json()))
-        again = QUESTIONS[question.kind].from_json(plain)
-        assert again.to_json() == question.to_json()
-        assert np.array_equal(again.respondents(shown), answer.respondents)
-        mask = np.zeros((20, 3), dtype=bool)
-        sent = [q.randomize(rows, labels, mask, words(3)) for q in (question, again)]
-        assert np.array_equal(*sent)
-        for name in plain:
-            with pytest.raises(ProtocolMismatch):
-                QUESTIONS[question.kind].from_json({**plain, name: {"x": []}})
-            if name != "effects":
-                with pytest.raises(ProtocolMismatch):
-                    QUESTIONS[question.kind].from_json({k: v for k, v in plain.items() if k != name})
-
-
-def test_a_run_that_stops_between_rounds_goes_on_with_the_same_question():
-    """A curator made anew, which remembers nothing, asks and fits the same."""
-    shown, model, answers = conversation()
-    fresh = PublicFeatures(
-        epsilon=2.0, columns=("a", "b", "c"), low=(0.0,) * 3, high=(1.0,) * 3,
-        label_low=-4.0, label_high=6.0, ask_private="always",
-    )  # fmt: skip
-    for k, answer in enumerate(answers):
-        assert fresh.ask(shown, answers[:k]).to_json() == answer.question.to_json()
-    assert fresh.ask(shown, answers) is None
-    assert fresh.fit(shown, answers).digest == model.digest
 
 
 def test_round_0_finds_the_law_of_the_label():
