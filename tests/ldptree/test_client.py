@@ -263,6 +263,8 @@ def test_no_client_answers_a_simulation():
     simulated = replace(protocol_of("grr"), mechanism=leaking, simulation=True)
     with pytest.raises(ConfigError, match="discrete_laplace"):
         client_of(simulated.to_json())
+    with pytest.raises(ConfigError, match="no client"):
+        client_of(number_examples.protocol_of("laplace"))
 
 
 @pytest.mark.parametrize(

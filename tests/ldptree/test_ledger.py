@@ -46,6 +46,7 @@ def test_named_holders_are_known_in_whatever_file_they_come():
     [
         lambda: rows(0.5, 2),
         lambda: rows(3, 3),
+        lambda: rows(6, 5),
         lambda: rows(-1, 3),
         lambda: Names([1.7]),
         lambda: Names([-1]),
@@ -123,14 +124,6 @@ def test_charges_made_together_add_up_before_they_are_compared_with_the_cap():
     assert len(ledger) == 0
 
 
-def test_two_rounds_at_half_the_epsilon_spend_the_whole_of_it():
-    ledger = Ledger(cap=0.7)
-    ledger.spend([asks("protocol, round 1", 0.35), asks("protocol, round 2", 0.35)])
-    assert ledger.largest_spend().epsilon == 0.7
-    with pytest.raises(BudgetError):
-        ledger.spend(asks("protocol, round 3", 0.35))
-
-
 def test_a_first_round_that_leaves_no_room_for_the_second_is_refused_before_both():
     ledger = Ledger(cap=0.7)
     second = [asks("protocol, after round 1", 0.35)]
@@ -190,12 +183,6 @@ def test_the_smallest_amount_is_not_for_nothing():
     ledger = Ledger()
     ledger.spend(asks("one", 5e-324))
     assert ledger.spent_by(FILE) > 0
-
-
-@pytest.mark.parametrize(("start", "stop"), [(5, 5), (6, 5), (-1, 5)])
-def test_a_range_of_nobody_is_refused(start, stop):
-    with pytest.raises(BudgetError, match="not a range"):
-        rows(start, stop)
 
 
 def test_a_cap_can_be_lowered_and_never_raised_or_forgotten():
@@ -330,6 +317,7 @@ def test_two_halves_of_an_epsilon_are_never_more_than_the_whole():
         ledger = Ledger(cap=epsilon)
         ledger.spend(asks("round 1", half), room=[asks("after round 1", epsilon - half)])
         ledger.spend(asks("round 2", epsilon - half))
+        assert ledger.largest_spend().epsilon == pytest.approx(epsilon, rel=1e-12)
         with pytest.raises(BudgetError):
             ledger.spend(asks("round 3", 1e-9))
         for over in (epsilon - half + 1e-9, epsilon * (1 + 1e-9)):

@@ -24,15 +24,6 @@ def edited(protocol, **changes):
     return signed({key: value for key, value in data.items() if value is not ...})
 
 
-def test_a_protocol_of_classes_says_nothing_of_numbers_and_keeps_its_digest():
-    """Those of the published vectors, which holders have answered already."""
-    for vector in json.loads((DOCS / "vectors.json").read_text()):
-        published = vector["protocol"]
-        protocol = Protocol.from_json(json.dumps(published))
-        assert protocol.digest == published["digest"]
-        assert ("numeric" in published) == protocol.numeric == isinstance(published["classes"][0], float)
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -138,8 +129,3 @@ def test_what_is_published_for_a_number_and_what_for_a_class_are_two_campaigns_a
     again = protocol_of(numeric=False, mechanism=mechanism_for("oue", 1.0, 3, 5))
     with pytest.raises(ProtocolMismatch, match="already answered"):
         client_of(again, memory=memory).report(ROW, 10.0)
-
-
-def test_a_protocol_of_a_simulation_is_answered_by_no_client():
-    with pytest.raises(ConfigError, match="no client"):
-        client_of(protocol_of("laplace"))

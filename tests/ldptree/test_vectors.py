@@ -172,6 +172,9 @@ def test_the_client_gives_the_known_answers(number):
     vector = json.loads(FILE.read_text())[number]
     protocol = Protocol.from_json(json.dumps(vector["protocol"]))
     assert vector["mechanism"] == EVERY[number]
+    assert protocol.digest == vector["protocol"]["digest"]
+    is_number = isinstance(vector["protocol"]["classes"][0], float)
+    assert ("numeric" in vector["protocol"]) == protocol.numeric == is_number
     assert len(vector["answers"]) == len(ROWS)
     for answer in vector["answers"]:
         words = [int(word, 16) for word in answer["words"]]
