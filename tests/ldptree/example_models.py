@@ -12,7 +12,7 @@ from ldptree.families.fit_classes import fit_model
 from ldptree.families.fit_numbers import PublicLabels, fit_regression
 from ldptree.mechanisms import mechanism_for, number_mechanism_for
 from ldptree.models import Model
-from ldptree.models.tree import ClassTree
+from ldptree.models.tree import ClassTree, NumberTree
 from ldptree.partition.tree import Partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.stochastic_rounding import label_levels
@@ -145,7 +145,9 @@ def random_model(
     return fit_model(protocol, totals, public, lam=lam, prune=prune)
 
 
-def random_regression(seed, *, with_rules=True, n_public=300, lam="learned", prune="smooth", **more):
+def random_regression(
+    seed: int, *, with_rules: bool = True, n_public: int = 300, fit: dict | None = None, **more
+) -> NumberTree:
     """A model fitted to random totals on a random tree over every kind of feature."""
     rng = np.random.default_rng(seed)
     encoding = more.pop("encoding", None) or every_kind_of_feature(with_rules=with_rules)
@@ -154,7 +156,7 @@ def random_regression(seed, *, with_rules=True, n_public=300, lam="learned", pru
     protocol = Protocol(
         encoding=encoding,
         partition=tree,
-        target=more.pop("target", "the fare"),
+        target="the fare",
         classes=label_levels(-2.0, 55.5, 5),
         positive=None,
         mechanism=mechanism,
@@ -169,4 +171,4 @@ def random_regression(seed, *, with_rules=True, n_public=300, lam="learned", pru
     public = PublicLabels(
         count=count, total=count * rng.normal(20, 5, tree.n_leaves), mean=20.0, sd=8.0, residual_variance=30.0
     )
-    return fit_regression(protocol, totals, public, lam=lam, prune=prune)
+    return fit_regression(protocol, totals, public, **(fit or {}))

@@ -131,7 +131,7 @@ def test_sql_says_both_parts_of_a_corrected_model_of_every_kind_of_row(kind: str
 
 
 def test_a_cell_without_any_evidence_is_anywhere_in_the_range() -> None:
-    model = random_regression(1, n_public=1, lam=float("inf"), prune="none")
+    model = random_regression(1, n_public=1, fit={"lam": math.inf, "prune": "none"})
     raw = rows_of(model, 200, missing=0.0)
     assert_sql_says_the_same(model, raw)
     low, high = (end[model.nodes(raw), 0] for end in model.interval(LEVEL))

@@ -1,6 +1,5 @@
 """From totals and public labels that are numbers to a model: the paper's ratio, fallback, what is learned, what is sure."""
 
-import json
 import math
 from functools import cache, partial
 
@@ -12,7 +11,6 @@ from ldptree.errors import ConfigError, DataError
 from ldptree.families.fit_numbers import check_settings, fit_regression
 from ldptree.families.tree_public import PublicLabels
 from ldptree.inference.public_trust import INFLATIONS
-from ldptree.models.tree import NumberTree
 from ldptree.partition import Partition, grow_partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
@@ -167,59 +165,6 @@ def test_totals_and_labels_of_another_tree_and_nobodys_reports_are_refused():
     ):
         with pytest.raises(DataError, match=said):
             fit_regression(question, totals, public)
-
-
-def model_of(**settings):
-    asked = Asked("randomized_response", n=500, n_public=60)
-    return fit_regression(asked.protocol, asked.totals, asked.public, **settings)
-
-
-@pytest.mark.parametrize("settings", [{}, PAPER, {"lam": math.inf}, {"lam": 0.5, "prune": "fallback"}])
-def test_a_model_survives_its_json(settings):
-    model = model_of(**settings)
-    again = NumberTree.from_json(model.to_json())
-    assert again.to_json() == model.to_json()
-    assert again.digest == model.digest
-    raw = np.random.default_rng(0).random((50, 2))
-    np.testing.assert_array_equal(again.predict(raw), model.predict(raw))
-    assert (again.lam, again.label.range) == (model.lam, model.label.range)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"kind": "ldptree modal"}, "not an ldptree model"),
-        ({"kind": "ldptree model"}, "is absent"),
-        ({"version": 2}, "version 2 is not known"),
-        ({"value": ...}, '"value" is absent'),
-        ({"odd": 1}, '"odd" is unknown'),
-        ({"value": [0.0]}, "value has shape"),
-        ({"value": "many"}, "not an array of numbers"),
-        ({"label_range": [1.0, 1.0]}, "low end and a high end"),
-        ({"label_range": [1.0]}, "label_range"),
-        ({"label_range": "wide"}, "label_range"),
-        ({"label_sd": "1"}, "label_sd"),
-        ({"n_private": 1.5}, "wrong type"),
-        ({"decided_at": None}, "not an array of numbers|decided_at"),
-    ],
-)
-def test_a_model_that_was_tampered_with_is_refused(change, said):
-    import hashlib
-
-    data = json.loads(model_of().to_json()) | change
-    data = {key: value for key, value in data.items() if value is not ...}
-    content = {key: value for key, value in data.items() if key != "digest"}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    signed = json.dumps(data | {"digest": hashlib.sha256(text.encode()).hexdigest()})
-    with pytest.raises(DataError, match=said):
-        NumberTree.from_json(signed)
-
-
-def test_a_changed_digest_and_what_is_no_json_are_refused():
-    text = model_of().to_json()
-    for wrong, said in ((text.replace('"smooth"', '"none"'), "digest"), ("{", "not JSON"), ("[]", "not an")):
-        with pytest.raises(DataError, match=said):
-            NumberTree.from_json(wrong)
 
 
 def test_a_row_without_a_cell_gets_the_roots_label():

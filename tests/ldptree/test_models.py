@@ -71,7 +71,11 @@ MADE = {
     "three classes": lambda: random_model(3, max_depth=3, classes=(1, 2, 3), lam="auto", prune="variance"),
     "four classes": lambda: random_model(3, max_depth=3, classes=("a", "b", "c", "d"), lam=0.5),
     "a number": lambda: random_regression(1),
-    "a number, no public rows": lambda: random_regression(1, n_public=1, lam=math.inf, prune="none"),
+    "a number, falling back": lambda: random_regression(2, fit={"lam": 0.5, "prune": "fallback"}),
+    "a number, as LPDT": lambda: random_regression(2, fit={"lam": 0.0, "prune": "none", "rule": "ratio"}),
+    "a number, no public rows": lambda: random_regression(
+        1, n_public=1, fit={"lam": math.inf, "prune": "none"}
+    ),
     **{
         f"corrected {kind}": lambda kind=kind: random_corrected(kind, 6, n_trees=3, depth=3) for kind in KINDS
     },
