@@ -30,7 +30,7 @@ from tasks.scoring.in_rounds import read_complete, score_rounds
 from tasks.step import step
 
 
-@step("evaluate", version="7", home="simulation", order=15, says="scores on held-back private rows")
+@step("evaluate", version="8", home="simulation", order=15, says="scores on held-back private rows")
 def evaluate(
     draft: Draft,
     *,

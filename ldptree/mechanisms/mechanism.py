@@ -92,6 +92,10 @@ class Mechanism(ABC):
             ConfigError: epsilon is not positive and finite, or so small that reports would carry nothing.
         """
 
+    def at_epsilon(self, epsilon: float) -> Self:
+        """The same mechanism, on as many cells and classes, at another epsilon. Raises ConfigError as `for_budget`."""
+        return type(self).for_budget(epsilon, self.n_cells, self.n_classes)
+
     @classmethod
     @abstractmethod
     def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:

@@ -65,6 +65,11 @@ class NumberLaplace(NumberLabel):
         share = int(checked_rho(rho) * _UNIT)
         return cls(n_cells, n_classes, steps, int(checked_epsilon(epsilon) * _UNIT), share)
 
+    def at_epsilon(self, epsilon: float) -> Self:
+        """The same shares of epsilon for U and for A."""
+        rho = self.share_billionths / _UNIT
+        return type(self).for_budget(epsilon, self.n_cells, self.n_classes, rho=rho, steps=self.steps)
+
     @classmethod
     def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
         """The mechanism with these integers."""

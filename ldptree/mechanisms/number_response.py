@@ -88,6 +88,11 @@ class NumberResponse(NumberLabel):
         steps = min(steps, most) if steps > 0 else steps
         return cls(n_cells, n_classes, steps, bits, int(left * RATE_UNIT / max(steps, 1)))
 
+    def at_epsilon(self, epsilon: float) -> Self:
+        """The same shares of epsilon for the bits and for the label."""
+        rho = self.bits.epsilon / self.epsilon
+        return type(self).for_budget(epsilon, self.n_cells, self.n_classes, rho=rho, steps=self.steps)
+
     @classmethod
     def from_thresholds(cls, n_cells: int, n_classes: int, thresholds: Mapping[str, int]) -> Self:
         """The mechanism with these integers."""

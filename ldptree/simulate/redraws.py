@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldptree.coins import Words
+    from ldptree.mechanisms import Mechanism
     from ldptree.protocol.protocol import Protocol
 
     Floats = NDArray[np.float64]
@@ -55,12 +56,17 @@ class KnownHolders:
         count = np.bincount(self.cells[is_in], minlength=n_cells).astype(np.float64)
         return count, np.bincount(self.cells[is_in], weights=moved, minlength=n_cells).astype(np.float64)
 
-    def drawn_again(self, words: Words, generator: np.random.Generator | None = None) -> Totals:
+    def drawn_again(
+        self, words: Words, generator: np.random.Generator | None = None, mechanism: Mechanism | None = None
+    ) -> Totals:
         """The totals that another draw of everybody's coins would have given.
 
-        `generator`: for the totals, in the place of one of `words`.
+        Args:
+            words: the coins.
+            generator: for the totals, in the place of one of `words`.
+            mechanism: in the place of the protocol's, on as many cells and classes.
         """
-        protocol, mechanism = self.protocol, self.protocol.mechanism
+        protocol, mechanism = self.protocol, mechanism or self.protocol.mechanism
         levels = round_at_random(self.labels, *protocol.label_range, mechanism.n_levels, words)
         values = report_values(self.cells, levels, n_cells=protocol.n_cells, n_classes=mechanism.n_levels)
         counts = np.bincount(values, minlength=mechanism.n_values).astype(np.int64)
@@ -92,12 +98,12 @@ class KnownResiduals:
         found: NDArray[np.bool_] = (self.cells >= 0) & ~np.isnan(self.residuals).any(axis=1)
         return found
 
-    def drawn_again(self, words: Words) -> tuple[Totals, ...]:
-        """The totals that another draw of everybody's coins would have given, one an output."""
+    def drawn_again(self, words: Words, mechanism: Mechanism | None = None) -> tuple[Totals, ...]:
+        """The totals that another draw of everybody's coins would have given, one an output. `mechanism`: see `KnownHolders`."""
         outputs, generator = self.protocol.draw_outputs(len(self.cells), words), words.generator()
         found = []
         for output in range(self.protocol.n_outputs):
             is_on = slice(None) if outputs is None else outputs == output
             holders = KnownHolders(self.protocol, self.cells[is_on], self.residuals[is_on, output])
-            found.append(holders.drawn_again(words, generator))
+            found.append(holders.drawn_again(words, generator, mechanism))
         return tuple(found)

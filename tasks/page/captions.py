@@ -59,6 +59,10 @@ SAYS = {
     # captions
     "scores": "{figure} on {n} held back, with 95{narrow}% intervals. {better}",
     "spread": "The bar below it is where 9 of 10 of {redraws} of the noise lie: {low} to {high}.",
+    "strip": "The same question to the same {nouns}. Each dot is one draw of the noise.{better}",
+    "strip surely": "From ε = {least} up, every draw is better than {reference}.",
+    "strip never": "At none of them is every draw better than {reference}.",
+    "strip note": "A run set up for another ε may tell more or fewer kinds apart, and so do better than is drawn here.",
     "caps": "{model}: {note}.",
     "recall": "The released model recognises {recalls}.",
     "bins": "Held-back {nouns} by what is predicted: their mean “{target}” with ± 2 standard errors.",

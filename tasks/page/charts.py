@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -223,3 +224,58 @@ def draw_curve(curve: CurveLine) -> Plot:
         else "",
         band="M" + "L".join(lows + highs[::-1]) + "Z" if has_band else "",
     )
+
+
+STRIP = 150.0
+"""Height of the epsilon strip, in px."""
+SPREAD = 7.0
+"""How far the dots of a column lie to each side, in px, so that those of the same height are told apart."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One epsilon of the strip: where it stands in percent, dots in px beside it and from the top, the height of their median."""
+
+    epsilon: float
+    x: str
+    dots: tuple[tuple[str, str], ...]
+    median: str
+    is_own: bool
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Draws of a figure at several epsilons, the figure upward."""
+
+    axis: Axis
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def of(cls, draws: Sequence[tuple[float, Sequence[float]]], own: float, lines: Sequence[float]) -> Strip:
+        """From epsilons with their figures, ascending. `own`: the epsilon that is marked; `lines`: figures that are to fit in."""
+        axis = Axis.of([*(value for _, found in draws for value in found), *lines])
+        columns = []
+        for number, (epsilon, found) in enumerate(draws):
+            at = 8 + 92 * (number + 0.5) / len(draws)
+            beside = [SPREAD * (2 * (i % 5) / 4 - 1) if len(found) > 1 else 0.0 for i in range(len(found))]
+            columns.append(
+                Column(
+                    epsilon=epsilon,
+                    x=f"{at:.2f}%",
+                    dots=tuple((f"{dx:.1f}", height(axis, y)) for dx, y in zip(beside, found, strict=True)),
+                    median=height(axis, statistics.median(found)),
+                    is_own=epsilon == own,
+                )
+            )
+        return cls(axis, tuple(columns))
+
+    @property
+    def half(self) -> str:
+        """Half of a column's width, in percent."""
+        return f"{46 / len(self.columns):.2f}%"
+
+
+def height(axis: Axis, value: float) -> str:
+    """Where a value lies on an upright axis of the strip, in px from the top."""
+    share = (value - axis.low) / (axis.high - axis.low)
+    return f"{8 + (STRIP - 16) * (1 - min(max(share, 0.0), 1.0)):.2f}"

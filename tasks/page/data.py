@@ -7,6 +7,7 @@ value is made.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
@@ -162,6 +163,19 @@ class CellTest:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AtEpsilon:
+    """The chief figure at an epsilon, of each draw of the noise to the same question, from low to high."""
+
+    epsilon: float
+    draws: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The one in the middle."""
+        return statistics.median(self.draws)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scores:
     """All that was measured on held-back rows.
 
@@ -173,6 +187,7 @@ class Scores:
         bins: predicted against true.
         n_few: rows in no bin, as too few shared one.
         cells: of each cell, both models; None where the rows were too few.
+        epsilons: the run's own epsilon and others, from low to high; () where nothing was drawn again.
     """
 
     models: tuple[Score, ...]
@@ -182,6 +197,7 @@ class Scores:
     bins: tuple[Bin, ...] = ()
     n_few: int = 0
     cells: tuple[CellTest | None, ...] = ()
+    epsilons: tuple[AtEpsilon, ...] = ()
 
     def find(self, key: str) -> Score | None:
         """The score of that key; None where it was not fitted."""
@@ -212,6 +228,10 @@ class Scores:
             bins=bins,
             n_few=content["n_test"] - sum(one.n for one in bins) if bins else 0,
             cells=tuple(None if one is None else CellTest(**one) for one in content.get("cells", ())),
+            epsilons=tuple(
+                AtEpsilon(epsilon=one["epsilon"], draws=tuple(sorted(one["redraws"])))
+                for one in content.get("epsilons", ())
+            ),
         )
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import heapq
+import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count as ticket
+from urllib.parse import quote
 
 from ldptree.models.description import Cell, CurveLine, Estimate, Node
 from tasks.page import units
@@ -20,8 +24,8 @@ from tasks.page.captions import (
     say,
 )
 from tasks.page.charts import Axis, Branch, draw_tree
-from tasks.page.data import Check, Run, Score
-from tasks.page.summary import name_score, say_direction, say_rows
+from tasks.page.data import AtEpsilon, Check, Run, Score
+from tasks.page.summary import find_reference, name_score, say_direction, say_rows
 from tasks.page.units import Unit, cell_unit, label_unit, say_path, score_unit
 
 MOST_ENDS, MOST_LEVELS = 12, 4
@@ -34,13 +38,44 @@ LISTED_CHECKS = 400
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its title, heads, and rows of texts; the first column heads the rows. `marked`: rows that are told apart."""
+    """A table.
+
+    Attributes:
+        title: above it.
+        heads: of the columns.
+        rows: of texts; the first column heads them.
+        marked: rows that are told apart.
+        notes: under it.
+        of: what it is of, where the title does not say so.
+    """
 
     title: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     marked: tuple[int, ...] = ()
     notes: tuple[Sentence, ...] = ()
+    of: str = ""
+
+    @property
+    def file(self) -> str:
+        """What it is called as a file."""
+        return re.sub(r"[^a-z0-9]+", "-", (self.of or self.title).lower()).strip("-") + ".csv"
+
+    @property
+    def csv(self) -> str:
+        """The table as a data URL of comma-separated values, numbers as programs read them."""
+        lines = io.StringIO()
+        write = csv.writer(lines, lineterminator="\n")
+        write.writerows([_plain(text) for text in line] for line in (self.heads, *self.rows))
+        return f"data:text/csv;charset=utf-8,{quote(lines.getvalue(), safe=' ,;:/()')}"
+
+
+def _plain(text: str) -> str:
+    """A text of a table for programs: plain signs and spaces, no thousands marks, and nothing that a spreadsheet would run."""
+    found = text.translate({ord("\u2212"): "-", ord("\u00a0"): " ", ord("\u202f"): " ", ord("–"): "-"})
+    found = re.sub(r"(?<=\d),(?=\d{3}\b)", "", found)
+    found = re.sub(r"^\+(?=\d)", "", "" if found == "-" else found)
+    return f"'{found}" if found.startswith(("=", "+", "@")) else found
 
 
 @dataclass(frozen=True)
@@ -274,7 +309,48 @@ def tabulate_scores(run: Run) -> Table:
         if score.note
     )
     heads = ("Model", *(METRICS[key] for key in keys), "95\u202f% interval")
-    return Table("As a table", heads, rows, marked, notes)
+    return Table("As a table", heads, rows, marked, notes, of="scores")
+
+
+def tabulate_strip(run: Run) -> Table | None:
+    """What the noise of other epsilons would have given; None where nothing was drawn again."""
+    if run.scores is None or not run.scores.epsilons:
+        return None
+    unit, reference = score_unit(run), find_reference(run)
+    heads = ["ε", "Median", "Lowest", "Highest"]
+    heads += [f"Better than {name_score(run, reference, in_sentence=True)}"] if reference else []
+    rows = []
+    for one in run.scores.epsilons:
+        row = [f"{one.epsilon:.6g}", *(unit.value(at) for at in (one.median, one.draws[0], one.draws[-1]))]
+        row += [f"{count_better(run, one, reference)} of {len(one.draws)}"] if reference else []
+        rows.append(tuple(row))
+    own = tuple(i for i, one in enumerate(run.scores.epsilons) if one.epsilon == run.privacy.epsilon)
+    notes = (say("strip note"),)
+    return Table("As a table", tuple(heads), tuple(rows), own, notes, of="epsilon")
+
+
+def say_strip(run: Run) -> list[Sentence]:
+    """What the strip shows."""
+    if run.scores is None:
+        return []
+    better = "" if run.label == "class" else " Lower is better."
+    sentences, reference = [say("strip", nouns=run.nouns, better=better)], find_reference(run)
+    if reference is None:
+        return sentences
+    name, least = name_score(run, reference, in_sentence=True), None
+    for one in reversed(run.scores.epsilons):
+        if count_better(run, one, reference) < len(one.draws):
+            break
+        least = one.epsilon
+    if least is None:
+        return [*sentences, say("strip never", reference=name)]
+    return [*sentences, say("strip surely", least=f"{least:.6g}", reference=name)]
+
+
+def count_better(run: Run, one: AtEpsilon, reference: Score) -> int:
+    """How many draws are better than another model's figure."""
+    sign = 1 if run.label == "class" else -1
+    return sum(sign * (draw - reference.figure) > 0 for draw in one.draws)
 
 
 def say_metric(run: Run, score: Score, key: str) -> str:
@@ -347,7 +423,7 @@ def tabulate_curve(run: Run, curve: CurveLine) -> Table:
         row += ["–" if point.public is None else unit.bare(point.public)] if has_public else []
         rows.append(tuple(row))
     heads = (curve.column.replace("_", " "), "Answer", *(["Public rows alone"] if has_public else []))
-    return Table("As a table", heads, tuple(rows))
+    return Table("As a table", heads, tuple(rows), of=f"along {curve.column}")
 
 
 def tabulate_rounds(run: Run) -> Table:

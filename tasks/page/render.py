@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from tasks.page import charts, findings, privacy, summary, units
 from tasks.page.captions import CHIPS, CLAIMS, GLOSSARY, TREES, Sentence, say
-from tasks.page.charts import Axis
+from tasks.page.charts import Axis, Strip
 from tasks.page.data import Example, Run
 from tasks.page.findings import Table
 
@@ -46,12 +46,13 @@ def render(run: Run) -> str:
         portion=units.portion,
         percent=units.percent,
         plural=units.plural,
+        height=charts.height,
         seconds=units.seconds,
         date=units.date,
         apart=units.apart,
         **_making(run),
     )
-    learned = {} if run.failure else _learned(run)
+    learned = {"strip": None} if run.failure else _learned(run)
     return environment.get_template("page.html.j2").render(**common, **learned)
 
 
@@ -117,6 +118,7 @@ def _learned(run: Run) -> dict[str, Any]:
         **({"rounds": findings.tabulate_rounds(run)} if run.privacy.features else {}),
         **({"features": findings.tabulate_features(run)} if run.privacy.features else {}),
         **(_scores(run) if run.scores else {}),
+        **_strip(run),
     }
 
 
@@ -185,8 +187,7 @@ def _scores(run: Run) -> dict[str, Any]:
         (ours, "after", "ours"),
         (limit, "no privacy", "ref"),
     ]
-    without = "public model" if run.model.figure == "correction" else "without reports"
-    lines = [(scores.find("public_only"), without, "pub"), (limit, "no privacy", "ref")]
+    lines = [(scores.find("public_only"), _without(run), "pub"), (limit, "no privacy", "ref")]
     return {
         "axis": axis,
         "mini": small,
@@ -211,6 +212,29 @@ def _scores(run: Run) -> dict[str, Any]:
             high=unit.bare(spread.high),
         ),
     }
+
+
+def _without(run: Run) -> str:
+    """What a line says that stands where the reference is."""
+    return "public model" if run.model.figure == "correction" else "without reports"
+
+
+def _strip(run: Run) -> dict[str, Any]:
+    """The picture of other epsilons; nothing where there are no draws."""
+    table = findings.tabulate_strip(run)
+    if table is None:
+        return {"strip": None}
+    assert run.scores is not None
+    reference, limit = summary.find_reference(run), run.scores.find("non_private")
+    draws = [(one.epsilon, one.draws) for one in run.scores.epsilons]
+    lines = [one.figure for one in (reference, limit) if one]
+    strip = Strip.of(draws, run.privacy.epsilon, lines)
+    named = [
+        (charts.height(strip.axis, one.figure), text, role)
+        for one, text, role in ((reference, _without(run), "pub"), (limit, "no privacy", "ref"))
+        if one
+    ]
+    return {"strip": strip, "strip_lines": named, "strip_table": table, "strip_says": findings.say_strip(run)}
 
 
 def summarize(run: Run) -> str:

@@ -5,7 +5,7 @@ The learning and scoring themselves are in `ldptree`; which rows are scored is i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ldptree.coins import Words
 from ldptree.families.fit_classes import fit_model
+from ldptree.mechanisms import Mechanism
 from ldptree.metrics.classes import score
 from ldptree.metrics.intervals import accuracy_interval, paired_lead
 from ldptree.models.tree import ClassTree
@@ -57,11 +58,12 @@ def score_trial(trial: Trial, held_back: Rows, *, public_prune: str) -> dict[str
         if key != "ours":
             found[key]["lead"] = paired_lead(is_right["ours"], right)
     nodes = learned.nodes(held_back.raw)
-    spread = [
-        _redraw(fitted, published, exact, nodes, held_back.labels, trial.words(number))
-        for number in range(trial.evaluation.redraws)
-    ]
-    return {"scores": found, "redraws": spread}
+
+    def score_again(mechanism: Mechanism, words: Words) -> float:
+        totals = _draw_again(published, mechanism, exact, words)
+        return float((fitted(totals).decision[nodes] == held_back.labels).mean())
+
+    return {"scores": found, **trial.redraw(score_again)}
 
 
 def _exact_counts(shards: Sequence[Path], protocol: Protocol) -> NDArray[np.int64]:
@@ -74,23 +76,14 @@ def _exact_counts(shards: Sequence[Path], protocol: Protocol) -> NDArray[np.int6
     return total
 
 
-def _redraw(
-    fitted: Callable[[Totals], ClassTree],
-    protocol: Protocol,
-    exact: NDArray[np.int64],
-    nodes: NDArray[np.int32],
-    labels: NDArray[np.int64],
-    words: Words,
-) -> float:
-    """Accuracy of the model that another draw of the same holders' noise would have given."""
-    raw = protocol.mechanism.sample_totals(exact, words.generator())
-    totals = Totals.from_raw(
-        raw,
-        mechanism=protocol.mechanism,
+def _draw_again(protocol: Protocol, mechanism: Mechanism, exact: NDArray[np.int64], words: Words) -> Totals:
+    """The totals that another draw of the same holders' noise would have given."""
+    return Totals.from_raw(
+        mechanism.sample_totals(exact, words.generator()),
+        mechanism=mechanism,
         n_private=int(exact.sum()),
         depth=protocol.partition.max_depth,
     )
-    return float((fitted(totals).decision[nodes] == labels).mean())
 
 
 def _is_right(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldptree.coins import Words
 from ldptree.families.corrections import ResidualEstimates, correct, estimate_residuals
+from ldptree.mechanisms import Mechanism
 from ldptree.metrics.classes import score
 from ldptree.metrics.intervals import accuracy_interval, paired_lead
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
@@ -46,15 +48,16 @@ def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
         "no_noise": _correct(trial, exact, public, cells),
         **_rivals(trial, rows),
     }
-    redraws = []
-    for number in range(trial.evaluation.redraws):
-        seen = estimate_residuals(trial.evidence.plan, holders.drawn_again(trial.words(number)))
-        redraws.append(_chief(trial, rows.labels, _correct(trial, seen, public, cells)))
+
+    def score_again(mechanism: Mechanism, words: Words) -> float:
+        seen = estimate_residuals(trial.evidence.plan, holders.drawn_again(words, mechanism))
+        return _chief(trial, rows.labels, _correct(trial, seen, public, cells))
+
     return {
         "kind": "correction",
         "label": "class" if trial.classes else "number",
         "scores": score_all(rows.labels, answers),
-        "redraws": redraws,
+        **trial.redraw(score_again),
         "bins": [] if trial.classes else bins_of(rows.labels, ours[:, 0]),
         "cells": [
             _in_cell(trial, rows.labels[cells == cell], public[cells == cell], ours[cells == cell])

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, select_baselines
 from ldptree.coins import Words
+from ldptree.errors import ConfigError
+from ldptree.mechanisms import Mechanism
 from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownHolders, KnownResiduals
 from schemas.tables import EvaluateConfig
@@ -24,6 +26,11 @@ from storage import tables
 from tasks.perturb import labels_of, values_of
 
 Read = TypeVar("Read")
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""At which the same question is answered again, to show what another privacy cost would have given."""
+MOST_DRAWS = 8
+"""Of each of them, whatever the number of redraws at the run's own."""
+MOST_REDRAWS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +60,26 @@ class Trial:
     def classes(self) -> int:
         """C, 0 where the label is a number."""
         return len(self.protocol.label_classes)
+
+    def redraw(self, score: Callable[[Mechanism, Words], float]) -> dict[str, Any]:
+        """The chief score over redraws of the noise: of the run's own epsilon ("redraws"), and of each ("epsilons").
+
+        `score`: of the model that a mechanism's reports with these coins would have given.
+        """
+        n, asked = self.evaluation.redraws, self.protocol.mechanism
+        own = [score(asked, self.words(number)) for number in range(n)]
+        found = {self.protocol.epsilon: own}
+        for place, epsilon in enumerate(EPSILONS, start=1):
+            if epsilon == self.protocol.epsilon or not n:
+                continue
+            try:
+                other = asked.at_epsilon(epsilon)
+            except ConfigError:  # so little that its reports would carry nothing
+                continue
+            first = place * MOST_REDRAWS
+            found[epsilon] = [score(other, self.words(first + one)) for one in range(min(n, MOST_DRAWS))]
+        drawn = [{"epsilon": epsilon, "redraws": found[epsilon]} for epsilon in sorted(found) if n]
+        return {"redraws": own, "epsilons": drawn}
 
     def rivals(self, raw: NDArray[np.float64]) -> dict[str, Callable[[], NDArray[np.float64]]]:
         """Each baseline as a call that gives its predictions of raw rows: shares [n, C], or numbers [n]."""

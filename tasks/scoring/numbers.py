@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldptree.coins import Words
 from ldptree.families.fit_numbers import fit_regression
+from ldptree.mechanisms import Mechanism
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
 from ldptree.protocol.totals import Totals
 from ldptree.simulate.redraws import KnownHolders
@@ -37,12 +39,13 @@ def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
         }
         progress.advance(0.2 + 0.7 * done / len(rivals))
     nodes = trial.learned.nodes(raw)
-    redraws = []
-    for number in range(trial.evaluation.redraws):
-        totals = holders.drawn_again(trial.words(number))
+
+    def score(mechanism: Mechanism, words: Words) -> float:
+        totals = holders.drawn_again(words, mechanism=mechanism)
         model = fit_regression(trial.protocol, totals, trial.evidence, **trial.how)
-        redraws.append(score_numbers(labels, model.estimate[:, 0][nodes]).mse)
-    return {"kind": "regression", "scores": found, "redraws": redraws, "bins": bins_of(labels, ours)}
+        return score_numbers(labels, model.estimate[:, 0][nodes]).mse
+
+    return {"kind": "regression", "scores": found, "bins": bins_of(labels, ours), **trial.redraw(score)}
 
 
 def _rivals(trial: Trial, holders: KnownHolders, raw: Floats) -> dict[str, Callable[[], Floats]]:

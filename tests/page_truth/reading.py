@@ -58,6 +58,10 @@ class Element:
         """What a reader sees of it, elements parted by spaces and every kind of space made one."""
         return _tidy(self._text())
 
+    def text_of(self) -> str:
+        """The text of a label in a picture, which no reader of text sees."""
+        return _tidy("".join(part for part in self.content if isinstance(part, str)))
+
     def _text(self) -> str:
         if self.tag in ("style", "title", "svg"):
             return " "

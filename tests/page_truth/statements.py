@@ -45,6 +45,9 @@ WORDS_ONLY = frozenset(
         "weighing",
         "curves",
         "failed",
+        "strip",
+        "strip never",
+        "strip note",
     )
 )
 """Sentences without figures of their own."""
@@ -90,7 +93,13 @@ def check(run: Run) -> list[str]:
     for table in run.page.every("table"):
         faults += check_table(run, table)
     return (
-        faults + check_rows(run) + check_tree(run) + check_verdict(run) + check_marks(run) + check_bars(run)
+        faults
+        + check_rows(run)
+        + check_tree(run)
+        + check_verdict(run)
+        + check_marks(run)
+        + check_bars(run)
+        + check_strip(run)
     )
 
 
@@ -426,6 +435,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     ),
     "no bound": lambda run: liar(run)[1:],
     "push": push,
+    "strip surely": lambda run: (surely_from(run),),
     "open public": lambda run: (float(run.chain.scaled.facts["n_public"]),),
 }
 
@@ -448,6 +458,8 @@ def check_table(run: Run, table: Element) -> list[str]:
         return check_scores(run, heads, rows)
     if heads[0] == "Model":
         return check_mistakes(run, rows)
+    if heads[0] == "ε":
+        return check_epsilons(run, rows)
     if heads[0] == "Predicted":
         return check_bins(run, rows)
     if heads[0].startswith("Kind of"):
@@ -530,6 +542,60 @@ def check_marks(run: Run) -> list[str]:
             for at, value in drawn
             if not axis.agrees(at, value)
         ]
+    return faults
+
+
+def better_draws(run: Run, draws: list[float]) -> int:
+    """How many of them are better than the model that ours is held against."""
+    key, sign = ("accuracy", 1) if is_class(run) else ("mse", -1)
+    return sum(sign * (draw - reference(run)[key]) > 0 for draw in draws)
+
+
+def surely_from(run: Run) -> float | None:
+    """The least epsilon from which on every draw is better; None where there is none."""
+    assert run.scores is not None
+    found = None
+    for one in sorted(run.scores["epsilons"], key=lambda one: -one["epsilon"]):
+        if better_draws(run, one["redraws"]) < len(one["redraws"]):
+            break
+        found = one["epsilon"]
+    return found
+
+
+def check_epsilons(run: Run, rows: list[list[str]]) -> list[str]:
+    """Draws at other epsilons, as a table."""
+    assert run.scores is not None
+    faults, scale = [], 100.0 if is_class(run) else 1.0
+    for row, one in zip(rows, run.scores["epsilons"], strict=True):
+        draws = one["redraws"]
+        expected = (one["epsilon"], *(scale * f(draws) for f in (np.median, min, max)))
+        expected += (better_draws(run, draws), len(draws))
+        faults += compare(f"at epsilon {row[0]}", [n for text in row for n in numbers(text, run)], expected)
+    return faults
+
+
+def check_strip(run: Run) -> list[str]:
+    """Draws at other epsilons, by the labels of the upright axis; the column that is marked; what is said of them."""
+    drawn = run.page.every("svg", "eps")
+    redraws = (run.scores or {}).get("epsilons", [])
+    if not drawn:
+        return [] if not redraws else ["no strip of epsilons"]
+    ticks = [one for one in drawn[0].every("text", "yl") if any(map(str.isdigit, one.text_of()))]
+    axis, scale = Scale.of(Element("svg", {}, [*ticks]), "y", (8.0, 142.0)), 100.0 if is_class(run) else 1.0
+    columns = [one for one in drawn[0].every("g") if one.every("circle", "d")]
+    faults = []
+    for column, one in zip(columns, redraws, strict=True):
+        places = sorted(-float(dot.attributes["cy"]) for dot in column.every("circle", "d"))
+        for place, value in zip(places, sorted(one["redraws"]), strict=True):
+            if not axis.agrees(-place, scale * value):
+                faults.append(
+                    f"a draw at epsilon {one['epsilon']} stands at {axis.value(-place)}, not {scale * value}"
+                )
+        if ("ours" in column.classes) != (one["epsilon"] == epsilon(run)):
+            faults.append(f"epsilon {one['epsilon']} is marked, or is not")
+    says = {one.attributes.get("data-says") for one in run.page.every("span")}
+    if ("strip never" in says) != (surely_from(run) is None):
+        faults.append("what is said of other epsilons is not so")
     return faults
 
 

@@ -55,6 +55,17 @@ def test_the_spread_is_over_as_many_redraws_as_asked_and_they_differ(trips, scor
     assert all(0.4 < accuracy < 0.75 for accuracy in scored["redraws"])
 
 
+def test_the_same_question_is_answered_again_at_other_epsilons_with_less_noise_for_more(trips, scored):
+    drawn = {one["epsilon"]: one["redraws"] for one in scored["epsilons"]}
+    assert [*drawn] == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
+    own = drawn[trips.config.privacy.epsilon]
+    assert own == scored["redraws"]
+    assert {len(draws) for draws in drawn.values()} == {5}
+    far = scored["scores"]["no_noise"]["accuracy"]
+    off = {epsilon: np.mean(np.abs(np.array(draws) - far)) for epsilon, draws in drawn.items()}
+    assert off[8.0] < off[0.25]
+
+
 def test_scores_stay_in_the_simulations_zone_and_no_private_model_is_kept(trips, scored):
     assert scored
     assert trips.scores["scores"].zone == "simulation"

@@ -333,6 +333,22 @@ def test_the_integers_give_back_the_same_mechanism(name):
             of.from_thresholds(*sizes, wrong)
 
 
+@pytest.mark.parametrize("choice", CHOICES)
+def test_the_same_question_at_another_epsilon_is_that_mechanism_made_for_it(choice):
+    for make in (mechanism_for, number_mechanism_for):
+        one, other = (make(choice, epsilon, 3, 2) for epsilon in (1.0, 2.5))
+        if type(one) is type(other):  # "auto" may choose another
+            assert one.at_epsilon(2.5) == other
+
+
+@pytest.mark.parametrize("choice", NUMBER_MECHANISMS)
+def test_another_epsilon_is_shared_between_cell_and_number_as_the_first_one_was(choice):
+    found = number_mechanism_for(choice, 1.0, 3, rho=0.3).at_epsilon(2.5)
+    wanted = number_mechanism_for(choice, 2.5, 3, rho=0.3)
+    assert found.epsilon <= 2.5
+    assert found.thresholds == pytest.approx(wanted.thresholds, rel=1e-6)
+
+
 @pytest.mark.parametrize("name", CHOICES)
 def test_a_mechanism_describes_one_report_in_plain_facts(name):
     mechanism = mechanism_for(name, 1.0, 3, 2)
