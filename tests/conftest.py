@@ -111,6 +111,19 @@ def _templates_compiled_once():
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _few_trees(request):
+    """Forests of steps and runs are small: how good they are is tested in `ldptree`. Not where a module has WHOLE_FORESTS."""
+    if not {"tasks", "flows"} & set(request.path.parts) or hasattr(request.module, "WHOLE_FORESTS"):
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ldptree.public_models.fit.N_TREES", 20)
+        patch.setattr("ldptree.public_models.fit.FEWEST_TREES", 10)
+        patch.setattr("ldptree.baselines.public.N_TREES", 10)
+        yield
+
+
 @pytest.fixture
 def store(tmp_path):
     """A store on an empty work folder."""

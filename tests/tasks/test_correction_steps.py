@@ -32,6 +32,7 @@ from ldptree.families.correction import fit_corrected
 from ldptree.families.corrections import ResidualEstimates, correct
 from ldptree.mechanisms.oracles import ORACLES
 from ldptree.models.corrected import CorrectedModel, shares_of
+from ldptree.public_models import fit
 from storage import tables
 from storage.store import Store
 from tasks.artifacts import read_public, read_totals
@@ -119,7 +120,7 @@ def test_every_base_is_published_and_stands_in_the_model_as_it_was_published(run
     assert model.base.to_json() == asked.base.ensemble.to_json()
     assert model.classes == asked.base.labels == (("cash", "card") if make is rides_config else ())
     assert model.protocol_digests == (asked.digest,)
-    assert chain.published.facts["base_trees"] == {"tree": 1, "forest": 200, "boosting": 100}[base]
+    assert chain.published.facts["base_trees"] == {"tree": 1, "forest": fit.N_TREES, "boosting": 100}[base]
     rows = read_rows(chain.store.files(chain.held["train"])[:1], asked)
     found = model.predict_parts(rows.raw)
     np.testing.assert_array_equal(found.public, model.public_answers(rows.raw))
@@ -189,15 +190,15 @@ def test_what_public_rows_say_comes_back_as_it_was_written(numbers):
 
 
 def test_a_forest_is_made_smaller_to_fit_and_the_protocol_keeps_to_the_limit(run):
-    limit = 60_000
     plain = {"n": 300, "model": {"depth": 1}, "evaluate": False}
     large = run("large", correction={"base": "forest"}, **plain)
+    limit = 3 * len(published(large).to_json()) // 4
     small = run("small", correction={"base": "forest", "max_protocol_bytes": limit}, **plain)
     sizes = [len(published(chain).to_json()) for chain in (large, small)]
     assert sizes[1] <= limit < sizes[0]
     facts = [chain.published.facts for chain in (large, small)]
     assert facts[0]["base_nodes"] > facts[1]["base_nodes"] > 100
-    assert facts[0]["base_trees"] == 200 > facts[1]["base_trees"] >= 100
+    assert facts[0]["base_trees"] == fit.N_TREES > facts[1]["base_trees"] >= fit.FEWEST_TREES
 
 
 @pytest.mark.parametrize(
@@ -208,7 +209,10 @@ def test_a_forest_is_made_smaller_to_fit_and_the_protocol_keeps_to_the_limit(run
         ("forest", 300, r"max_protocol_bytes: 300 bytes leave no room for a public model"),
     ],
 )
-def test_what_is_too_large_is_refused_with_its_size_before_anybody_is_asked(run, base, limit, said):
+def test_what_is_too_large_is_refused_with_its_size_before_anybody_is_asked(
+    run, base, limit, said, monkeypatch
+):
+    monkeypatch.setattr(fit, "FEWEST_TREES", 100)
     chain = run(correction={"base": base, "max_protocol_bytes": limit}, n=300)
     with pytest.raises(ConfigError, match=said) as refused:
         assert chain.published

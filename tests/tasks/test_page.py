@@ -27,6 +27,9 @@ from tasks.page.render import SECTIONS, render, summarize
 from tasks.progress import Timeline
 from tasks.report import failed_facts, read_facts
 
+WHOLE_FORESTS = True
+"""The summaries that are kept are of forests as a run has them."""
+
 N = 900
 THREE = {"paid": np.random.default_rng(3).choice(["a", "b", "c"], N, p=[0.6, 0.3, 0.1])}
 CORRECTED = ("a correction", "a release")
