@@ -49,7 +49,9 @@ def test_no_mechanism_that_holders_use_is_beaten(epsilon):
     exact = {
         name: enumerated(lambda n, name=name: MAKES[name](epsilon, n_cells=n), 3, source) for name in tried
     }
-    for one in audit(subjects, source, n_reports=10_000, claim=epsilon, exact=exact):
+    for one in audit(
+        subjects, source, n_reports=10_000 if epsilon == 2.0 else 2_000, claim=epsilon, exact=exact
+    ):
         assert not one.is_beaten, one
         assert one.exact.epsilon == pytest.approx(epsilon, rel=2e-6)
         assert one.exact.epsilon <= one.exact.claim <= epsilon
@@ -345,12 +347,12 @@ def test_reports_that_the_law_does_not_know_are_no_misfit_by_chance():
 
 @pytest.mark.parametrize("rarest", [1e-6, 1e-3])
 def test_honest_reports_fit_their_law(rarest):
-    """10,000 draws; at a false-alarm rate of 1 in 1,000 more than 24 have a chance of 5e-5, and this seed is fixed."""
+    """4,000 draws; at a false-alarm rate of 1 in 1,000 more than 13 have a chance of 8e-5, and this seed is fixed."""
     chances = rarest * 2.0 ** np.arange(12)
     chances /= max(1, chances.sum())
     chances = np.append(chances, max(0, 1 - chances.sum()))
-    drawn = np.random.default_rng(19).multinomial(20_000, chances, size=10_000)
-    assert sum(fit_of(seen, chances) < 1e-3 for seen in drawn) <= 24
+    drawn = np.random.default_rng(19).multinomial(20_000, chances, size=4_000)
+    assert sum(fit_of(seen, chances) < 1e-3 for seen in drawn) <= 13
 
 
 def test_more_is_stated_than_was_asked_for():

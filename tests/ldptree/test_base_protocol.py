@@ -475,7 +475,7 @@ PARTS = st.recursive(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.sampled_from(list(KINDS)), st.data())
 def test_random_parts_are_a_mismatch_or_a_base_that_answers(kind, data):
     protocol = plain(kind)

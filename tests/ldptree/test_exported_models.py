@@ -187,6 +187,7 @@ def complete_trees(n_trees: int, depth: int, n_encoded: int, rng: np.random.Gene
     )
 
 
+@pytest.mark.slow
 def test_two_hundred_trees_near_four_mebibytes() -> None:
     rng = np.random.default_rng(7)
     encoding = every_kind_of_feature(with_rules=False)

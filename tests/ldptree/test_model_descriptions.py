@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from chain import example_protocol
+from example_models import every_kind_of_feature, protocol_of, random_counts, random_tree, totals_of
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.families.fit_classes import fit_model
@@ -14,21 +15,20 @@ from ldptree.models.description import Evidence, find_conditions, share_below
 from ldptree.models.tree import ClassTree
 from ldptree.partition.tree import Partition
 from ldptree.protocol.totals import Totals
-from tasks.artifacts import read_model, read_protocol, read_public_counts, read_totals
 from tasks.page.units import raw_number, say_condition
 
 NO_YES = ("no", "yes")
 
 
 @pytest.fixture(scope="module")
-def learned(trips):
-    """The model of the small run, its totals and its public counts."""
-    store, protocol = trips.store, read_protocol(trips.store, trips.protocol)
-    return (
-        read_model(store, trips.model["model"]),
-        read_totals(store, trips.totals["totals"], protocol)[0],
-        read_public_counts(store, trips.scaled["scaled"], protocol),
-    )
+def learned():
+    """A model of random totals over every kind of feature, its totals and its public counts."""
+    rng = np.random.default_rng(1)
+    encoding = every_kind_of_feature()
+    protocol = protocol_of(random_tree(encoding.n_encoded, 6, rng), encoding)
+    totals = totals_of(protocol, random_counts(protocol.n_cells, 2, 20_000, rng), rng)
+    public = random_counts(protocol.n_cells, 2, 300, rng)
+    return fit_model(protocol, totals, public), totals, public
 
 
 def described(model, totals, public, names=None):

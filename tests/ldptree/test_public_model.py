@@ -39,7 +39,10 @@ def unit(d=3, high=1.0):
 
 @pytest.mark.parametrize(
     ("base", "n_classes"),
-    [("tree", 0), ("tree", 3), ("blend", 0), ("forest", 0), ("forest", 2), ("boosting", 0)],
+    [
+        *(("tree", 0), ("tree", 3), ("forest", 0), ("forest", 2), ("boosting", 0)),
+        pytest.param("blend", 0, marks=pytest.mark.slow),
+    ],
 )
 def test_out_of_fold_errors_are_those_of_fresh_rows(base, n_classes):
     """Their mean square is near that on 3,000 fresh rows: within 25 %."""
@@ -62,8 +65,10 @@ def test_few_public_rows_are_enough(base, n):
     assert np.isfinite(model.errors).all()
 
 
-@pytest.mark.parametrize("seen", [[1], [0, 2], [3, 1, 0]])
-@pytest.mark.parametrize("base", ["forest", "boosting"])
+@pytest.mark.parametrize(
+    ("base", "seen"),
+    [(base, seen) for base in ("forest", "boosting") for seen in ([1], [0, 2])] + [("forest", [3, 1, 0])],
+)
 def test_a_class_that_no_public_row_has_is_an_output_whose_share_is_0(base, seen):
     """The others' shares are those of the same base with their classes alone."""
     X, y = rows(100, n_classes=2 if len(seen) == 2 else 3)

@@ -147,7 +147,7 @@ class Twice(PublicFeatures):
 
 def test_a_holder_who_answers_twice_is_caught():
     faulty = curator(4.0, Twice)
-    found = exact(lambda rows, labels: faulty, *holders("aligned", 2), epsilon=4.0)
+    found = exact(lambda rows, labels: faulty, *holders("aligned", 2, (-1.0, 0.7)), epsilon=4.0)
     assert not found.is_kept
     assert 4.5 < found.epsilon <= 8.0
 

@@ -31,6 +31,7 @@ from ldptree.estimators import (
     PublicFeatureRegressor,
     PublicRangeScaler,
 )
+from ldptree.families.public_features import surface
 
 N, N_PUBLIC = 360, 100
 
@@ -63,10 +64,12 @@ class Case:
 
 PRIVATE = {"private_features": [0]}
 CASES = {
-    "lpct": Case(LPCTClassifier, True),
-    "lpdt": Case(LPDTRegressor, label_range="label_range"),
-    "correction, classes": Case(CorrectionClassifier, True, {"base": "tree"}),
-    "correction, a number": Case(CorrectionRegressor, False, {"base": "tree"}, label_range="residual_range"),
+    "lpct": Case(LPCTClassifier, True, {"depth": 2}),
+    "lpdt": Case(LPDTRegressor, False, {"depth": 2}, label_range="label_range"),
+    "correction, classes": Case(CorrectionClassifier, True, {"base": "tree", "depth": 2}),
+    "correction, a number": Case(
+        CorrectionRegressor, False, {"base": "tree", "depth": 2}, label_range="residual_range"
+    ),
     "histoftree": Case(HistOfTreeRegressor, False, PRIVATE | {"t": 2, "p": 2}, "protects", "label_range"),
     "public_features": Case(PublicFeatureRegressor, False, PRIVATE, "protects", "label_range"),
     "public_features, classes": Case(PublicFeatureClassifier, True, PRIVATE, "protects"),
@@ -76,6 +79,14 @@ OF_PUBLIC_FEATURES = [name for name in CASES if name not in OF_PUBLIC_ROWS]
 NUMERIC = [name for name, case in CASES.items() if not case.is_class]
 pytestmark = pytest.mark.filterwarnings("ignore::ldptree.errors.AssumedRangeWarning")
 _fitted: dict[str, Any] = {}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_trees():
+    """What every estimator promises holds of surfaces of four trees as of twenty."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(surface, "TREES", 4)
+        yield
 
 
 def fitted(name):
