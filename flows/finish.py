@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 from prefect.runtime import flow_run
 
+from flows.index import list_run
 from flows.pipeline import Pipeline
+from ldptree.errors import LdptreeError
 from schemas.config import RunConfig
 from schemas.manifest import Record
 from storage.formats import stamped
@@ -26,7 +29,9 @@ from tasks.page.making import peak_rss_mb
 from tasks.page.privacy import say_question
 from tasks.page.render import render, summarize
 from tasks.progress import Timeline
-from tasks.report import failed_facts, read_facts
+from tasks.report import describe_stop, name_broken, read_checks, read_facts
+
+PAGE = "report.html"
 
 
 def finish(run: Pipeline) -> dict[str, Any]:
@@ -35,7 +40,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
     by_step = last_of_each_step(run.records)
     facts = read_facts(store, run.page["page"])
     folder = run_folder(store)
-    store.replace(folder / "report.html", store.file(run.page["page"], "report.html").read_bytes())
+    store.replace(folder / PAGE, store.file(run.page["page"], "report.html").read_bytes())
     store.replace(folder / "model.json", store.file(run.model["model"], "model.json").read_bytes())
     if facts.privacy.features:
         _write_questions(run, folder)
@@ -59,10 +64,11 @@ def finish(run: Pipeline) -> dict[str, Any]:
         "seconds": round(run.timeline.elapsed, 2),
         "peak_rss_mb": peak_rss_mb(),
         "run": folder.name,
-        "report": str(folder / "report.html"),
+        "report": str(folder / PAGE),
         "model": str(folder / "model.json"),
     }
     write_json(store, folder / "run.json", summary)
+    list_run(store, folder, facts)
     if not facts.privacy.features:
         build(store, all_runs(store))
     show_in_prefect(summarize(facts), facts.title, summary)
@@ -71,16 +77,47 @@ def finish(run: Pipeline) -> dict[str, Any]:
 
 def stop_where_failed(run: Pipeline) -> None:
     """Raises DataError naming every expectation that failed, after its page is written; a `warn` one does not stop."""
-    store, ingested, checked = run.store, run.ingested, run.checked
-    failed = failures(store, checked["checks"])
+    failed = failures(run.store, run.checked["checks"])
     if not failed:
         return
-    facts = failed_facts(store, run.terms.config, ingested, checked, run.timeline, run.command)
-    folder = run_folder(store)
-    store.replace(folder / "report.html", render(facts).encode())
-    write_records(store, folder, (ingested, checked))
+    facts = _describe_stop(run, name_broken(read_checks(run.store, run.checked["checks"])))
+    page = _write_stop(run, facts)
     create_markdown_artifact(summarize(facts), key="run-summary", description=facts.title)
-    check_passed(failed, folder / "report.html")
+    check_passed(failed, page)
+
+
+@contextmanager
+def page_of_failure(run: Pipeline) -> Iterator[None]:
+    """Write a page that says why a run stopped, and put it into the list of all runs; the error goes on as it is."""
+    try:
+        yield
+    except LdptreeError as error:
+        with suppress(Exception):  # a full disk, say: why the run stopped is what has to be said
+            if not (run_folder(run.store) / PAGE).exists():
+                _write_stop(run, _describe_stop(run, str(error)))
+        raise
+
+
+def _describe_stop(run: Pipeline, message: str) -> Run:
+    found = vars(run)  # only what was made: nothing is computed for the page of a failure
+    return describe_stop(
+        run.config,
+        run.timeline,
+        run.command,
+        message,
+        store=run.store,
+        ingested=found.get("ingested"),
+        checked=found.get("checked"),
+    )
+
+
+def _write_stop(run: Pipeline, facts: Run) -> Path:
+    """The page of a run that stopped, its records and its line in the list of all runs; returns the page."""
+    folder = run_folder(run.store)
+    run.store.replace(folder / PAGE, render(facts).encode())
+    write_records(run.store, folder, run.records)
+    list_run(run.store, folder, facts)
+    return folder / PAGE
 
 
 def _of_one_tree(config: RunConfig, facts: Run, by_step: Mapping[str, Record]) -> dict[str, Any]:

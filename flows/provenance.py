@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from flows.index import write_index
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, Manifest, Record
 from schemas.named_files import NO_SUCH_FOLDER, folder_fault, shown_path
@@ -136,6 +137,8 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
         size = sum(_size(path) for path in doomed)
         if not dry_run:
             _delete(doomed)
+            if gone and (store.root / "index.html").exists():
+                write_index(store)
             if gone and (store.zone("curator") / warehouse.NAME).exists():
                 with contextlib.suppress(Exception):  # of damaged totals, say: the next run builds it anew
                     warehouse.build(store, warehouse.all_runs(store))

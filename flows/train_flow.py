@@ -8,7 +8,7 @@ from prefect import flow
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.execute import ByPrefect
-from flows.finish import finish, stop_where_failed
+from flows.finish import finish, page_of_failure, stop_where_failed
 from flows.naming import run_name, tag_run
 from flows.pipeline import Pipeline
 from flows.provenance import in_use
@@ -39,6 +39,7 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
         run = Pipeline(
             store=store, config=config, execute=ByPrefect(store), timeline=timeline, command=command
         )
-        stop_where_failed(run)
-        run.walk()
-        return finish(run)
+        with page_of_failure(run):
+            stop_where_failed(run)
+            run.walk()
+            return finish(run)

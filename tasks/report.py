@@ -56,6 +56,8 @@ from tasks.page.render import render
 from tasks.progress import Timeline
 from tasks.step import NotInKey, step
 
+ASKING = "perturb"
+"""The step from which on reports are written."""
 MANY_DUPLICATES = 0.01
 NODES_IN_WAREHOUSE = 20_000
 DIGESTS = {"totals": "totals", "scaled": "public rows, scaled", "shown": "what is shown"}
@@ -225,31 +227,60 @@ def identify(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def failed_facts(
-    store: Store, config: RunConfig, ingested: Record, checked: Record, timeline: Timeline, command: str
+def describe_stop(
+    config: RunConfig,
+    timeline: Timeline,
+    command: str,
+    message: str,
+    *,
+    store: Store | None = None,
+    ingested: Record | None = None,
+    checked: Record | None = None,
 ) -> Run:
-    """A run that its validation stopped."""
-    checks = read_checks(store, checked["checks"])
-    broken = [check for check in checks if not check.ok and check.severity == "stop"]
+    """A run that stopped before its end, with as much as it had found out.
+
+    Args:
+        config: of the run.
+        timeline: of its steps; the last one that failed is where it stopped.
+        command: that repeats it.
+        message: why it stopped, as the terminal shows it.
+        store: where the records lie that are given.
+        ingested, checked: what was read, and what was expected of it.
+    """
+    steps = timeline.steps()
+    failed = [step.name for step in steps if step.state == "failed"]
+    facts = {} if ingested is None else ingested.facts
     return Run(
         **identify(config),
         privacy=Privacy(
             epsilon=config.privacy.epsilon, holder=config.dataset.holder, seeded=config.is_seeded
         ),
         making=describe_making(config, command, timeline, {}),
-        checks=checks,
-        rows=(
+        checks=() if store is None or checked is None else read_checks(store, checked["checks"]),
+        rows=()
+        if ingested is None
+        else (
             Rows(
                 zone="public",
                 kept=ingested["public"].rows,
-                read=ingested["public"].rows + _set_aside(ingested.facts),
-                quarantined=ingested.facts["bad_public"],
+                read=ingested["public"].rows + _set_aside(facts),
+                quarantined=facts["bad_public"],
             ),
             Rows(zone="private", kept=ingested["private"].rows),
         ),
-        columns_left_out=ingested.facts["columns_left_out"],
-        failure=Failure(step="validate", message="; ".join(f"{c.zone} rows: {c.name}" for c in broken)),
+        columns_left_out=facts.get("columns_left_out", {}),
+        failure=Failure(
+            step=failed[-1] if failed else steps[-1].name if steps else "",
+            message=message,
+            has_asked=any(step.name == ASKING for step in steps),
+        ),
     )
+
+
+def name_broken(checks: Sequence[Check]) -> str:
+    """The checks that stop a run."""
+    broken = [check for check in checks if not check.ok and check.severity == "stop"]
+    return "; ".join(f"{check.zone} rows: {check.name}" for check in broken)
 
 
 def read_checks(store: Store, checks: Manifest) -> tuple[Check, ...]:

@@ -19,7 +19,8 @@ class Sentence:
 
 SAYS = {
     # the finding
-    "failed": "The run stopped at the step “{step}”: nothing was learned.",
+    "failed": "The run stopped at the step “{step}”, so it has no result.",
+    "failed at once": "The run stopped before its first step, so it has no result.",
     "better": "Scrambled reports from {people} made {reference} better: {ours}, {move} from {before}.",
     "worse": "Scrambled reports from {people} made {reference} worse: {ours}, {move} from {before}.",
     "no better": "Scrambled reports from {people} made {reference} no better: {ours}, {before} without them.",
@@ -48,7 +49,8 @@ SAYS = {
     "rival worse": "But {rival}, from public rows alone, does better: {figure}.",
     "rival equal": "The best model from public rows alone, {rival}, has {figure}: too near to tell which is better.",
     "no scores": "No private row was held back, so there are no scores.",
-    "stopped": "No report was written, and nobody's privacy was spent. Correct the data or the checks, and run again.",
+    "stopped": "No report was written, and nobody's privacy was spent. Correct what is named above, and run again.",
+    "stopped asking": "Reports with {epsilon} each may stand already. Run it again: those are used, and nobody reports twice.",
     # cards
     "gain": "{direction} {gain} (95{narrow}% interval {low} to {high}).",
     "people": "Of them {share} are in kinds where the correction is clear.",

@@ -370,10 +370,17 @@ class Making:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """The step that stopped the run, and the error's message as the terminal showed it."""
+    """Where and why a run stopped.
+
+    Attributes:
+        step: the step that failed, or the last one before the failure; "" where none had begun.
+        message: the error's, as the terminal showed it.
+        has_asked: whether reports may have been written.
+    """
 
     step: str
     message: str
+    has_asked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

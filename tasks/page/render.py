@@ -29,13 +29,8 @@ SECTIONS: dict[str, Callable[[Run], Table | None]] = {
 
 def render(run: Run) -> str:
     """The run's page: one HTML file that loads nothing."""
-    environment = _environment()
     common: dict[str, Any] = dict(
         run=run,
-        style=Markup(_style(environment)),  # noqa: S704 - our own file, no data in it
-        say=say,
-        glossary=GLOSSARY,
-        chips=CHIPS,
         claims=CLAIMS,
         verdict=summary.verdict(run),
         headline=summary.headline(run),
@@ -53,7 +48,16 @@ def render(run: Run) -> str:
         **_making(run),
     )
     learned = {"strip": None} if run.failure else _learned(run)
-    return environment.get_template("page.html.j2").render(**common, **learned)
+    return fill("page.html.j2", **common, **learned)
+
+
+def fill(template: str, **values: Any) -> str:
+    """A page of these templates, with their one style sheet."""
+    environment = _environment()
+    style = Markup(_style(environment))  # noqa: S704 - our own file, no data in it
+    return environment.get_template(template).render(
+        style=style, say=say, glossary=GLOSSARY, chips=CHIPS, **values
+    )
 
 
 def _making(run: Run) -> dict[str, Any]:

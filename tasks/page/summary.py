@@ -85,7 +85,7 @@ def _difference(ours: Score, other: Score) -> tuple[float, float]:
 def headline(run: Run) -> Sentence:
     """The finding in one sentence with its figures."""
     if run.failure is not None:
-        return say("failed", step=run.failure.step)
+        return say("failed", step=run.failure.step) if run.failure.step else say("failed at once")
     people, found = say_rows(run, run.n_private), run.model.is_found
     reference = find_reference(run)
     if run.scores is None or reference is None:
@@ -133,6 +133,8 @@ def say_rows(run: Run, number: int | None = None) -> str:
 def lead(run: Run) -> list[Sentence]:
     """The paragraph under the heading: what differs, where, and what is against it."""
     if run.failure is not None:
+        if run.failure.has_asked:
+            return [say("stopped asking", epsilon=units.epsilon(run.privacy.epsilon))]
         return [say("stopped")]
     sentences = [*_differences(run), *_kinds(run)]
     if run.model.says and not run.model.cells:

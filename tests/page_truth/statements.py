@@ -126,7 +126,7 @@ def verdict(run: Run) -> str:
 
 def check_verdict(run: Run) -> list[str]:
     """The verdict, and the kind of sentence in the heading."""
-    chip = " ".join(run.page.first("p", "chip").text.split())
+    chip = " ".join(run.page.first("span", "chip").text.split())
     heading = next(one for one in run.page.first("h1").every() if "data-says" in one.attributes)
     faults = [] if chip == verdict(run) else [f"{chip!r} is not so, expected {verdict(run)!r}"]
     if heading.attributes["data-says"] not in VERDICTS[verdict(run)]:

@@ -25,7 +25,7 @@ from tasks.page.charts import ROW, WHOLE, Axis, ribbons
 from tasks.page.data import Bin, CellTest, Check, Failure, Influence, Rows, Run, Score, Scores, Span
 from tasks.page.render import SECTIONS, render, summarize
 from tasks.progress import Timeline
-from tasks.report import failed_facts, read_facts
+from tasks.report import describe_stop, read_facts
 
 WHOLE_FORESTS = True
 """The summaries that are kept are of forests as a run has them."""
@@ -66,7 +66,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     }
     found = {name: read_facts(one.store, one.page["page"]) for name, one in made.items()}
     one = made["classes"]
-    stopped = failed_facts(one.store, one.config, one.ingested, one.checked, Timeline(), "ldptree run")
+    stopped = describe_stop(
+        one.config,
+        Timeline(),
+        "ldptree run rides",
+        "",
+        store=one.store,
+        ingested=one.ingested,
+        checked=one.checked,
+    )
     check = Check(name="miles is between 0 and 5", zone="public", ok=False, detail="7 rows: 6.5")
     failure = Failure(step="validate", message="public rows: miles is between 0 and 5")
     return found | {"stopped": replace(stopped, checks=(*stopped.checks, check), failure=failure)}

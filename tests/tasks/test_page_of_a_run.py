@@ -9,7 +9,7 @@ from storage.store import Store
 from tasks.artifacts import read_protocol
 from tasks.page import findings, privacy
 from tasks.progress import Timeline
-from tasks.report import failed_facts, read_facts
+from tasks.report import describe_stop, read_facts
 
 
 @pytest.fixture
@@ -21,6 +21,11 @@ def run(tmp_path):
         return Chain(Store(tmp_path / "work"), rides_config(path, **changes))
 
     return run
+
+
+def _stop(chain, timeline):
+    known = {"store": chain.store, "ingested": chain.ingested, "checked": chain.checked}
+    return describe_stop(chain.config, timeline, "", "", **known)
 
 
 def test_columns_of_the_public_rule_are_named_as_known_of_everyone(run):
@@ -51,7 +56,7 @@ def test_a_cap_that_was_not_in_force_is_not_said(run):
 def test_a_stopped_run_knows_its_time_and_its_rows(run):
     chain, timeline = run(), Timeline()
     timeline.began -= 5.0
-    facts = failed_facts(chain.store, chain.config, chain.ingested, chain.checked, timeline, "")
+    facts = _stop(chain, timeline)
     assert facts.making.seconds >= 5.0
     lines = {row[0]: row[1:] for row in findings.tabulate_rows(facts).rows}
     assert lines["read"] == ("300", "kept by the holders")
@@ -71,7 +76,7 @@ def test_columns_that_are_left_out_are_on_the_page(run):
         "hour",
         "firm",
     }
-    failed = failed_facts(chain.store, chain.config, chain.ingested, chain.checked, Timeline(), "")
+    failed = _stop(chain, Timeline())
     assert failed.columns_left_out == facts.columns_left_out
 
 

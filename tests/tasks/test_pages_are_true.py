@@ -132,7 +132,7 @@ def test_the_checker_sees_another_verdict_and_another_heading(made: Run) -> None
     assert heading
     assert check(Run(made.chain)) == []
     for other, keys in VERDICTS.items():
-        assert (other == chip) != _is_seen(made, made.html.replace(f"{chip}</p>", f"{other}</p>"))
+        assert (other == chip) != _is_seen(made, made.html.replace(f"{chip}</span>", f"{other}</span>"))
         for key in keys:
             changed = made.html.replace(heading[0], heading[0].replace(heading[1], key))
             assert _is_seen(made, changed) or key in VERDICTS[chip]

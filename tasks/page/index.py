@@ -1,0 +1,124 @@
+"""The page of all runs of a work folder: a line a run, from what each run's own page says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Self
+
+from tasks.page import summary, units
+from tasks.page.charts import Axis
+from tasks.page.data import Run
+from tasks.page.render import fill
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """One run in the list of all of them: nothing that its own page does not show.
+
+    Attributes:
+        name, title: the run's, and the data's.
+        created: when its page was written, in ISO 8601.
+        verdict: a key of `captions.CHIPS`.
+        headline: the finding in a sentence; of a failed run why it stopped.
+        epsilon: of each holder; 0 where nobody was asked.
+        n_private: rows that reported, with their name.
+        campaign: its name; "" where there is none.
+        figure: the chief score; None where there is none.
+        says: the same as a reader sees it; "" where there is none.
+    """
+
+    name: str
+    title: str = ""
+    created: str = ""
+    verdict: str = "unscored"
+    headline: str = ""
+    epsilon: float = 0.0
+    n_private: int = 0
+    campaign: str = ""
+    figure: float | None = None
+    says: str = ""
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """What a run's page says in short."""
+        ours = run.scores.ours.figure if run.scores else None
+        told = run.failure.message if run.failure else summary.headline(run).text
+        return cls(
+            name=run.name,
+            title=run.title,
+            created=run.making.created,
+            verdict=summary.verdict(run),
+            headline=told,
+            epsilon=run.privacy.epsilon if run.failure is None or run.failure.has_asked else 0.0,
+            n_private=run.n_private,
+            campaign=run.making.config.get("campaign.name", ""),
+            figure=ours,
+            says="" if ours is None else units.score_unit(run).value(ours),
+        )
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Self:
+        """What `to_dict` wrote, or the part of it that is known here."""
+        return cls(**{key: value[key] for key in cls.__dataclass_fields__ if key in value})
+
+    def to_dict(self) -> dict[str, Any]:
+        """As values that `json.dumps` takes."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Trend:
+    """How the runs of a campaign went, oldest first: points of a line in a box of 100 by 24, and the same in words."""
+
+    points: tuple[tuple[str, str], ...]
+    says: str
+
+    @classmethod
+    def of(cls, cards: Sequence[Card]) -> Trend | None:
+        """Of their scores, or of how many reported where not all have one; None of fewer than two runs."""
+        if len(cards) < 2:
+            return None
+        scored = all(card.figure is not None for card in cards)
+        values = [float(card.figure or 0.0) if scored else float(card.n_private) for card in cards]
+        axis = Axis.of(values)
+        step = 92 / (len(values) - 1)
+        points = tuple(
+            (f"{4 + step * i:.1f}", f"{21 - 18 * (value - axis.low) / (axis.high - axis.low):.1f}")
+            for i, value in enumerate(values)
+        )
+        first, last = (
+            card.says if scored else f"{units.count(card.n_private)} reports"
+            for card in (cards[0], cards[-1])
+        )
+        return cls(points, f"{first} to {last} in {units.count(len(cards))} runs")
+
+
+def render_index(cards: Mapping[str, Card]) -> str:
+    """The page of all runs, newest first: one HTML file that loads nothing. `cards`: by the names of the runs' folders."""
+    newest = sorted(cards.items(), key=lambda one: (_moment(one[1].created), one[0]), reverse=True)
+    campaigns = dict.fromkeys(card.campaign for _, card in newest if card.campaign)
+    trends = {
+        name: Trend.of([card for _, card in reversed(newest) if card.campaign == name and _is_whole(card)])
+        for name in campaigns
+    }
+    return fill(
+        "index.html.j2",
+        runs=newest,
+        newest_of={name: next(f for f, card in newest if card.campaign == name) for name in campaigns},
+        trends=trends,
+        date=units.date,
+        plural=units.plural,
+    )
+
+
+def _is_whole(card: Card) -> bool:
+    return card.verdict != "failed"
+
+
+def _moment(created: str) -> float:
+    try:
+        return datetime.fromisoformat(created).timestamp()
+    except ValueError:
+        return 0.0

@@ -1,0 +1,117 @@
+"""`index.html` of a work folder: every run that stands, also those that stopped; rebuilt whole, whoever else writes it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from chain import Chain, rides, rides_config
+
+from flows.finish import page_of_failure
+from flows.index import list_run, write_index
+from ldptree.errors import BudgetError, DataError
+from storage.store import Store
+from tasks.page.render import render
+from tasks.report import read_facts
+
+
+@pytest.fixture
+def chain(tmp_path):
+    path = rides(tmp_path / "rides.csv", 900, 1)
+    return Chain(Store(tmp_path / "work"), rides_config(path))
+
+
+@pytest.fixture
+def facts(chain):
+    return read_facts(chain.store, chain.page["page"])
+
+
+def _leave(store, facts, name, created):
+    """A run that is over, with its folder and its line."""
+    run = replace(facts, name=name, making=replace(facts.making, created=created))
+    folder = store.root / "runs" / name
+    store.replace(folder / "report.html", render(run).encode())
+    list_run(store, folder, run)
+    return folder
+
+
+def _index(store):
+    return (store.root / "index.html").read_text(encoding="utf-8")
+
+
+def test_runs_are_listed_newest_first_while_their_folders_stand(chain, facts):
+    older = _leave(chain.store, facts, "older", "2026-01-02T03:04:05+00:00")
+    newer = _leave(chain.store, facts, "newer", "2026-01-02T05:04:05+01:59")
+    page = _index(chain.store)
+    assert page.index('href="runs/newer/report.html"') < page.index('href="runs/older/report.html"')
+    assert "<script" not in page
+    shutil.rmtree(newer)
+    (older / "card.json").write_text("{")
+    write_index(chain.store)
+    assert 'href="runs/older/report.html"' in _index(chain.store)
+    assert "newer" not in _index(chain.store)
+
+
+def test_a_line_says_nothing_that_the_runs_page_does_not(chain, facts):
+    folder = _leave(chain.store, facts, "one", "2026-01-02T03:04:05+00:00")
+    page = re.sub("<[^>]*>", "", (folder / "report.html").read_text(encoding="utf-8"))
+    line = _index(chain.store)
+    found = line[line.index('<li class="run">') : line.index("</li>")]
+    texts = [part.split(">")[-1].strip(" ,") for part in found.split("<")]
+    assert len([text for text in texts if text]) >= 4
+    assert [text for text in texts if text not in page] == []
+
+
+def test_of_many_runs_at_once_none_is_lost(chain, facts):
+    def leave(number):
+        _leave(chain.store, facts, f"run-{number}", f"2026-01-02T03:04:{number:02}+00:00")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(leave, range(12)))
+    assert all(f'href="runs/run-{number}/report.html"' in _index(chain.store) for number in range(12))
+
+
+def test_a_campaign_has_its_trend_beside_its_newest_run(chain, facts):
+    config = facts.making.config | {"campaign.name": "weekly"}
+    weekly = replace(facts, making=replace(facts.making, config=config))
+    _leave(chain.store, weekly, "first", "2026-01-02T03:04:05+00:00")
+    assert "<polyline" not in _index(chain.store)
+    _leave(chain.store, weekly, "second", "2026-01-09T03:04:05+00:00")
+    _leave(chain.store, facts, "alone", "2026-01-10T03:04:05+00:00")
+    page = _index(chain.store)
+    assert page.count("<polyline") == 1
+    assert "in 2 runs" in page
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "cost"),
+    [
+        (False, "nobody's privacy was spent", "nothing spent"),
+        (True, "nobody reports twice", "<b>ε = 2</b>"),
+    ],
+)
+def test_a_run_that_stops_has_a_page_that_says_why_and_how_to_go_on(chain, asked, said, cost):
+    chain.command = "ldptree run mine.toml"
+    steps = ["ingest", "perturb"] if asked else ["ingest"]
+    for step in steps:
+        chain.timeline.hear(step, "start", 0.0)
+    chain.timeline.hear(steps[-1], "failed", 0.0)
+    with pytest.raises(BudgetError), page_of_failure(chain):
+        raise BudgetError("Ann <b> has spent it all")
+    (page,) = (path.read_text(encoding="utf-8") for path in chain.store.root.glob("runs/*/report.html"))
+    page = page.replace("&#39;", "'")
+    assert f"stopped at the step “{steps[-1]}”" in page
+    assert "Ann &lt;b&gt; has spent it all" in page
+    assert "<code>ldptree run mine.toml</code>" in page
+    assert said in page
+    assert cost in _index(chain.store)
+    assert "Stopped" in _index(chain.store)
+
+
+def test_a_page_that_cannot_be_written_hides_no_reason(chain, monkeypatch):
+    monkeypatch.setattr(Store, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(DataError, match="the reason"), page_of_failure(chain):
+        raise DataError("the reason")
