@@ -253,6 +253,17 @@ def test_what_no_model_can_rest_on_is_refused_though_the_digest_fits(
         replace(model, **{field: value})
 
 
+@pytest.mark.parametrize("name", ["histoftree", "public_features"])
+def test_what_stands_inside_a_model_is_checked_as_it_is(name: str) -> None:
+    inner = made(name).inner
+    for field, value in (("epsilon", 0.0), ("n_holders", -3)):
+        with pytest.raises(DataError, match=f"{field} = "):
+            replace(inner, **{field: value})
+    if name == "histoftree":
+        with pytest.raises(DataError, match="missing"):
+            inner.predict(np.full((1, 2), np.nan))
+
+
 @pytest.mark.parametrize("name", ["two classes", "a number"])
 def test_the_arrays_are_read_only(name: str) -> None:
     with pytest.raises(ValueError, match="read-only"):
