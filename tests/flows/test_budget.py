@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
+from unittest.mock import Mock
 
 import pytest
 from chain import Chain, rides, rides_config
 
+import tasks.perturb
 from flows.budget import keep_answers
 from flows.campaign import Terms
 from flows.plan import plan_of, show_plan
@@ -22,13 +20,14 @@ from storage.store import Store
 from tasks.report import read_facts
 
 BY_PERSON = {"holder": "person", "drop": []}
-UNSEEDED = {"simulation": {"noise_seed": None}, "evaluate": False}
+CAMPAIGN = {"campaign": {"name": "rides"}}
 
 
-def run(store, *paths, epsilon=2.0, cap=None, **changes):
-    """A run that is charged up to its reports, as far as it is let."""
+def run(store, *paths, epsilon=2.0, cap=None, seed=None, **changes):
+    """A run that is charged up to its reports, as far as it is let; `seed`: of its noise."""
     privacy = {"epsilon": epsilon} | ({} if cap is None else {"lifetime_epsilon": cap})
-    return Chain(store, rides_config(*paths, privacy=privacy, **({"release": True} | changes)))
+    charged = {"release": True, "evaluate": False, "model": {"depth": 1}, "simulation": {"noise_seed": seed}}
+    return Chain(store, rides_config(*paths, privacy=privacy, **charged | changes))
 
 
 def reports(store):
@@ -46,35 +45,36 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("dataset", [{}, BY_PERSON], ids=["rows", "named"])
 def test_a_second_question_over_the_cap_is_refused_before_anybody_answers(store, path, dataset):
-    assert run(store, path, epsilon=2.0, cap=3.0, dataset=dataset, **UNSEEDED).reports
+    assert run(store, path, epsilon=2.0, cap=3.0, dataset=dataset).reports
     before = reports(store)
     with pytest.raises(BudgetError, match=r"rides\.csv: holders would spend epsilon 3\.5") as refused:
-        assert run(store, path, epsilon=1.5, dataset=dataset, **UNSEEDED).reports
+        assert run(store, path, epsilon=1.5, dataset=dataset).reports
     assert refused.value.exit_code == 4
     assert reports(store) == before
     assert largest(store) == 2.0
-    assert run(store, path, epsilon=1.0, dataset=dataset, **UNSEEDED).reports
+    assert run(store, path, epsilon=1.0, dataset=dataset).reports
     assert largest(store) == 3.0
 
 
 def test_the_same_run_again_spends_nothing(store, path):
-    first = run(store, path, cap=2.0, **UNSEEDED)
-    again = run(store, path, cap=2.0, **UNSEEDED)
+    first = run(store, path, cap=2.0)
+    again = run(store, path, cap=2.0)
     assert again.page == first.page
+    assert {line["state"] for line in plan_of(again.config, store.root)} == {"cached"}
     assert [r["reports"] for r in again.reports] == [r["reports"] for r in first.reports]
     assert largest(store) == 2.0
 
 
 def test_a_run_that_only_learns_otherwise_from_the_same_reports_spends_nothing(store, path):
-    assert run(store, path, cap=2.0, **UNSEEDED).model
-    assert run(store, path, model={"prune": "none", "lam": 1.0}, **UNSEEDED).model
+    assert run(store, path, cap=2.0).model
+    assert run(store, path, model={"depth": 1, "prune": "none", "lam": 1.0}).model
     assert largest(store) == 2.0
 
 
 def test_reports_that_would_be_drawn_anew_are_charged_anew(store, path):
     """The same question to a shard that holds others beside them draws every report in it once more."""
-    first = run(store, path, **UNSEEDED)
-    second = run(store, path, **UNSEEDED | {"evaluate": True})
+    first = run(store, path)
+    second = run(store, path, evaluate=True)
     assert first.reports
     assert second.reports
     assert first.protocol.digest == second.protocol.digest
@@ -84,30 +84,21 @@ def test_reports_that_would_be_drawn_anew_are_charged_anew(store, path):
     assert largest(store) == 4.0
 
 
-def test_a_person_is_charged_in_whatever_file_they_come(store, tmp_path):
-    paths = [rides(tmp_path / f"{i}.csv", 600, i) for i in range(2)]
-    assert run(store, paths[0], dataset=BY_PERSON, **UNSEEDED).reports
-    assert run(store, paths[1], dataset=BY_PERSON, **UNSEEDED).reports
-    assert largest(store) == 4.0
-
-
-def test_rows_of_another_file_are_other_holders(store, tmp_path):
+@pytest.mark.parametrize(("dataset", "spent"), [(BY_PERSON, 4.0), ({}, 2.0)], ids=["named", "rows"])
+def test_a_person_is_charged_in_whatever_file_they_come_and_rows_of_another_file_are_others(
+    store, tmp_path, dataset, spent
+):
     for i in range(2):
-        assert run(store, rides(tmp_path / f"{i}.csv", 600, i), cap=2.0, **UNSEEDED).reports
-    assert largest(store) == 2.0
+        assert run(store, rides(tmp_path / f"{i}.csv", 600, i), cap=spent, dataset=dataset).reports
+    assert largest(store) == spent
 
 
-def test_the_same_rows_under_another_name_are_the_same_holders(store, path, tmp_path):
-    assert run(store, path, cap=3.0, **UNSEEDED).reports
+def test_a_files_holders_get_no_new_budget_in_a_copy_or_called_otherwise(store, path, tmp_path):
+    assert run(store, path, cap=3.0).reports
     copy = shutil.copy(path, tmp_path / "copy.csv")
-    with pytest.raises(BudgetError):
-        assert run(store, copy, epsilon=1.5, **UNSEEDED).reports
-
-
-def test_calling_a_files_holders_otherwise_gives_them_no_new_budget(store, path):
-    assert run(store, path, cap=3.0, **UNSEEDED).reports
-    with pytest.raises(BudgetError):
-        assert run(store, path, dataset=BY_PERSON, **UNSEEDED).reports
+    for again in (run(store, copy, epsilon=1.5), run(store, path, dataset=BY_PERSON)):
+        with pytest.raises(BudgetError):
+            assert again.reports
 
 
 @pytest.mark.parametrize("first", ["rows", "named"])
@@ -118,42 +109,42 @@ def test_what_people_spent_as_rows_is_theirs_when_they_are_named_elsewhere(store
     other = rides(tmp_path / "two.csv", 600, 2, person=people)
     datasets = [{}, BY_PERSON] if first == "rows" else [BY_PERSON, {}]
     for dataset in datasets:
-        assert run(store, path, cap=4.0, dataset=dataset, **UNSEEDED).reports
+        assert run(store, path, cap=4.0, dataset=dataset).reports
     with pytest.raises(BudgetError, match=r"two\.csv: holders would spend epsilon 6 .* 4 is spent already"):
-        assert run(store, other, dataset=BY_PERSON, **UNSEEDED).reports
+        assert run(store, other, dataset=BY_PERSON).reports
     for dataset in datasets:
-        assert run(store, path, dataset=dataset, **UNSEEDED).reports  # given again, they are paid for
+        assert run(store, path, dataset=dataset).reports  # given again, they are paid for
     assert largest(store) == 4.0
     others = rides(tmp_path / "three.csv", 600, 3, person=[f"q{i}" for i in range(600)])
-    assert run(store, others, dataset=BY_PERSON, **UNSEEDED).reports
+    assert run(store, others, dataset=BY_PERSON).reports
 
 
 def test_rows_of_a_file_are_not_asked_beyond_what_its_people_spent_elsewhere(store, tmp_path):
     paths = [rides(tmp_path / f"{i}.csv", 600, i, person=[f"p{j}" for j in range(600)]) for i in range(2)]
     for path in paths:
-        assert run(store, path, cap=4.0, dataset=BY_PERSON, **UNSEEDED).reports
+        assert run(store, path, cap=4.0, dataset=BY_PERSON).reports
     with pytest.raises(BudgetError, match=r"0\.csv: holders would spend epsilon 6"):
-        assert run(store, paths[0], **UNSEEDED).reports
+        assert run(store, paths[0]).reports
 
 
 def test_an_algorithm_that_asks_twice_fits_a_cap_of_its_epsilon(store, path):
     """Half of 25/3, rounded, is more than half of it."""
-    chain = run(store, path, epsilon=25 / 3, cap=25 / 3, model={"prune": "paper"}, **UNSEEDED)
+    chain = run(store, path, epsilon=25 / 3, cap=25 / 3, model={"prune": "paper"})
     assert chain.reports
     assert largest(store) == pytest.approx(25 / 6)
 
 
 def test_reports_that_went_with_their_records_are_not_drawn_again(store, path):
-    chain = run(store, path, **UNSEEDED)
+    chain = run(store, path)
     shards = chain.held["train"].one_by_one()
     written = {s.files[0].name: r["reports"] for s, r in zip(shards, chain.reports, strict=True)}
     form = chain.terms.form(chain.held, chain.published)
     keep_answers(store, chain.config, chain.held, chain.protocol, form, written)
-    assert run(store, path, **UNSEEDED).reports == chain.reports
+    assert run(store, path).reports == chain.reports
     shutil.rmtree(store.root / "curator" / "reports")
     shutil.rmtree(store.root / "holders" / "perturb")
     with pytest.raises(ArtifactCorrupt, match="curator/reports/seal: missing") as lost:
-        assert run(store, path, **UNSEEDED).reports
+        assert run(store, path).reports
     assert lost.value.exit_code == 5
     with pytest.raises(ArtifactCorrupt, match="these reports were received, and are now missing"):
         Account(store, None).charge(Account(store, None).read().entries, cap=None)
@@ -162,8 +153,8 @@ def test_reports_that_went_with_their_records_are_not_drawn_again(store, path):
 
 def test_a_file_given_twice_is_asked_once(store, path, tmp_path):
     copy = shutil.copy(path, tmp_path / "copy.csv")
-    twice = run(store, path, copy, dataset=BY_PERSON, campaign={"name": "rides"}, **UNSEEDED)
-    once = run(Store(tmp_path / "other"), path, dataset=BY_PERSON, campaign={"name": "rides"}, **UNSEEDED)
+    twice = run(store, path, copy, dataset=BY_PERSON, **CAMPAIGN)
+    once = run(Store(tmp_path / "other"), path, dataset=BY_PERSON, **CAMPAIGN)
     assert twice.held.facts == once.held.facts
     assert len(twice.reports) == len(once.reports)
     assert twice.terms.campaign.answered([twice.raw.files[0].digest]).size == twice.held.facts["n_private"]
@@ -171,105 +162,87 @@ def test_a_file_given_twice_is_asked_once(store, path, tmp_path):
 
 def test_two_campaigns_over_the_same_people_add_up(store, path):
     for name in ("one", "two"):
-        chain = run(store, path, cap=4.0, dataset=BY_PERSON, campaign={"name": name}, **UNSEEDED)
+        chain = run(store, path, cap=4.0, dataset=BY_PERSON, campaign={"name": name})
         assert chain.reports
     assert largest(store) == 4.0
     with pytest.raises(
         BudgetError, match=r"4 is spent already \(2 on one \(protocol .*; 2 on two \(protocol"
     ):
-        assert run(store, path, dataset=BY_PERSON, campaign={"name": "three"}, **UNSEEDED).reports
+        assert run(store, path, dataset=BY_PERSON, campaign={"name": "three"}).reports
 
 
 def test_a_campaign_that_is_refused_is_not_begun(store, path):
-    assert run(store, path, cap=3.0, **UNSEEDED).reports
-    refused = run(store, path, campaign={"name": "rides"}, **UNSEEDED)
+    assert run(store, path, cap=3.0).reports
+    refused = run(store, path, **CAMPAIGN)
     with pytest.raises(BudgetError):
         assert refused.protocol
     assert Terms.of(store, refused.config).protocol is None
     assert refused.terms.campaign.asked() == {}
-    assert run(store, path, epsilon=1.0, campaign={"name": "rides"}, **UNSEEDED).reports
+    assert run(store, path, epsilon=1.0, **CAMPAIGN).reports
 
 
 def test_later_weeks_of_a_campaign_spend_for_new_holders_only(store, tmp_path):
     paths = [rides(tmp_path / f"{i}.csv", 600, i) for i in range(3)]
-    settings = {"dataset": BY_PERSON, "campaign": {"name": "rides"}, "cap": 2.0}
+    settings = {"dataset": BY_PERSON, "cap": 2.0} | CAMPAIGN
     for names in (paths[:1], paths[:2], paths[2:], paths):
-        assert run(store, *names, **settings, **UNSEEDED).reports
+        assert run(store, *names, **settings).reports
         assert largest(store) == 2.0
 
 
 def test_a_campaign_may_lower_the_cap_from_week_to_week(store, path):
-    assert run(store, path, campaign={"name": "rides"}, cap=8.0).reports
-    assert run(store, path, campaign={"name": "rides"}, cap=3.0).reports
-    assert Account(store, 11).read().cap == 3.0
+    for cap in (8.0, 3.0):
+        assert run(store, path, **CAMPAIGN, cap=cap).reports
+    assert Account(store, None).read().cap == 3.0
 
 
 def test_a_seeded_simulation_blocks_no_release_and_the_other_way_round(store, path):
-    assert run(store, path, cap=2.0).reports
-    assert run(store, path, cap=2.0, simulation={"noise_seed": 12}).reports
-    assert run(store, path, cap=2.0, **UNSEEDED).reports
-    assert run(store, path, epsilon=1.0, simulation={"noise_seed": 13}).reports
-    assert [largest(store, seed) for seed in (None, 11, 12, 13)] == [2.0, 2.0, 2.0, 1.0]
+    for seed, epsilon in ((11, 2.0), (None, 2.0), (12, 1.0)):
+        assert run(store, path, epsilon=epsilon, cap=2.0, seed=seed).reports
+    assert [largest(store, seed) for seed in (None, 11, 12)] == [2.0, 2.0, 1.0]
     with pytest.raises(BudgetError):
-        assert run(store, path, epsilon=1.0, simulation={"noise_seed": 12}).reports
+        assert run(store, path, epsilon=1.0, seed=11).reports
 
 
 def test_a_cap_changes_no_key_but_the_pages(store, path):
-    free, capped = run(store, path), run(store, path, cap=9.0)
-    for step in (
-        "ingested",
-        "checked",
-        "held",
-        "scaled",
-        "published",
-        "reports",
-        "totals",
-        "model",
-        "scores",
-    ):
-        assert getattr(free, step) == getattr(capped, step)
+    free, capped = (
+        run(store, path, cap=cap, seed=11, evaluate=True, evaluation={"redraws": 1}) for cap in (None, 9.0)
+    )
+    steps = ["ingested", "checked", "held", "scaled", "published", "reports", "totals", "model", "scores"]
+    assert [getattr(free, step) for step in steps] == [getattr(capped, step) for step in steps]
 
 
-KILLED = """
-import os, signal, sys
-from chain import Chain, rides_config
-from storage.store import Store
-import tasks.perturb
-tasks.perturb.values_of = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-work, path, epsilon = sys.argv[1:]
-settings = {"privacy": {"epsilon": float(epsilon), "lifetime_epsilon": 3.0}, "simulation": {"noise_seed": None}}
-Chain(Store(work), rides_config(path, evaluate=False, **settings)).reports
-"""
+class Killed(BaseException):
+    """Nothing catches it."""
 
 
-def test_a_run_killed_between_the_charge_and_the_report_may_waste_and_never_doubles(store, path):
-    script = [sys.executable, "-c", KILLED, str(store.root), str(path), "2.0"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.run(script, check=False, env=environment).returncode == -signal.SIGKILL
+def test_a_run_killed_between_the_charge_and_the_report_may_waste_and_never_doubles(store, path, monkeypatch):
+    """By a signal: system/test_lifetime_budget.py."""
+    monkeypatch.setattr(tasks.perturb, "values_of", Mock(side_effect=Killed))
+    with pytest.raises(Killed):
+        assert run(store, path, cap=3.0).reports
+    monkeypatch.undo()
     assert (largest(store), reports(store)) == (2.0, {})
     with pytest.raises(BudgetError):  # wasted: another question finds it spent
-        assert run(store, path, epsilon=1.5, **UNSEEDED).reports
-    assert run(store, path, epsilon=2.0, **UNSEEDED).reports  # not doubled: the same one was paid for
+        assert run(store, path, epsilon=1.5).reports
+    assert run(store, path, epsilon=2.0).reports  # not doubled: the same one was paid for
     assert largest(store) == 2.0
     assert len(reports(store)) == 1
 
 
 def test_gc_never_touches_the_ledger(store, path):
-    assert run(store, path, cap=3.0, **UNSEEDED).reports
-    kept = {p: p.read_bytes() for p in (store.root / "holders" / "ledger").rglob("*") if p.is_file()}
+    assert run(store, path, cap=3.0).reports
+    files = [p for p in (store.root / "holders" / "ledger").rglob("*") if p.is_file()]
+    kept = {p: p.read_bytes() for p in files}
     collect_garbage(store.root, keep=0, dry_run=False)
-    assert {p: p.read_bytes() for p in (store.root / "holders" / "ledger").rglob("*") if p.is_file()} == kept
+    assert {p: p.read_bytes() for p in files} == kept
     assert any(path.suffix == ".charge" for path in kept)
 
 
 def test_nothing_of_the_ledger_leaves_the_holders_zone_but_three_numbers(store, path):
-    chain = run(store, path, cap=3.0, dataset=BY_PERSON, **UNSEEDED)
+    chain = run(store, path, cap=3.0, dataset=BY_PERSON)
     facts = read_facts(store, chain.page["page"])
-    assert (facts.privacy.largest_spend, facts.privacy.n_questions, facts.privacy.lifetime_epsilon) == (
-        2.0,
-        1,
-        3.0,
-    )
+    told = facts.privacy
+    assert (told.largest_spend, told.n_questions, told.lifetime_epsilon) == (2.0, 1, 3.0)
     source = chain.raw.files[0].digest
     outside = [
         p for p in store.root.rglob("*") if p.is_file() and "holders" not in p.relative_to(store.root).parts
@@ -279,19 +252,19 @@ def test_nothing_of_the_ledger_leaves_the_holders_zone_but_three_numbers(store, 
 
 @pytest.mark.parametrize("dataset", [{}, BY_PERSON], ids=["rows", "named"])
 def test_the_page_says_the_largest_spend_over_everything_asked_here(store, path, dataset):
-    first = run(store, path, epsilon=2.0, dataset=dataset)
-    before = read_facts(store, first.page["page"]).privacy
-    assert (before.epsilon_spent, before.largest_spend, before.n_questions) == (2.0, 2.0, 1)
-    second = run(store, path, epsilon=1.0, dataset=dataset)
-    now = read_facts(store, second.page["page"]).privacy
-    assert (now.epsilon_spent, now.largest_spend, now.n_questions) == (1.0, 3.0, 2)
-    again = read_facts(store, run(store, path, epsilon=2.0, dataset=dataset).page["page"]).privacy
-    assert (again.epsilon_spent, again.largest_spend) == (2.0, 3.0)
+    for epsilon, largest_spend, n_questions in ((2.0, 2.0, 1), (1.0, 3.0, 2), (2.0, 3.0, 2)):
+        page = run(store, path, epsilon=epsilon, dataset=dataset).page["page"]
+        told = read_facts(store, page).privacy
+        assert (told.epsilon_spent, told.largest_spend, told.n_questions) == (
+            epsilon,
+            largest_spend,
+            n_questions,
+        )
 
 
 def test_a_plan_says_where_the_ledger_would_refuse_and_writes_nothing(store, path, capsys):
-    assert run(store, path, cap=3.0, **UNSEEDED).page
-    maybe = run(store, path, model={"depth": 2}, **UNSEEDED)
+    assert run(store, path, cap=3.0).page
+    maybe = run(store, path, model={"depth": 2})
     told = {line["name"]: line for line in plan_of(maybe.config, store.root)}
     assert told["perturb"]["state"] == "depends"
     assert told["perturb"]["why"].endswith("the ledger would refuse a question that was not asked before")
@@ -301,7 +274,7 @@ def test_a_plan_says_where_the_ledger_would_refuse_and_writes_nothing(store, pat
         "unless this question was asked before, the budget is refused and nothing would be spent"
     )
     assert "each holder asked would spend" not in last
-    surely = run(store, path, epsilon=1.5, **UNSEEDED)
+    surely = run(store, path, epsilon=1.5)
     for is_published in (False, True):
         assert not is_published or surely.published
         before = {p: p.stat().st_mtime_ns for p in store.root.rglob("*")}
@@ -313,9 +286,3 @@ def test_a_plan_says_where_the_ledger_would_refuse_and_writes_nothing(store, pat
         assert "holders would spend epsilon 3.5" in perturb["why"]
         assert told["epsilon_to_spend"] == 0.0
         assert {p: p.stat().st_mtime_ns for p in store.root.rglob("*")} == before
-
-
-def test_a_finished_run_is_planned_as_spending_nothing(store, path):
-    chain = run(store, path, cap=2.0)
-    assert chain.page
-    assert {line["state"] for line in plan_of(chain.config, store.root)} == {"cached"}
