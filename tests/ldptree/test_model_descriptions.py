@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from chain import example_protocol
 from example_models import every_kind_of_feature, protocol_of, random_counts, random_tree, totals_of
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
@@ -58,14 +57,7 @@ def fitted(
 ) -> tuple[ClassTree, Totals, np.ndarray]:
     """The same with the totals it was fitted on."""
     counts = np.asarray(counts)
-    protocol = example_protocol(
-        "oue",
-        epsilon=8.0,
-        encoding=encoding,
-        partition=partition,
-        classes=classes,
-        positive=classes[1] if len(classes) == 2 else None,
-    )
+    protocol = protocol_of(partition, encoding, classes=classes, epsilon=8.0)
     raw = protocol.mechanism.sample_totals(np.append(counts.ravel(), 0), np.random.default_rng(0))
     n = int(counts.sum())
     totals = Totals.from_raw(raw, mechanism=protocol.mechanism, n_private=n, depth=2)
@@ -220,7 +212,7 @@ def test_codes_are_called_by_their_names_where_they_have_some():
     encoding = Encoding((CategoricalFeature("area", (8, 76)),))
     tree = Partition.of([1, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
     fit = fitted(encoding, tree, [[500, 100], [100, 500]], (0, 1))
-    names = {"area": {"76": "O'Hare"}, "label": {"0": "cash", "1": "card"}}
+    names = {"area": {"76": "O'Hare"}, "paid": {"0": "cash", "1": "card"}}
     root = tree_of(fit, names)
     assert [say_condition(child.conditions[0]) for child in root.children] == [
         "area is not O'Hare",
