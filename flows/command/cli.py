@@ -60,6 +60,29 @@ def _mechanisms(incomplete: str) -> list[str]:
 
 
 @app.command()
+def init(
+    data: Annotated[Path, typer.Argument(help="CSV, TSV, text, these gzipped, or Parquet.")],
+    target: Annotated[str, typer.Option("--target", help="The column to learn.")],
+    public: Annotated[
+        str | None,
+        typer.Option(
+            "--public", metavar="RULE", help="Which rows everybody may see; only they are looked at."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The configuration to write; NAME.toml by default.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask what the values do not tell.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Look at the beginning of a file, and write a configuration that runs as it is."""
+    from flows.command.init import init as look_and_write
+
+    look_and_write(data, target=target, public=public, out=out, force=force, ask=ask, as_json=as_json)
+
+
+@app.command()
 def run(
     config: Annotated[
         str, typer.Argument(help="A TOML file, or the name of a packaged one.", autocompletion=_configs)

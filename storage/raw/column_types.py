@@ -81,13 +81,9 @@ def _types_from_values(
     known: dict[str, ColumnType],
 ) -> ColumnTypes:
     """`column_types`, where some types are known already."""
-    in_rule = [column for column in used.in_rule if column not in known]
-    for column, evidence in _gathered(connection, files, in_rule, None, {}).evidence.items():
-        known[column] = evidence.verdict() or "text"
-    if spec.rule.predicate is not None:
-        check_is_predicate(spec.rule.predicate, {c: known[c] for c in used.in_rule}, "dataset.public")
+    rule_types = column_types_of_rule(spec, files, connection, used.in_rule, known)
+    known |= rule_types
     doubtful = _doubtful(spec, files[0], used)
-    rule_types = {column: known[column] for column in used.in_rule}
     if spec.holder_column in used.read:
         known[spec.holder] = name_type(spec, files, connection, public, rule_types)
     unknown = [column for column in used.read if column not in known or column in doubtful]
@@ -101,6 +97,26 @@ def _types_from_values(
         # A numeric feature that is whole in the public rows may well not be in private ones.
         known.setdefault(column, "number" if verdict == "integer" and column in numeric else verdict)
     return _types_after_findings(spec, files[0], used, known, found)
+
+
+def column_types_of_rule(
+    spec: DatasetSpec,
+    files: Sequence[RawFile],
+    connection: Any,
+    in_rule: Sequence[str],
+    known: Mapping[str, ColumnType],
+) -> dict[str, ColumnType]:
+    """The type of each column of the public rule: known, or told from all its values, for it is public whole.
+
+    Raises ConfigError where the rule is no predicate over them.
+    """
+    types = {column: known[column] for column in in_rule if column in known}
+    unknown = [column for column in in_rule if column not in known]
+    for column, evidence in _gathered(connection, files, unknown, None, {}).evidence.items():
+        types[column] = evidence.verdict() or "text"
+    if spec.rule.predicate is not None:
+        check_is_predicate(spec.rule.predicate, types, "dataset.public")
+    return {column: types[column] for column in in_rule}
 
 
 def _doubtful(spec: DatasetSpec, file: RawFile, used: UsedColumns) -> set[str]:

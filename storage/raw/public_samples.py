@@ -73,7 +73,7 @@ def gather(columns: Sequence[str], batches: Iterable[tuple[Any, Sequence[str]]])
     """The values of the columns in Arrow record batches of raw rows; beside each batch the texts that mean "missing"."""
     values = PublicValues(columns)
     for batch, nulls in batches:
-        values.add(_texts(batch, nulls))
+        values.add(raw_texts(batch, nulls))
     return values
 
 
@@ -82,7 +82,7 @@ def _values(frames: Sequence[pl.DataFrame], column: str) -> list[str]:
     return [value for frame in frames for value in frame[column].drop_nulls().to_list()]
 
 
-def _texts(batch: Any, nulls: Sequence[str]) -> pl.DataFrame:
+def raw_texts(batch: Any, nulls: Sequence[str]) -> pl.DataFrame:
     """Raw values as texts without blanks around them; missing ones as null."""
     import polars as pl
     import polars.selectors as cs

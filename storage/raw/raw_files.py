@@ -265,7 +265,7 @@ def line_of_row(file: RawFile, row: int) -> int | None:
         return None
     before = 0
     with (
-        _open(file.path, is_gzipped=file.is_gzipped) as stream,
+        open_text(file.path, is_gzipped=file.is_gzipped) as stream,
         io.TextIOWrapper(stream, "utf-8-sig", newline="") as text,
     ):
         reader = csv.reader(text, delimiter=file.delimiter)
@@ -282,7 +282,8 @@ def line_of_row(file: RawFile, row: int) -> int | None:
     return None
 
 
-def _open(path: Path, *, is_gzipped: bool) -> BinaryIO:
+def open_text(path: Path, *, is_gzipped: bool) -> BinaryIO:
+    """The bytes of a text file, unpacked. Raises OSError."""
     return gzip.open(path, "rb") if is_gzipped else path.open("rb")  # type: ignore[return-value]
 
 
@@ -293,7 +294,7 @@ def _check_bytes(path: Path, *, is_gzipped: bool, blocks: int | None = None) -> 
     fault = ""
     n_read = 0
     try:
-        with _open(path, is_gzipped=is_gzipped) as stream:
+        with open_text(path, is_gzipped=is_gzipped) as stream:
             while block := stream.read(BLOCK):
                 if not n_read and (wide := _wide_encoding(block)):
                     fault = f"{wide} text. Convert it, for example with: iconv -f {wide.lower()} -t utf-8, or save it as UTF-8."
@@ -336,7 +337,7 @@ def _wide_encoding(start: bytes) -> str:
 def _inspect_csv(
     path: Path, is_gzipped: bool, delimiter: str | None, names: tuple[str, ...], nulls: tuple[str, ...]
 ) -> RawFile:
-    with _open(path, is_gzipped=is_gzipped) as stream:
+    with open_text(path, is_gzipped=is_gzipped) as stream:
         start = stream.read(LONGEST_LINE).decode("utf-8-sig", errors="ignore")
     if "\n" not in start and "\r" not in start and len(start) >= LONGEST_LINE // 4:
         raise DataError(f"{path.name}: not a CSV file: no line ends within the first 2 MiB.")

@@ -1,0 +1,229 @@
+"""`ldptree init`: any file gives a configuration that runs as it is, and says what it saw."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import json
+import tomllib
+
+import numpy as np
+import polars as pl
+import pytest
+from chain import Chain, scores_of
+
+from flows.command.init import init
+from ldptree.errors import ConfigError, DataError, LdptreeError
+from schemas.config import load
+from storage.store import Store
+from tasks.data.proposal import MOST_LINES
+
+N = 1500
+
+
+def german(value):
+    return f"{value:,.2f}".replace(",", "_").replace(".", ",").replace("_", ".")
+
+
+def columns():
+    """Made-up people, and what each column of the ugly files is made of."""
+    rng = np.random.default_rng(0)
+    age, income = rng.integers(18, 80, N), rng.gamma(3, 12_000, N).round(2)
+    bought = income + rng.normal(0, 9_000, N) > 36_000
+    days = [dt.date(2021, 1, 1) + dt.timedelta(int(day)) for day in rng.integers(0, 1000, N)]
+    words = np.array(["good", "bad", "slow", "fast", "kind", "rude"])
+    return {
+        "age": age,
+        "income": income,
+        "bought": bought,
+        "city": rng.choice(["Köln", "Berlin", "München"], N),
+        "site": rng.choice(["north", "south", "west"], N),
+        "consent": rng.choice(["yes", "no"], N, p=[0.3, 0.7]),
+        "id": np.arange(1, N + 1),
+        "member_id": rng.integers(1, 200, N),
+        "note": [" ".join(rng.choice(words, 6)) for _ in range(N)],
+        "rate": [f"{one / 1.3:.1f}%" for one in age],
+        "money": [f'"${one:,.2f}"' for one in income],
+        "price": [f'"${2 * a + 10 * s:,.2f}"' for a, s in zip(age, rng.integers(1, 9, N), strict=True)],
+        "german": [german(one) for one in income],
+        "day_first": [f"{day:%d.%m.%Y}" for day in days],
+        "month_first": [f"{day:%m/%d/%Y %I:%M:%S %p}" for day in days],
+        "either": [f"0{1 + i % 9}/0{1 + i % 7}/2021" for i in range(N)],
+        "won": np.where(bought, "won", "lost"),
+        "const": ["x"] * N,
+        "empty": [""] * N,
+        "class": np.where(bought, 1, 0),
+        "quoted": ['"two\nlines, one field"', '"one"'] * (N // 2),
+        "truth": np.where(rng.random(N) < 0.5, "TRUE", "False"),
+        "iso": [str(day) for day in days],
+    }
+
+
+HELD = columns()
+
+
+def written(path, names, *, sep=",", encoding="utf-8", header=True, end="\n"):
+    table = [HELD[name] for name in names]
+    lines = [sep.join(names)] if header else []
+    lines += [sep.join(str(column[row]) for column in table) for row in range(N)]
+    content = (end.join(lines) + end).encode(encoding)
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+BASE = ["age", "income"]
+UGLY = {
+    "german.csv": (
+        ["id", "age", "german", "city", "day_first", "class"],
+        {"sep": ";", "encoding": "cp1252", "end": "\r\n"},
+    ),
+    "money.csv": (["age", "money", "rate", "consent", "bought"], {}),
+    "american.csv": ([*BASE, "month_first", "note", "bought"], {}),
+    "nameless.csv": ([*BASE, "class"], {"header": False}),
+    "tabs.tsv": ([*BASE, "city", "bought"], {"sep": "\t", "encoding": "utf-8-sig"}),
+    "leak.csv": ([*BASE, "won", "const", "empty", "bought"], {}),
+    "numbers.csv": (["age", "site", "price"], {}),
+    "wide_text.csv": ([*BASE, "city", "bought"], {"encoding": "utf-16"}),
+    "either.csv": ([*BASE, "either", "bought"], {}),
+    "packed.csv.gz": (["age", "money", "bought"], {}),
+    "quoted.csv": ([*BASE, "quoted", "truth", "bought"], {"sep": "|"}),
+    "people.parquet": ([*BASE, "member_id", "site", "iso", "bought"], {}),
+}
+TARGETS = {"german.csv": "class", "nameless.csv": "column_3", "numbers.csv": "price"}
+
+
+def ugly(folder, name):
+    names, how = UGLY[name]
+    path = folder / name
+    if path.suffix == ".parquet":
+        pl.DataFrame({key: HELD[key] for key in names}).write_parquet(path)
+        return path
+    return written(path, names, **how)
+
+
+def look(folder, name, capsys, **changes):
+    """The configuration that is written, and what `--json` says."""
+    path = ugly(folder, name)
+    out = folder / f"{name.partition('.')[0]}.toml"
+    settings = {"public": None, "out": out, "force": False, "ask": False, "as_json": True}
+    init(path, **({"target": TARGETS.get(name, "bought")} | settings | changes))
+    return out, json.loads(capsys.readouterr().out)
+
+
+ENCODINGS = {"german.csv": "windows-1252", "wide_text.csv": "utf-16", "people.parquet": None}
+SEEN = {
+    "german.csv": {"id": "only rise", "german": "decimal comma", "day_first": "the day comes first"},
+    "money.csv": {"money": "money", "rate": "percentages"},
+    "american.csv": {"month_first": "the month comes first", "note": "free text"},
+    "leak.csv": {"won": "gives the label away", "const": "one value", "empty": "empty"},
+    "numbers.csv": {"price": "money"},
+    "either.csv": {"either": "dates"},
+    "packed.csv.gz": {"money": "money"},
+    "people.parquet": {"iso": "dates"},
+}
+
+
+@pytest.mark.parametrize("name", UGLY)
+def test_what_is_seen_of_an_ugly_file_is_said_and_its_configuration_is_one(tmp_path, capsys, name):
+    out, said = look(tmp_path, name, capsys)
+    text = out.read_text()
+    assert len(text.splitlines()) <= MOST_LINES
+    config = load(out)
+    assert config.dataset.target == said["target"]
+    for column, what in SEEN.get(name, {}).items():
+        assert what in said["columns"][column]["note"]
+        assert column in config.dataset.drop or any(column in one for one in config.dataset.derive.values())
+    quiet = {key: one["note"] for key, one in said["columns"].items() if key not in SEEN.get(name, {})}
+    assert not any(quiet.values()), quiet
+    assert said["encoding"] == {
+        "german.csv": "windows-1252",
+        "wide_text.csv": "utf-16",
+        "people.parquet": None,
+    }.get(name, "utf-8")
+    assert said["header"] is (name != "nameless.csv")
+    assert said["label"] == ("number" if name == "numbers.csv" else "class")
+    assert config.dataset.public == ("consent = 'yes'" if name == "money.csv" else "random 0.1")
+    assert ('# holder = "member_id"' in text) is (name == "people.parquet")
+    assert ('# public = "site = ' in text) is (name in ("numbers.csv", "people.parquet"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", UGLY)
+def test_the_configuration_of_an_ugly_file_runs_and_beats_the_most_frequent_answer(tmp_path, capsys, name):
+    out, _ = look(tmp_path, name, capsys)
+    chain = Chain(Store(tmp_path / "run"), load(out, ["privacy.epsilon=8", "evaluation.redraws=0"]))
+    assert chain.page
+    scores = scores_of(chain)["scores"]
+    ours = scores["ours"]
+    assert ours["r2"] > 0 if "r2" in ours else ours["accuracy"] > scores["majority"]["accuracy"]
+
+
+def test_with_a_rule_only_public_rows_are_looked_at(tmp_path, capsys):
+    """Two files that differ in private rows alone give the same words."""
+    found = []
+    for place, private in enumerate(("12", "secret words here")):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        lines = ["open,x,y"] + [
+            f"{i % 2},{i % 7 if i % 2 else private},{'ab'[i % 3 == 0]}" for i in range(400)
+        ]
+        (folder / "rows.csv").write_text("\n".join(lines) + "\n")
+        out = folder / "rows.toml"
+        init(
+            folder / "rows.csv", target="y", public="open = 1", out=out, force=False, ask=False, as_json=False
+        )
+        found.append((capsys.readouterr().out.replace(str(folder), ""), out.read_text()))
+    assert found[0] == found[1]
+    assert "200 rows for which open = 1" in found[0][0]
+    assert "private ones too" not in found[0][0]
+
+
+def test_a_long_list_of_columns_to_read_finds_room_and_the_rest_is_left_out(tmp_path, capsys):
+    table = {f"day_{i}": HELD["iso"] for i in range(30)} | {key: HELD[key] for key in ("age", "bought")}
+    pl.DataFrame(table).write_csv(tmp_path / "days.csv")
+    out = tmp_path / "days.toml"
+    init(tmp_path / "days.csv", target="bought", public=None, out=out, force=False, ask=False, as_json=True)
+    config = load(out).dataset
+    assert len(out.read_text().splitlines()) <= MOST_LINES
+    read = {key.rpartition("_")[0] for key in config.derive}
+    assert read | set(config.drop) == {f"day_{i}" for i in range(30)}
+    assert read.isdisjoint(config.drop)
+
+
+@pytest.mark.parametrize(
+    ("content", "changes", "fault", "said"),
+    [
+        ("a,b\n1,x\n2,y\n", {"target": "c"}, ConfigError, 'no column "c"; it has'),
+        ("price,b\n1,x\n2,y\n", {"target": "prize"}, ConfigError, "did you mean price?"),
+        ("a,b\n1,x\n2,x\n", {"target": "b"}, DataError, "1 different values in 2 rows"),
+        ("", {"target": "b"}, DataError, "the file is empty"),
+        ("%PDF-1.4 \0\0", {"target": "b"}, DataError, "a PDF"),
+        ("a,b\n", {"target": "b"}, DataError, "a header and no rows"),
+        ("a,b\n1,x\n2,y\n", {"target": "b", "public": "z = 1"}, ConfigError, "z"),
+        ("a,b\n1,x\n2,y\n", {"target": "b", "public": "a = 7"}, DataError, "0 rows for which a = 7"),
+        ("a,b\n1,x\n2,y\n", {"target": "b", "ask": True}, ConfigError, "--ask: this is no terminal"),
+        (None, {"target": "b"}, DataError, "no such file"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_told_in_one_message_and_nothing_is_written(
+    tmp_path, content, changes, fault, said
+):
+    path, out = tmp_path / "rows.csv", tmp_path / "rows.toml"
+    if content is not None:
+        path.write_text(content)
+    before = sorted(tmp_path.iterdir())
+    settings = {"public": None, "out": out, "force": False, "ask": False, "as_json": False}
+    with pytest.raises(fault) as told:
+        init(path, **(settings | changes))
+    assert said in str(told.value)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_configuration_that_is_there_is_not_written_over(tmp_path, capsys):
+    out, _ = look(tmp_path, "tabs.tsv", capsys)
+    out.write_text("mine")
+    with pytest.raises(LdptreeError, match="is there already"):
+        look(tmp_path, "tabs.tsv", capsys)
+    assert out.read_text() == "mine"
+    look(tmp_path, "tabs.tsv", capsys, force=True)
+    assert tomllib.loads(out.read_text())["name"] == "tabs"
