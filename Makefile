@@ -10,7 +10,7 @@ export UV_LINK_MODE ?= copy
 SHARED := --numprocesses auto --dist loadscope --no-loadscope-reorder --durations 10 --durations-min 5
 
 .DEFAULT_GOAL := help
-.PHONY: help setup develop run test slow faults lint format types check bench docs reference lock wheel clean
+.PHONY: help setup develop run test slow faults lint format types check bench docs reference lock wheels clean
 
 help:  ## list every target
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -19,12 +19,12 @@ setup: $(READY)  ## make .venv with what a run needs, from requirements.lock (ex
 
 develop: $(DEVELOP)  ## add what tests, lint and types need, from requirements-dev.lock
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml ldptree/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ldptree needs python >= 3.11: make setup PYTHON=python3.12")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable ldptree --editable .
 	@touch $@
 
 $(VENV)/ready-%: requirements-%.lock $(READY)
@@ -37,7 +37,7 @@ run: setup  ## run the quickstart: 300,000 simulated trips, from raw CSV to one 
 test: develop  ## the whole test suite, but what `make slow` runs
 	$(BIN)/python -m pytest $(SHARED)
 
-slow: develop  ## the slow tests: a deployment, the installed wheel, a browser, a full disk, canaries, kills
+slow: develop  ## the slow tests: a deployment, the installed wheels, a browser, a full disk, canaries, kills
 	$(BIN)/python -m pytest -m slow $(SHARED)
 
 faults: develop  ## plant 25 faults in a copy of the program: is each caught by the test that promises the opposite?
@@ -67,13 +67,15 @@ docs: $(DOCS)  ## the documentation as a site: site/index.html
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site
 	@echo site/index.html
 
-COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml
+COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 \
+  --no-emit-package ldptree pyproject.toml --group build
 lock: setup  ## write the locks anew from pyproject.toml: of a run, of development, of the docs, with the same versions
 	$(COMPILE) --upgrade --group dev --output-file requirements-dev.lock
 	$(COMPILE) --upgrade --constraints requirements-dev.lock --output-file requirements.lock
 	$(COMPILE) --upgrade --constraints requirements-dev.lock --group docs --output-file requirements-docs.lock
 
-wheel: develop  ## build the wheel into dist/
+wheels: setup  ## build both wheels, ldptree and ldptree-pipeline, into dist/
+	cd ldptree && ../$(BIN)/python -m hatchling build -t wheel -d ../dist
 	$(BIN)/python -m hatchling build -t wheel
 
 clean:  ## remove the environment and what tools leave (never a work folder)

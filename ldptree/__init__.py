@@ -1,1 +1,3 @@
 """The algorithms, usable without the pipeline."""
+
+__version__ = "0.1.0"

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldptree.audit.exact import Audited, Exact, inputs_of
+from ldptree.audit.tails import log_beta_quantile
 from ldptree.coins import Words
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.description import PoisoningBound
@@ -186,12 +187,11 @@ def _log_ratio(a: ArrayLike, b: ArrayLike, n: int, alpha: float) -> NDArray[np.f
 
     At least 0, which is always true for the better of an event and its complement.
     """
-    from scipy.special import betainccinv, betaincinv
-
     a, b = np.asarray(a), np.asarray(b)
-    low = np.where(a > 0, betaincinv(np.maximum(a, 1), n - np.maximum(a, 1) + 1, alpha), 0.0)
-    high = np.where(b < n, betainccinv(b + 1, np.maximum(n - b, 1), alpha), 1.0)
-    return np.asarray(np.log(np.maximum(low / high, 1.0)), dtype=np.float64)
+    at_least_one, not_all = np.maximum(a, 1), np.maximum(n - b, 1)
+    low = np.where(a > 0, log_beta_quantile(at_least_one, n - at_least_one + 1, alpha), -np.inf)
+    high = np.where(b < n, np.log(-np.expm1(log_beta_quantile(not_all, n - not_all + 1, alpha))), 0.0)
+    return np.maximum(low - high, 0.0)
 
 
 _Seen = tuple[str, str, tuple[int, int], tuple[int, int], int]

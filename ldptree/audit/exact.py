@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ldptree.audit.tails import beta_share, chi_square_above
 from ldptree.coins import RATE_UNIT, Words, log_up, rounded_up
 from ldptree.mechanisms.discrete_laplace import DiscreteLaplace
 from ldptree.mechanisms.number_response import NumberResponse
@@ -320,8 +321,6 @@ def _worst_misfit(law: Law, words: Words) -> Misfit | None:
 
 def fit_of(seen: NDArray[np.int64], chances: NDArray[np.float64]) -> float:
     """The chance that honest reports fit as badly: chi-square of what is frequent, binomial of what is rare."""
-    from scipy.special import betainc, chdtrc
-
     n = int(seen.sum())
     if seen[chances == 0].any():
         return 0.0
@@ -335,12 +334,12 @@ def fit_of(seen: NDArray[np.int64], chances: NDArray[np.float64]) -> float:
     counts, means = np.bincount(group, seen), np.bincount(group, expected)
     is_rare = means < _EXPECTED
     few, mean = int(counts[is_rare].sum()), float(means[is_rare].sum())
-    of_rare = float(betainc(few, n - few + 1, mean / n)) if 0 < few <= n and mean < n else 1.0
+    of_rare = float(beta_share(few, n - few + 1, mean / n)) if 0 < few <= n and mean < n else 1.0
     counts, means = counts[~is_rare], means[~is_rare]
     if counts.size < 2:
         return min(1.0, 2 * of_rare)
     counts[-1], means[-1] = counts[-1] + few, means[-1] + mean
-    of_frequent = float(chdtrc(counts.size - 1, ((counts - means) ** 2 / means).sum()))
+    of_frequent = chi_square_above(counts.size - 1, float(((counts - means) ** 2 / means).sum()))
     return min(1.0, 2 * min(of_rare, of_frequent))
 
 
