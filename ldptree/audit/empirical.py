@@ -191,7 +191,7 @@ def _log_ratio(a: ArrayLike, b: ArrayLike, n: int, alpha: float) -> NDArray[np.f
     at_least_one, not_all = np.maximum(a, 1), np.maximum(n - b, 1)
     low = np.where(a > 0, log_beta_quantile(at_least_one, n - at_least_one + 1, alpha), -np.inf)
     high = np.where(b < n, np.log(-np.expm1(log_beta_quantile(not_all, n - not_all + 1, alpha))), 0.0)
-    return np.maximum(low - high, 0.0)
+    return np.asarray(np.maximum(low - high, 0.0))
 
 
 _Seen = tuple[str, str, tuple[int, int], tuple[int, int], int]
