@@ -54,12 +54,13 @@ main()
             1,
             "ldptree: stopped by an unexpected ValueError. This is a fault of ldptree.\n",
         ),
-        (
+        pytest.param(
             "import asyncio; raise asyncio.CancelledError('4111 CANARY')",
             1,
             "ldptree: stopped by an unexpected CancelledError. This is a fault of ldptree.\n",
+            marks=pytest.mark.slow,
         ),
-        ("raise SystemExit(4)", 4, ""),
+        pytest.param("raise SystemExit(4)", 4, "", marks=pytest.mark.slow),
         (
             "raise KeyboardInterrupt",
             130,

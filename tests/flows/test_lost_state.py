@@ -18,6 +18,16 @@ from storage.store import Store
 
 PARTS = ("curator/campaigns", "curator/reports", "holders/campaigns", "holders/ledger", "holders/secret")
 SUBSETS = [subset for size in range(1, len(PARTS) + 1) for subset in itertools.combinations(PARTS, size)]
+
+
+def few_fast(subsets):
+    """Parameters of which the fast suite takes one part lost, one part left, and all."""
+    sizes = (1, len(PARTS) - 1, len(PARTS))
+    marks = [() if len(subset) in sizes else (pytest.mark.slow,) for subset in subsets]
+    names = [" ".join(subset).replace("/", "-") for subset in subsets]
+    return [pytest.param(s, marks=m, id=n) for s, m, n in zip(subsets, marks, names, strict=True)]
+
+
 RELEASE = {"simulation": {"noise_seed": None}, "evaluate": False, "model": {"depth": 1}}
 CAMPAIGN = {"campaign": {"name": "rides-2026"}, **RELEASE}
 
@@ -114,7 +124,7 @@ def refused(work, files, **changes):
 
 
 @pytest.mark.parametrize("how", ["missing", "older", "truncated"])
-@pytest.mark.parametrize("subset", SUBSETS, ids=lambda subset: " ".join(p.replace("/", "-") for p in subset))
+@pytest.mark.parametrize("subset", few_fast(SUBSETS))
 def test_lost_state_is_seen_before_anybody_is_charged(weeks, work, subset, how):
     if (subset, how) == (("holders/secret",), "older"):
         return  # the secret of an older backup is the same one
@@ -139,11 +149,8 @@ def test_every_single_file_of_it_is_missed(weeks, work, how):
         files = [whole / part] if (whole / part).is_file() else sorted((whole / part).rglob("*"))
         for path in (p for p in files if p.is_file() and not p.name.startswith(".")):
             name = path.relative_to(whole)
-            if (
-                how == "older"
-                and (older / name).exists()
-                and (older / name).read_bytes() == path.read_bytes()
-            ):
+            is_kept = (older / name).exists() and (older / name).read_bytes() == path.read_bytes()
+            if how == "older" and is_kept:
                 continue
             lose(work, older, name, how)
             with pytest.raises(ArtifactCorrupt, match=path.name):
@@ -154,7 +161,7 @@ def test_every_single_file_of_it_is_missed(weeks, work, how):
 
 @pytest.mark.parametrize("how", ["missing", "truncated"])
 @pytest.mark.parametrize(
-    "subset", [s for s in SUBSETS if not {"curator/campaigns", "holders/campaigns"} & {*s}], ids=" ".join
+    "subset", few_fast([s for s in SUBSETS if not {"curator/campaigns", "holders/campaigns"} & {*s}])
 )
 def test_without_a_campaign_it_is_seen_too(alone, tmp_path, subset, how):
     files, whole = alone
@@ -222,7 +229,7 @@ class Killed(BaseException):
     """Nothing catches it."""
 
 
-@pytest.mark.parametrize("at", range(1, 7))
+@pytest.mark.parametrize("at", [1, *(pytest.param(at, marks=pytest.mark.slow) for at in range(2, 6)), 6])
 def test_a_run_that_is_killed_at_any_write_of_the_seal_is_resumed(weeks, work, monkeypatch, at):
     real, done = Store.replace, []
 
@@ -271,7 +278,7 @@ def test_the_curators_marks_say_nothing_of_the_holders(weeks, work):
     ],
 )
 def test_garbage_in_place_of_what_is_kept_is_told_before_any_charge(weeks, work, kept, content):
-    path = sorted(work.glob(kept))[0]
+    path = min(work.glob(kept))
     path.write_bytes(content)
     assert path.name in refused(work, weeks[0])
 

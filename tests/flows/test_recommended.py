@@ -91,14 +91,12 @@ def test_a_campaign_goes_on_with_the_family_that_it_began_with(store, tmp_path, 
 def test_a_trial_leaves_no_ledger_and_takes_nothing_from_a_release(store, tmp_path):
     path = rides(tmp_path / "rides.csv", 300, 1)
     unseeded = {"simulation": {"noise_seed": None}, "dataset": {"holder": "person", "drop": []}}
+    unseeded["evaluation"] = {"redraws": 0}
     for epsilon in (1.0, 2.0, 3.0):
         trial = Chain(store, rides_config(path, privacy={"epsilon": epsilon}, **unseeded))
         facts = read_facts(store, trial.page["page"])
-        assert (facts.privacy.seeded, facts.privacy.largest_spend, facts.privacy.n_questions) == (
-            True,
-            epsilon,
-            1,
-        )
+        told = facts.privacy
+        assert (told.seeded, told.largest_spend, told.n_questions) == (True, epsilon, 1)
     assert not list((store.root / "holders" / "ledger").rglob("*.charge"))
     capped = {"epsilon": 3.0, "lifetime_epsilon": 3.0}
     assert Chain(store, rides_config(path, privacy=capped, release=True, **unseeded)).spent.largest == 3.0
