@@ -68,8 +68,6 @@ def test_twice_the_epsilon_is_caught_by_reports_alone(name):
     (one,) = audit({name: changed(honest, epsilon=2.0)}, words(3), n_reports=20_000)
     assert one.is_beaten
     assert 2.0 < one.empirical <= 4.0
-    (one,) = audit({name: honest}, words(3), n_reports=20_000)
-    assert not one.is_beaten
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -32,6 +32,7 @@ from ldptree.protocol.published_base import PublishedBase
 from ldptree.public_models import fit
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "client" / "protocol.schema.json").read_text())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 NUMBERS = [12.5, -40.0, 9, 1e300, -math.inf, None, math.nan]
 CLASSES = ["cash", "card", "account", "cheque", 1, True, None, ("cash",)]
 
@@ -480,7 +481,7 @@ def test_random_parts_are_a_mismatch_or_a_base_that_answers(kind, data):
 def test_the_schema_refuses_what_the_program_refuses(changes):
     text = with_base(**changes)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(json.loads(text), SCHEMA)
+        VALIDATOR.validate(json.loads(text))
     with pytest.raises(ProtocolMismatch):
         client_of(text)
 
@@ -489,7 +490,7 @@ def test_the_schema_refuses_what_the_program_refuses(changes):
 def test_the_schema_asks_for_a_joint_report_of_a_number(changes):
     data = {key: value for key, value in (plain() | changes).items() if value is not ...}
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(data, SCHEMA)
+        VALIDATOR.validate(data)
     with pytest.raises(ProtocolMismatch):
         client_of(signed(data))
 

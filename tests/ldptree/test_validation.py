@@ -93,16 +93,16 @@ def test_a_column_of_words_is_named_and_no_word_is_told():
         assert "Smith" not in said
 
 
-@pytest.mark.parametrize("text", ["1_000", "1.0_1", "\uff11\uff10", "\u00a05"])
 @pytest.mark.parametrize("make", [np.array, list, pd.DataFrame, lambda rows: pl.DataFrame(np.array(rows))])
-def test_a_text_that_only_python_reads_as_a_number_is_refused(text, make):
+def test_a_text_that_only_python_reads_as_a_number_is_refused(make):
     rows = [["0.5", str(x)] for x in NUMBERS]
     ESTIMATORS[0].fit(make(rows), (NUMBERS > 0.5).astype(int), public=NUMBERS < 0.8)
-    rows[30][1] = text
-    said = refused(make(rows))
-    assert "holds what is no number" in said
-    assert "1'" in said or "1 " in said
-    assert text not in said
+    for text in ("1_000", "1.0_1", "\uff11\uff10", "\u00a05"):
+        rows[30][1] = text
+        said = refused(make(rows))
+        assert "holds what is no number" in said
+        assert "1'" in said or "1 " in said
+        assert text not in said
 
 
 @pytest.mark.parametrize("text", ["1_000", "\uff11\uff10"])

@@ -40,7 +40,7 @@ def people_of(kind, *sizes, **settings):
     [(m, C) for i, m in enumerate(CHOICES) for C in (0, 2 if i % 2 or m == "signed_subset" else 4)],
 )
 def test_it_learns_the_law_with_every_mechanism(mechanism, n_classes):
-    X, y, public = people(4000, 300, n_classes=n_classes)
+    X, y, public = people(3000, 300, n_classes=n_classes)
     kind = LPCTClassifier if n_classes else LPDTRegressor
     fitted = kind(8.0, mechanism=mechanism, depth=2, random_state=1).fit(X, y, public=public)
     T, t, _ = people(2000, seed=5, n_classes=n_classes)
@@ -194,7 +194,7 @@ def test_the_unit_of_the_label_does_not_matter(power):
     """A power of two rounds nothing, so the tree is the same (scikit-learn's own stops at an absolute variance)."""
     X, y, public = people(600, n_classes=0)
     trees = [
-        LPDTRegressor(4.0, random_state=0).fit(X, label, public=public).partition_
+        LPDTRegressor(4.0, depth=3, random_state=0).fit(X, label, public=public).partition_
         for label in (y, np.ldexp(y, power))
     ]
     assert trees[0].n_leaves > 1
