@@ -64,7 +64,7 @@ def init(
 
         print_json(_as_json(seen, proposal.public, to))
         return
-    for line in _said(seen, proposal.public, read_from, public):
+    for line in _lines(seen, proposal.public, read_from, public):
         typer.echo(line)
     typer.echo(f"\n{to}: written. Look at it, then: ldptree run {to}")
 
@@ -114,7 +114,7 @@ def _ask(question: str, answers: Sequence[str]) -> int:
     return min(max(found, 1), len(answers)) - 1
 
 
-def _said(seen: FirstLook, rule: tuple[str, str], read_from: Path, public: str | None) -> list[str]:
+def _lines(seen: FirstLook, rule: tuple[str, str], read_from: Path, public: str | None) -> list[str]:
     """What was seen, in lines."""
     n = f"{seen.n_rows:,} rows"
     seen_of = "all" if seen.is_whole else "the first"

@@ -321,12 +321,12 @@ def _gives_away(column: Column, values: pl.Series, truth: pl.Series, label: str)
     if judged.height < 20:
         return False
     best = pl.col("y").mean() if label == "number" else pl.col("y").mode().first()
-    told = judged.join(learned.group_by("x").agg(best.alias("told")), on="x", how="left")
+    found = judged.join(learned.group_by("x").agg(best.alias("answer")), on="x", how="left")
     if label == "number":
-        rest = (told["y"] - told["told"].fill_null(told["y"].mean())).pow(2).mean()
-        spread = told["y"].var()
+        rest = (found["y"] - found["answer"].fill_null(found["y"].mean())).pow(2).mean()
+        spread = found["y"].var()
         return bool(rest is not None and spread and rest <= (1 - EXACT) * spread)  # type: ignore[operator]
-    right = (told["told"] == told["y"]).fill_null(value=False).mean()
+    right = (found["answer"] == found["y"]).fill_null(value=False).mean()
     most = both["y"].value_counts(sort=True)["count"][0] / both.height
     return bool(right >= max(PURE, 1 - (1 - most) / 20))
 

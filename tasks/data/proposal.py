@@ -62,8 +62,8 @@ def propose(
             reading = _choose_reading(finding, choose)
             names = reading.derive[:1] if is_target else reading.derive
             several = len(finding.readings) > 1
-            said = finding.sentence + (f"; here {reading.label}" if several else "")
-            proposal.derive += [(column.name, name, text, said) for name, text in names]
+            why = finding.sentence + (f"; here {reading.label}" if several else "")
+            proposal.derive += [(column.name, name, text, why) for name, text in names]
         elif not is_target:
             proposal.drop[column.name] = finding.sentence
     people = [one.name for one in look.columns if one.name != target and _may_be_person(one, look)]
@@ -182,7 +182,7 @@ def _kind_of(why: str) -> str:
 def _derive_lines(derive: Sequence[tuple[str, str, str, str]]) -> list[str]:
     if not derive:
         return []
-    lines, said = (
+    lines, before = (
         [
             "",
             "[dataset.derive]                       # columns that must be read first are left out themselves",
@@ -190,8 +190,8 @@ def _derive_lines(derive: Sequence[tuple[str, str, str, str]]) -> list[str]:
         "",
     )
     for _, name, text, why in derive:
-        beside = "" if why == said else f"   # {_short(why)}"
-        said = why
+        beside = "" if why == before else f"   # {_short(why)}"
+        before = why
         key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
         lines.append(f"{key} = {_text(text)}{beside}")
     return lines
