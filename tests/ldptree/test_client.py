@@ -208,14 +208,6 @@ def test_a_campaign_without_a_name_is_refused():
         client_of(changed(campaign=""))
 
 
-@pytest.mark.parametrize(
-    "change", [{"epsilon": 10**400}, {"k": 10**400}, {"partition": {"feature": [10**400]}}]
-)
-def test_numbers_of_any_size_are_a_mismatch(change):
-    with pytest.raises(ProtocolMismatch):
-        client_of(changed(**change))
-
-
 @pytest.mark.parametrize("text", [b"\xff\xfe", "[" * 100_000, "{}", "", "null"])
 def test_what_is_no_protocol_is_refused(text):
     with pytest.raises(ProtocolMismatch):

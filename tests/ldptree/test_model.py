@@ -67,12 +67,6 @@ def test_a_row_without_a_cell_gets_the_answer_of_the_root() -> None:
     )
 
 
-def test_cells_of_raw_rows_are_those_of_encoded_rows() -> None:
-    model = random_model(7)
-    rows = random_rows(model.encoding, 500, np.random.default_rng(0))
-    np.testing.assert_array_equal(model.cells(rows), model.partition.apply(model.encoding.encode(rows)))
-
-
 def test_prediction_needs_the_columns_in_use_and_no_other() -> None:
     model = random_model(2, max_depth=2)
     rows = random_rows(model.encoding, 100, np.random.default_rng(0))

@@ -291,6 +291,8 @@ def test_one_dishonest_report_moves_a_total_by_what_is_stated(name):
     reports = mechanism.randomize(np.arange(2000) % mechanism.k, words(4))
     each = np.array([mechanism.unbias(mechanism.aggregate(r[None]), 1)[:-1] for r in reports])
     assert (np.ptp(each, axis=0) <= one * (1 + 1e-12)).all()
+    shifted = np.abs(each[:, None] - each[None, :100]) > 1e-9
+    assert shifted.sum(axis=2).max() <= mechanism.poisoning_bound(1000).totals_at_once
     if name == "discrete_laplace":
         B = mechanism.bound
         far = np.array([[B + 1] * 3 + [-B] * 3, [-B] * 3 + [B + 1] * 3], np.int32)
