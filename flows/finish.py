@@ -28,6 +28,7 @@ from tasks.page.data import Run
 from tasks.page.making import peak_rss_mb
 from tasks.page.privacy import say_question
 from tasks.page.render import render, summarize
+from tasks.page.summary import say_finding
 from tasks.progress import Timeline
 from tasks.report import describe_stop, name_broken, read_checks, read_facts
 
@@ -61,6 +62,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
         "why_chosen": run.terms.why_chosen,
         **of_family,
         "steps": steps_of(run.timeline, by_step),
+        "finding": say_finding(facts),
         "seconds": round(run.timeline.elapsed, 2),
         "peak_rss_mb": peak_rss_mb(),
         "run": folder.name,

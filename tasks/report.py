@@ -69,7 +69,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="6", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="7", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -394,8 +394,7 @@ def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tup
         share = content["duplicates"] / max(content["n_test_all"], 1)
         if share > MANY_DUPLICATES:
             statements.append(
-                f"{share:.0%} of the held-back rows have an exact copy among the rows learned from: "
-                "scores look better than on new people."
+                f"{share:.0%} of the rows held back are exact copies of rows learned from: scores look too good."
             )
     return tuple(statements)
 

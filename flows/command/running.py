@@ -163,4 +163,5 @@ def _show(summary: dict[str, Any], *, temporary: bool) -> None:
             "Prefect was started for this run alone; `ldptree ui` keeps one up and saves that wait.",
             style="dim",
         )
+    console.print(summary["finding"], soft_wrap=True, markup=False)
     sys.stdout.flush()

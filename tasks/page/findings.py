@@ -368,7 +368,7 @@ def say_metric(run: Run, score: Score, key: str) -> str:
 def say_interval(run: Run, score: Score) -> str:
     """The interval of the chief figure."""
     unit = score_unit(run)
-    return f"{unit.bare(score.interval.low)} to {unit.bare(score.interval.high)}"
+    return f"{unit.bare(score.interval.low)}–{unit.bare(score.interval.high)}"
 
 
 def tabulate_mistakes(run: Run) -> Table | None:

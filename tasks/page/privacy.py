@@ -29,7 +29,7 @@ def facts(run: Run) -> list[Answer]:
         Answer("How much", (_spent(run), *_lifetime(run))),
         Answer("Noise", (_noise(run),)),
     ]
-    return [*found, Answer("Cheats", _liars(run)[:2])] if run.privacy.influence else found
+    return [*found, Answer("Cheats", _liars(run)[:1])] if run.privacy.influence else found
 
 
 def answers(run: Run) -> list[Answer]:
@@ -71,7 +71,7 @@ def odds(run: Run) -> str:
 
 def snoop(run: Run) -> Sentence:
     """What a guess can rise to."""
-    return say("snoop", nouns=run.nouns, guess=units.percent(best_guess(run.privacy.epsilon), 0))
+    return say("snoop", nouns=run.nouns, guess=units.sure(best_guess(run.privacy.epsilon)))
 
 
 def _who(run: Run) -> Sentence:

@@ -119,7 +119,11 @@ def _learned(run: Run) -> dict[str, Any]:
         "odds": privacy.odds(run),
         "snoop": privacy.snoop(run),
         **_example(run),
-        **({"rounds": findings.tabulate_rounds(run)} if run.privacy.features else {}),
+        **(
+            {"rounds": findings.tabulate_rounds(run), "rounds_say": privacy.answers(run)[0].sentences}
+            if run.privacy.features
+            else {}
+        ),
         **({"features": findings.tabulate_features(run)} if run.privacy.features else {}),
         **(_scores(run) if run.scores else {}),
         **_strip(run),

@@ -111,6 +111,21 @@ def headline(run: Run) -> Sentence:
     )
 
 
+def advise(run: Run) -> list[Sentence]:
+    """In plain words, where public rows alone gave a model that is as good or better."""
+    reference = find_reference(run)
+    if run.failure is not None or run.scores is None or reference is None:
+        return []
+    key = {"no better": "public as good", "worse": "public better"}.get(compare(run, reference))
+    name = name_score(run, reference)
+    return [say(key, reference=name)] if key else []
+
+
+def say_finding(run: Run) -> str:
+    """The heading, and whether public rows alone would have done: what a terminal says last."""
+    return " ".join(one.text for one in (headline(run), *advise(run)))
+
+
 def say_score(run: Run, figure: str) -> str:
     """The chief score in words."""
     return f"right {figure} of the time" if run.label == "class" else f"a mean squared error of {figure}"
@@ -144,7 +159,7 @@ def lead(run: Run) -> list[Sentence]:
         sentences.append(say("predicts", low=low, high=high))
     if run.scores is None:
         return [*sentences, say("no scores")]
-    return [*sentences, *_rivals(run)]
+    return [*advise(run), *sentences, *_rivals(run)]
 
 
 def _differences(run: Run) -> list[Sentence]:
@@ -311,7 +326,7 @@ def best_guess(epsilon: float) -> float:
 
 def guess(run: Run) -> Sentence:
     """The same in words."""
-    return say("guess", nouns=run.nouns, guess=units.percent(best_guess(run.privacy.epsilon), 0))
+    return say("guess", nouns=run.nouns, guess=units.sure(best_guess(run.privacy.epsilon)))
 
 
 def warnings(run: Run) -> list[Caution]:

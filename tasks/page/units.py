@@ -41,6 +41,14 @@ def portion(value: float) -> str:
     return percent(max(value, 0.0), 0)
 
 
+def sure(share: float) -> str:
+    """A chance below 1 in whole percents, with decimals where it would round to 100."""
+    digits = 0
+    while digits < MOST_DIGITS and f"{100 * share:.{digits}f}" == f"{100:.{digits}f}" and share < 1:
+        digits += 1
+    return percent(share, digits)
+
+
 def decimal(value: float, digits: int = 3) -> str:
     """A plain figure such as an AUC; a dash where it is not a number, ∞ where it has no bound."""
     if math.isnan(value):
@@ -210,13 +218,13 @@ def score_unit(run: Run) -> Unit:
 
 
 def say_condition(one: Condition) -> str:
-    """A condition in words: "trip miles above 2.5 to 7"."""
+    """A condition in words: "trip miles 2.5 to 7", which has 7 and not 2.5."""
     column = one.column.replace("_", " ")
     if one.low is not None or one.high is not None:
         low, high = (_end(end, one) for end in (one.low, one.high))
         if not low:
             return f"{column} up to {high}"
-        return f"{column} above {low}" + (f" to {high}" if high else "")
+        return f"{column} {low} to {high}" if high else f"{column} over {low}"
     if one.levels:
         return f"{column} is {'not ' if one.is_not else ''}{_or(one.levels)}"
     return f"{column} is {'known' if one.is_not else 'missing'}"

@@ -116,7 +116,10 @@ def test_a_trial_repeats_byte_for_byte_and_a_release_does_not(tmp_path):
 def test_the_terminal_says_what_was_chosen_and_that_it_was_a_trial(capsys, trial, why):
     summary = {"estimator": "lpct", "trial": trial, "why_chosen": why, "metrics": {}, "baselines": {}}
     asked = {"n_private": 9, "n_public": 9, "mechanism": "oue", "epsilon": 1, "form": "reports", "cells": 2}
-    running._show(summary | asked | {"columns_left_out": {}, "model": "m", "report": "r"}, temporary=False)
+    running._show(
+        summary | asked | {"columns_left_out": {}, "model": "m", "report": "r", "finding": "f"},
+        temporary=False,
+    )
     said = capsys.readouterr().out
     assert ("no ledger was charged" in said) is trial
     assert ('model.estimator = "lpct": 240 public rows' in said) is bool(why)

@@ -48,6 +48,8 @@ WORDS_ONLY = frozenset(
         "strip",
         "strip never",
         "strip note",
+        "public as good",
+        "public better",
     )
 )
 """Sentences without figures of their own."""
@@ -131,6 +133,13 @@ def check_verdict(run: Run) -> list[str]:
     faults = [] if chip == verdict(run) else [f"{chip!r} is not so, expected {verdict(run)!r}"]
     if heading.attributes["data-says"] not in VERDICTS[verdict(run)]:
         faults.append(f"heading {heading.attributes['data-says']!r} under {verdict(run)!r}")
+    expected = {"Verdict: no better": "public as good", "Verdict: worse": "public better"}.get(chip)
+    advice = {one.attributes.get("data-says") for one in run.page.every("span")} & {
+        "public as good",
+        "public better",
+    }
+    if advice != {expected} - {None}:
+        faults.append(f"advice {advice} under {chip!r}")
     return faults
 
 
