@@ -43,9 +43,13 @@ def test_an_interrupt_that_python_swallows_ends_the_process_all_the_same(begin, 
     assert err == "ldptree: interrupted. Finished steps stand; the same command goes on from there.\n"
 
 
-UNWOUND = """
-import os, signal
+WITHIN = """
+import os, signal, sys, threading
+from flows.command import interrupt
 from flows.command.interrupt import ended_politely
+interrupt.GRACE_SECONDS = 0.2
+"""
+UNWOUND = """
 try:
     with ended_politely():
         os.kill(os.getpid(), signal.{number})
@@ -53,39 +57,14 @@ try:
 except {raised}:
     print("unwound")
 """
-
-
-@pytest.mark.parametrize(("number", "raised"), [("SIGINT", "KeyboardInterrupt"), ("SIGTERM", "SystemExit")])
-def test_a_politely_ended_run_unwinds_first(number, raised):
-    code = UNWOUND.format(number=number, raised=raised)
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
-    )
-    assert (done.stdout, done.stderr) == ("unwound\n", "")
-
-
 TURNED = """
-import signal
-from flows.command.interrupt import ended_politely
 with ended_politely():
     try:
         signal.raise_signal(signal.{number})
     except BaseException:  # as a client does whose exchange with a server was broken off
         raise ConnectionError("the request was not answered")
 """
-
-
-@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-def test_a_fault_that_an_interrupt_comes_out_as_is_the_interrupt(number, code):
-    done = subprocess.run(
-        [sys.executable, "-c", TURNED.format(number=number)], check=False, capture_output=True, timeout=60
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
-
-
 TAKEN = """
-import signal
-from flows.command.interrupt import ended_politely
 def takes(number, frame):  # as Prefect does while its flow goes on
     raise BaseException
 with ended_politely():
@@ -95,18 +74,7 @@ with ended_politely():
     except BaseException:
         {does}
 """
-
-
-@pytest.mark.parametrize("does", ["raise", "raise ValueError('a value')", "raise SystemExit(1)"])
-def test_whatever_a_signal_comes_out_as_which_another_handler_took_it_is_the_signal(does):
-    code = TAKEN.format(does=does)
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (143, b"", b"")
-
-
 LOST = """
-import signal
-from flows.command.interrupt import ended_politely
 with ended_politely():
     signal.set_wakeup_fd(-1)  # as an event loop does whose own signals are taken away
     try:
@@ -114,36 +82,49 @@ with ended_politely():
     except BaseException:
         raise ValueError("a value")
 """
-
-
-def test_a_signal_is_noted_where_somebody_took_the_wakeup_descriptor_away():
-    done = subprocess.run([sys.executable, "-c", LOST], check=False, capture_output=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (143, b"", b"")
-
-
 FORKED = """
-import os, signal, sys
-from flows.command import interrupt
-from flows.command.interrupt import ended_politely
-interrupt.GRACE_SECONDS = 0.2
 with ended_politely():
     child = os.fork()
     if child == 0:
         {child}
     os.waitpid(child, 0)
-    import threading
     threading.Event().wait(1.0)
     print("went on")
 """
 
 
-@pytest.mark.parametrize("child", ["os.kill(os.getpid(), signal.SIGTERM); os._exit(0)", "sys.exit(0)"])
-def test_what_a_forked_child_does_ends_no_parent(child):
-    code = FORKED.format(child=child)
+@pytest.mark.parametrize(
+    ("script", "code", "printed"),
+    [
+        (UNWOUND.format(number="SIGINT", raised="KeyboardInterrupt"), 0, "unwound\n"),
+        (UNWOUND.format(number="SIGTERM", raised="SystemExit"), 0, "unwound\n"),
+        (TURNED.format(number="SIGINT"), 130, ""),
+        (TURNED.format(number="SIGTERM"), 143, ""),
+        (TAKEN.format(does="raise"), 143, ""),
+        (TAKEN.format(does="raise ValueError('a value')"), 143, ""),
+        (TAKEN.format(does="raise SystemExit(1)"), 143, ""),
+        (LOST, 143, ""),
+        (FORKED.format(child="os.kill(os.getpid(), signal.SIGTERM); os._exit(0)"), 0, "went on\n"),
+        (FORKED.format(child="sys.exit(0)"), 0, "went on\n"),
+    ],
+    ids=[
+        "an interrupt unwinds first",
+        "a termination unwinds first",
+        "an interrupt that comes out as a fault",
+        "a termination that comes out as a fault",
+        "a signal that another handler took",
+        "a signal that another handler took, and a fault",
+        "a signal that another handler took, and an end",
+        "a signal whose wakeup descriptor is gone",
+        "a forked child that is ended",
+        "a forked child that ends",
+    ],
+)
+def test_a_signal_ends_the_run_it_was_sent_to_whatever_becomes_of_it(script, code, printed):
     done = subprocess.run(
-        [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", WITHIN + script], check=False, capture_output=True, text=True, timeout=60
     )
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "went on")
+    assert (done.returncode, done.stdout, done.stderr) == (code, printed, "")
 
 
 def test_a_fault_that_no_interrupt_came_before_stays_what_it_is():
