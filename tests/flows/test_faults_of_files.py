@@ -317,8 +317,8 @@ def closed(tmp_path):
     [
         (".in-use", 0),
         ("curator", 0o555),
-        ("public", 0o555),
-        ("runs", 0),
+        pytest.param("public", 0o555, marks=pytest.mark.slow),
+        pytest.param("runs", 0, marks=pytest.mark.slow),
     ],
 )
 def test_what_a_run_may_not_use_is_told_before_anything_is_started(ok, closed, name, mode):
@@ -330,7 +330,7 @@ def test_what_a_run_may_not_use_is_told_before_anything_is_started(ok, closed, n
     assert not (work / "prefect").exists()
 
 
-@pytest.mark.parametrize("name", ["holders", "holders/secret"])
+@pytest.mark.parametrize("name", [pytest.param("holders", marks=pytest.mark.slow), "holders/secret"])
 def test_what_its_owner_shut_in_the_holders_zone_is_opened_to_its_owner_alone(ok, closed, name):
     work = closed(name, 0)
     done = without_special_rights("run", ok / "run.toml", "--work", work, "--plan")

@@ -57,84 +57,80 @@ def configured(finished, **changes):
     return rides_config(finished / "rides.csv", **changes)
 
 
-def shards_in(work):
-    return sorted((work / "curator" / "reports").rglob("*.parquet"))
-
-
 def flip(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
 
 
-def lose_reports(work):
-    shards_in(work)[0].unlink()
+def first_reports(work):
+    return min((work / "curator" / "reports").rglob("*.parquet"))
 
 
-def damage_reports(work):
-    flip(shards_in(work)[0])
+def lose_reports(work, _):
+    first_reports(work).unlink()
 
 
-def forget_reports(work):
-    lose_reports(work)
+def damage_reports(work, _):
+    flip(first_reports(work))
+
+
+def forget_reports(work, _):
+    first_reports(work).unlink()
     shutil.rmtree(work / "holders" / "perturb")
 
 
-def damage_record(work):
-    lose_reports(work)
+def damage_record(work, _):
+    first_reports(work).unlink()
     for record in (work / "holders" / "perturb").glob("*.json"):
         record.write_text("")
 
 
-def damage_charge(work):
+def damage_charge(work, _):
     (charge,) = (work / "holders" / "ledger" / "release").glob("*.charge")
     flip(charge)
 
 
-def cut_secret(work):
+def cut_secret(work, _):
     (work / "holders" / "secret").write_bytes(b"short")
 
 
+def make_the_question(work, config):
+    assert Chain(Store(work), config).published
+
+
+def nothing(*_):
+    """All stands."""
+
+
+DEARER = {"privacy": {"epsilon": 1.0, "lifetime_epsilon": 2.0}}
+
+
 @pytest.mark.parametrize(
-    ("damage", "changes", "code"),
+    ("kind", "damage", "changes", "code", "same_words"),
     [
-        (None, {"privacy": {"epsilon": 1.0, "lifetime_epsilon": 2.0}}, 4),
-        (lose_reports, {}, 5),
-        (damage_reports, {}, 5),
-        (forget_reports, {}, 5),
-        (damage_record, {}, 5),
-        (damage_charge, {}, 5),
-        (damage_charge, {"seed": 99}, 5),
-        (cut_secret, {}, 5),
+        ("release", nothing, DEARER, 4, False),
+        ("release", make_the_question, DEARER, 4, True),
+        ("release", lose_reports, {}, 5, False),
+        ("release", damage_reports, {}, 5, False),
+        ("release", forget_reports, {}, 5, False),
+        ("release", damage_record, {}, 5, False),
+        ("release", damage_charge, {}, 5, False),
+        ("release", damage_charge, {"seed": 99}, 5, False),
+        ("release", cut_secret, {}, 5, False),
+        ("campaign", nothing, {"seed": 8}, 5, True),
+        ("campaign", nothing, DEARER, 5, True),
+        ("campaign", nothing, {"model": {"estimator": "lpct"}, "evaluate": False}, 5, True),
+        ("campaign", lose_reports, {}, 5, False),
     ],
 )
-def test_what_a_release_refuses_its_plan_refuses(finished, scene, damage, changes, code):
-    if damage:
-        damage(scene / "release")
-    ran, planned = both(scene / "release", configured(finished, **(CAPPED | changes)))
+def test_what_a_run_refuses_its_plan_refuses(finished, scene, kind, damage, changes, code, same_words):
+    """In the same words where the plan knows as much as the run."""
+    config = configured(finished, **{"release": CAPPED, "campaign": NAMED}[kind] | changes)
+    damage(scene / kind, config)
+    ran, planned = both(scene / kind, config)
     assert (ran[0], planned[0]) == (code, code)
-
-
-def test_a_question_that_is_made_and_cannot_be_paid_is_refused_by_both_for_the_same_reason(finished, scene):
-    config = configured(finished, **CAPPED | {"privacy": {"epsilon": 1.0, "lifetime_epsilon": 2.0}})
-    assert Chain(Store(scene / "release"), config).published
-    ran, planned = both(scene / "release", config)
-    assert ran == planned
-    assert ran[0] == 4
-
-
-@pytest.mark.parametrize(
-    ("changes", "code"),
-    [
-        ({"seed": 8}, 5),
-        ({"privacy": {"epsilon": 1.0, "lifetime_epsilon": 2.0}}, 5),
-        ({"model": {"estimator": "lpct"}, "evaluate": False}, 5),
-    ],
-)
-def test_what_a_campaign_fixed_is_refused_by_both(finished, scene, changes, code):
-    ran, planned = both(scene / "campaign", configured(finished, **(NAMED | changes)))
-    assert ran == planned
-    assert ran[0] == code
+    assert ran == planned or not same_words
 
 
 def test_a_file_changed_within_a_campaign_is_refused_by_both(tmp_path):
@@ -145,12 +141,6 @@ def test_a_file_changed_within_a_campaign_is_refused_by_both(tmp_path):
     ran, planned = both(work, config)
     assert ran == planned
     assert ran[0] == 4
-
-
-def test_reports_of_a_campaign_that_are_lost_are_refused_by_both(finished, scene):
-    lose_reports(scene / "campaign")
-    ran, planned = both(scene / "campaign", configured(finished, **NAMED))
-    assert ran[0] == planned[0] == 5
 
 
 @pytest.mark.parametrize("where", ["file", "file/below"])

@@ -105,8 +105,7 @@ def test_a_signal_to_the_run_and_its_server_ends_both_and_the_same_command_goes_
     api, tmp_path, files, number, code, step
 ):
     """As `timeout`, systemd and Ctrl-C send it: the first shard is answered, or the step after `step` begun."""
-    config = rides_toml(tmp_path / "rides.toml", str(files / "*.csv"))
-    config.write_text(config.read_text().replace("evaluate = false", "evaluate = true"))
+    config = rides_toml(tmp_path / "rides.toml", str(files / "*.csv"), evaluate=True)
     work = api.begin(tmp_path / "work")
     process = start("run", config, "--work", work, "--workers", "1", own_group=True)
     if step == "perturb":

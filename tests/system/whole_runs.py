@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -194,16 +194,16 @@ MENDED: dict[str, dict[str, Any]] = {
 """Tables of a run that mends a public model, one that is quick to fit."""
 
 
-def many_files(folder: Path) -> Path:
+def many_files(folder: Path, make: Callable[..., Path] = rides) -> Path:
     """Files of a few private rows each, and one of public rows."""
-    rides(folder / "rides-public.csv", 600, seed=99, zone=["open"] * 600)
+    make(folder / "rides-public.csv", 600, seed=99, zone=["open"] * 600)
     for number in range(N_SHARDS):
-        rides(folder / f"rides-{number:02}.csv", 100, seed=number, zone=["closed"] * 100)
+        make(folder / f"rides-{number:02}.csv", 100, seed=number, zone=["closed"] * 100)
     return folder
 
 
-def rides_toml(path: Path, files: str, **tables: dict[str, Any]) -> Path:
-    """The configuration of `chain.rides` as a file, nothing held back; `tables` are laid over it."""
+def rides_toml(path: Path, files: str, *, evaluate: bool = False, **tables: dict[str, Any]) -> Path:
+    """The configuration of `chain.rides` as a file; `tables` are laid over it, without keys that are None."""
     content: dict[str, dict[str, Any]] = {
         "dataset": {
             "name": "rides",
@@ -216,10 +216,10 @@ def rides_toml(path: Path, files: str, **tables: dict[str, Any]) -> Path:
         "model": {"estimator": "lpct", "depth": 3},
         "privacy": {"epsilon": 2.0},
     }
-    lines = ['name = "rides"', "seed = 7", "evaluate = false"]
+    lines = ['name = "rides"', "seed = 7", f"evaluate = {json.dumps(evaluate)}"]
     for table in content | tables:
         entries = content.get(table, {}) | tables.get(table, {})
-        lines += [f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in entries.items())]
+        lines += [f"[{table}]", *(f"{key} = {json.dumps(v)}" for key, v in entries.items() if v is not None)]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n")
     return path
