@@ -139,9 +139,10 @@ def test_a_run_says_its_scores_beside_every_rival_and_what_it_found(whole, capsy
     metric, rival, sign = family.beats
     assert summary["baselines"].keys() == family.rivals
     assert sign * summary["metrics"][metric] > sign * summary["baselines"][rival][metric]
-    assert json.loads((whole.folder / "run.json").read_text())["says"] == summary["says"]
+    assert json.loads((whole.folder / "run.json").read_text()).get("says") == summary.get("says")
+    assert bool(summary.get("says")) == (family.summary["estimator"] == "correction")
     _show(summary, temporary=False)
-    assert summary["says"] in " ".join(capsys.readouterr().out.split())
+    assert summary.get("says", "") in " ".join(capsys.readouterr().out.split())
     assert "paid" in (whole.folder / "report.html").read_text()
 
 
@@ -159,7 +160,7 @@ def test_a_second_run_finds_every_step(whole):
     again = run(load(whole.config), whole.work)
     assert steps(again, "computed") == set()
     assert learned(whole.work, again) == learned(whole.work, whole.summary)
-    assert (again["metrics"], again["says"]) == (whole.summary["metrics"], whole.summary["says"])
+    assert all(again.get(key) == whole.summary.get(key) for key in ("metrics", "says"))
 
 
 def test_a_plan_says_what_a_change_would_compute(whole, capsys):
@@ -187,7 +188,7 @@ def test_the_model_is_exported_scored_explained_and_kept(whole, capsys, tmp_path
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "tables"), [(rides, MENDED), (fares, NUMBERS)], ids=["correction", "lpdt"])
 def test_a_killed_run_goes_on_and_learns_what_an_undisturbed_one_learns(connected, tmp_path, make, tables):
-    files = many_files(tmp_path / "files", make)
+    files = many_files(tmp_path / "files", make, n_shards=6)
     once = Killed.run(files, tmp_path / "killed", after_shards=3, is_seeded=True, **tables)
     assert (once.code, len(once.kept)) == (-9, 3)
     resumed, whole = (run(load(once.config), tmp_path / name) for name in ("killed", "undisturbed"))

@@ -194,10 +194,10 @@ MENDED: dict[str, dict[str, Any]] = {
 """Tables of a run that mends a public model, one that is quick to fit."""
 
 
-def many_files(folder: Path, make: Callable[..., Path] = rides) -> Path:
+def many_files(folder: Path, make: Callable[..., Path] = rides, n_shards: int = N_SHARDS) -> Path:
     """Files of a few private rows each, and one of public rows."""
     make(folder / "rides-public.csv", 600, seed=99, zone=["open"] * 600)
-    for number in range(N_SHARDS):
+    for number in range(n_shards):
         make(folder / f"rides-{number:02}.csv", 100, seed=number, zone=["closed"] * 100)
     return folder
 
