@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Protocol
 
@@ -55,6 +55,9 @@ class Execute(Protocol):
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
         """What is spent once the holders are charged. `unknown`: what it costs while the question is not known."""
 
+    def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
+        """Show how a run ended, where there is somewhere to show it. `summary`: of one that did not stop."""
+
 
 @dataclass
 class Plainly:
@@ -75,6 +78,9 @@ class Plainly:
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Spent:
         """Charge everybody who is asked. Raises BudgetError."""
         return cost().charge()
+
+    def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
+        """Nothing: whoever called it has what it returns."""
 
 
 class ByPrefect(Plainly):
@@ -101,6 +107,12 @@ class ByPrefect(Plainly):
             records: list[Record] = futures.result()
             return records
 
+    def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
+        """In the Prefect UI."""
+        from flows.server.artifacts import show_run
+
+        show_run(markdown, title, summary)
+
 
 @dataclass
 class Found:
@@ -124,3 +136,6 @@ class Found:
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
         """Nothing."""
         return Pending()
+
+    def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
+        """Nothing."""

@@ -1,18 +1,12 @@
-"""How a run ends: its folder, its summary, the warehouse, what the Prefect UI shows of it; or the page that says why it
-stopped.
-"""
+"""How a run ends: its folder, its summary, the warehouse, what is shown of it; or the page that says why it stopped."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
-from prefect.runtime import flow_run
 
 from flows.index import list_run
 from flows.pipeline import Pipeline
@@ -36,11 +30,11 @@ PAGE = "report.html"
 
 
 def finish(run: Pipeline) -> dict[str, Any]:
-    """Write the run's folder and tell Prefect's UI; returns the summary that `ldptree run --json` prints."""
+    """Write the run's folder and show it; returns the summary that `ldptree run --json` prints."""
     store, config = run.store, run.terms.config
     by_step = last_of_each_step(run.records)
     facts = read_facts(store, run.page["page"])
-    folder = run_folder(store)
+    folder = run_folder(run)
     store.replace(folder / PAGE, store.file(run.page["page"], "report.html").read_bytes())
     store.replace(folder / "model.json", store.file(run.model["model"], "model.json").read_bytes())
     if facts.privacy.features:
@@ -73,7 +67,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
     list_run(store, folder, facts)
     if not facts.privacy.features:
         build(store, all_runs(store))
-    show_in_prefect(summarize(facts), facts.title, summary)
+    run.execute.show(summarize(facts), facts.title, summary)
     return summary
 
 
@@ -84,7 +78,7 @@ def stop_where_failed(run: Pipeline) -> None:
         return
     facts = _describe_stop(run, name_broken(read_checks(run.store, run.checked["checks"])))
     page = _write_stop(run, facts)
-    create_markdown_artifact(summarize(facts), key="run-summary", description=facts.title)
+    run.execute.show(summarize(facts), facts.title)
     check_passed(failed, page)
 
 
@@ -95,7 +89,7 @@ def page_of_failure(run: Pipeline) -> Iterator[None]:
         yield
     except LdptreeError as error:
         with suppress(Exception):  # a full disk, say: why the run stopped is what has to be said
-            if not (run_folder(run.store) / PAGE).exists():
+            if not (run_folder(run) / PAGE).exists():
                 _write_stop(run, _describe_stop(run, str(error)))
         raise
 
@@ -115,7 +109,7 @@ def _describe_stop(run: Pipeline, message: str) -> Run:
 
 def _write_stop(run: Pipeline, facts: Run) -> Path:
     """The page of a run that stopped, its records and its line in the list of all runs; returns the page."""
-    folder = run_folder(run.store)
+    folder = run_folder(run)
     run.store.replace(folder / PAGE, render(facts).encode())
     write_records(run.store, folder, run.records)
     list_run(run.store, folder, facts)
@@ -253,18 +247,8 @@ def write_records(store: Store, run: Path, records: Sequence[Record]) -> None:
     write_json(store, run / "records.json", {"records": names})
 
 
-def run_folder(store: Store) -> Path:
+def run_folder(run: Pipeline) -> Path:
     """The folder of this run, made."""
-    folder = store.root / "runs" / (flow_run.name or f"run-{os.getpid()}")
+    folder = run.store.root / "runs" / run.name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def show_in_prefect(markdown: str, title: str, summary: Mapping[str, Any]) -> None:
-    """The run's summary, its scores and its page, as artifacts."""
-    create_markdown_artifact(markdown, key="run-summary", description=title)
-    if summary["metrics"]:
-        rows = [{"model": "ldptree"} | summary["metrics"]]
-        rows += [{"model": name} | metrics for name, metrics in summary["baselines"].items()]
-        create_table_artifact(rows, key="scores", description="Scores on held-back private rows (simulation)")
-    create_link_artifact(Path(summary["report"]).as_uri(), key="run-page", link_text="The run's page")

@@ -5,22 +5,29 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from prefect import get_client
-from prefect.runtime import flow_run
-
 from schemas.config import RunConfig
 
 
 def run_name() -> str:
-    """What a run is called in the UI and in the work folder: name, epsilon, when."""
+    """What the current flow run is called, in the UI and in the work folder."""
+    from prefect.runtime import flow_run
+
     config: Any = flow_run.parameters["config"]
     if not isinstance(config, RunConfig):
         config = RunConfig.model_validate(config)
+    return name_run(config)
+
+
+def name_run(config: RunConfig) -> str:
+    """Name, epsilon, when."""
     return f"{config.name}-eps{config.privacy.epsilon:g}-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
 
 
 def tag_run(config: RunConfig) -> None:
     """Tag the current run, and not its tasks, as `prefect.tags` would: for each tag of a task Prefect asks for a slot."""
+    from prefect import get_client
+    from prefect.runtime import flow_run
+
     words = [f"dataset={config.dataset.name}", config.model.estimator, f"eps={config.privacy.epsilon:g}"]
     words.append("seeded" if config.is_seeded else "system-randomness")
     if config.campaign.name is not None:

@@ -121,6 +121,7 @@ class Pipeline:
     """One run of `config` in `store`, as far as it is asked for: each step is made when it is first needed, and kept.
 
     timeline, command  for the page: when steps ran, and the command line that repeats the run.
+    name               of the run's folder, below `runs` in the work folder.
     given              the terms, where they are not those of the store.
     files              the raw files, where they were looked at already.
     records            of every step so far.
@@ -131,6 +132,7 @@ class Pipeline:
     execute: Execute
     timeline: Timeline = field(default_factory=Timeline)
     command: str = ""
+    name: str = "run"
     given: Terms | None = None
     files: Manifest | None = None
     records: list[Record] = field(default_factory=list, init=False)

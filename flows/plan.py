@@ -6,7 +6,7 @@ Runs nothing and writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -99,6 +99,9 @@ class Look:
             return self._missing(name, why, round_number)
         self._say(name, "cached", shards_in_words(len(shards)), round_number)
         return found
+
+    def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
+        """Nothing."""
 
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
         """What would be spent. Where the ledger would refuse it, the shards' line says so."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from prefect import flow
+from prefect.runtime import flow_run
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.execute import ByPrefect
@@ -37,7 +38,12 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
     store, timeline = Store(work), Timeline()
     with faults_stay_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():
         run = Pipeline(
-            store=store, config=config, execute=ByPrefect(store), timeline=timeline, command=command
+            store=store,
+            config=config,
+            execute=ByPrefect(store),
+            timeline=timeline,
+            command=command,
+            name=flow_run.name,
         )
         with page_of_failure(run):
             stop_where_failed(run)

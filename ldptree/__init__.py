@@ -1,3 +1,97 @@
-"""The algorithms, usable without the pipeline."""
+"""The algorithms, usable without the pipeline. What is named here is imported when it is first used: numpy alone is needed
+until then.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from ldptree.estimators import (
+        CorrectionClassifier,
+        CorrectionRegressor,
+        HistOfTreeRegressor,
+        LPCTClassifier,
+        LPDTRegressor,
+        PublicFeatureClassifier,
+        PublicFeatureRegressor,
+        PublicRangeScaler,
+    )
+    from ldptree.models import Model
 
 __version__ = "0.1.0"
+__all__ = [
+    "CorrectionClassifier",
+    "CorrectionRegressor",
+    "HistOfTreeRegressor",
+    "LPCTClassifier",
+    "LPDTRegressor",
+    "PublicFeatureClassifier",
+    "PublicFeatureRegressor",
+    "PublicRangeScaler",
+    "__version__",
+    "read_model",
+    "run",
+]
+
+
+def run(
+    source: Any,
+    *,
+    target: str | None = None,
+    public: str | None = None,
+    epsilon: float | None = None,
+    work: str | PathLike[str] | None = None,
+    **settings: Any,
+) -> Any:
+    """Run the pipeline in this process, without a Prefect server, and return what it learned (`flows.in_python.Run`).
+
+    A run of a frame is a trial on data that you own: its noise is seeded, unless `release = True` or a campaign says otherwise.
+
+    Args:
+        source: a frame (polars, pandas or pyarrow), a data file (CSV or Parquet), or a configuration: a TOML file, the name of a
+            packaged one, or nested dicts.
+        target: the label's column.
+        public: the rule that says which rows are public, such as "random 0.1" or "zone = 'open'".
+        epsilon: the budget of each private row; 1.0 where neither this nor a configuration says another.
+        work: the work folder; a temporary one if None, which goes with the returned run.
+        settings: further keys and tables of a configuration, such as `model={"estimator": "lpct"}` or `name="trial"`.
+
+    Raises:
+        ImportError: the pipeline is not installed.
+        LdptreeError: as the command line's messages.
+    """
+    found = list(entry_points(group="ldptree.pipeline", name="run"))
+    if not found:
+        raise ImportError(
+            "ldptree.run needs the pipeline, which is not installed: pip install ldptree-pipeline"
+        )
+    start = found[0].load()
+    return start(source, target=target, public=public, epsilon=epsilon, work=work, **settings)
+
+
+def read_model(path: str | PathLike[str]) -> Model:
+    """The model in a file `model.json` that a run released.
+
+    Raises:
+        OSError: the file cannot be read.
+        DataError: it is no model, or was changed.
+    """
+    from ldptree.models import read_model as read_text
+
+    with open(path, "rb") as file:  # noqa: PTH123 - as `str` and any path
+        return read_text(file.read())
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(import_module("ldptree.estimators"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -89,6 +89,8 @@ def test_the_check_of_layers_sees_every_kind_of_import(tmp_path):
 
 DEVICE = "ldptree/client/memory.py"
 """What keeps the reports of somebody's device in a file there."""
+FRONT = "ldptree/__init__.py"
+"""What a person calls with the path of a model; it opens that file, and finds the pipeline where one is installed."""
 
 
 def test_the_algorithms_know_no_pipeline_no_files_and_no_network():
@@ -101,7 +103,7 @@ def test_the_algorithms_know_no_pipeline_no_files_and_no_network():
     opened = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in modules("ldptree")
-        if path != ROOT / DEVICE
+        if path not in (ROOT / DEVICE, ROOT / FRONT)
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
@@ -188,6 +190,11 @@ def test_the_algorithms_load_neither_scikit_learn_nor_numba_before_they_are_used
         "mechanisms",
     )
     assert loaded_by("import " + ", ".join(f"ldptree.{module}" for module in everything)) == {"numpy"}
+
+
+def test_the_package_and_its_client_load_numpy_alone():
+    assert loaded_by("import ldptree") == set()
+    assert loaded_by("import ldptree.client") == {"numpy"}
 
 
 def test_storage_and_schemas_load_no_prefect_and_no_great_expectations():

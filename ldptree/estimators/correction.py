@@ -157,7 +157,7 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # typ
 
     def __init__(
         self,
-        epsilon: float,
+        epsilon: float = 1.0,
         *,
         base: Any = "forest",
         partition: str = "cart",
@@ -220,7 +220,7 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
 
     def __init__(
         self,
-        epsilon: float,
+        epsilon: float = 1.0,
         *,
         base: Any = "blend",
         partition: str = "cart",

@@ -72,7 +72,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, TreeEstimator):  # type: ignore[mis
 
     def __init__(
         self,
-        epsilon: float,
+        epsilon: float = 1.0,
         *,
         mechanism: str = "auto",
         partition: str = "cart",

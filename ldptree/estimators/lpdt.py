@@ -78,7 +78,7 @@ class LPDTRegressor(Noisy, RegressorMixin, TreeEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        epsilon: float,
+        epsilon: float = 1.0,
         *,
         mechanism: str = "auto",
         partition: str = "cart",

@@ -124,7 +124,7 @@ class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  #
 
     def __init__(
         self,
-        epsilon: float,
+        epsilon: float = 1.0,
         *,
         private_features: Sequence[int | str] | None = None,
         label_range: tuple[float, float] | None = None,
@@ -176,7 +176,7 @@ class PublicFeatureClassifier(Noisy, ClassifierMixin, _PublicFeatureEstimator): 
 
     def __init__(
         self,
-        epsilon: float,
+        epsilon: float = 1.0,
         *,
         private_features: Sequence[int | str] | None = None,
         classes: Sequence[Any] | None = None,

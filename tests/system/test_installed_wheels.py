@@ -51,6 +51,12 @@ sums.add(protocol.mechanism.randomize(values, Words.system()), None)
 assert sums.n_private == 60
 (found,) = audit({"grr": protocol.mechanism}, Words.system(), n_reports=2_000, claim=protocol.epsilon)
 assert not found.is_beaten
+try:
+    ldptree.run("quickstart")
+except ImportError as fault:
+    assert "pip install ldptree-pipeline" in str(fault)
+else:
+    raise AssertionError
 print(ldptree.__version__, ldptree.__file__)
 """
 

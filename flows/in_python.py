@@ -1,0 +1,195 @@
+"""A run from Python: the same steps in this process, without a server. Its entry point is what `ldptree.run` calls."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+
+from flows.execute import Plainly
+from flows.finish import finish, page_of_failure, stop_where_failed
+from flows.naming import name_run
+from flows.pipeline import Pipeline
+from flows.provenance import in_use
+from ldptree.errors import ConfigError
+from ldptree.models import Model
+from schemas.config import RunConfig, load, parse
+from schemas.dataset import FILE_SUFFIXES
+from storage import tables
+from storage.store import Store
+from tasks.artifacts import read_model
+from tasks.data.source import check_named
+from tasks.page.data import Run as Facts
+from tasks.page.render import summarize
+from tasks.page.summary import headline
+from tasks.progress import Timeline
+from tasks.report import read_facts
+from tasks.step import faults_stay_in_zone
+
+EPSILON = 1.0
+FRAME = "frame.parquet"
+UNNAMED_INDEX = "__index_level_"
+"""Of pandas, where rows have labels in no column."""
+HEIGHT = 900
+"""Pixels of a page in a notebook; the rest is scrolled to."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """What a run from Python left.
+
+    Attributes:
+        summary: as `ldptree run --json` prints it.
+        model: the released model.
+        facts: everything that its page says, as values.
+        work: the work folder.
+        folder: kept while the run is: a temporary work folder goes with it.
+    """
+
+    summary: Mapping[str, Any]
+    model: Model
+    facts: Facts
+    work: Path
+    folder: TemporaryDirectory[str] | None = field(default=None)
+
+    @property
+    def epsilon(self) -> float:
+        """What each holder was promised."""
+        return self.facts.privacy.epsilon
+
+    @property
+    def scores(self) -> dict[str, dict[str, float]]:
+        """Metrics of the model ("ours") and of what it is held against, by name; empty of a release."""
+        return {one.key: dict(one.metrics) for one in self.facts.scores.models} if self.facts.scores else {}
+
+    @property
+    def page(self) -> Path:
+        """The HTML page."""
+        return Path(self.summary["report"])
+
+    @cached_property
+    def headline(self) -> str:
+        """What was found, in a sentence."""
+        return headline(self.facts).text
+
+    def __str__(self) -> str:
+        """The page's summary, as Markdown."""
+        return summarize(self.facts)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.summary['run']}: {self.headline}>"
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own: neither its style nor the notebook's reaches the other, and no script runs."""
+        page = html.escape(self.page.read_text(encoding="utf-8"), quote=True)
+        title = html.escape(self.headline, quote=True)
+        return (
+            f'<iframe sandbox="" title="{title}" style="width:100%;height:{HEIGHT}px;border:0" srcdoc="{page}">'
+            "</iframe>"
+        )
+
+
+def run(
+    source: Any,
+    *,
+    target: str | None = None,
+    public: str | None = None,
+    epsilon: float | None = None,
+    work: str | PathLike[str] | None = None,
+    **settings: Any,
+) -> Run:
+    """As `ldptree.run` says. Raises LdptreeError."""
+    folder = TemporaryDirectory(prefix="ldptree-", ignore_cleanup_errors=True) if work is None else None
+    store = Store(Path(folder.name if folder else work or "").absolute())
+    store.check_rights()
+    config = _configure(source, store, _lay_over(settings, target=target, public=public, epsilon=epsilon))
+    check_named(config.dataset)
+    timeline = Timeline()
+    with faults_stay_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():
+        pipeline = Pipeline(
+            store=store, config=config, execute=Plainly(store), timeline=timeline, name=name_run(config)
+        )
+        with page_of_failure(pipeline):
+            stop_where_failed(pipeline)
+            pipeline.walk()
+            summary = finish(pipeline)
+    model = read_model(store, pipeline.model["model"])
+    return Run(summary, model, read_facts(store, pipeline.page["page"]), store.root, folder)
+
+
+def _lay_over(settings: Mapping[str, Any], **words: Any) -> dict[str, Any]:
+    """The settings with the three words that have a place of their own in the tables of a configuration."""
+    laid = {key: dict(value) if isinstance(value, Mapping) else value for key, value in settings.items()}
+    places = {"target": "dataset", "public": "dataset", "epsilon": "privacy"}
+    for word, value in words.items():
+        if value is not None:
+            laid.setdefault(places[word], {})[word] = value
+    return laid
+
+
+def _configure(source: Any, store: Store, laid: dict[str, Any]) -> RunConfig:
+    """The configuration that a source and what is laid over it make. Raises ConfigError."""
+    if isinstance(source, str | PathLike):
+        path = Path(source)
+        if not path.name.lower().endswith(FILE_SUFFIXES):
+            return _changed(load(path if isinstance(source, PathLike) else source), laid)
+        return _of_data(path.absolute(), path.name.partition(".")[0], laid)
+    if isinstance(source, Mapping) and "dataset" in source:
+        return parse(_merged(source, laid), folder=Path.cwd())
+    return _of_data(_keep_frame(source, store), "frame", laid)
+
+
+def _of_data(path: Path, name: str, laid: dict[str, Any]) -> RunConfig:
+    """The configuration of rows alone. Raises ConfigError."""
+    if not {"target", "public"} <= set(laid.get("dataset", {})):
+        raise ConfigError(
+            "ldptree.run: of data alone, say what is learned and which rows are public, as in "
+            """ldptree.run(data, target="paid", public="random 0.1")"""
+        )
+    dataset = {"name": name, "path": [str(path)]}
+    return parse(_merged({"name": name, "dataset": dataset, "privacy": {"epsilon": EPSILON}}, laid))
+
+
+def _changed(config: RunConfig, laid: dict[str, Any]) -> RunConfig:
+    """A configuration with what is laid over it, checked again. Raises ConfigError."""
+    return parse(_merged(config.model_dump(mode="json", exclude_unset=True), laid)) if laid else config
+
+
+def _merged(tables_below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(tables_below)
+    for key, value in above.items():
+        below = merged.get(key)
+        is_table = isinstance(below, Mapping) and isinstance(value, Mapping)
+        merged[key] = {**merged[key], **value} if is_table else value
+    return merged
+
+
+def _keep_frame(frame: Any, store: Store) -> Path:
+    """The rows of a frame as a file in the holders' zone. Raises ConfigError where it is no frame."""
+    if not hasattr(frame, "__arrow_c_stream__"):
+        raise ConfigError(
+            f"ldptree.run: a {type(frame).__name__} is no source. Give a frame (polars, pandas 3 or pyarrow), the path of a "
+            "data file, a TOML file, the name of a packaged configuration, or nested dicts with a table dataset."
+        )
+    table = pa.table(frame)
+    table = table.drop_columns([name for name in table.column_names if name.startswith(UNNAMED_INDEX)])
+    # The same rows are the same file, whoever made the frame.
+    plain = [
+        field.with_type(pa.string()) if field.type in (pa.large_string(), pa.string_view()) else field
+        for field in table.schema
+    ]
+    table = table.cast(pa.schema(plain))
+    path = store.zone("holders") / "frames" / FRAME
+    store.make_folder(path.parent)
+    with pa.BufferOutputStream() as buffer:
+        with tables.writer(buffer, table.schema) as sink:
+            sink.write_table(table)
+        store.replace(path, buffer.getvalue().to_pybytes())
+    return path

@@ -1,0 +1,116 @@
+"""A run from Python: the same as from the command line, without a server; frames of every kind are one source."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from chain import Chain, learned, rides, rides_config
+
+import ldptree
+from flows import in_python
+from ldptree.errors import ConfigError
+from storage.store import Store
+
+OF_RIDES = {
+    "target": "paid",
+    "public": "zone = 'open'",
+    "epsilon": 2.0,
+    "seed": 7,
+    "dataset": {"drop": ["person"], "positive": "card"},
+    "model": {"estimator": "lpct", "depth": 3},
+    "simulation": {"noise_seed": 11},
+    "evaluation": {"redraws": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return rides(tmp_path_factory.mktemp("data") / "rides.csv", 1200, seed=1)
+
+
+@pytest.fixture(scope="module")
+def of_frame(data):
+    return in_python.run(pl.read_csv(data), **OF_RIDES)
+
+
+@pytest.fixture(scope="module")
+def of_file(data, tmp_path_factory):
+    return in_python.run(data, work=tmp_path_factory.mktemp("w"), **OF_RIDES)
+
+
+@pytest.mark.slow
+def test_frames_of_every_kind_learn_the_same_model(data, of_frame):
+    frame = pl.read_csv(data)
+    labelled = frame.to_pandas()
+    labelled.index = labelled.index[::-1].to_numpy() * 2.5
+    for source in (pa.table(frame), labelled):
+        assert in_python.run(source, **OF_RIDES).model.to_json() == of_frame.model.to_json()
+
+
+def test_a_file_learns_the_model_of_the_pipeline(of_file, data, tmp_path):
+    chain = Chain(Store(tmp_path / "work"), rides_config(data))
+    assert chain.model
+    assert of_file.model.to_json() == learned(chain).to_json()
+
+
+def test_a_run_from_python_asks_no_server_and_says_what_it_found(of_frame):
+    assert of_frame.epsilon == 2.0
+    assert of_frame.scores["ours"]["accuracy"] > 0.5
+    assert of_frame.page.read_text().startswith("<!doctype html>")
+    assert of_frame.headline in of_frame.page.read_text()
+    assert of_frame.headline in repr(of_frame)
+    assert of_frame.headline in str(of_frame)
+
+
+def test_a_notebook_shows_the_page_in_a_frame_that_runs_no_script(of_frame):
+    shown = of_frame._repr_html_()
+    assert shown.startswith('<iframe sandbox="" ')
+    assert "<script" not in shown
+    assert shown.count('"') == 8  # of four attributes: what is inside is escaped
+
+
+def test_a_frame_stays_with_its_holders(of_frame):
+    (frame,) = of_frame.work.rglob("frame.parquet")
+    assert frame.is_relative_to(of_frame.work / "holders")
+    assert frame.stat().st_mode & 0o077 == 0
+
+
+def test_the_released_model_is_read_again_from_its_file(of_frame):
+    assert ldptree.read_model(of_frame.summary["model"]).to_json() == of_frame.model.to_json()
+
+
+def test_two_runs_in_one_work_folder_keep_both_pages(data, of_file):
+    again = in_python.run(data, work=of_file.work, **OF_RIDES)
+    assert again.page != of_file.page
+    assert of_file.page.is_file()
+    assert {step["state"] for step in again.summary["steps"]} == {"cached"}
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "message"),
+    [
+        (3, {}, "a int is no source"),
+        ("rides.csv", {"target": "paid"}, "which rows are public"),
+        ("rides.csv", {"target": "paid", "public": "random 0.1", "modle": 1}, "modle"),
+    ],
+)
+def test_what_is_no_source_or_no_setting_is_said(source, words, message, tmp_path):
+    with pytest.raises(ConfigError, match=message):
+        in_python.run(source, work=tmp_path / "w", **words)
+
+
+def test_a_library_without_the_pipeline_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(ldptree, "entry_points", lambda **_: [])
+    with pytest.raises(ImportError, match="pip install ldptree-pipeline"):
+        ldptree.run("quickstart")
+
+
+def test_every_name_of_the_package_is_there():
+    assert all(getattr(ldptree, name) for name in ldptree.__all__)
+    with pytest.raises(AttributeError):
+        _ = ldptree.no_such_name
+    assert Path(sys.modules["ldptree"].__file__).name == "__init__.py"
