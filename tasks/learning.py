@@ -157,6 +157,28 @@ class LearningInRounds(Learning):
         return along(model.inner, self.encoding, self.view)
 
 
+def build_family(
+    asking: Asking,
+    encoding: Encoding,
+    label: tuple[Any, ...],
+    reading: Mapping[str, Any] | None = None,
+    *,
+    frozen: Protocol | None = None,
+) -> Family[Any, Any, Any, Any]:
+    """The family that a run names; arguments as of `read_learning`, `label` as of `LearningProblem`."""
+    settings = asking.settings | dict(reading or {})
+    heading = {name: getattr(asking, name) for name in ("outside", "holder", "target", "campaign")}
+    if asking.simulation and frozen is None:
+        heading["simulation"] = True
+    registered = FAMILIES[asking.estimator]
+    if not registered.in_rounds:
+        settings |= {"mechanism": asking.mechanism, "frozen": frozen}
+    problem = LearningProblem(
+        columns=encoding.names, epsilon=asking.epsilon, label=label, seed=asking.seed, heading=heading
+    )
+    return registered.build(problem, **settings)
+
+
 def read_learning(
     store: Store,
     transcript: StoredTranscript,
@@ -177,21 +199,10 @@ def read_learning(
         frozen: a protocol that was published before, taken as it is.
     """
     encoding, label = read_encoding(store, transcript.encoding)
-    settings = asking.settings | dict(reading or {})
-    heading = {name: getattr(asking, name) for name in ("outside", "holder", "target", "campaign")}
-    if asking.simulation and frozen is None:
-        heading["simulation"] = True
-    registered = FAMILIES[asking.estimator]
-    if not registered.in_rounds:
-        settings |= {
-            "mechanism": asking.mechanism,
-            "frozen": None if frozen is None else read_protocol(store, frozen),
-        }
-    problem = LearningProblem(
-        columns=encoding.names, epsilon=asking.epsilon, label=label, seed=asking.seed, heading=heading
+    family = build_family(
+        asking, encoding, label, reading, frozen=None if frozen is None else read_protocol(store, frozen)
     )
-    family = registered.build(problem, **settings)
-    if registered.in_rounds:
+    if FAMILIES[asking.estimator].in_rounds:
         assert transcript.shown is not None
         return LearningInRounds(
             family,

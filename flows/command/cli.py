@@ -134,6 +134,50 @@ def run(
 
 
 @app.command()
+def plan(
+    config: Annotated[
+        str, typer.Argument(help="A TOML file, or the name of a packaged one.", autocompletion=_configs)
+    ] = "quickstart",
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the configuration, as with run."),
+    ] = None,
+    holders: Annotated[
+        str | None, typer.Option("--holders", metavar="N,N", help="How many people would answer.")
+    ] = None,
+    epsilon: Annotated[
+        str | None,
+        typer.Option("--epsilon", metavar="E,E", help="What each would spend; by default 0.5,1,2,4."),
+    ] = None,
+    accuracy: Annotated[
+        float | None, typer.Option("--accuracy", help="Also say what it takes to reach this share right.")
+    ] = None,
+    mse: Annotated[
+        float | None, typer.Option("--mse", help="Also say what it takes to reach this mean squared error.")
+    ] = None,
+    detect: Annotated[
+        float | None,
+        typer.Option(
+            "--detect", help="Also say what it takes to find that the public model is wrong by this much."
+        ),
+    ] = None,
+    work: Work = WORK,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="An HTML page to write.")] = None,
+) -> None:
+    """Say what a collection would bring, from public rows alone, before anybody is asked."""
+    from flows.command.plan import Options, plan_and_print
+    from schemas.config import load
+
+    options = Options(holders=holders, epsilon=epsilon, accuracy=accuracy, mse=mse, detect=detect)
+    settings = load(config, assignments)
+    from tasks.data.source import check_named
+
+    check_named(settings.dataset)
+    plan_and_print(settings, work, options, as_json=as_json, out=out)
+
+
+@app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="A model.json.")],
     data: Annotated[Path, typer.Argument(help="Parquet with the model's raw columns.")],

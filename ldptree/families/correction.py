@@ -28,7 +28,7 @@ from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Publishe
 from ldptree.inference.depth import default_min_samples_leaf
 from ldptree.limits import MAX_PROTOCOL_BYTES, check_labels, check_memory
 from ldptree.mechanisms import adds_noise_to_every_cell
-from ldptree.models.corrected import CorrectedModel
+from ldptree.models.corrected import CorrectedModel, shares_of
 from ldptree.partition import grow_partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.published_base import DRAWN, PublishedBase
@@ -164,6 +164,17 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
             seed=self.seed,
         )
         return lambda depth: grow(depth=depth)
+
+    def expect(self, view: PublicModelled, n_private: int) -> PublicModelled:
+        """See `OneTreeFamily`."""
+        return replace(view, rows=replace(view.rows, n_private=n_private))
+
+    def predict_publicly(self, view: PublicModelled, X: Rows) -> NDArray[Any]:
+        """See `OneTreeFamily`."""
+        answers = view.evidence.base.answers(X)
+        if not view.labels:
+            return np.asarray(answers[:, 0])
+        return np.asarray(shares_of(answers).argmax(axis=1))
 
     def ask(
         self, view: PublicModelled, transcript: Sequence[Counted[PublicSummary]]

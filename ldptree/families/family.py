@@ -154,5 +154,15 @@ class OneTreeFamily(Family[View, Published[Evidence], Counted[Evidence], Release
     """A family that asks every holder about one tree. What public rows say of its question may be written down and read again."""
 
     @abstractmethod
+    def expect(self, view: View, n_private: int) -> View:
+        """The same view where so many holders will be asked."""
+
+    def predict_publicly(self, view: View, X: NDArray[np.float32]) -> NDArray[Any] | None:
+        """What the family's public model predicts of encoded rows before anybody answers: class indices or numbers, [n]. None
+        where it has no public model.
+        """
+        return None
+
+    @abstractmethod
     def read_evidence(self, data: Mapping[str, Any], protocol: Protocol) -> Evidence:
         """The evidence whose `to_json` wrote `data`, beside the protocol it was written for."""

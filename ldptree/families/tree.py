@@ -7,7 +7,7 @@ learns numbers. How totals become a model is in `fit_classes` and `fit_numbers`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -69,6 +69,10 @@ class TreeSettings:
     lam: str | float = "learned"
     prune: str | PaperOptions = "smooth"
     rule: str = "margin"
+
+    def expect(self, view: PublicRows, n_private: int) -> PublicRows:
+        """See `OneTreeFamily`."""
+        return replace(view, n_private=n_private)
 
     @property
     def reading(self) -> dict[str, Any]:

@@ -190,11 +190,11 @@ class CorrectedModel(Model):
         """float64 [n, M] the public model's answers, corrected."""
         return self.predict_parts(raw).corrected
 
-    def predict(self, raw: Floats) -> Floats:
-        """float64 [n] the number expected of each raw row. Raises DataError where the label is a class."""
+    def predict(self, raw: Floats) -> NDArray[Any]:
+        """[n] the class index, or the number, expected of each raw row."""
         if self.classes:
-            raise DataError("corrected model: the label is a class; ask for predict_proba")
-        return self.answers(raw)[:, 0]
+            return np.asarray(self.predict_proba(raw).argmax(axis=1))
+        return np.asarray(self.answers(raw)[:, 0])
 
     def predict_proba(self, raw: Floats) -> Floats:
         """float64 [n, C] expected class shares. Raises DataError where the label is a number."""

@@ -60,6 +60,13 @@ def fill(template: str, **values: Any) -> str:
     )
 
 
+def render_template(name: str, **values: Any) -> str:
+    """Another page that looks like a run's: the named template, with the same style."""
+    environment = _environment()
+    style = Markup(_style(environment))  # noqa: S704 - our own file, no data in it
+    return environment.get_template(name).render(style=style, glossary=GLOSSARY, **values)
+
+
 def _making(run: Run) -> dict[str, Any]:
     checks = findings.order_checks(run)
     cores = f" on {units.plural(run.making.cores, 'core', 'cores')}" if run.making.cores else ""

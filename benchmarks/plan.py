@@ -1,0 +1,131 @@
+"""Is what `ldptree plan` forecasts what then comes out? For each case the 80 % interval of the plan, and the score of the run.
+
+    python benchmarks/plan.py [WORD ...]        cases whose name has one of the words; all without any
+
+The real sets are read where LDPTREE_DATA names their folder.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from flows.command.plan import Options, make_plan
+from flows.execute import Plainly
+from flows.pipeline import Pipeline
+from schemas.config import RunConfig, load, parse
+from storage.store import Store
+
+EPSILONS = (1.0, 4.0)
+READY = {
+    "quickstart": (),
+    "census": (),
+    "census, corrected": ("model.estimator=correction",),
+    "wine": (),
+    "wine, corrected": ("model.estimator=correction",),
+    "abalone": (),
+}
+SHIFTS = {"alike": 0.0, "5 points off": 0.05, "15 points off": 0.15}
+
+
+def ready_made() -> Iterator[tuple[str, RunConfig]]:
+    """The ready-made configurations."""
+    for name, changes in READY.items():
+        for epsilon in EPSILONS:
+            settings = [*changes, f"privacy.epsilon={epsilon}", "evaluation.redraws=0"]
+            yield f"{name}, eps {epsilon:g}", load(name.split(",")[0], settings)
+
+
+def simulated(folder: Path) -> Iterator[tuple[str, RunConfig]]:
+    """Made-up laws: private people like public ones, or their label shifted."""
+    for label in ("class", "number"):
+        for shift, size in SHIFTS.items():
+            path = write_law(folder / f"{label}-{size}.csv", label, size)
+            for epsilon in EPSILONS:
+                yield f"law of a {label}, {shift}, eps {epsilon:g}", law_config(path, label, epsilon)
+
+
+def write_law(path: Path, label: str, shift: float, n: int = 16_000) -> Path:
+    """Four features, a fifth of the rows public; the chance of a 1, or the mean, is higher by `shift` in private rows."""
+    rng = np.random.default_rng(5)
+    X = rng.random((n, 4))
+    is_public = rng.random(n) < 0.2
+    mean = 0.2 + 0.4 * X[:, 0] + 0.3 * X[:, 1] * X[:, 2] + np.where(is_public, 0.0, shift)
+    y = (
+        np.where(rng.random(n) < mean, "yes", "no")
+        if label == "class"
+        else np.round(mean + rng.normal(0, 0.2, n), 3)
+    )
+    lines = ["a,b,c,d,kind,y"]
+    kinds = np.where(is_public, "open", "closed")
+    lines += [
+        f"{a:.4f},{b:.4f},{c:.4f},{d:.4f},{kind},{value}"
+        for (a, b, c, d), kind, value in zip(X, kinds, y, strict=True)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def law_config(path: Path, label: str, epsilon: float) -> RunConfig:
+    """A trial of such a law, with a corrected public model."""
+    dataset: dict[str, Any] = {"name": "law", "path": [str(path)], "target": "y", "public": "kind = 'open'"}
+    dataset |= {"positive": "yes"} if label == "class" else {"label": "number"}
+    return parse(
+        {
+            "name": "law",
+            "seed": 7,
+            "dataset": dataset,
+            "model": {"estimator": "correction"},
+            "privacy": {"epsilon": epsilon},
+            "evaluation": {"redraws": 0},
+        }
+    )
+
+
+def try_case(name: str, config: RunConfig, work: Path) -> tuple[str, bool]:
+    """A line of the table, and whether the interval held."""
+    store = Store(work)
+    options = Options(epsilon=f"{config.privacy.epsilon:g}")
+    plan = make_plan(Pipeline(store=store, config=config, execute=Plainly(store)), options)
+    (found,) = plan.forecasts
+    run = Pipeline(store=store, config=config, execute=Plainly(store))
+    run.walk()
+    scores = json.loads(store.file(run.scores["scores"], "scores.json").read_text())
+    ours = scores["scores"]["ours"]
+    figure = float(ours.get("accuracy", ours.get("mse", np.nan)))
+    holds = found.figure.low <= figure <= found.figure.high
+    low, high = (f"{end:.3g}" for end in (found.figure.low, found.figure.high))
+    return (
+        f"| {name} | {plan.n_public:,} | {found.holders:,} | {found.figure.mean:.3g} | {low} to {high} | {figure:.3g} | "
+        f"{'yes' if holds else 'no'} |",
+        holds,
+    )
+
+
+def main(words: list[str]) -> None:
+    """Print the table, a row when it is there."""
+    print(
+        "| case | public rows | people | expected | 80 % | came out | inside |\n|---|---|---|---|---|---|---|",
+        flush=True,
+    )
+    held = []
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        cases = [*simulated(folder), *ready_made()]
+        for name, config in cases:
+            if words and not any(word in name for word in words):
+                continue
+            line, holds = try_case(name, config, folder / "work")
+            held.append(holds)
+            print(line, flush=True)
+    print(f"\n{sum(held)} of {len(held)} inside")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,180 @@
+"""`ldptree plan`: what a collection would bring, before anybody is asked. The statistics are in `ldptree.planning`.
+
+The public rows come through the same steps as a run's; no question is published, nobody answers and nothing is charged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+from rich.table import Table
+
+from flows.command.streams import print_json
+from flows.execute import Plainly
+from flows.pipeline import Pipeline
+from flows.provenance import in_use
+from ldptree.errors import ConfigError
+from ldptree.limits import check_epsilon
+from schemas.config import RunConfig
+from storage.store import Store
+from tasks.data.validate import check_passed, failures
+from tasks.forecast import CollectionPlan, PublicPart, Wanted, plan_collection
+from tasks.page.plan import describe_plan, render_plan, say_plan
+from tasks.step import faults_stay_in_zone
+
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+MOST_HOLDERS = 10_000_000
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What was typed. Raises ConfigError where it cannot be.
+
+    holders, epsilon       lists of numbers, with commas between them; None: not said.
+    accuracy, mse, detect  what is wanted.
+    """
+
+    holders: str | None = None
+    epsilon: str | None = None
+    accuracy: float | None = None
+    mse: float | None = None
+    detect: float | None = None
+
+    def __post_init__(self) -> None:
+        if sum(one is not None for one in (self.accuracy, self.mse, self.detect)) > 1:
+            raise ConfigError("--accuracy, --mse, --detect: ask for one of them at a time")
+        if self.accuracy is not None and not 0.0 < self.accuracy <= 1.0:
+            raise ConfigError(f"--accuracy {self.accuracy:g}: a share from 0 to 1; write 0.63 for 63 of 100")
+        for name in ("mse", "detect"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise ConfigError(f"--{name} {value:g}: write a number above 0")
+        _ = self.sizes, self.epsilons
+
+    @property
+    def sizes(self) -> tuple[int, ...] | None:
+        """How many people; None where that was not said."""
+        return None if self.holders is None else _numbers("--holders", self.holders, int, _check_holders)
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """Of each of them."""
+        return (
+            EPSILONS if self.epsilon is None else _numbers("--epsilon", self.epsilon, float, _check_epsilon)
+        )
+
+
+def plan_and_print(
+    config: RunConfig, work: Path, options: Options, *, as_json: bool, out: Path | None
+) -> None:
+    """Plan, print, and write the page where one is wanted. Raises LdptreeError."""
+    if out is not None and not out.parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {out.parent}. Make it first.")
+    _check_for_label(options, config)
+    if options.sizes is None and not config.is_seeded:
+        raise ConfigError(
+            "how many people would answer? Private rows are not counted for a plan; type --holders 5000,20000,100000"
+        )
+    store = Store(work)
+    store.check_rights()
+    with faults_stay_in_zone(store, "plan", "curator"), in_use(store.root):
+        plan = make_plan(Pipeline(store=store, config=config, execute=Plainly(store)), options)
+    if out is not None:
+        out.write_text(render_plan(plan, name=config.name, version=version("ldptree")), encoding="utf-8")
+    if as_json:
+        print_json(describe_plan(plan, config.name))
+    else:
+        _print(plan, out)
+
+
+def make_plan(run: Pipeline, options: Options) -> CollectionPlan:
+    """The plan of a run, from its public rows. Raises LdptreeError."""
+    check_passed(failures(run.store, run.checked["checks"]))
+    config = run.terms.config
+    _check_for_label(options, config)
+    # Of a seeded simulation, which protects nobody and says itself how many answer.
+    sizes = options.sizes or (run.held.facts["n_private"],)
+    return plan_collection(
+        PublicPart(
+            store=run.store,
+            public=run.ingested["public"],
+            encoding=run.scaled["encoding"],
+            features=config.features,
+            is_number=config.is_numeric,
+        ),
+        run.asking,
+        config.model.reading,
+        Wanted(
+            holders=sizes,
+            epsilons=options.epsilons,
+            figure=options.mse if config.is_numeric else options.accuracy,
+            detect=options.detect,
+        ),
+    )
+
+
+def _check_for_label(options: Options, config: RunConfig) -> None:
+    if config.label == "number" and options.accuracy is not None:
+        raise ConfigError("--accuracy: the label is a number; say which mean squared error is wanted, --mse")
+    if config.label == "class":
+        if options.mse is not None:
+            raise ConfigError("--mse: the label is a class; say which share right is wanted, --accuracy")
+        if options.detect is not None and options.detect >= 1.0:
+            raise ConfigError(
+                f"--detect {options.detect:g}: an error of a class's share is below 1; write 0.04 for 4 of 100"
+            )
+
+
+def _numbers(
+    name: str, text: str, read: Callable[[str], Number], check: Callable[[Number], None]
+) -> tuple[Number, ...]:
+    found = []
+    for word in text.split(","):
+        try:
+            value = read(word.strip().replace("_", ""))
+        except ValueError:
+            raise ConfigError(
+                f"{name} {text}: {word.strip()!r} is not a {_word(read)}; write them with commas between"
+            ) from None
+        try:
+            check(value)
+        except (ConfigError, ValueError) as fault:
+            raise ConfigError(f"{name} {text}: {fault}") from None
+        found.append(value)
+    return tuple(sorted(dict.fromkeys(found)))
+
+
+def _word(read: object) -> str:
+    return "whole number" if read is int else "number"
+
+
+def _check_holders(n: int) -> None:
+    if not 1 <= n <= MOST_HOLDERS:
+        raise ConfigError(f"{n} people: from 1 to {MOST_HOLDERS:,}")
+
+
+def _check_epsilon(value: float) -> None:
+    check_epsilon(value)
+
+
+def _print(plan: CollectionPlan, out: Path | None) -> None:
+    words, console = say_plan(plan), Console(highlight=False)
+    console.print(words.verdict, style="bold", markup=False)
+    for sentence in (*words.lead, *words.needs):
+        console.print(sentence, markup=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    for head in words.grid.heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in words.grid.rows:
+        table.add_row(*row)
+    console.print(table)
+    if out is not None:
+        console.print(f"Page: {out}", markup=False)

@@ -1,0 +1,79 @@
+"""The smallest error of the public model that reports would find, from the exact variance of totals.
+
+A cell's mean is known up to a variance v_j: the mechanism's noise (`Totals.cell_variance`), rounding and who happens to be in
+it. The reports say that something differs where the sum of (difference / sd)^2 over L cells exceeds the 1 - LEVEL quantile of
+chi-square with L degrees of freedom. A difference d in a share s of people makes that sum noncentral with lambda = s sum_j
+d^2 / v_j; the smallest d that is found is the one whose lambda reaches the power.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ldptree.protocol.protocol import Protocol
+    from ldptree.protocol.totals import Totals
+
+    Floats = NDArray[np.float64]
+
+LEVEL = 0.05
+"""The chance that noise alone looks as strong."""
+POWER = 0.8
+"""The chance that the error is found."""
+
+
+def smallest_error(protocol: Protocol, totals: Totals, shares: Floats, share: float) -> float:
+    """The smallest error that is found, in the unit of what is asked about.
+
+    Args:
+        protocol: the question.
+        totals: of simulated reports to it, of one output.
+        shares: float64 [L], of people in each cell.
+        share: of people, on whom the public model is wrong.
+    """
+    variance = mean_variance(protocol, totals, shares)
+    return math.sqrt(noncentrality(len(variance)) / (share * float(np.sum(1.0 / variance))))
+
+
+def mean_variance(protocol: Protocol, totals: Totals, shares: Floats) -> Floats:
+    """Variance of the mean that reports give for each cell, float64 [L]: of a number or of an error in its unit, or of the share
+    of a class. Arguments as of `smallest_error`; a cell with hardly anybody counts as one with a quarter of an even share.
+    """
+    mass = totals.n_inside * np.maximum(shares, 0.25 / protocol.n_cells)
+    weights = class_weights(protocol)
+    spread = _mean_square(totals, weights)
+    return np.asarray((totals.cell_variance(weights) + mass * spread) / mass**2)
+
+
+def class_weights(protocol: Protocol) -> Floats:
+    """What totals are multiplied by for the sum that a cell's mean is made of, float64 [C]: numbers about the middle of their
+    range, or 1/2 for class 1, which is the positive one of two, and -1/2 for the others.
+    """
+    if protocol.numeric:
+        weights = np.array(protocol.classes, dtype=np.float64)
+        return np.asarray(weights - weights.mean())
+    found = np.full(protocol.n_classes, -0.5)
+    found[1] = 0.5
+    return found
+
+
+def noncentrality(n_cells: int) -> float:
+    """The noncentrality at which a chi-square test of so many cells reaches the power."""
+    from scipy.optimize import brentq
+    from scipy.stats import chi2, ncx2
+
+    limit = chi2.isf(LEVEL, n_cells)
+    return float(brentq(lambda size: ncx2.sf(limit, n_cells, size) - POWER, 1e-6, 50.0 + 10.0 * n_cells))
+
+
+def _mean_square(totals: Totals, weights: Floats) -> float:
+    """Mean square of the reported number about its mean: what people differ by."""
+    shares = np.maximum(totals.counts.sum(axis=0), 0.0)
+    shares = shares / max(shares.sum(), 1e-300)
+    mean = float(shares @ weights)
+    return float(shares @ (weights - mean) ** 2)

@@ -1,0 +1,199 @@
+"""What a collection would bring, for each number of people and each epsilon: expected figures with intervals, over splits of
+the public rows, ways in which private people may differ, who happens to be asked, and noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldptree.errors import ConfigError
+from ldptree.planning.learners import Build, Learner, LearnerInRounds, LearnerOfTotals
+from ldptree.planning.people import KINDS, Difference, Kind, KnownRows, Split, differ
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FEWEST_ROWS = 100
+"""Public rows, below which nothing is forecast."""
+MOST_ROWS = 20_000
+"""Public rows that are used at most, drawn with the seed."""
+N_SPLITS = 3
+DRAWS = 4
+"""Of people and noise, for each split and each way to differ."""
+DRAWS_IN_ROUNDS = 1
+"""The same where everybody is simulated one by one."""
+CLEAR = 2.0
+"""Standard errors by which reports must help, to be worth it."""
+ENDS = (0.1, 0.9)
+"""Of an 80 % interval."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """A figure that is expected, and its 80 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, figures: Sequence[float]) -> Expected:
+        """Of simulated figures."""
+        low, high = np.quantile(figures, ENDS)
+        return cls(mean=float(np.mean(figures)), low=float(low), high=float(high))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What so many people would bring at one epsilon. Figures are accuracies, or mean squared errors.
+
+    Attributes:
+        holders, epsilon: how many people answer, and what each spends.
+        cells, report_bytes: of the first question; cells is None where it is about no tree.
+        figure: whichever way people differ.
+        kinds: by the way in which people differ.
+        public: the same of public rows alone.
+        gain: by how much the reports improve the figure of the same people, by the way in which they differ.
+        smallest_error: of the public model, that would be found; None where no tree is asked about.
+        is_worth_it: whether reports help where the public model is wrong as stated.
+    """
+
+    holders: int
+    epsilon: float
+    cells: int | None
+    report_bytes: int
+    figure: Expected
+    kinds: dict[str, Expected]
+    public: dict[str, Expected]
+    gain: dict[str, Expected]
+    smallest_error: float | None
+    is_worth_it: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Draw:
+    """People of one split, different in one way: those who answer and those who are scored on; the public figure beside them."""
+
+    learner: Learner
+    kind: Kind
+    people: KnownRows
+    scored: KnownRows
+    weights: NDArray[np.float64]
+    public: float
+    seed: np.random.SeedSequence
+
+    def score(self, predicted: NDArray[Any]) -> float:
+        return _score(self.scored, predicted, self.weights)
+
+
+@dataclass(eq=False)
+class Forecaster:
+    """Forecasts of one problem, all from the same simulated people, so that figures differ by holders and epsilon alone.
+
+    Attributes:
+        rows: the public rows.
+        build: the family by its epsilon.
+        in_rounds: whether it asks parts of the people in turn.
+        difference: what the public model may be wrong by.
+        seed: the same figures each time.
+    """
+
+    rows: KnownRows
+    build: Build
+    in_rounds: bool
+    difference: Difference
+    seed: int = 0
+    _learners: list[Learner] = field(default_factory=list)
+    _draws: list[_Draw] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.rows.n < FEWEST_ROWS:
+            rows = "1 public row" if self.rows.n == 1 else f"{self.rows.n} public rows"
+            raise ConfigError(
+                f"{rows}: a forecast takes {FEWEST_ROWS}, to fit a model on some and try it on others. Make more rows public."
+            )
+        if self.rows.n > MOST_ROWS:
+            drawn = np.random.default_rng(self.seed).choice(self.rows.n, MOST_ROWS, replace=False)
+            self.rows = self.rows.part(np.sort(drawn))
+        learner_of: Callable[..., Learner] = LearnerInRounds if self.in_rounds else LearnerOfTotals
+        for number in range(N_SPLITS):
+            generator = np.random.default_rng([self.seed, number])
+            split = Split.of(self.rows, generator, in_rounds=self.in_rounds)
+            learner = learner_of(self.build, split, self.seed)
+            self._learners.append(learner)
+            public = learner.predict_publicly(split.scored)
+            for repeat in range(DRAWS_IN_ROUNDS if self.in_rounds else DRAWS):
+                for kind in KINDS:
+                    people, scored = differ(split, kind, self.difference, generator)
+                    # who will be scored on is a matter of chance too
+                    weights = generator.multinomial(scored.n, scored.chance) / scored.n
+                    seed = np.random.SeedSequence([self.seed, number, repeat, KINDS.index(kind)])
+                    self._draws.append(
+                        _Draw(learner, kind, people, scored, weights, _score(scored, public, weights), seed)
+                    )
+
+    @property
+    def sign(self) -> int:
+        """1 where a larger figure is better, -1 where a smaller one is."""
+        return -1 if self.rows.is_number else 1
+
+    @property
+    def public(self) -> dict[str, Expected]:
+        """The figures of public rows alone."""
+        return {kind: Expected.of([one.public for one in self._draws if one.kind == kind]) for kind in KINDS}
+
+    def forecast(self, holders: int, epsilon: float) -> Forecast:
+        """Of so many people at one epsilon."""
+        figures = self._simulate(self._draws, holders, epsilon)
+        gains = [self.sign * (found - one.public) for found, one in zip(figures, self._draws, strict=True)]
+        planted = np.array(self._of("planted", gains))
+        is_clear = bool(planted.mean() > CLEAR * planted.std() / np.sqrt(len(planted)))
+        size = self._learners[0].size(holders, epsilon)
+        return Forecast(
+            holders=holders,
+            epsilon=epsilon,
+            cells=size.cells,
+            report_bytes=size.report_bytes,
+            figure=Expected.of(figures),
+            kinds={kind: Expected.of(self._of(kind, figures)) for kind in KINDS},
+            public=self.public,
+            gain={kind: Expected.of(self._of(kind, gains)) for kind in KINDS},
+            smallest_error=self.smallest_error(holders, epsilon),
+            is_worth_it=is_clear,
+        )
+
+    def figure(self, kind: Kind, holders: int, epsilon: float) -> float:
+        """The expected figure where people differ in one way."""
+        return float(
+            np.mean(self._simulate([one for one in self._draws if one.kind == kind], holders, epsilon))
+        )
+
+    def smallest_error(self, holders: int, epsilon: float) -> float | None:
+        """The smallest error of the public model that would be found; None where no tree is asked about."""
+        alike = self._draws[0]
+        return alike.learner.smallest_error(alike.people, holders, epsilon, self.difference.share, alike.seed)
+
+    def _simulate(self, draws: Sequence[_Draw], holders: int, epsilon: float) -> list[float]:
+        """The figure of each draw; two at once, in their order."""
+
+        def learn(one: _Draw) -> float:
+            return one.score(one.learner.learn(one.people, holders, epsilon, one.scored, one.seed))
+
+        with ThreadPoolExecutor(2) as pool:
+            _ = [*pool.map(lambda number: self._learners[number].size(holders, epsilon), range(N_SPLITS))]
+            return [*pool.map(learn, draws)]
+
+    def _of(self, kind: str, figures: Sequence[float]) -> list[float]:
+        return [found for found, one in zip(figures, self._draws, strict=True) if one.kind == kind]
+
+
+def _score(scored: KnownRows, predicted: NDArray[Any], weights: NDArray[np.float64]) -> float:
+    """The accuracy, or the mean squared error, of rows with these weights."""
+    if scored.is_number:
+        return float(weights @ (predicted - scored.labels) ** 2)
+    return float(weights @ (predicted == scored.labels))

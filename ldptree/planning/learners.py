@@ -1,0 +1,235 @@
+"""A family at work on simulated people: how they are asked and answer, and what it then predicts.
+
+Where reports are about one tree, totals are drawn with the exact law of everybody's reports (`Mechanism.sample_totals`): that
+takes as long for a million people as for a thousand. Where a family asks in rounds, everybody answers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldptree.baselines import BASELINES, PUBLIC_ROWS
+from ldptree.coins import Words
+from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published, converse, respond_in_rounds
+from ldptree.mechanisms import report_values
+from ldptree.planning.detection import smallest_error
+from ldptree.protocol.question import PublicView, Question
+from ldptree.protocol.totals import Totals
+from ldptree.simulate.redraws import KnownHolders, KnownResiduals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ldptree.families.family import Family
+    from ldptree.planning.people import KnownRows, Split
+    from ldptree.protocol.protocol import Protocol
+
+    Floats = NDArray[np.float64]
+
+Build = Callable[[float], "Family[Any, Any, Any, Any]"]
+"""The family by the epsilon of each person."""
+FOREST = "public_forest"
+"""What stands for public rows alone, where a family has no public model of its own."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The size of the first question: cells (None where it is about no tree), bytes of a report."""
+
+    cells: int | None
+    report_bytes: int
+
+
+class Learner(ABC):
+    """A family that learns from the public rows of a split and from simulated people."""
+
+    @abstractmethod
+    def learn(
+        self, people: KnownRows, n: int, epsilon: float, scored: KnownRows, seed: np.random.SeedSequence
+    ) -> NDArray[Any]:
+        """What is predicted of the scored rows after n people answered: class indices or numbers."""
+
+    @abstractmethod
+    def size(self, n: int, epsilon: float) -> Asked:
+        """How large its first question to n people is."""
+
+    @abstractmethod
+    def predict_publicly(self, scored: KnownRows) -> NDArray[Any]:
+        """What public rows alone predict of the scored rows."""
+
+    def smallest_error(
+        self, people: KnownRows, n: int, epsilon: float, share: float, seed: np.random.SeedSequence
+    ) -> float | None:
+        """The smallest error of the public model on a share of n people that would be found. None: no tree is asked about."""
+        return None
+
+
+@dataclass(eq=False)
+class LearnerOfTotals(Learner):
+    """A family that asks everybody about one tree."""
+
+    build: Build
+    split: Split
+    seed: int = 0
+    _views: dict[str, Any] = field(default_factory=dict)
+    _asked: dict[tuple[int, float], tuple[Any, Any, Published[Any]]] = field(default_factory=dict)
+    _residuals: dict[int, tuple[KnownRows, Floats]] = field(default_factory=dict)
+
+    def ask(self, n: int, epsilon: float) -> tuple[OneTreeFamily[Any, Any, Any], Any, Published[Any]]:
+        """The family, what it sees, and its first question to n people."""
+        if (n, epsilon) not in self._asked:
+            family: Any = self.build(epsilon)
+            view = family.expect(self._view(family), n)
+            self._asked[n, epsilon] = family, view, family.ask(view, [])
+        return self._asked[n, epsilon]
+
+    def _view(self, family: Any) -> Any:
+        """What is fitted on public rows, once: no epsilon moves it."""
+        if "view" not in self._views:
+            rows = self.split.fitted
+            public = PublicRows(
+                encoding=rows.encoding,
+                X=rows.encoding.encode(rows.raw),
+                y=rows.labels,
+                label=rows.label,
+                n_private=1,
+            )
+            self._views["view"] = family.summarize(public)
+        return self._views["view"]
+
+    def learn(
+        self, people: KnownRows, n: int, epsilon: float, scored: KnownRows, seed: np.random.SeedSequence
+    ) -> NDArray[Any]:
+        """See `Learner`."""
+        family, view, question = self.ask(n, epsilon)
+        words = Words.seeded(seed)
+        asked: Published[Any] | None = question
+        transcript: list[Counted[Any]] = []
+        while asked is not None:
+            transcript.append(Counted(asked, self.respond(asked.protocol, people, n, words)))
+            asked = family.ask(view, transcript)
+        model = family.fit(view, transcript)
+        return np.asarray(model.predict(scored.raw))
+
+    def respond(self, protocol: Protocol, people: KnownRows, n: int, words: Words) -> tuple[Totals, ...]:
+        """The totals of n people's reports, with the law that their reports have, one an output."""
+        drawn = people.draw(n, words.generator())
+        cells = protocol.cells(people.raw)[drawn]
+        if protocol.base is not None:
+            residuals = self._residuals_of(protocol, people)[drawn].astype(np.float32)
+            return KnownResiduals(protocol, cells, residuals).drawn_again(words)
+        labels = people.labels[drawn]
+        if protocol.numeric:
+            return (KnownHolders(protocol, cells, labels.astype(np.float32)).drawn_again(words),)
+        mechanism = protocol.mechanism
+        values = report_values(cells, labels, n_cells=protocol.n_cells, n_classes=mechanism.n_levels)
+        counts = np.bincount(values, minlength=mechanism.n_values).astype(np.int64)
+        return (
+            Totals.from_raw(
+                mechanism.sample_totals(counts, words.generator()),
+                mechanism=mechanism,
+                n_private=n,
+                depth=protocol.partition.max_depth,
+                round=protocol.rounds[0],
+            ),
+        )
+
+    def _residuals_of(self, protocol: Protocol, people: KnownRows) -> Floats:
+        """How wrong the public model is on each of the people, float64 [n, M]; the model is the same in every question."""
+        assert protocol.base is not None
+        if id(people) not in self._residuals:
+            found = protocol.base.all_residuals(people.encoding, people.raw, people.labels)
+            self._residuals[id(people)] = people, found  # with the people, so that no others get their id
+        return self._residuals[id(people)][1]
+
+    def size(self, n: int, epsilon: float) -> Asked:
+        """See `Learner`."""
+        protocol = self.ask(n, epsilon)[2].protocol
+        return Asked(protocol.n_cells, protocol.mechanism.report_bytes)
+
+    def smallest_error(
+        self, people: KnownRows, n: int, epsilon: float, share: float, seed: np.random.SeedSequence
+    ) -> float | None:
+        """See `Learner`."""
+        protocol = self.ask(n, epsilon)[2].protocol
+        totals = self.respond(protocol, people, n, Words.seeded(seed))
+        return smallest_error(protocol, totals[0], shares_of_cells(protocol, people), share)
+
+    def predict_publicly(self, scored: KnownRows) -> NDArray[Any]:
+        """See `Learner`: by the family's own public model, where it has one."""
+        family: Any = self.build(1.0)
+        X = scored.encoding.encode(scored.raw)
+        found = family.predict_publicly(self._view(family), X)
+        return predict_by_forest(self.split.fitted, X, self.seed) if found is None else np.asarray(found)
+
+
+@dataclass(eq=False)
+class LearnerInRounds(Learner):
+    """A family that asks parts of the people in turn, some of whose features are public."""
+
+    build: Build
+    split: Split
+    seed: int = 0
+
+    def learn(
+        self, people: KnownRows, n: int, epsilon: float, scored: KnownRows, seed: np.random.SeedSequence
+    ) -> NDArray[Any]:
+        """See `Learner`."""
+        words = Words.seeded(seed)
+        drawn = people.draw(n, words.generator())
+        family, view, answer = self._conversation(people, drawn, epsilon, words)
+        model, _ = converse(family, view, respond_in_rounds(view, answer))
+        return np.asarray(model.predict(_points(scored)))
+
+    def _conversation(
+        self, people: KnownRows, drawn: NDArray[np.int64], epsilon: float, words: Words
+    ) -> tuple[Any, PublicView, Callable[[Question, NDArray[np.int64]], NDArray[Any]]]:
+        points, protects = _points(people)[drawn], people.protects[drawn]
+        labels = people.labels[drawn].astype(np.float64)
+
+        def answer(question: Question, holders: NDArray[np.int64]) -> NDArray[Any]:
+            return question.randomize(points[holders], labels[holders], protects[holders], words)
+
+        return self.build(epsilon), PublicView.of(points, protects), answer
+
+    def size(self, n: int, epsilon: float) -> Asked:
+        """See `Learner`."""
+        words, people = Words.seeded(np.random.SeedSequence(self.seed)), self.split.drawn
+        family, view, answer = self._conversation(people, people.draw(n, words.generator()), epsilon, words)
+        question = family.ask(family.summarize(view), [])
+        reports = np.asarray(answer(question, question.respondents(view)[:1]))
+        return Asked(None, reports.nbytes)
+
+    def predict_publicly(self, scored: KnownRows) -> NDArray[Any]:
+        """See `Learner`."""
+        return predict_by_forest(self.split.fitted, _points(scored).astype(np.float32), self.seed)
+
+
+def shares_of_cells(protocol: Protocol, people: KnownRows) -> Floats:
+    """How many of the people each cell has, float64 [L]; those outside are in none."""
+    cells = protocol.cells(people.raw)
+    is_in = cells >= 0
+    found: Floats = np.bincount(cells[is_in], people.chance[is_in], protocol.n_cells).astype(np.float64)
+    return found
+
+
+def predict_by_forest(fitted: KnownRows, X: NDArray[np.float32], seed: int) -> NDArray[Any]:
+    """Class indices or numbers that a forest of public rows predicts of encoded rows."""
+    found = BASELINES[FOREST].fit_predict(
+        fitted.encoding.encode(fitted.raw),
+        fitted.labels,
+        X,
+        n_classes=0 if fitted.is_number else len(fitted.label),
+        max_rows=PUBLIC_ROWS,
+        seed=seed,
+    )
+    return found if fitted.is_number else np.asarray(found.argmax(axis=1))
+
+
+def _points(rows: KnownRows) -> Floats:
+    return np.asarray(rows.encoding.encode(rows.raw), dtype=np.float64)

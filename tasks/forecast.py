@@ -1,0 +1,161 @@
+"""What a collection would bring, from what is public of a run: its public rows, their encoding and its family. No private row is
+read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ldptree.families import FAMILIES
+from ldptree.families.family import Family
+from ldptree.planning.backwards import (
+    Need,
+    epsilon_for_figure,
+    epsilon_to_detect,
+    holders_for_figure,
+    holders_to_detect,
+)
+from ldptree.planning.forecast import Expected, Forecast, Forecaster
+from ldptree.planning.people import Difference, KnownRows
+from schemas.families import FeaturesConfig
+from schemas.manifest import Manifest
+from storage import tables
+from storage.store import Store
+from tasks.artifacts import read_encoding
+from tasks.data.show import protects_of
+from tasks.learning import Asking, build_family
+
+SIZE_OF_A_CLASS = 0.1
+SIZE_OF_A_NUMBER = 0.25
+"""Of the standard deviation of public labels: the difference that is planted unless one is named."""
+SHARE = 0.5
+"""Of people, on whom it is planted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is asked of a plan.
+
+    holders, epsilons  the grid.
+    figure             an accuracy or a mean squared error that is to be reached.
+    detect             an error of the public model that is to be found.
+    """
+
+    holders: Sequence[int]
+    epsilons: Sequence[float]
+    figure: float | None = None
+    detect: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backwards:
+    """What it takes to get what is wanted: people by epsilon, epsilon by people. `is_reached`: nobody is needed."""
+
+    wanted: float
+    is_reached: bool = False
+    holders: tuple[Need, ...] = ()
+    epsilon: tuple[Need, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionPlan:
+    """A plan: what it rests on, the grid, and what was solved backwards."""
+
+    n_public: int
+    estimator: str
+    is_number: bool
+    difference: Difference
+    public: dict[str, Expected]
+    forecasts: tuple[Forecast, ...]
+    reach: Backwards | None = None
+    detect: Backwards | None = None
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether any size of the grid is."""
+        return any(one.is_worth_it for one in self.forecasts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicPart:
+    """Where everything public of a run lies, before its first question. `is_number`: what its label is."""
+
+    store: Store
+    public: Manifest
+    encoding: Manifest
+    features: FeaturesConfig
+    is_number: bool
+
+
+def plan_collection(
+    part: PublicPart, asking: Asking, reading: Mapping[str, Any], wanted: Wanted
+) -> CollectionPlan:
+    """The plan. Raises ConfigError where there are too few public rows, and what the family raises."""
+    rows = _read_rows(part, asking)
+    size = wanted.detect or (
+        SIZE_OF_A_NUMBER * float(rows.labels.std()) if rows.is_number else SIZE_OF_A_CLASS
+    )
+    difference = Difference(size=size, share=SHARE)
+
+    def build(epsilon: float) -> Family[Any, Any, Any, Any]:
+        own = asking.model_copy(update={"epsilon": epsilon, "simulation": True})
+        return build_family(own, rows.encoding, rows.label, reading)
+
+    in_rounds = FAMILIES[asking.estimator].in_rounds
+    forecaster = Forecaster(rows, build, in_rounds, difference, asking.seed)
+    return CollectionPlan(
+        n_public=rows.n,
+        estimator=asking.estimator,
+        is_number=rows.is_number,
+        difference=difference,
+        public=forecaster.public,
+        forecasts=tuple(
+            forecaster.forecast(n, epsilon) for epsilon in wanted.epsilons for n in wanted.holders
+        ),
+        reach=None if wanted.figure is None else _reach(forecaster, wanted, wanted.figure),
+        detect=None if wanted.detect is None or in_rounds else _detect(forecaster, wanted, wanted.detect),
+    )
+
+
+def _reach(forecaster: Forecaster, wanted: Wanted, figure: float) -> Backwards:
+    before = forecaster.public["planted"].mean
+    if forecaster.sign * (before - figure) >= 0:
+        return Backwards(wanted=figure, is_reached=True)
+    return Backwards(
+        wanted=figure,
+        holders=tuple(holders_for_figure(forecaster, one, figure) for one in wanted.epsilons),
+        epsilon=tuple(epsilon_for_figure(forecaster, one, figure) for one in wanted.holders),
+    )
+
+
+def _detect(forecaster: Forecaster, wanted: Wanted, error: float) -> Backwards:
+    return Backwards(
+        wanted=error,
+        holders=tuple(holders_to_detect(forecaster, one, error) for one in wanted.epsilons),
+        epsilon=tuple(epsilon_to_detect(forecaster, one, error) for one in wanted.holders),
+    )
+
+
+def _read_rows(part: PublicPart, asking: Asking) -> KnownRows:
+    """Public rows whose label and features can be used."""
+    encoding, label = read_encoding(part.store, part.encoding)
+    table = tables.read(tables.typed_parts(part.store.files(part.public)))
+    raw, column = tables.raw_matrix(table, encoding), table.column(asking.target)
+    labels = tables.label_numbers(column) if part.is_number else tables.label_codes(column, label)
+    usable = encoding.encodable(raw) & (np.isfinite(labels) if part.is_number else labels >= 0)
+    protects = np.zeros((table.num_rows, encoding.n_encoded), bool)
+    if FAMILIES[asking.estimator].in_rounds:
+        protects = protects_of(encoding, table, part.features)
+    n = int(usable.sum())
+    return KnownRows(
+        encoding=encoding,
+        raw=raw[usable],
+        labels=labels[usable],
+        label=label,
+        protects=protects[usable],
+        chance=np.full(n, 1.0 / max(n, 1)),
+    )

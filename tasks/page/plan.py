@@ -1,0 +1,186 @@
+"""A plan in words and as a page: what a collection would bring, and whether it is worth it. One HTML file that loads nothing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ldptree.planning.backwards import Need
+from ldptree.planning.detection import LEVEL, POWER
+from ldptree.planning.forecast import Expected, Forecast
+from tasks.forecast import Backwards, CollectionPlan
+from tasks.page.charts import Axis
+from tasks.page.findings import Table
+from tasks.page.render import render_template
+
+WAYS = {
+    "alike": "private people are like public ones",
+    "planted": "the public model is wrong as stated",
+    "elsewhere": "private people lie elsewhere in space",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanWords:
+    """Everything a plan says.
+
+    verdict  in a line.
+    lead     what it rests on, and what is expected: sentences.
+    grid     a row for each epsilon and number of people.
+    ways     the same by the way in which people differ.
+    needs    what was solved backwards: sentences.
+    assumes  how it was computed: sentences.
+    """
+
+    verdict: str
+    lead: tuple[str, ...]
+    grid: Table
+    ways: Table
+    needs: tuple[str, ...]
+    assumes: tuple[str, ...]
+
+
+def say_plan(plan: CollectionPlan) -> PlanWords:
+    """The words of a plan."""
+    best = max(plan.forecasts, key=lambda one: (one.is_worth_it, one.gain["planted"].mean))
+    wrong = (
+        f"wrong by {_size(plan, plan.difference.size)} for {_percent(plan.difference.share)} of the people"
+    )
+    public, planted = plan.public["alike"], best.kinds["planted"]
+    figure = "mean squared error" if plan.is_number else "share right"
+    lead = [
+        f"Public rows alone ({plan.n_public:,}): expected {figure} {_figure(plan, public)}.",
+        f"Where the public model is {wrong}, public rows alone reach {_one(plan, plan.public['planted'].mean)}; "
+        f"{best.holders:,} people at epsilon {best.epsilon:g} bring {_figure(plan, planted)}.",
+    ]
+    if best.smallest_error is not None:
+        lead.append(
+            f"The smallest such error that their reports would find: {_size(plan, best.smallest_error)} "
+            f"(power {POWER:g}, level {LEVEL:g})."
+        )
+    return PlanWords(
+        verdict=_verdict(plan, best, wrong),
+        lead=tuple(lead),
+        grid=Table(
+            "What each size would bring",
+            ("People", "Epsilon", "Expected, 80 %", "Gain", "Finds", "Cells", "Bytes", "Worth it"),
+            tuple(_row(plan, one) for one in plan.forecasts),
+        ),
+        ways=Table(
+            "By the way in which people differ",
+            ("People", "Epsilon", *(f"If {way}" for way in WAYS.values())),
+            tuple(
+                (f"{one.holders:,}", f"{one.epsilon:g}", *(_figure(plan, one.kinds[way]) for way in WAYS))
+                for one in plan.forecasts
+            ),
+        ),
+        needs=(*_needs(plan, plan.reach, "reach"), *_needs(plan, plan.detect, "find an error of")),
+        assumes=(
+            "No private row was read: private people are played by public rows on which nothing was fitted.",
+            "The interval holds in 80 % of simulations over who is asked, noise, and three ways in which people may differ: not "
+            f"at all; the public model {wrong}; or people who lie elsewhere in the space of features.",
+            "It knows no difference that is larger.",
+            "Gain: of the reports over public rows alone, on people where the public model is wrong as stated. Finds: the "
+            f"smallest such error that the reports would find (power {POWER:g}, level {LEVEL:g}). Bytes: of one report.",
+        ),
+    )
+
+
+def render_plan(plan: CollectionPlan, *, name: str, version: str) -> str:
+    """The page of a plan."""
+    words = say_plan(plan)
+    ends = [end for one in plan.forecasts for end in (one.figure.low, one.figure.high)]
+    axis = Axis.of([*ends, plan.public["alike"].mean])
+    return render_template(
+        "plan.html.j2",
+        title=name,
+        version=version,
+        words=words,
+        plan=plan,
+        axis=axis,
+        scale=1.0 if plan.is_number else 100.0,
+        figure=lambda expected: _figure(plan, expected),
+    )
+
+
+def describe_plan(plan: CollectionPlan, name: str) -> dict[str, Any]:
+    """A plan as plain values, for `--json`."""
+    return {
+        "name": name,
+        "estimator": plan.estimator,
+        "label": "number" if plan.is_number else "class",
+        "figure": "mse" if plan.is_number else "accuracy",
+        "n_public": plan.n_public,
+        "difference": asdict(plan.difference),
+        "level": LEVEL,
+        "power": POWER,
+        "collect": plan.is_worth_it,
+        "says": say_plan(plan).verdict,
+        "public": {kind: asdict(one) for kind, one in plan.public.items()},
+        "grid": [asdict(one) for one in plan.forecasts],
+        "reach": None if plan.reach is None else asdict(plan.reach),
+        "detect": None if plan.detect is None else asdict(plan.detect),
+    }
+
+
+def _verdict(plan: CollectionPlan, best: Forecast, wrong: str) -> str:
+    if plan.is_worth_it:
+        return (
+            f"Collect if the public model may be {wrong}: {best.holders:,} people at epsilon {best.epsilon:g} would then gain "
+            f"{_gain(plan, best.gain['planted'].mean)}."
+        )
+    return f"Do not collect: at these sizes the public model is as good, even where it is {wrong}."
+
+
+def _row(plan: CollectionPlan, one: Forecast) -> tuple[str, ...]:
+    return (
+        f"{one.holders:,}",
+        f"{one.epsilon:g}",
+        _figure(plan, one.figure),
+        _gain(plan, one.gain["planted"].mean),
+        "not stated" if one.smallest_error is None else _size(plan, one.smallest_error),
+        "none" if one.cells is None else f"{one.cells:,}",
+        f"{one.report_bytes:,}",
+        "yes" if one.is_worth_it else "no",
+    )
+
+
+def _needs(plan: CollectionPlan, found: Backwards | None, to: str) -> tuple[str, ...]:
+    if found is None:
+        return ()
+    wanted = _one(plan, found.wanted) if to == "reach" else _size(plan, found.wanted)
+    if found.is_reached:
+        return (f"To {to} {wanted}: already reached, the public model alone is expected to do it.",)
+    return (
+        *(f"To {to} {wanted} at epsilon {one.given:g}: {_people(one)}." for one in found.holders),
+        *(f"To {to} {wanted} with {one.given:,.0f} people: {_epsilon(one)}." for one in found.epsilon),
+    )
+
+
+def _people(need: Need) -> str:
+    return f"more than {need.most:,.0f} people" if need.needed is None else f"{need.needed:,.0f} people"
+
+
+def _epsilon(need: Need) -> str:
+    return f"an epsilon above {need.most:g}" if need.needed is None else f"epsilon {need.needed:g}"
+
+
+def _figure(plan: CollectionPlan, found: Expected) -> str:
+    mean, low, high = (_one(plan, value) for value in (found.mean, found.low, found.high))
+    return f"{mean.removesuffix(' %')} ({low.removesuffix(' %')} to {high})"
+
+
+def _one(plan: CollectionPlan, value: float) -> str:
+    return f"{value:.3g}" if plan.is_number else f"{100 * value:.1f} %"
+
+
+def _gain(plan: CollectionPlan, gain: float) -> str:
+    return f"{gain:+.2g}" if plan.is_number else f"{100 * gain:+.1f} points"
+
+
+def _size(plan: CollectionPlan, size: float) -> str:
+    return f"{size:.2g}" if plan.is_number else f"{100 * size:.1f} points"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

@@ -1,0 +1,170 @@
+"""Forecasts before anybody is asked: of every family, the same each time, as sharp as the mechanism's exact variance says."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ldptree.coins import Words
+from ldptree.encoding import Encoding, NumericFeature
+from ldptree.errors import ConfigError
+from ldptree.families import FAMILIES, LearningProblem
+from ldptree.planning import backwards, forecast
+from ldptree.planning.backwards import HOLDERS, Need, holders_for_figure
+from ldptree.planning.detection import (
+    LEVEL,
+    POWER,
+    class_weights,
+    mean_variance,
+    noncentrality,
+    smallest_error,
+)
+from ldptree.planning.forecast import Forecaster
+from ldptree.planning.learners import LearnerOfTotals, shares_of_cells
+from ldptree.planning.people import Difference, KnownRows, Split, differ, draw_region
+
+ENCODING = Encoding(tuple(NumericFeature(name, 0.0, 1.0) for name in ("a", "b", "c")))
+LABELS = {
+    "lpct": "class",
+    "lpdt": "number",
+    "correction": "class",
+    "histoftree": "number",
+    "public_features": "number",
+}
+SETTINGS = {"correction": {"base": "tree"}}
+
+
+def public_rows(label, n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 3))
+    y = X[:, 0] + rng.normal(0, 0.3, n)
+    return KnownRows(
+        encoding=ENCODING,
+        raw=X,
+        labels=(y > 0.5).astype(np.int64) if label == "class" else np.clip(y, -0.5, 1.5),
+        label=(0, 1) if label == "class" else (-0.5, 1.5),
+        protects=np.tile([False, False, True], (n, 1)),
+        chance=np.full(n, 1 / n),
+    )
+
+
+def building(name, label):
+    def build(epsilon):
+        problem = LearningProblem(
+            columns=ENCODING.names,
+            epsilon=epsilon,
+            label=label,
+            seed=5,
+            heading={} if FAMILIES[name].in_rounds else {"target": "y"},
+        )
+        return FAMILIES[name].build(problem, **SETTINGS.get(name, {}))
+
+    return build
+
+
+def forecaster(name, *, size=0.3, n=600):
+    rows = public_rows(LABELS[name], n)
+    difference = Difference(size=size, share=0.5)
+    return Forecaster(rows, building(name, rows.label), FAMILIES[name].in_rounds, difference, seed=3)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_is_forecast_and_the_same_each_time(name, monkeypatch):
+    monkeypatch.setattr(forecast, "N_SPLITS", 1)
+    monkeypatch.setattr(forecast, "DRAWS", 1)
+    found = [forecaster(name, n=300).forecast(500, 2.0) for _ in range(2)]
+    assert found[0] == found[1]
+    one = found[0]
+    assert one.figure.low <= one.figure.mean <= one.figure.high
+    assert one.report_bytes > 0
+    assert (one.smallest_error is None) == FAMILIES[name].in_rounds
+
+
+def test_reports_are_worth_it_where_they_can_find_the_difference_and_not_where_they_cannot():
+    simulated = forecaster("correction", size=0.4, n=2000)
+    sharp, blunt = simulated.forecast(100_000, 4.0), simulated.forecast(100, 0.25)
+    assert sharp.is_worth_it
+    assert not blunt.is_worth_it
+    assert sharp.smallest_error < 0.4 < blunt.smallest_error
+    assert sharp.gain["planted"].mean > 0.02 > abs(sharp.gain["alike"].mean)
+
+
+@pytest.mark.parametrize(("name", "label"), [("lpct", "class"), ("lpdt", "number"), ("correction", "class")])
+def test_simulated_means_of_cells_vary_as_the_exact_variance_says(name, label):
+    rows = public_rows(label, 1500)
+    learner = LearnerOfTotals(building(name, rows.label), Split.of(rows, np.random.default_rng(1)))
+    n, people = 20_000, learner.split.drawn
+    protocol = learner.ask(n, 2.0)[2].protocol
+    shares, weights = shares_of_cells(protocol, people), class_weights(protocol)
+    sums, stated = [], []
+    for number in range(200):
+        (totals,) = learner.respond(protocol, people, n, Words.seeded(np.random.SeedSequence(number)))
+        sums.append(totals.counts @ weights)
+        stated.append(mean_variance(protocol, totals, shares))
+    found = np.var(sums, axis=0, ddof=1) / (n * np.maximum(shares, 0.25 / protocol.n_cells)) ** 2
+    # What the smallest error is made of. Of 200 draws, one cell's variance is known to 10 %, that of all of them better.
+    assert np.sum(1 / found) == pytest.approx(np.sum(1 / np.mean(stated, axis=0)), rel=0.15)
+
+
+def test_the_smallest_error_is_found_with_the_stated_power():
+    from scipy.stats import chi2
+
+    rows = public_rows("class", 3000)
+    learner = LearnerOfTotals(building("correction", rows.label), Split.of(rows, np.random.default_rng(1)))
+    n, epsilon = 30_000, 2.0
+    protocol = learner.ask(n, epsilon)[2].protocol
+    people = learner.split.drawn
+    usual = learner.respond(protocol, people, n, Words.seeded(np.random.SeedSequence(1)))[0]
+    shares = shares_of_cells(protocol, people)
+    variance = mean_variance(protocol, usual, shares)
+    error = smallest_error(protocol, usual, shares, 1.0)
+    rng = np.random.default_rng(2)
+    limit = chi2.isf(LEVEL, len(variance))
+    seen = error / np.sqrt(variance) + rng.normal(size=(4000, len(variance)))
+    assert np.mean((seen**2).sum(axis=1) > limit) == pytest.approx(POWER, abs=0.03)
+    assert noncentrality(8) > noncentrality(2)
+
+
+def test_a_planted_class_moves_by_the_stated_amount_and_only_in_the_region():
+    rows = public_rows("class", 6000)
+    split = Split.of(rows, np.random.default_rng(0))
+    drawn, scored = differ(split, "planted", Difference(size=0.2, share=0.5), np.random.default_rng(4))
+    moved = np.mean(drawn.labels != split.drawn.labels), np.mean(scored.labels != split.scored.labels)
+    assert moved == pytest.approx((0.1, 0.1), abs=0.03)
+    assert differ(split, "alike", Difference(size=0.2, share=0.5), np.random.default_rng(4)) == (
+        split.drawn,
+        split.scored,
+    )
+    region = draw_region(ENCODING.encode(rows.raw), 0.25, np.random.default_rng(1))
+    assert 0.125 <= region.mean() <= 0.5
+
+
+def test_no_row_is_fitted_on_and_scored():
+    split = Split.of(public_rows("number", 500), np.random.default_rng(0))
+    parts = [set(part.raw[:, 0]) for part in (split.fitted, split.drawn, split.scored)]
+    assert sum(map(len, parts)) == len(set.union(*parts)) == 500
+
+
+class Steady:
+    """Stands in for a forecaster whose figure is known: .5 of one person, and .1 more for each tenfold."""
+
+    sign, in_rounds = 1, False
+
+    def figure(self, kind, holders, epsilon):
+        return 0.5 + 0.1 * math.log10(holders)
+
+
+@pytest.mark.parametrize(("wanted", "needed"), [(0.8, 1000), (0.95, 31622.8), (0.6, HOLDERS[0]), (1.3, None)])
+def test_people_are_solved_for_what_is_wanted(wanted, needed):
+    found = holders_for_figure(Steady(), 2.0, wanted)
+    if needed is None:
+        assert found == Need(given=2.0, needed=None, most=backwards.HOLDERS[-1])
+    else:
+        assert needed <= found.needed <= needed * 1.1
+
+
+def test_too_few_public_rows_are_refused_with_what_to_do():
+    with pytest.raises(ConfigError, match=r"60 public rows: a forecast takes 100.*Make more rows public"):
+        forecaster("lpct", n=60)
