@@ -17,10 +17,12 @@ from ldptree.models.description import (
     Evidence,
     Statement,
     build_tree,
+    describe_strengths,
     find_conditions,
     name_level,
     share_below,
 )
+from ldptree.models.effects import columns_of, importance
 from ldptree.public_models.model import answers
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+STRENGTH_ROWS = 500
+"""Public rows over which the strengths of columns are taken."""
 OWN = 0.5
 """A correction rests on a cell's own reports where these bring this share of it."""
 
@@ -52,13 +56,33 @@ def describe_corrections(model: CorrectedModel, evidence: Evidence) -> Descripti
         outputs=outputs,
         tree=build_tree(tree, model.raw_tree, names, share_below(tree, found.share), estimates),
         cells=_cells(model, public, answered, evidence),
-        statements=tuple(_statements(model, public, answered, outputs)),
+        statements=(*_statements(model, public, answered, outputs), *_strengths(model, evidence.rows)),
         is_found=not found.has_no_effect,
         chance=float(found.chance),
         says=found.says_of(model.classes),
         spread=public.plan.range.half / 2,
         moves=tuple(float(level) / public.plan.range.slope for level in public.plan.levels),
     )
+
+
+def _strengths(model: CorrectedModel, rows: NDArray[np.float32]) -> tuple[Statement, ...]:
+    """How much the corrected answers depend on each column, over public rows; of several outputs on average by variance."""
+    if not len(rows):
+        return ()
+    some = rows[np.unique(np.linspace(0, len(rows) - 1, STRENGTH_ROWS).astype(np.intp))].astype(np.float64)
+    parts = np.zeros(len(model.encoding.columns))
+    for output in range(model.corrections.correction.shape[1]):
+
+        def answer(at: Floats, output: int = output) -> Floats:
+            encoded = at.astype(np.float32)
+            public = answers(model.base, encoded, len(model.classes))[:, output]
+            return np.asarray(public + model.corrections.correction[model.partition.apply(encoded), output])
+
+        parts += float(answer(some).var()) * importance(answer, some, columns_of(model.encoding))
+    total = float(parts.sum())
+    if not total > 0:
+        return ()
+    return describe_strengths(dict(zip(model.encoding.columns, (parts / total).tolist(), strict=True)))
 
 
 def corrected_answers(model: CorrectedModel, public: PublicSummary, rows: NDArray[np.float32]) -> Floats:

@@ -15,7 +15,14 @@ import numpy as np
 
 from ldptree.encoding import CategoricalFeature, Encoding
 from ldptree.errors import DataError
-from ldptree.models.description import CurveLine, CurvePoint, Names, Statement, name_piece
+from ldptree.models.description import (
+    CurveLine,
+    CurvePoint,
+    Names,
+    Statement,
+    describe_strengths,
+    name_piece,
+)
 from ldptree.models.effects import (
     Piece,
     columns_of,
@@ -164,11 +171,7 @@ def describe_curves(
         )
         for curve in found.curves
     )
-    strongest = sorted(zip(columns, found.strengths, strict=True), key=lambda one: -one[1])
-    statements = tuple(
-        Statement(kind="strength", about=column, figures={"part": strength}) for column, strength in strongest
-    )
-    return curves, statements
+    return curves, describe_strengths(dict(zip(columns, found.strengths, strict=True)))
 
 
 def evenly(rows: NDArray[Any], most: int) -> NDArray[Any]:

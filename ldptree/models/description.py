@@ -369,6 +369,12 @@ def build_tree(
     return made[0]
 
 
+def describe_strengths(strengths: Mapping[str, float]) -> tuple[Statement, ...]:
+    """How strong every raw column is, the strongest first: its share of the variance of the answers."""
+    strongest = sorted(strengths.items(), key=lambda one: -one[1])
+    return tuple(Statement(kind="strength", about=name, figures={"part": part}) for name, part in strongest)
+
+
 def name_columns(encoding: Encoding) -> list[str]:
     """What each encoded column is called: "size", or "kind is wild"."""
     texts = []

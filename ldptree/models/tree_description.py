@@ -14,8 +14,10 @@ from ldptree.models.description import (
     Description,
     Estimate,
     Evidence,
+    Statement,
     average_below,
     build_tree,
+    describe_strengths,
     find_conditions,
     name_level,
     name_piece,
@@ -101,9 +103,25 @@ def describe_classes(model: ClassTree, evidence: Evidence) -> Description:
             ],
         ),
         cells=tuple(cells),
+        statements=_strengths(model, model.probability[tree.leaves][:, outputs], shares[tree.leaves]),
         differences=_pairs(model.mean_discrepancy, model.mean_discrepancy_sd) if was_compared else (),
         is_found=bool((model.discrepancy_sd > 0).any()) if was_compared else None,
     )
+
+
+def _strengths(model: AnyTree, values: Floats, weights: Floats) -> tuple[Statement, ...]:
+    """How much the answers depend on each column, over private people: of values [cells, M] on average by their variance."""
+    if not weights.sum() > 0:
+        return ()
+    found = dict.fromkeys(model.raw_tree.columns_used, 0.0)
+    mean = np.average(values, axis=0, weights=weights)
+    spread = np.average((values - mean) ** 2, axis=0, weights=weights)
+    if not spread.sum() > 0:
+        return ()
+    for column, part in zip(values.T, spread / spread.sum(), strict=True):
+        for name, strength in tree_importance(model.raw_tree, column, weights).items():
+            found[name] = found.get(name, 0.0) + float(part) * strength
+    return describe_strengths(found)
 
 
 def describe_numbers(model: NumberTree, evidence: Evidence) -> Description:
@@ -153,6 +171,7 @@ def describe_numbers(model: NumberTree, evidence: Evidence) -> Description:
         outputs=(model.target,),
         tree=build_tree(tree, model.raw_tree, names, shares, estimates),
         cells=tuple(cells),
+        statements=_strengths(model, model.estimate[leaves][:, :1], shares[leaves]),
         curves=_curves(model, shares, sd, evidence),
         differences=(mean,) if was_compared else (),
         is_found=bool((model.discrepancy_sd > 0).any()) if was_compared else None,

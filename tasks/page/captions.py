@@ -74,6 +74,7 @@ SAYS = {
     "tree correction": "Thicker branches hold more {nouns}. Each bar is what is added to the public model's {what}.",
     "tree share": "Thicker branches hold more {nouns}. Each bar is the estimated share of “{output}”.",
     "tree number": "Thicker branches hold more {nouns}. Each bar is the estimated mean of “{target}”.",
+    "strengths": "The share of the differences between answers that each column explains.",
     "counts": "Counts of {nouns} are estimates from the reports.",
     "cut": "The table below has every kind.",
     "table cut": "The {shown} largest of {cells}.",

@@ -34,6 +34,8 @@ ALL_ENDS = 16
 """A tree with no more ends is drawn whole, down to that level."""
 TABLED_CELLS = 400
 LISTED_CHECKS = 400
+DRAWN_STRENGTHS, LEAST_STRENGTH = 3, 0.005
+"""How many columns are drawn, and the share below which one is not."""
 
 
 @dataclass(frozen=True)
@@ -257,6 +259,13 @@ def _basis(run: Run) -> list[Sentence]:
             share = units.portion(min(sum(held), 1.0))
             sentences.append(say("basis", cells=cells, share=share, nouns=run.nouns, basis=on))
     return sentences
+
+
+def find_strengths(run: Run) -> list[tuple[str, float]]:
+    """The columns that the answers depend on most, with their share of the variance; () of fewer than two."""
+    found = run.model.of_kind("strength")
+    named = [(one.about.replace("_", " "), one.figures["part"]) for one in found[:DRAWN_STRENGTHS]]
+    return [one for one in named if one[1] >= LEAST_STRENGTH] if len(found) > 1 else []
 
 
 def tabulate_statements(run: Run) -> list[Table]:

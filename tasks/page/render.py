@@ -111,6 +111,7 @@ def _learned(run: Run) -> dict[str, Any]:
         "condition": lambda node: units.say_path(node.conditions, run.nouns),
         "cut": lambda node: units.plural(node.cells, "kind", "kinds"),
         "shares": _shares(run),
+        "strengths": findings.find_strengths(run),
         "people": summary.people(run),
         "guess": summary.guess(run),
         "best_guess": summary.best_guess(run.privacy.epsilon),

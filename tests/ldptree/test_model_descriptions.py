@@ -145,9 +145,9 @@ def satisfied(words, row) -> bool:
                 return False
         else:
             low, high = -np.inf, np.inf
-            if match := re.fullmatch(r"above (\S+) to (\S+)", rest):
+            if match := re.fullmatch(r"(?!up )(\S+) to (\S+)", rest):
                 low, high = (float(v.replace(",", "")) for v in match.groups())
-            elif match := re.fullmatch(r"(up to|above) (\S+)", rest):
+            elif match := re.fullmatch(r"(up to|over) (\S+)", rest):
                 bound = float(match[2].replace(",", ""))
                 low, high = (low, bound) if match[1] == "up to" else (bound, high)
             else:
@@ -182,7 +182,7 @@ def test_the_words_of_a_path_lead_every_row_to_its_own_cell_and_no_other():
     for cell, (miles, fare, firm) in zip(model.cells(raw), raw, strict=True):
         row = {"trip miles": miles, "fare": fare, "firm": encoding.features[2].levels[int(firm)]}
         assert [satisfied(words, row) for words in paths] == [j == cell for j in range(7)]
-    assert path_words(model, 8, {}) == ("trip miles above 8 to 12", "fare up to 2")
+    assert path_words(model, 8, {}) == ("trip miles 8 to 12", "fare up to 2")
     assert path_words(model, 4, {}) == ("trip miles up to 8", "firm is not birch or ash")
     assert path_words(model, 4, {}, only_last=True) == ("firm is not birch",)
     assert path_words(model, 0, {}) == ()
@@ -202,9 +202,9 @@ def test_of_several_bounds_on_one_column_the_tightest_are_said():
     said = [path_words(model, int(node), {}) for node in tree.leaves]
     assert said == [
         ("miles up to 4",),
-        ("miles above 4 to 8",),
-        ("miles above 8 to 12",),
-        ("miles above 12",),
+        ("miles 4 to 8",),
+        ("miles 8 to 12",),
+        ("miles over 12",),
     ]
 
 

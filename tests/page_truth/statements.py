@@ -48,6 +48,7 @@ WORDS_ONLY = frozenset(
         "strip",
         "strip never",
         "strip note",
+        "strengths",
         "public as good",
         "public better",
     )
@@ -102,6 +103,7 @@ def check(run: Run) -> list[str]:
         + check_marks(run)
         + check_bars(run)
         + check_strip(run)
+        + check_strengths(run)
     )
 
 
@@ -605,6 +607,21 @@ def check_strip(run: Run) -> list[str]:
     says = {one.attributes.get("data-says") for one in run.page.every("span")}
     if ("strip never" in says) != (surely_from(run) is None):
         faults.append("what is said of other epsilons is not so")
+    return faults
+
+
+def check_strengths(run: Run) -> list[str]:
+    """The columns that are drawn as the strongest are: their shares, and their bars; of a tree the shares of its own splits."""
+    drawn = run.page.every("ul", "imp")
+    found = [one for one in run.facts["description"]["statements"] if one["kind"] == "strength"]
+    parts = [one["figures"]["part"] for one in found]
+    faults = [] if parts == sorted(parts, reverse=True) else ["strengths are not in order"]
+    for row, part in zip(drawn[0].every("li") if drawn else [], parts, strict=False):
+        faults += compare(f"strength {row.text}", numbers(row.first("b").text, run), (100.0 * part,))
+        width = float(row.first("rect", "on").attributes["width"].rstrip("%"))
+        faults += [] if abs(width - 100.0 * part) < 0.01 else [f"the bar of {row.text} is {width} % wide"]
+    if parts and abs(sum(parts) - 1) > 1e-6:
+        faults.append(f"strengths add up to {sum(parts)}")
     return faults
 
 
