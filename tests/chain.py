@@ -171,14 +171,6 @@ def inputs_of(chain: Any, name: str) -> dict[str, Any]:
     return found
 
 
-def without_holders(chain: Chain, work: Path) -> Chain:
-    """The same run in a work folder that may have no holders' zone: what they did is given, all else is asked for again."""
-    again = Chain(Store(work), chain.config)
-    for name in ("terms", "raw", "ingested", "held", "spent", "reports"):
-        again.__dict__[name] = getattr(chain, name)
-    return again
-
-
 def published(chain: Chain) -> Protocol:
     """The protocol that was published, read."""
     return read_protocol(chain.store, chain.protocol)

@@ -27,11 +27,11 @@ SENT = {
 
 @pytest.fixture
 def run(tmp_path):
-    """Changes of the configuration to a run on 900 rides, 600 of them private."""
+    """Changes of the configuration to a run on 300 rides, 200 of them private, that nobody scores."""
 
     def run(**changes):
-        path = rides(tmp_path / "rides.csv", 900, 1)
-        return Chain(Store(tmp_path / "work"), rides_config(path, **changes))
+        path = rides(tmp_path / "rides.csv", 300, 1)
+        return Chain(Store(tmp_path / "work"), rides_config(path, **({"evaluate": False} | changes)))
 
     return run
 

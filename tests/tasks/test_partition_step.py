@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from chain import Chain, fares, fares_config, inputs_of, rides, rides_config, without_holders
+from chain import Chain, fares, fares_config, inputs_of, rides, rides_config
 
 from ldptree.estimators import CorrectionClassifier, LPCTClassifier, LPDTRegressor
 from ldptree.inference.algorithm_2 import PaperOptions
@@ -140,21 +139,3 @@ def test_a_campaigns_published_protocol_is_taken_as_it_is(base):
     assert protocol.digest == base.published.facts["digest"]
     files = [base.store.file(r["question"], "protocol.json") for r in (record, base.published)]
     assert files[0].read_bytes() == files[1].read_bytes()
-
-
-def test_every_step_of_the_curators_needs_nothing_of_the_holders(base, tmp_path):
-    """The holders' zone is taken away and all the curator made but the reports: the same digests come out again."""
-    work = tmp_path / "work"
-    shutil.copytree(base.store.root, work)
-    shutil.rmtree(work / "holders")
-    shutil.rmtree(work / "public" / "scale")
-    for made in ("scale", "partition", "aggregate", "prune"):
-        shutil.rmtree(work / "curator" / made)
-    again = without_holders(base, work)
-    scaled, published, totals, model = again.scaled, again.published, again.totals, again.model
-    assert not (work / "holders").exists()
-    pairs = ((scaled, base.scaled), (published, base.published), (totals, base.totals), (model, base.model))
-    for again, before in pairs:
-        assert {name: part.digest for name, part in again.parts.items()} == {
-            name: part.digest for name, part in before.parts.items()
-        }

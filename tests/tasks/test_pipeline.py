@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from chain import fares, fares_config, mended, rides, rides_config, shells, shells_config
 
@@ -9,6 +11,7 @@ from flows.execute import Found, Pending, Plainly
 from flows.pipeline import Pipeline
 from storage.store import Store
 
+CURATORS = ("partition", "aggregate", "prune")
 PAPER = {"prune": "paper"}
 RUNS = {
     "lpct": lambda room: rides_config(rides(room / "a.csv", 600, 1)),
@@ -27,6 +30,22 @@ def walked(request, tmp_path_factory):
     run = Pipeline(store=store, config=RUNS[request.param](room), execute=Plainly(store))
     run.walk()
     return run
+
+
+class WithoutHolders(Pipeline):
+    """The curator's half of a run: what holders did and sent is given, all else is asked for again."""
+
+    def with_answers_of(self, run):
+        self.before = run.conversation
+        for name in ("terms", "raw", "ingested", "held", "shown")[: 5 if run.config.model.in_rounds else 4]:
+            self.__dict__[name] = getattr(run, name)
+        return self
+
+    def charge(self, asked, before):
+        return self.before.spent
+
+    def answer(self, asked):
+        return self.before.rounds[asked.number - 1].reports
 
 
 def digests(run):
@@ -58,3 +77,19 @@ def test_every_holder_answers_each_question_they_are_asked_once(walked):
         reported = sum(record.facts["n_reports"] for record in one.reports)
         assert reported == one.asked.facts.get("n_asked", asked)
         assert one.left.facts.get("n_private", one.left.facts.get("n_answers")) == reported
+
+
+def test_the_curators_steps_need_nothing_of_the_holders(walked, tmp_path):
+    """The holders' zone is taken away and all the curator made but the reports: the same digests come out again."""
+    work = tmp_path / "work"
+    shutil.copytree(walked.store.root, work)
+    for made in ("holders", "simulation", "public/scale", *(f"curator/{n}" for n in CURATORS)):
+        shutil.rmtree(work / made)
+    store = Store(work)
+    again = WithoutHolders(store=store, config=walked.config, execute=Plainly(store)).with_answers_of(walked)
+    assert again.scaled
+    assert again.model
+    assert not (work / "holders").exists()
+    made = [record for record in walked.records if record.step in ("scale", *CURATORS)]
+    assert len(made) >= 4
+    assert digests(again) == [(r.step, part, one.digest) for r in made for part, one in r.parts.items()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import duckdb
 import numpy as np
@@ -11,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, learned, mended, published, rides, rides_config, scores_of, without_holders
+from chain import Chain, learned, mended, published, rides, rides_config, scores_of
 from scipy.stats import chi2
 
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
@@ -176,13 +175,6 @@ def test_the_question_and_the_model_are_those_of_the_estimator_with_the_same_row
         )
 
 
-def test_a_seeded_run_repeats_byte_for_byte_in_any_work_folder(run, tmp_path):
-    path = rides(tmp_path / "same.csv", 300, 3, **paid(300, 3))
-    one, two = (run(name, path=path, evaluate=False, model={"depth": 1}) for name in ("one", "two"))
-    assert one.totals["totals"].digest == two.totals["totals"].digest
-    assert one.model["model"].digest == two.model["model"].digest
-
-
 # Labels
 
 
@@ -309,27 +301,6 @@ def test_sums_that_so_many_people_cannot_have_given_are_not_added(run, holders):
     forged = manifest_of(chain.store, path, chain.protocol, 1)
     with pytest.raises(ProtocolMismatch, match=r"of another protocol|cannot have given"):
         aggregate.fn(chain.store, question=chain.protocol, reports=[forged], round_number=1)
-
-
-def test_the_curators_steps_need_nothing_of_the_holders(scored, tmp_path):
-    """The holders' zone is taken away and all the curator made but the reports: the same digests come out again."""
-    work = tmp_path / "work"
-    shutil.copytree(scored.store.root, work)
-    for made in (
-        "holders",
-        "simulation",
-        "public/scale",
-        "curator/partition",
-        "curator/aggregate",
-        "curator/prune",
-    ):
-        shutil.rmtree(work / made)
-    again = without_holders(scored, work)
-    asked, totals, model = again.published, again.totals, again.model
-    assert not (work / "holders").exists()
-    assert asked["question"].digest == scored.published["question"].digest
-    assert totals["totals"].digest == scored.totals["totals"].digest
-    assert model["model"].digest == scored.model["model"].digest
 
 
 @pytest.mark.slow
