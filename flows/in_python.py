@@ -29,6 +29,7 @@ from tasks.data.source import check_named
 from tasks.page.data import Run as Facts
 from tasks.page.render import summarize
 from tasks.page.summary import headline
+from tasks.predict import predict_table
 from tasks.progress import Timeline
 from tasks.report import read_facts
 from tasks.step import faults_stay_in_zone
@@ -78,6 +79,10 @@ class Run:
     def headline(self) -> str:
         """What was found, in a sentence."""
         return headline(self.facts).text
+
+    def predict(self, frame: Any) -> pa.Table:
+        """What the model answers to every row of a frame, as `ldptree predict` writes it. Raises ConfigError, DataError."""
+        return predict_table(self.model, _table(frame))
 
     def __str__(self) -> str:
         """The page's summary, as Markdown."""
@@ -171,8 +176,8 @@ def _merged(tables_below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[s
     return merged
 
 
-def _keep_frame(frame: Any, store: Store) -> Path:
-    """The rows of a frame as a file in the holders' zone. Raises ConfigError where it is no frame."""
+def _table(frame: Any) -> pa.Table:
+    """The columns of a frame. Raises ConfigError where it is none."""
     if not hasattr(frame, "__arrow_c_stream__"):
         raise ConfigError(
             f"ldptree.run: a {type(frame).__name__} is no source. Give a frame (polars, pandas 3 or pyarrow), the path of a "
@@ -185,7 +190,12 @@ def _keep_frame(frame: Any, store: Store) -> Path:
         field.with_type(pa.string()) if field.type in (pa.large_string(), pa.string_view()) else field
         for field in table.schema
     ]
-    table = table.cast(pa.schema(plain))
+    return table.cast(pa.schema(plain))
+
+
+def _keep_frame(frame: Any, store: Store) -> Path:
+    """The rows of a frame as a file in the holders' zone. Raises ConfigError where it is no frame."""
+    table = _table(frame)
     path = store.zone("holders") / "frames" / FRAME
     store.make_folder(path.parent)
     with pa.BufferOutputStream() as buffer:

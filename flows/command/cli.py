@@ -180,7 +180,7 @@ def plan(
 @app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="A model.json.")],
-    data: Annotated[Path, typer.Argument(help="Parquet with the model's raw columns.")],
+    data: Annotated[Path, typer.Argument(help="CSV or Parquet with the model's raw columns.")],
     out: Annotated[
         Path,
         typer.Option(
@@ -192,7 +192,7 @@ def predict(
         ),
     ],
 ) -> None:
-    """Score a Parquet file with a model, streamed."""
+    """Score a CSV or Parquet file with a model, streamed."""
     from tasks.predict import predict_file
 
     rows = predict_file(model, data, out)

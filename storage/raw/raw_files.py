@@ -141,7 +141,7 @@ def inspect(
     `columns` names the columns of a CSV without a header. Raises DataError on a file that is missing, unreadable,
     empty, in another format, damaged, or whose header is not one.
     """
-    kind = _kind(path)
+    kind = file_kind(path)
     if kind == "parquet":
         return _inspect_parquet(path, tuple(nulls) or ("",))
     _check_bytes(path, is_gzipped=kind == "gzip")
@@ -150,12 +150,12 @@ def inspect(
 
 def check_start(path: Path) -> None:
     """Raises DataError where the first block of a file tells already that it cannot be read: what costs no time to know."""
-    kind = _kind(path)
+    kind = file_kind(path)
     if kind != "parquet":
         _check_bytes(path, is_gzipped=kind == "gzip", blocks=1)
 
 
-def _kind(path: Path) -> Literal["parquet", "gzip", "text"]:
+def file_kind(path: Path) -> Literal["parquet", "gzip", "text"]:
     """What the first bytes of a file say that it is. Raises DataError where they say that it cannot be read."""
     if (fault := read_fault(path)) is not None:
         glob = f', or a glob such as "{path.name}/*.csv"' if fault == A_FOLDER else ""

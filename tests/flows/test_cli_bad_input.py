@@ -126,7 +126,6 @@ class Desk:
 def desk(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(flows.command.running, "run_here", steps_of_the_flow)
-    monkeypatch.setattr(flows.finish, "create_markdown_artifact", lambda *_, **__: None)
     return Desk(tmp_path, capsys)
 
 
@@ -604,8 +603,8 @@ def test_a_prediction_that_cannot_be_made_or_written_is_refused_and_leaves_no_fi
     for code, said, words in [
         (3, "none.json: no such file. A run says where its model.json is.", ["none.json", rows, "--out", "o"]),
         (3, "a folder. Name the model.json in it.", [".", rows, "--out", "o"]),
-        (3, "none.parquet: no such file. Name a Parquet file.", [model, "none.parquet", "--out", "o"]),
-        (3, "rows.csv: not a whole Parquet file.", [model, "rows.csv", "--out", "o"]),
+        (3, "none.parquet: no such file. Name a CSV or Parquet file.", [model, "none.parquet", "--out", "o"]),
+        (3, "rows.csv: lacks the column", [model, "rows.csv", "--out", "o"]),
         (3, "cut.parquet: not a whole Parquet file.", [model, "cut.parquet", "--out", "o"]),
         (3, "lacks the column 'trip_miles'", [model, "lacks.parquet", "--out", "o"]),
         (3, "has the column 'trip_miles' twice", [model, "twice.parquet", "--out", "o"]),

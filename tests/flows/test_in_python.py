@@ -12,7 +12,7 @@ from chain import Chain, learned, rides, rides_config
 
 import ldptree
 from flows import in_python
-from ldptree.errors import ConfigError
+from ldptree.errors import ConfigError, DataError
 from storage.store import Store
 
 OF_RIDES = {
@@ -64,6 +64,15 @@ def test_a_run_from_python_asks_no_server_and_says_what_it_found(of_frame):
     assert of_frame.headline in of_frame.page.read_text()
     assert of_frame.headline in repr(of_frame)
     assert of_frame.headline in str(of_frame)
+
+
+def test_a_model_answers_every_row_of_a_frame(of_frame, data):
+    frame = pl.read_csv(data)
+    said = of_frame.predict(frame)
+    assert said.num_rows == len(frame)
+    assert set(said.column("prediction").to_pylist()) <= {"card", "cash"}
+    with pytest.raises(DataError, match="lacks the column 'miles'"):
+        of_frame.predict(frame.drop("miles"))
 
 
 def test_a_notebook_shows_the_page_in_a_frame_that_runs_no_script(of_frame):

@@ -1,7 +1,8 @@
-"""Scoring a Parquet file: the model's own answers, whole or not at all."""
+"""Scoring a file: the model's own answers, whole or not at all."""
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import numpy as np
@@ -72,6 +73,22 @@ def test_other_numeric_types_missing_values_and_new_levels_are_scored(model_path
     assert wide[0] == str(model.classes[default.argmax()])  # a value is missing that no rule fills
 
 
+@pytest.mark.parametrize("written", ["utf-8", "with a mark", "semicolons", "gzip", "quoted, with blanks"])
+def test_a_csv_is_scored_as_the_parquet_of_its_rows(model_path, data, tmp_path, written):
+    frame, path = pl.read_parquet(data).drop("_row", strict=False), tmp_path / "rows.csv"
+    if written == "quoted, with blanks":
+        frame = frame.with_columns(pl.col(pl.String) + " ")
+    text = frame.write_csv(
+        separator=";" if written == "semicolons" else ",",
+        quote_style="non_numeric" if written == "quoted, with blanks" else "necessary",
+    ).encode()
+    marks = {"with a mark": b"\xef\xbb\xbf"}
+    path.write_bytes(gzip.compress(text) if written == "gzip" else marks.get(written, b"") + text)
+    assert predict_file(model_path, path, tmp_path / "of-csv.parquet") == len(frame)
+    predict_file(model_path, data, tmp_path / "of-parquet.parquet")
+    assert pq.read_table(tmp_path / "of-csv.parquet").equals(pq.read_table(tmp_path / "of-parquet.parquet"))
+
+
 def test_no_rows_in_no_rows_out(model_path, data, tmp_path):
     pq.write_table(pq.read_table(data).slice(0, 0), tmp_path / "empty.parquet")
     assert predict_file(model_path, tmp_path / "empty.parquet", tmp_path / "out.parquet") == 0
@@ -110,7 +127,9 @@ def test_data_that_are_no_parquet_are_refused(model_path, tmp_path, content):
     path = tmp_path / "rows.parquet"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(DataError, match=r"rows\.parquet: (no such file|not a whole Parquet file)"):
+    with pytest.raises(
+        DataError, match=r"rows\.parquet: (no such file|not a whole Parquet file|the file is empty)"
+    ):
         predict_file(model_path, path, tmp_path / "out.parquet")
     with pytest.raises(DataError, match="a folder"):
         predict_file(model_path, tmp_path, tmp_path / "out.parquet")
