@@ -123,7 +123,7 @@ def by_scikit_learn(X, y, n_classes, n_trees=40):
     return from_sklearn(forest).predict(X)[:, n_classes == 2 :], errors
 
 
-@pytest.mark.parametrize("n_classes", [0, 2, 3])
+@pytest.mark.parametrize("n_classes", [0, 3])
 def test_where_few_rows_are_drawn_the_forest_is_scikit_learns_to_the_last_bit(n_classes, monkeypatch):
     X, y = rows(500, n_classes=n_classes)
     monkeypatch.setattr(public_fit, "MOST_DRAWN", 500)

@@ -33,7 +33,10 @@ def fitted(X, y, seed, epsilon=4.0):
     ).fit(X, y)
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n in ("binary, 3 in 10", "skewed") else pytest.mark.slow) for n in LAWS],
+)
 def test_an_effect_is_as_large_as_it_is_and_better_than_none(name):
     """The slope of the truth on what is predicted is 1, and of the variance that ignoring the feature leaves little is left."""
     rise, draw = LAWS[name]
@@ -126,7 +129,7 @@ def of_category(n, epsilon, seed):
     ).fit(X, y)
 
 
-@pytest.mark.parametrize(("n", "epsilon"), [(3000, 2.0), (5000, 4.0)])
+@pytest.mark.parametrize(("n", "epsilon"), [pytest.param(3000, 2.0, marks=pytest.mark.slow), (5000, 4.0)])
 def test_private_features_of_no_use_take_few_holders_from_the_label_and_nobody_is_idle(n, epsilon):
     """A twentieth tells of bins, a quarter at most is the first part; a useless one of seven may go on by chance."""
     about = asked(of_category(n, epsilon, 0))

@@ -227,7 +227,8 @@ def test_totals_are_unbiased_with_the_stated_variance(name, k, n_classes):
 
 @pytest.mark.parametrize(
     ("name", "k", "n_draws"),
-    [(name, k, n) for name in ORACLES for k, n in ((2, 600), (16, 2000), (4096, 300))]
+    [(name, k, n) for name in ORACLES for k, n in ((2, 600), (16, 2000))]
+    + [pytest.param(name, 4096, 300, marks=pytest.mark.slow) for name in ORACLES]
     + [(name, k, n) for name in NAMES if name not in ORACLES for k, n in ((2, 1000), (16, 300), (512, 60))],
 )
 def test_sampled_totals_have_the_law_of_aggregated_reports(name, k, n_draws):
