@@ -91,7 +91,6 @@ READS = {
     "plan": (2, lambda path, _: ["run", path, "--plan"]),
     "data": (3, lambda path, ok: ["run", ok / "run.toml", "--set", f"dataset.path={path}"]),
     "planned data": (3, lambda path, ok: ["run", ok / "run.toml", "--plan", "--set", f"dataset.path={path}"]),
-    "public rows": (3, lambda path, ok: ["run", ok / "run.toml", "--set", f"dataset.public={path}.csv"]),
     "suite": (3, lambda path, ok: ["run", ok / "run.toml", "--set", f"dataset.expect={path}"]),
     "model": (3, lambda path, ok: ["predict", path, ok / "rows.parquet", "--out", ok / "out"]),
     "rows": (3, lambda path, ok: ["predict", ok / "model.json", path, "--out", ok / "out"]),
@@ -174,17 +173,10 @@ def fault(request, tmp_path):
 
 
 @pytest.mark.parametrize("fault", FAULTS, indirect=True)
-@pytest.mark.parametrize("read", [name for name in READS if name not in ("model", "rows", "public rows")])
-def test_what_is_no_file_is_never_read(told, ok, fault, read):
-    path, said = fault
-    code, words = READS[read]
-    assert said in told(code, *words(path, ok))
-
-
-@pytest.mark.parametrize("fault", FAULTS, indirect=True)
-@pytest.mark.parametrize("read", ["model", "rows"])
-def test_what_is_no_file_is_never_scored(told, ok, fault, read, monkeypatch):
-    monkeypatch.setattr("tasks.predict.read_model", lambda _: None)
+@pytest.mark.parametrize("read", READS)
+def test_what_is_no_file_is_never_read(told, ok, fault, read, monkeypatch):
+    if read in ("model", "rows"):
+        monkeypatch.setattr("tasks.predict.read_model", lambda _: None)
     path, said = fault
     code, words = READS[read]
     assert said in told(code, *words(path, ok))
@@ -210,11 +202,10 @@ def test_what_is_no_folder_is_no_work_folder(told, ok, fault, used):
 
 
 def test_a_nul_in_a_path_is_told(told, ok):
-    for key, code in (("path", 3), ("expect", 3)):
-        text = CONFIG.format(path=f'"{ok}/rides.csv"').replace("target =", f'{key} = "a\\u0000b"\ntarget =')
-        text = text.replace(f'path = "{ok}/rides.csv"\n', "") if key == "path" else text
-        (ok / "run.toml").write_text(text)
-        assert "NUL character" in told(code, "run", ok / "run.toml")
+    nul, good = '"a\\u0000b"', f'"{ok}/rides.csv"'
+    for path in (nul, f"{good}\nexpect = {nul}"):
+        (ok / "run.toml").write_text(CONFIG.format(path=path))
+        assert "NUL character" in told(3, "run", ok / "run.toml")
 
 
 def test_a_link_is_written_through_and_stays(ok, tmp_path):

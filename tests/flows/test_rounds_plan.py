@@ -62,19 +62,14 @@ def test_a_run_between_two_rounds_goes_on_where_it_was_and_spends_no_more(chain,
     assert "was charged epsilon 2 before the first round" in told(chain, capsys)
 
 
-def test_a_finished_run_is_all_cached_and_spends_nothing(chain, capsys):
+def test_a_finished_run_is_all_cached_spends_nothing_and_its_plan_writes_nothing(chain, capsys):
     assert prepared(chain).converse().page
+    before = sorted(chain.store.root.rglob("*"))
     found = states(chain)
+    assert sorted(chain.store.root.rglob("*")) == before
     assert {state for _, state in found} == {"cached"}
     assert [name for name, _ in found] == [*BEFORE, *ROUND, *ROUND, "partition", "prune", "report"]
     assert "no holder would be asked: nothing is spent" in told(chain, capsys)
-
-
-def test_a_plan_writes_nothing(chain):
-    prepared(chain).converse()
-    before = sorted(chain.store.root.rglob("*"))
-    plan_of(chain.config, chain.store.root)
-    assert sorted(chain.store.root.rglob("*")) == before
 
 
 def test_what_the_ledger_would_refuse_is_told_before_anybody_is_asked(chain, capsys):

@@ -335,15 +335,6 @@ def test_names_of_another_type_are_refused_with_the_remedy(store, path, campaign
 
 
 @pytest.mark.slow
-def test_a_first_run_of_a_campaign_given_again_finds_every_step(store, path):
-    settings = {"campaign": {"name": "rides"}, "dataset": BY_PERSON}
-    first, again = run(store, path, **settings), run(store, path, **settings)
-    assert first.model
-    for step in ("ingested", "held", "scaled", "published", "totals", "model"):
-        assert getattr(again, step) == getattr(first, step)
-
-
-@pytest.mark.slow
 def test_a_campaign_of_an_earlier_version_knows_its_people_by_numbers_with_a_range(store, path, monkeypatch):
     """Whose names were floats to it: 7000.0."""
     settings = {"campaign": {"name": "rides"}, "dataset": BY_PERSON}

@@ -61,19 +61,6 @@ def test_a_wrong_configuration_or_a_missing_file_starts_no_server(tmp_path):
     assert not work.exists()
 
 
-def test_a_fault_met_in_a_run_is_told_once_and_holds_no_private_value(tmp_path):
-    path = rides(tmp_path / "rides.csv", 90, seed=1)
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join([*lines, f"closed,p1,{CANARY},7,ash,card"]) + "\n")
-    config = rides_toml(tmp_path / "rides.toml", "rides.csv")
-    code, out, err = ended(start("run", config, "--work", tmp_path / "work", "--json"))
-    assert (code, out) == (3, "")
-    assert err.startswith('ldptree: rides.csv, column "miles": not a number in private rows (details in ')
-    assert len(err.splitlines()) == 1
-    assert CANARY not in err
-    assert not (tmp_path / "work" / "curator").exists()
-
-
 @pytest.mark.usefixtures("without_server")
 def test_ctrl_c_while_the_server_starts_ends_the_run_and_the_server(tmp_path):
     config = rides_toml(tmp_path / "rides.toml", str(rides(tmp_path / "rides.csv", 90, seed=1)))
@@ -124,16 +111,3 @@ def test_a_signal_to_the_run_and_its_server_ends_both_and_the_same_command_goes_
     ended_with, _, err = ended(start("run", config, "--work", work))
     assert ended_with == 0, err
     assert "cached" in err
-
-
-def test_a_server_that_is_not_there_is_told_in_one_message(tmp_path, files):
-    nowhere = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_HOME": str(tmp_path / "prefect")}
-    config = rides_toml(tmp_path / "rides.toml", str(files / "*.csv"))
-    run = start("run", config, "--work", tmp_path / "work", env=nowhere)
-    out, err = run.communicate(timeout=120)
-    assert (run.returncode, out) == (2, "")
-    assert err == (
-        "ldptree: PREFECT_API_URL is http://127.0.0.1:9/api, but no Prefect server answers there. "
-        "Start it, or unset the variable.\n"
-    )
-    assert not (tmp_path / "work" / "holders").exists()

@@ -83,9 +83,13 @@ def test_refused(config, tmp_path):
 
     def once(number):
         code, out, lines = said_by(start("run", bad, "--work", tmp_path / f"work-{number}", "--json"))
-        return code, out, len(lines), lines[0].startswith('ldptree: rides.csv, column "miles": not a number')
+        assert lines[0].startswith(
+            'ldptree: rides.csv, column "miles": not a number in private rows (details in '
+        )
+        assert not (tmp_path / f"work-{number}" / "curator").exists()
+        return code, out, len(lines), CANARY in lines[0]
 
-    assert repeated(once) == [(3, "", 1, True)] * TIMES
+    assert repeated(once) == [(3, "", 1, False)] * TIMES
 
 
 def test_no_server(config, tmp_path):

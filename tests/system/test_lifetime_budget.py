@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 from whole_runs import Killed, reports, rides_toml, run, start
 
-from ldptree.errors import ArtifactCorrupt, BudgetError
+from ldptree.errors import BudgetError
 from schemas.config import load
 from storage.ledger.accounts import Account
 from storage.store import Store
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 
 def spent(work):
     return Account(Store(work), None).read().largest_spend().epsilon
 
 
-@pytest.mark.slow
 def test_a_run_killed_among_its_reports_has_paid_for_all_of_them_and_given_again_pays_nothing(
     connected, files, tmp_path
 ):
@@ -36,7 +34,6 @@ def test_a_run_killed_among_its_reports_has_paid_for_all_of_them_and_given_again
     assert reports(killed.work) == drawn
 
 
-@pytest.mark.slow
 def test_of_two_runs_at_once_one_spends_the_last_of_the_budget(connected, files, tmp_path):
     config = rides_toml(tmp_path / "rides.toml", str(files / "*.csv"), privacy={"lifetime_epsilon": 2.0})
     work = tmp_path / "work"
@@ -52,15 +49,3 @@ def test_of_two_runs_at_once_one_spends_the_last_of_the_budget(connected, files,
     assert "Nobody was asked" in loser[1][1]
     assert spent(work) == epsilon
     assert len({path.parent for path in (work / "curator").glob("reports/*/*/*.parquet")}) == 1
-
-
-@pytest.mark.slow
-def test_a_release_whose_reports_and_records_are_gone_is_not_drawn_again(connected, files, tmp_path):
-    config = load(rides_toml(tmp_path / "rides.toml", str(files / "*.csv")))
-    work = tmp_path / "work"
-    run(config, work)
-    for folder in ("curator/reports", "holders/perturb"):
-        shutil.rmtree(work / folder)
-    with pytest.raises(ArtifactCorrupt, match="curator/reports/seal: missing"):
-        run(config, work)
-    assert reports(work) == {}
