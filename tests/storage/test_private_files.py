@@ -37,7 +37,8 @@ def test_a_run_leaves_nothing_of_the_holders_open_to_others(umask, tmp_path):
     file = rides(tmp_path / "rides.csv", 300, seed=1, miles=["1.5", "x", *["2.5"] * 298])
     dataset = {"holder": "person", "drop": [], "on_bad_rows": "quarantine", "types": {"miles": "number"}}
     store = Store(tmp_path / "work")
-    chain = Chain(store, rides_config(file, dataset=dataset, campaign={"name": "rides"}))
+    campaign = {"campaign": {"name": "rides"}, "evaluation": {"redraws": 0}}
+    chain = Chain(store, rides_config(file, dataset=dataset, **campaign))
     assert chain.checked
     assert chain.page
     with pytest.raises(LdptreeError), faults_stay_in_zone(store, "split", "holders"):

@@ -28,7 +28,6 @@ from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.estimators import CorrectionClassifier, CorrectionRegressor
 from ldptree.families.correction import fit_corrected
 from ldptree.families.corrections import ResidualEstimates, correct
-from ldptree.mechanisms.oracles import ORACLES
 from ldptree.models.corrected import CorrectedModel, shares_of
 from ldptree.public_models import fit
 from storage import tables
@@ -330,7 +329,10 @@ def tables_of(path):
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "form"), [*((name, "reports") for name in ORACLES), ("grr", "totals"), ("olh", "totals")]
+    ("mechanism", "form"),
+    [(name, "reports") for name in ("grr", "oue", "olh")]
+    + [pytest.param(name, "reports", marks=pytest.mark.slow) for name in ("sue", "ss")]
+    + [("grr", "totals"), ("olh", "totals")],
 )
 def test_every_oracle_learns_from_reports_and_from_drawn_totals(run, mechanism, form):
     """At epsilon 16 and in one cell, the mean error of the public model on 400 people is known to a tenth of its range."""

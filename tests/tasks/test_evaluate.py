@@ -85,12 +85,12 @@ def run(tmp_path):
 
 
 def test_a_seeded_simulation_scores_the_same_in_any_work_folder(run):
-    one, two = scores_of(run("one")), scores_of(run("two"))
+    one, two = scores_of(run("one", n=300)), scores_of(run("two", n=300))
     assert one == two
 
 
 def test_scoring_changes_nothing_that_is_released(run):
-    chain = run()
+    chain = run(n=300)
     assert chain.model
     released = {p: p.read_bytes() for p in chain.store.zone("curator").rglob("*") if p.is_file()}
     assert chain.scores

@@ -333,9 +333,12 @@ def test_caps_are_kept_and_said(run):
     scores = scores_of(chain)
     assert (scores["n_test"], scores["redraws"]) == (40, [])
     assert scores["n_test_all"] == chain.held.facts["n_test"] > 40
-    notes = {score.key: score.note for score in read_facts(chain.store, chain.page["page"]).scores.models}
-    assert notes["public_tree"] == "fitted on 60 of 300 public rows"
-    assert notes["non_private"].startswith("fitted on about 50 of ")
+    facts = read_facts(chain.store, chain.page["page"])
+    notes = {score.key: score.note for score in facts.scores.models}
+    assert notes["public_tree"] == notes["public_forest"] == "fitted on 60 of 300 public rows"
+    n_private = chain.held.facts["n_private"]
+    assert notes["non_private"] == f"fitted on about 50 of {n_private:,} private rows"
+    assert facts.scores.n == 40 < facts.n_test
 
 
 def test_the_page_is_of_a_number_and_says_its_scores(base):

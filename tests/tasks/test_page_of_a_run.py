@@ -28,22 +28,12 @@ def _stop(chain, timeline):
     return describe_stop(chain.config, timeline, "", "", **known)
 
 
-def test_columns_of_the_public_rule_are_named_as_known_of_everyone(run):
+def test_columns_of_the_public_rule_are_known_of_everyone_and_where_none_is_left_out_nothing_is_said(run):
     chain = run(evaluate=False)
     facts = read_facts(chain.store, chain.page["page"])
     assert facts.public_columns == ("zone",)
     assert "“zone”" in " ".join(one.text for one in privacy.answers(facts)[-1].sentences)
-
-
-def test_caps_of_the_evaluation_are_said_where_they_were_in_force(run):
-    chain = run(evaluation={"test_rows": 40, "private_rows": 50, "public_rows": 60, "redraws": 0})
-    facts = read_facts(chain.store, chain.page["page"])
-    n_private = chain.held.facts["n_private"]
-    notes = {score.key: score.note for score in facts.scores.models}
-    assert notes.pop("public_tree") == notes.pop("public_forest") == "fitted on 60 of 300 public rows"
-    assert notes.pop("non_private") == f"fitted on about 50 of {n_private:,} private rows"
-    assert set(notes.values()) == {""}
-    assert facts.scores.n == 40 < facts.n_test
+    assert "Columns left out" not in chain.store.file(chain.page["page"], "report.html").read_text()
 
 
 def test_a_cap_that_was_not_in_force_is_not_said(run):
@@ -78,8 +68,3 @@ def test_columns_that_are_left_out_are_on_the_page(run):
     }
     failed = _stop(chain, Timeline())
     assert failed.columns_left_out == facts.columns_left_out
-
-
-def test_a_run_that_leaves_nothing_out_says_nothing_of_it(run):
-    chain = run(evaluate=False)
-    assert "Columns left out" not in chain.store.file(chain.page["page"], "report.html").read_text()

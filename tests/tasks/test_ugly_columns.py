@@ -312,7 +312,10 @@ def test_the_rows_at_the_end_of_a_long_file_are_looked_at_too(ingest):
     assert {row["fare_number"] for row in public} == {4.0, 5.0}
 
 
-@pytest.mark.parametrize("name", ["census", "chicago", "chicago_fare", "wine", "abalone"])
+LARGE = [pytest.param(name, marks=pytest.mark.slow) for name in ("census", "chicago")]
+
+
+@pytest.mark.parametrize("name", [*LARGE, "chicago_fare", "wine", "abalone"])
 def test_of_the_ready_made_sets_nothing_is_left_out(name, data_home, tmp_path):
     config = load(name)
     spec = config.dataset
