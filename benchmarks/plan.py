@@ -28,7 +28,7 @@ READY = {
     "census": (),
     "census, corrected": ("model.estimator=correction",),
     "wine": (),
-    "wine, corrected": ("model.estimator=correction",),
+    "wine, corrected": ("model.estimator=correction", "model.label_range="),
     "abalone": (),
 }
 SHIFTS = {"alike": 0.0, "5 points off": 0.05, "15 points off": 0.15}

@@ -1,6 +1,7 @@
 """`ldptree plan`: what a collection would bring, before anybody is asked. The statistics are in `ldptree.planning`.
 
-The public rows come through the same steps as a run's; no question is published, nobody answers and nothing is charged.
+The public rows come through the same steps as a run's, without the checks of private rows; no question is published, nobody
+answers and nothing is charged.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from ldptree.errors import ConfigError
 from ldptree.limits import check_epsilon
 from schemas.config import RunConfig
 from storage.store import Store
-from tasks.data.validate import check_passed, failures
 from tasks.forecast import CollectionPlan, PublicPart, Wanted, plan_collection
 from tasks.page.plan import describe_plan, render_plan, say_plan
 from tasks.step import faults_stay_in_zone
@@ -88,7 +88,7 @@ def plan_and_print(
     with faults_stay_in_zone(store, "plan", "curator"), in_use(store.root):
         plan = make_plan(Pipeline(store=store, config=config, execute=Plainly(store)), options)
     if out is not None:
-        out.write_text(render_plan(plan, name=config.name, version=version("ldptree")), encoding="utf-8")
+        store.replace(out, render_plan(plan, name=config.name, version=version("ldptree")).encode())
     if as_json:
         print_json(describe_plan(plan, config.name))
     else:
@@ -97,7 +97,6 @@ def plan_and_print(
 
 def make_plan(run: Pipeline, options: Options) -> CollectionPlan:
     """The plan of a run, from its public rows. Raises LdptreeError."""
-    check_passed(failures(run.store, run.checked["checks"]))
     config = run.terms.config
     _check_for_label(options, config)
     # Of a seeded simulation, which protects nobody and says itself how many answer.

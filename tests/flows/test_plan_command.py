@@ -74,6 +74,9 @@ def test_a_plan_tells_a_grid_and_a_page_that_loads_nothing(typed, tmp_path):
     assert "<script" not in page
     assert "http" not in page.replace("http-equiv", "")
     assert not any((tmp_path / "work" / "curator").glob("reports/*")), "somebody was asked"
+    assert not (tmp_path / "work" / "public" / "validate").exists(), (
+        "private rows were checked, and the answers told"
+    )
     assert not (tmp_path / "work" / "holders" / "ledger").exists(), "somebody was charged"
 
 
