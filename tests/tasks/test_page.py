@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from chain import Chain, RoundsChain, fares, fares_config, mended, rides, rides_config, shells, shells_config
 from page_reader import Page
+from page_truth.reading import Element, read
 
 from ldptree.coins import Words
 from ldptree.mechanisms import mechanism_for
@@ -105,6 +106,26 @@ def test_every_picture_can_be_said_or_is_left_out_and_no_mark_lies_outside(
         assert "aria-hidden" in tag or "aria-label" in tag or 'class="ov"' in tag
     places = [float(x) for x in re.findall(r'\b(?:cx|x|x1|x2)="(-?[\d.]+)%"', html)]
     assert all(0 <= place <= 100 for place in places)
+
+
+def _count_words(element: Element, *, closed: bool) -> int:
+    """Words with a letter, of what is open or of all; tables, code and the example's row are no prose."""
+    found = 0
+    for part in element.content:
+        if isinstance(part, str):
+            found += len([word for word in part.split() if any(map(str.isalpha, word))])
+        elif part.tag in ("style", "title", "code", "tbody"):
+            continue
+        elif closed or element.tag != "details" or part.tag == "summary":
+            found += _count_words(part, closed=closed)
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_page_is_read_in_minutes(runs: dict[str, Run], name: str) -> None:
+    page = read(render(runs[name]))
+    assert _count_words(page, closed=False) <= 700
+    assert _count_words(page, closed=True) <= 1800
 
 
 @pytest.mark.parametrize("name", CASES)
