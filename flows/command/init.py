@@ -43,11 +43,11 @@ def init(
     proposal = propose(
         seen,
         _path_from(read_from, to.parent),
-        target=target,
+        target=seen.raw_target,
         public=public,
         choose=_ask if ask else choose_first,
     )
-    text = write_toml(proposal, name=name, target=target)
+    text = write_toml(proposal, name=name, target=seen.raw_target)
     aside = to.with_name(f".{to.name}.{os.getpid()}")
     try:
         aside.write_text(text, encoding="utf-8")

@@ -7,6 +7,7 @@ is told by `storage.raw.recognition`, as ingest tells it.
 from __future__ import annotations
 
 import codecs
+import difflib
 import re
 import shutil
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from storage.raw.column_types import column_types_of_rule
 from storage.raw.public_rows import PublicRows
 from storage.raw.public_samples import gather, raw_texts
 from storage.raw.raw_files import RawFile
+from storage.raw.recognition import odd_texts
 from storage.raw.recognition.columns import recognise
 from storage.raw.recognition.findings import Finding, sql_name
 from storage.sql import check_predicate, list_columns
@@ -61,6 +63,7 @@ class Column:
         n_values: different values among those looked at.
         n_missing: values that are missing.
         note: why it is no feature, besides the finding: constant, or it gives the label away; "" otherwise.
+        is_declared_text: whether it must be declared a text before it is read.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Column:
     n_values: int
     n_missing: int
     note: str = ""
+    is_declared_text: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +99,8 @@ class FirstLook:
         columns: all columns, in order.
         label: what the target is.
         classes: its values, where it is a class.
-        target: the column to learn, as a configuration names it: a derived one where the column must be read first.
+        raw_target: the column to learn, as in the file.
+        target: the same, as a configuration names it: a derived one where the column must be read first.
         publics: rules that could tell who is public; none where one was given.
     """
 
@@ -109,6 +114,7 @@ class FirstLook:
     columns: tuple[Column, ...]
     label: Literal["class", "number"]
     classes: tuple[str, ...]
+    raw_target: str
     target: str
     publics: tuple[PublicProposal, ...]
 
@@ -131,9 +137,9 @@ def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstL
         ConfigError: there is no such column, or the rule is none.
     """
     start, encoding, is_whole = _copy_beginning(path, folder)
-    columns = _made_up_names(start) if start.suffix == ".csv" else ()
+    columns = _made_up_names(start) if encoding else ()
     file = raw_files.inspect(start, columns=columns, nulls=DatasetSpec.model_fields["nulls"].default)
-    _check_target(path, file, target)
+    target = _known_target(path, file, target, is_nameless=bool(columns))
     spec = DatasetSpec(
         name="first look", path=(str(start),), target=target, public=public or "first 1000000000"
     )
@@ -157,13 +163,16 @@ def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstL
     values = gather(file.columns, [(batch, file.nulls) for batch in batches])
     found = {}
     for name in file.columns:
-        finding = None if name in used else recognise(values.sample(name))
+        sample = values.sample(name)
+        finding = None if name in used else recognise(sample)
+        odd = odd_texts.recognise(sample) if finding is None and name not in used else None
         found[name] = Column(
             name=name,
             type=values.evidence[name].verdict() or "text",
-            finding=None if file.family(name) == "boolean" else finding,
+            finding=None if file.family(name) == "boolean" else finding or odd,
             n_values=texts[name].drop_nulls().n_unique(),
             n_missing=texts[name].null_count(),
+            is_declared_text=odd is not None,
         )
     label, classes = _label(path, found[target], texts[target])
     truth = texts[target]
@@ -182,6 +191,7 @@ def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstL
         columns=tuple(noted),
         label=label,
         classes=classes,
+        raw_target=target,
         target=is_read.readings[0].derive[0][0] if is_read is not None and is_read.readings else target,
         publics=() if public else tuple(_proposals(list(found.values()), texts, target)),
     )
@@ -194,7 +204,7 @@ def _copy_beginning(path: Path, folder: Path) -> tuple[Path, str, bool]:
     with path.open("rb") as stream:
         magic = stream.read(4)
     if magic == b"PAR1":
-        return _copy_parquet(path, folder / "start.parquet")
+        return _copy_parquet(path, folder / path.name)
     try:
         with raw_files.open_text(path, is_gzipped=magic[:2] == b"\x1f\x8b") as stream:
             content = stream.read(MOST_BYTES + 1)
@@ -203,12 +213,13 @@ def _copy_beginning(path: Path, folder: Path) -> tuple[Path, str, bool]:
     text, encoding = _decode(content)
     is_whole = len(content) <= MOST_BYTES
     if text is None:
-        shutil.copyfile(path, folder / "start.csv")  # to be refused with its own reason
-        return folder / "start.csv", "", is_whole
+        shutil.copyfile(path, folder / path.name)  # to be refused with its own reason
+        return folder / path.name, "", is_whole
     if not is_whole:
         text = text[: text.rfind("\n") + 1]
-    (folder / "start.csv").write_text(text, encoding="utf-8", newline="")
-    return folder / "start.csv", encoding, is_whole
+    start = folder / path.name.removesuffix(".gz")
+    start.write_text(text, encoding="utf-8", newline="")
+    return start, encoding, is_whole
 
 
 def _copy_parquet(path: Path, to: Path) -> tuple[Path, str, bool]:
@@ -245,32 +256,37 @@ def _decode(content: bytes) -> tuple[str | None, str]:
 
 def _made_up_names(path: Path) -> tuple[str, ...]:
     """Names for the columns of a file whose first line holds values: numbers, where no other line holds a word."""
-    try:
-        file = raw_files.inspect(path)
-    except DataError:
-        return ()
-    numbers = sum(_is_number(name) for name in file.columns)
-    is_header = numbers == 0 or numbers < len(file.columns) / 2
-    return () if is_header else tuple(f"column_{index + 1}" for index in range(len(file.columns)))
+    fields = raw_files.first_fields(path)
+    numbers = sum(_is_number(field) for field in fields)
+    is_header = numbers == 0 or numbers < len(fields) / 2
+    return () if is_header else tuple(f"column_{index + 1}" for index in range(len(fields)))
 
 
 def _is_number(text: str) -> bool:
     return re.fullmatch(r"[-+]?[0-9]*[.,]?[0-9]+([eE][-+]?[0-9]+)?", text.strip()) is not None
 
 
-def _check_target(path: Path, file: RawFile, target: str) -> None:
-    if target not in file.columns:
-        import difflib
-
-        near = difflib.get_close_matches(target, file.columns, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else f"it has {list_columns(file.columns)}"
-        raise ConfigError(f'--target: {path.name} has no column "{target}"; {hint}')
+def _known_target(path: Path, file: RawFile, target: str, *, is_nameless: bool) -> str:
+    """The column to learn; of a file without a header it may be named by its place, from 1. Raises ConfigError."""
+    if target in file.columns:
+        return target
+    if is_nameless and target.isdecimal() and 1 <= int(target) <= len(file.columns):
+        return file.columns[int(target) - 1]
+    near = difflib.get_close_matches(target, file.columns, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"it has {list_columns(file.columns)}"
+    if is_nameless:
+        hint = (
+            f"its first line holds values, so its columns are called {file.columns[0]} to {file.columns[-1]}"
+        )
+    raise ConfigError(f'--target: {path.name} has no column "{target}"; {hint}')
 
 
 def _label(
     path: Path, column: Column, values: pl.Series
 ) -> tuple[Literal["class", "number"], tuple[str, ...]]:
     """What the target is, and its classes by how often they are. Raises DataError where it cannot be learned."""
+    if column.is_declared_text and column.type == "text":
+        values = values.str.to_lowercase()
     counts = values.drop_nulls().value_counts(sort=True)
     known = [str(value) for value in counts[values.name].to_list()]
     if len(known) < 2:
@@ -278,7 +294,10 @@ def _label(
             f'{path.name}: the target "{column.name}" has {len(known)} different values in {len(values):,} rows: there is '
             "nothing to learn. Name another --target, or another --public."
         )
-    is_read = column.finding is not None and bool(column.finding.readings)
+    is_read = column.finding is not None and bool(column.finding.readings) and column.type != "text"
+    is_read = is_read or (
+        column.finding is not None and bool(column.finding.readings) and not column.is_declared_text
+    )
     is_number = column.type in ("integer", "number") or is_read
     if is_number and (is_read or len(known) > CLASSES_MAX or any("." in text for text in known)):
         return "number", ()

@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from storage.raw.recognition.findings import Finding, Reading
+from storage.raw.recognition.findings import Finding, Reading, sql_name
 from tasks.data.first_look import Column, FirstLook
 
 MOST_LINES = 40
 SHARE = 0.1
 """Of the rows that a trial takes for public where nothing says which are."""
+FEWEST = 150
+"""Rows that are public so, at least, while that is no more than half of them."""
 WIDTH = 110
 
 Choose = Callable[[str, Sequence[str]], int]
@@ -64,6 +66,8 @@ def propose(
             several = len(finding.readings) > 1
             why = finding.sentence + (f"; here {reading.label}" if several else "")
             proposal.derive += [(column.name, name, text, why) for name, text in names]
+            if column.is_declared_text:
+                proposal.drop[column.name] = f"{finding.sentence}; read below"
         elif not is_target:
             proposal.drop[column.name] = finding.sentence
     people = [one.name for one in look.columns if one.name != target and _may_be_person(one, look)]
@@ -74,7 +78,8 @@ def propose(
 def _choose_public(look: FirstLook, public: str | None, choose: Choose) -> tuple[str, str]:
     if public is not None:
         return public, "as you said"
-    random = (f"random {SHARE}", "a trial: these rows are read in the clear. Name those that may be")
+    share = max(SHARE, min(0.5, round(FEWEST / look.n_rows, 2))) if look.is_whole else SHARE
+    random = (f"random {share}", "a trial: these rows are read in the clear. Name those that may be")
     offered = [(one.rule, one.why) for one in look.publics]
     best = [pair for pair, one in zip(offered, look.publics, strict=True) if one.is_consent][:1]
     answers = [*best, random, *(pair for pair in offered if pair not in best)]
@@ -100,7 +105,6 @@ def _may_be_person(column: Column, look: FirstLook) -> bool:
 
 def write_toml(proposal: Proposal, *, name: str, target: str, epsilon: float = 1.0) -> str:
     """The configuration, at most `MOST_LINES` lines. Columns to be read that find no room are left out, and counted."""
-    look = proposal.look
     derived, left = list(proposal.derive), dict(proposal.drop)
     fixed = _fixed_lines(proposal, name, target, epsilon)
     needed = {proposal.look.target} & {one[1] for one in derived}
@@ -116,7 +120,6 @@ def write_toml(proposal: Proposal, *, name: str, target: str, epsilon: float = 1
         "[privacy]",
         f"epsilon = {epsilon}                          # what a report may tell: 1 leaves much doubt, 8 hardly any",
     ]
-    assert look.columns
     return "\n".join([*text, *tail]) + "\n"
 
 
@@ -142,6 +145,14 @@ def _fixed_lines(proposal: Proposal, name: str, target: str, epsilon: float) -> 
     lines.append(f"public = {_text(rule)}".ljust(38) + f" # {why}")
     others = [one for one in look.publics if one.rule != rule]
     lines += [f"# public = {_text(one.rule)}".ljust(38) + f" # or: {one.why}" for one in others]
+    if look.column(target).n_missing or look.column(target).is_declared_text:
+        read = next((text for raw, _, text, _ in proposal.derive if raw == target), None)
+        label = sql_name(target) if read is None else f"TRY({read})"
+        lines.append(f"where = {_text(f'{label} IS NOT NULL')}".ljust(38) + " # rows that have a label")
+    declared = [column.name for column in look.columns if column.is_declared_text and not column.note]
+    if declared:
+        texts = ", ".join(f"{_key(name)} = {_text('text')}" for name in declared)
+        lines.append(f"types = {{ {texts} }}")
     if not look.has_header:
         names = [column.name for column in look.columns]
         lines.append(f"columns = {json.dumps(names)}")
@@ -192,14 +203,17 @@ def _derive_lines(derive: Sequence[tuple[str, str, str, str]]) -> list[str]:
     for _, name, text, why in derive:
         beside = "" if why == before else f"   # {_short(why)}"
         before = why
-        key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
-        lines.append(f"{key} = {_text(text)}{beside}")
+        lines.append(f"{_key(name)} = {_text(text)}{beside}")
     return lines
 
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 90 else line[:87] + "..."
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
 
 
 def _text(text: str) -> str:

@@ -56,6 +56,12 @@ def columns():
         "quoted": ['"two\nlines, one field"', '"one"'] * (N // 2),
         "truth": np.where(rng.random(N) < 0.5, "TRUE", "False"),
         "iso": [str(day) for day in days],
+        "gaps": [one if i % 40 else "unknown" for i, one in enumerate(income)],
+        "answer": rng.choice(["Yes", "YES", "no"], N),
+        "shouted": [
+            "" if i % 30 == 7 else "WON" if one and i % 3 else "won" if one else "lost"
+            for i, one in enumerate(bought)
+        ],
     }
 
 
@@ -87,9 +93,17 @@ UGLY = {
     "either.csv": ([*BASE, "either", "bought"], {}),
     "packed.csv.gz": (["age", "money", "bought"], {}),
     "quoted.csv": ([*BASE, "quoted", "truth", "bought"], {"sep": "|"}),
+    "odd.csv": (["age", "gaps", "answer", "shouted"], {}),
+    "twins.csv": (["age", "age", "income", "class"], {"header": False}),
     "people.parquet": ([*BASE, "member_id", "site", "iso", "bought"], {}),
 }
-TARGETS = {"german.csv": "class", "nameless.csv": "column_3", "numbers.csv": "price"}
+TARGETS = {
+    "german.csv": "class",
+    "nameless.csv": "column_3",
+    "numbers.csv": "price",
+    "odd.csv": "shouted",
+    "twins.csv": "4",
+}
 
 
 def ugly(folder, name):
@@ -119,6 +133,7 @@ SEEN = {
     "numbers.csv": {"price": "money"},
     "either.csv": {"either": "dates"},
     "packed.csv.gz": {"money": "money"},
+    "odd.csv": {"gaps": "words", "answer": "capital letters", "shouted": "capital letters"},
     "people.parquet": {"iso": "dates"},
 }
 
@@ -140,7 +155,7 @@ def test_what_is_seen_of_an_ugly_file_is_said_and_its_configuration_is_one(tmp_p
         "wide_text.csv": "utf-16",
         "people.parquet": None,
     }.get(name, "utf-8")
-    assert said["header"] is (name != "nameless.csv")
+    assert said["header"] is (name not in ("nameless.csv", "twins.csv"))
     assert said["label"] == ("number" if name == "numbers.csv" else "class")
     assert config.dataset.public == ("consent = 'yes'" if name == "money.csv" else "random 0.1")
     assert ('# holder = "member_id"' in text) is (name == "people.parquet")
@@ -194,6 +209,7 @@ def test_a_long_list_of_columns_to_read_finds_room_and_the_rest_is_left_out(tmp_
     ("content", "changes", "fault", "said"),
     [
         ("a,b\n1,x\n2,y\n", {"target": "c"}, ConfigError, 'no column "c"; it has'),
+        ("1,2\n3,4\n", {"target": "c"}, ConfigError, "columns are called column_1 to column_2"),
         ("price,b\n1,x\n2,y\n", {"target": "prize"}, ConfigError, "did you mean price?"),
         ("a,b\n1,x\n2,x\n", {"target": "b"}, DataError, "1 different values in 2 rows"),
         ("", {"target": "b"}, DataError, "the file is empty"),
