@@ -255,10 +255,11 @@ def _decode(content: bytes) -> tuple[str | None, str]:
 
 
 def _made_up_names(path: Path) -> tuple[str, ...]:
-    """Names for the columns of a file whose first line holds values: numbers, where no other line holds a word."""
+    """Names for the columns of a file whose first line holds values: a third of its fields are numbers, that do not count on."""
     fields = raw_files.first_fields(path)
-    numbers = sum(_is_number(field) for field in fields)
-    is_header = numbers == 0 or numbers < len(fields) / 2
+    numbers = [field.strip() for field in fields if _is_number(field)]
+    counted = [[str(first + index) for index in range(len(numbers))] for first in (0, 1)]
+    is_header = len(numbers) < max(len(fields) / 3, 1) or (len(numbers) > 1 and numbers in counted)
     return () if is_header else tuple(f"column_{index + 1}" for index in range(len(fields)))
 
 

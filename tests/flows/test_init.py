@@ -209,7 +209,7 @@ def test_a_long_list_of_columns_to_read_finds_room_and_the_rest_is_left_out(tmp_
     ("content", "changes", "fault", "said"),
     [
         ("a,b\n1,x\n2,y\n", {"target": "c"}, ConfigError, 'no column "c"; it has'),
-        ("1,2\n3,4\n", {"target": "c"}, ConfigError, "columns are called column_1 to column_2"),
+        ("1,5\n3,4\n", {"target": "c"}, ConfigError, "columns are called column_1 to column_2"),
         ("price,b\n1,x\n2,y\n", {"target": "prize"}, ConfigError, "did you mean price?"),
         ("a,b\n1,x\n2,x\n", {"target": "b"}, DataError, "1 different values in 2 rows"),
         ("", {"target": "b"}, DataError, "the file is empty"),
@@ -233,6 +233,20 @@ def test_what_cannot_be_looked_at_is_told_in_one_message_and_nothing_is_written(
         init(path, **(settings | changes))
     assert said in str(told.value)
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("first", "has_header"),
+    [("1,2,y", True), ("0,1,y", True), ("39,State-gov,77516", False), ("a,7.5,0.3", False)],
+)
+def test_a_first_line_that_counts_its_columns_is_a_header_and_one_with_measures_is_none(
+    tmp_path, capsys, first, has_header
+):
+    (tmp_path / "rows.csv").write_text("\n".join([first] + [f"{i % 7},{i % 5},{i % 2}" for i in range(40)]))
+    out = tmp_path / "rows.toml"
+    target = "y" if has_header else "2"
+    init(tmp_path / "rows.csv", target=target, public=None, out=out, force=False, ask=False, as_json=True)
+    assert json.loads(capsys.readouterr().out)["header"] is has_header
 
 
 def test_a_configuration_that_is_there_is_not_written_over(tmp_path, capsys):
