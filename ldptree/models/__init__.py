@@ -61,6 +61,12 @@ class Model(Document, ABC):
     def describe(self, evidence: Evidence) -> Description:
         """What it says of itself in numbers, of which a page is made."""
 
+    def __str__(self) -> str:
+        return (
+            f"{type(self).__name__} of {self.target}, by {self.n_private:,} private rows at epsilon {self.epsilon:g}; "
+            f"reads {', '.join(self.columns_needed) or 'no column'}"
+        )
+
     def summarize(self) -> dict[str, Any]:
         """What a run says of it in a line, besides its digest."""
         return {}
