@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -185,8 +186,9 @@ def test_what_is_no_file_is_never_read(told, ok, fault, read, monkeypatch):
 @pytest.mark.parametrize("fault", FAULTS, indirect=True)
 @pytest.mark.parametrize("write", WRITES)
 def test_what_is_no_file_is_never_written_over(told, ok, fault, write, monkeypatch):
-    monkeypatch.setattr("tasks.predict.read_model", lambda _: None)
-    monkeypatch.setattr("tasks.predict._open", lambda _: None)
+    monkeypatch.setattr("tasks.predict.read_model", Mock())
+    monkeypatch.setattr("tasks.predict.check_columns", Mock())
+    monkeypatch.setattr("tasks.predict._rows_of", lambda *_: ([], None))
     path, said = fault
     before = kinds_in(path.parent.parent)
     err = told(2, *WRITES[write](path, ok))
