@@ -17,6 +17,10 @@ Shards = Callable[[], tuple[Call, Sequence[Call]]]
 """What all shards have in common, and what is each one's own."""
 
 
+CACHED = "Cached"
+"""Prefect's name for a task whose record it loaded."""
+
+
 class NotComputed(Exception):  # noqa: N818 - no error: what a step above has yet to make
     """What a step needs is not there yet."""
 
@@ -58,6 +62,9 @@ class Execute(Protocol):
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Show how a run ended, where there is somewhere to show it. `summary`: of one that did not stop."""
 
+    def stop(self, message: str, command: str) -> None:
+        """Say why a run stopped, where there is somewhere to say it. `command`: what goes on from there."""
+
 
 @dataclass
 class Plainly:
@@ -82,36 +89,55 @@ class Plainly:
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Nothing: whoever called it has what it returns."""
 
+    def stop(self, message: str, command: str) -> None:
+        """Nothing: whoever called it has the error."""
+
 
 class ByPrefect(Plainly):
     """Steps as Prefect tasks of the current flow, shards mapped."""
 
     def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Record:
         """The record of a step, found or made."""
+        from flows.server.run_log import log_step
         from flows.server.step_tasks import as_task
 
-        return as_task(task)(self.store, **inputs())
+        label = task.step.name + (f" {round_number}" if round_number > 1 else "")
+        state: Any = as_task(task)(self.store, label, **inputs(), return_state=True)
+        record: Record = state.result()
+        log_step(label, task.step.name, [record], n_cached=int(state.name == CACHED))
+        return record
 
     def shards(self, task: StepTask, inputs: Shards, round_number: int) -> list[Record]:
         """The records of all shards, at most as many at once as the flow has workers."""
         from prefect import unmapped
 
+        from flows.server.run_log import log_step
         from flows.server.step_tasks import as_task
         from flows.shards import progress_shown
 
         common, shards = inputs()
         mapped = {key: [own[key] for own in shards] for key in shards[0]}
+        label = task.step.name + (f" {round_number}" if round_number > 1 else "")
+        labels = [f"{label}: {number} of {len(shards)}" for number in range(1, len(shards) + 1)]
         with progress_shown(len(shards), task.step.name):
             arguments: dict[str, Any] = {key: unmapped(value) for key, value in common.items()} | mapped
-            futures = as_task(task).map(unmapped(self.store), **arguments)
+            futures = as_task(task).map(unmapped(self.store), labels, **arguments)
             records: list[Record] = futures.result()
-            return records
+        n_cached = sum(future.state.name == CACHED for future in futures)
+        log_step(label, task.step.name, records, n_cached=n_cached)
+        return records
 
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """In the Prefect UI."""
         from flows.server.artifacts import show_run
 
         show_run(markdown, title, summary)
+
+    def stop(self, message: str, command: str) -> None:
+        """In the run's log, and beside its results."""
+        from flows.server.run_log import log_failure
+
+        log_failure(message, command)
 
 
 @dataclass
@@ -138,4 +164,7 @@ class Found:
         return Pending()
 
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
+        """Nothing."""
+
+    def stop(self, message: str, command: str) -> None:
         """Nothing."""

@@ -89,6 +89,7 @@ def page_of_failure(run: Pipeline) -> Iterator[None]:
         yield
     except LdptreeError as error:
         with suppress(Exception):  # a full disk, say: why the run stopped is what has to be said
+            run.execute.stop(str(error), run.command)
             if not (run_folder(run) / PAGE).exists():
                 _write_stop(run, _describe_stop(run, str(error)))
         raise

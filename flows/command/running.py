@@ -43,7 +43,7 @@ def run_here(
     store = Store(work)
     store.check_rights()
     if debug:
-        os.environ.setdefault("PREFECT_LOGGING_LEVEL", "INFO")
+        os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "INFO")
     before = end_at_once()
     try:
         server = Server(store.root, again=command)
@@ -66,7 +66,9 @@ def _run(
     config: RunConfig, store: Store, server: Server, *, workers: int, quiet: bool, debug: bool, command: str
 ) -> dict[str, Any]:
     if not debug:
-        logging.disable(logging.ERROR)
+        # Prefect's loggers have handlers of their own; of all others nothing is shown.
+        logging.getLogger().setLevel(logging.CRITICAL)
+        logging.getLogger().addHandler(logging.NullHandler())
         warnings.simplefilter("ignore")
     warm_up(config, store.root)
     from prefect.task_runners import ThreadPoolTaskRunner

@@ -38,7 +38,8 @@ def environment(work: Path) -> dict[str, str]:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": str(STARTUP_SECONDS),
-        "PREFECT_LOGGING_LEVEL": "CRITICAL",
+        "PREFECT_LOGGING_LEVEL": "INFO",
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
         "PREFECT_CLI_COLORS": "false",
         "GX_ANALYTICS_ENABLED": "false",
     }

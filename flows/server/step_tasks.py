@@ -25,6 +25,12 @@ from tasks import progress
 from tasks.step import Step, StepTask
 
 
+LIMITED = ("ingest", "perturb", "evaluate")
+"""Steps with a tag, `ldptree-ingest` and so on, by which a concurrency limit can hold them: the heavy ones, for each tag of a task
+Prefect asks for a slot.
+"""
+
+
 @dataclass
 class ArtifactPolicy(CachePolicy):
     """Prefect finds a step cached exactly when the store holds its verified artifacts."""
@@ -61,12 +67,14 @@ class ArtifactPolicy(CachePolicy):
 def as_task(step: StepTask) -> Task[..., Record]:
     """The Prefect task of a step."""
 
-    def run(store: Store, **arguments: Any) -> Record:
+    def run(store: Store, label: str, **arguments: Any) -> Record:
         return step.fn(store, **arguments)
 
     run.__doc__ = step.work.__doc__
     return task(
         name=step.step.name,
+        task_run_name="{label}",
+        tags=[f"ldptree-{step.step.name}"] if step.step.name in LIMITED else None,
         version=step.step.version,
         cache_policy=ArtifactPolicy(step=step.step),
         persist_result=True,

@@ -1,0 +1,80 @@
+"""What Prefect's UI shows of a run while it goes on: a line of its log and a short table for each step. Of what a step leaves,
+only counts and settings that are public anyway are shown; nothing else of a record gets here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from prefect import get_run_logger
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+
+from schemas.manifest import Record
+
+SHOWN = {
+    "scale": ("n_public", "n_features"),
+    "split": ("n_private",),
+    "show": ("n_features",),
+    "partition": ("cells", "depth", "mechanism", "about", "epsilon", "n_asked", "report_bytes"),
+    "aggregate": ("n_private", "n_answers"),
+    "prune": ("says",),
+}
+"""Facts of each step that are shown."""
+WORDS = {
+    "n_public": "public rows",
+    "n_private": "holders",
+    "n_features": "features",
+    "n_asked": "respondents",
+    "n_answers": "answers",
+    "n_reports": "reports",
+    "report_bytes": "bytes a report",
+    "says": "found",
+}
+PUBLIC_ZONES = ("public", "curator")
+
+
+def log_step(label: str, step: str, records: Sequence[Record], *, n_cached: int) -> None:
+    """A step is over: its line in the log, and its table. `n_cached`: how many of its records stood already."""
+    row = describe_step(step, records)
+    state = (
+        "cached"
+        if n_cached == len(records)
+        else f"{n_cached} of {len(records)} cached"
+        if n_cached
+        else "done"
+    )
+    facts = ", ".join(
+        f"{value} {name}" if isinstance(value, int) else f"{name}: {value}" for name, value in row.items()
+    )
+    get_run_logger().info("%s: %s%s", label, state, f"; {facts}" if facts else "")
+    key = "step-" + "".join(c if c.isalnum() else "-" for c in label.lower())
+    create_table_artifact([{"step": label, "state": state} | row], key=key, description=f"What {label} left")
+
+
+def describe_step(step: str, records: Sequence[Record]) -> dict[str, Any]:
+    """The counts and settings that are shown of a step's records."""
+    row: dict[str, Any] = {}
+    if step == "perturb":
+        row["reports"] = sum(int(record.facts["n_reports"]) for record in records)
+        row["shards"] = len(records)
+        return row
+    (record,) = records
+    for name in SHOWN.get(step, ()):
+        if (value := record.facts.get(name)) is not None:
+            row[WORDS.get(name, name)] = value
+    for name, part in record.parts.items():
+        if part.zone in PUBLIC_ZONES:
+            row[f"{name} digest"] = part.digest[:12]
+            if step == "ingest":
+                row["public rows"] = part.rows
+    return row
+
+
+def log_failure(message: str, command: str) -> None:
+    """A run stopped: the reason in its log, and beside its results how to go on."""
+    get_run_logger().error("%s", message)
+    again = f"\n\nFinished steps stand. Go on with: `{command}`" if command else ""
+    create_markdown_artifact(
+        f"**The run stopped.** {message}{again}", key="run-failure", description="Why the run stopped"
+    )
