@@ -103,6 +103,9 @@ class Look:
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Nothing."""
 
+    def stop(self, message: str, command: str) -> None:
+        """Nothing."""
+
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
         """What would be spent. Where the ledger would refuse it, the shards' line says so."""
         if self.store is None:

@@ -341,11 +341,12 @@ def ui(
     work: Work = WORK,
     port: Annotated[int, typer.Option(min=1, max=65535)] = 4200,
 ) -> None:
-    """Start the Prefect server with its UI on this work folder's own database; later runs use it."""
+    """Start the Prefect server with its UI on this work folder's own database, and serve the pages of its runs beside it."""
     from flows.server.process import start_ui
 
-    def tell() -> None:
+    def tell(pages: str) -> None:
         typer.echo(f"Prefect UI: http://127.0.0.1:{port}   (stop with Ctrl-C)", err=True)
+        typer.echo(f"All runs:   {pages}", err=True)
 
     raise typer.Exit(start_ui(work, port, tell))
 

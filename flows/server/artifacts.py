@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+
+from flows.server.standing import find_pages
 
 
 def show_run(markdown: str, title: str, summary: Mapping[str, Any] | None) -> None:
@@ -18,4 +21,11 @@ def show_run(markdown: str, title: str, summary: Mapping[str, Any] | None) -> No
         rows = [{"model": "ldptree"} | summary["metrics"]]
         rows += [{"model": name} | metrics for name, metrics in summary["baselines"].items()]
         create_table_artifact(rows, key="scores", description="Scores on held-back private rows (simulation)")
-    create_link_artifact(Path(summary["report"]).as_uri(), key="run-page", link_text="The run's page")
+    page = Path(summary["report"])
+    pages = find_pages(Path(os.environ.get("PREFECT_HOME", page.parents[2] / "prefect")))
+    if pages is None:
+        where = f"`{page}`\n\n`ldptree ui` serves the pages of a work folder beside this."
+        create_markdown_artifact(where, key="run-page", description="The run's page")
+    else:
+        link = f"{pages}/runs/{page.parent.name}/{page.name}"
+        create_link_artifact(link, key="run-page", link_text="The run's page")

@@ -24,6 +24,7 @@ from typing import IO
 from flows.command.ending import done_at_the_end
 from flows.server import prefect_database, standing
 from flows.server.health import answers, answers_at_last, forget_proxies, is_loopback, name_direct_hosts
+from flows.server.pages import pages_served
 from flows.server.standing import STARTUP_SECONDS, address_stated
 from ldptree.errors import ConfigError, LdptreeError
 
@@ -165,8 +166,9 @@ class Server:
         self._lock = self._socket = None
 
 
-def start_ui(work: Path, port: int, on_ready: Callable[[], object]) -> int:
-    """Run a server with its UI in the foreground until it is interrupted; `on_ready` is called once it answers.
+def start_ui(work: Path, port: int, on_ready: Callable[[str], object]) -> int:
+    """Run a server with its UI in the foreground until it is interrupted, and serve the folder's pages beside it; `on_ready` is
+    called with the pages' address once the server answers.
 
     Raises ConfigError where the port is taken, or a server of this work folder is up, LdptreeError where it does not start.
     """
@@ -176,7 +178,7 @@ def start_ui(work: Path, port: int, on_ready: Callable[[], object]) -> int:
     url = f"http://127.0.0.1:{port}/api"
     name_direct_hosts(url)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended politely either way
-    with address_stated(home, url) as is_up:
+    with pages_served(work.absolute(), port + 1) as pages, address_stated(home, url, pages) as is_up:
         lock = prefect_database.lock_start(home)
         process = _begin_ui(home, url, port)
         try:
@@ -188,7 +190,7 @@ def start_ui(work: Path, port: int, on_ready: Callable[[], object]) -> int:
                         process = _begin_ui(home, url, port)
                     time.sleep(0.2)
             is_up()
-            on_ready()
+            on_ready(pages)
             return process.wait()
         except KeyboardInterrupt:
             return 0

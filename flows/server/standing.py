@@ -45,10 +45,16 @@ def find(home: Path, again: str) -> str | None:
     return None
 
 
+def find_pages(home: Path) -> str | None:
+    """Where the pages of a work folder are served beside the server that is kept up for it; None where there is none."""
+    path = home / ADDRESS_FILE
+    return str(_read(path).get("pages", "")) or None if _is_locked(path) else None
+
+
 @contextlib.contextmanager
-def address_stated(home: Path, url: str) -> Iterator[Callable[[], None]]:
-    """Tell later runs where a standing server is, while it stands; to be called once it answers. Raises ConfigError where one
-    stands already.
+def address_stated(home: Path, url: str, pages: str = "") -> Iterator[Callable[[], None]]:
+    """Tell later runs where a standing server is, and the pages beside it, while it stands; to be called once it answers. Raises
+    ConfigError where one stands already.
     """
     home.mkdir(parents=True, exist_ok=True)
     path = home / ADDRESS_FILE
@@ -59,7 +65,7 @@ def address_stated(home: Path, url: str) -> Iterator[Callable[[], None]]:
 
         def state(*, is_up: bool) -> None:
             file.truncate(0)
-            file.write(json.dumps({"url": url, "pid": os.getpid(), "is_up": is_up}))
+            file.write(json.dumps({"url": url, "pid": os.getpid(), "is_up": is_up, "pages": pages}))
             file.flush()
 
         state(is_up=False)

@@ -24,10 +24,9 @@ from storage.store import Store
 from tasks import progress
 from tasks.step import Step, StepTask
 
-
 LIMITED = ("ingest", "perturb", "evaluate")
-"""Steps with a tag, `ldptree-ingest` and so on, by which a concurrency limit can hold them: the heavy ones, for each tag of a task
-Prefect asks for a slot.
+"""The heavy steps have a tag, `ldptree-ingest` and so on, by which a concurrency limit can hold them. No other has one: for each
+tag of a task Prefect asks for a slot.
 """
 
 
