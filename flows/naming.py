@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from schemas.config import RunConfig
+from schemas.config import RunConfig, load
 
 
 def run_name() -> str:
@@ -13,6 +13,8 @@ def run_name() -> str:
     from prefect.runtime import flow_run
 
     config: Any = flow_run.parameters["config"]
+    if isinstance(config, str):
+        config = load(config, list(flow_run.parameters.get("overrides") or ()))
     if not isinstance(config, RunConfig):
         config = RunConfig.model_validate(config)
     return name_run(config)

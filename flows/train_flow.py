@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from prefect import flow
@@ -13,7 +15,7 @@ from flows.finish import finish, page_of_failure, stop_where_failed
 from flows.naming import run_name, tag_run
 from flows.pipeline import Pipeline
 from flows.provenance import in_use
-from schemas.config import RunConfig
+from schemas.config import RunConfig, load
 from storage.store import Store
 from tasks.progress import Timeline
 from tasks.step import faults_stay_in_zone
@@ -34,6 +36,29 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
     Returns:
         The run's summary, as `ldptree run --json` prints it.
     """
+    return _train(config, work, command)
+
+
+@flow(name="train", flow_run_name=run_name, task_runner=RUNNER)
+def train_config(config: str, overrides: Sequence[str] = (), work: str = "work") -> dict[str, Any]:
+    """The same with a configuration by its name, as a schedule has it.
+
+    Args:
+        config: a TOML file where the run is made, or the name of a packaged one.
+        overrides: keys that are set for this run, as `KEY=VALUE`, which is TOML.
+        work: the work folder.
+
+    Returns:
+        The run's summary.
+
+    Raises:
+        ConfigError: there is no such configuration, or it is none.
+    """
+    command = shlex.join(["ldptree", "run", config, *(word for one in overrides for word in ("--set", one))])
+    return _train(load(config, list(overrides)), work, command)
+
+
+def _train(config: RunConfig, work: str, command: str) -> dict[str, Any]:
     tag_run(config)
     store, timeline = Store(work), Timeline()
     with faults_stay_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():

@@ -3,6 +3,7 @@ from outside."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from whole_runs import until
+
+from tasks.data.source import write_trips
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
@@ -36,22 +39,28 @@ def done(process):
 
 
 @pytest.fixture(scope="module")
-def deployment(api, connected, tmp_path_factory):
-    """The deployment `weekly`, with a worker that takes its runs, in a folder of its own."""
+def deployments(api, connected, tmp_path_factory):
+    """Both deployments, with a worker that takes their runs, in a folder of their own."""
     folder = tmp_path_factory.mktemp("deployed")
     done(prefect("work-pool", "create", "ldptree", "--type", "process"))
     worker = prefect(
         *("worker", "start", "--pool", "ldptree"), env=os.environ | {"PREFECT_WORKER_QUERY_SECONDS": "1"}
     )
-    done(prefect("deploy", "--name", "weekly", env=os.environ | {"PWD": str(folder)}))
-    yield api.get("/deployments/name/train/weekly"), folder
+    done(prefect("deploy", "--all", env=os.environ | {"PWD": str(folder)}))
+    yield folder
     worker.send_signal(signal.SIGINT)
     worker.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")
+def deployment(api, deployments):
+    """The one with a form."""
+    return api.get("/deployments/name/train/form"), deployments
+
+
+@pytest.fixture(scope="module")
 def parameters(deployment):
-    """The deployment's own parameters, made small."""
+    """The form's own parameters, made small."""
     config = deployment[0]["parameters"]["config"]
     small = config | {
         "dataset": config["dataset"] | {"rows": 20_000},
@@ -61,17 +70,8 @@ def parameters(deployment):
     return {"work": "here", "config": small}
 
 
-def test_the_deployment_is_weekly_and_its_parameters_are_typed(deployment):
-    made, _ = deployment
-    assert [schedule["schedule"]["cron"] for schedule in made["schedules"]] == ["0 4 * * 1"]
-    assert made["enforce_parameter_schema"]
-    assert {"RunConfig", "PrivacyConfig", "DatasetSpec"} <= made["parameter_openapi_schema"][
-        "definitions"
-    ].keys()
-
-
-def test_a_run_triggered_from_outside_completes_and_shows_its_artifacts(api, deployment, parameters):
-    made, folder = deployment
+def run_of(api, made, parameters):
+    """A run of a deployment, as it ended."""
     path = f"/deployments/{made['id']}/create_flow_run"
     run = api.post(path, {"parameters": parameters, "state": {"type": "SCHEDULED"}})
 
@@ -79,17 +79,48 @@ def test_a_run_triggered_from_outside_completes_and_shows_its_artifacts(api, dep
         now = api.get(f"/flow_runs/{run['id']}")
         return now if now["state_type"] in ENDS else None
 
-    ended = until("the end of the run", over, every=0.5)
+    return until("the end of the run", over, every=0.5)
+
+
+def test_the_campaign_is_weekly_and_the_form_is_typed(api, deployment):
+    weekly, form = api.get("/deployments/name/train/weekly"), deployment[0]
+    assert [schedule["schedule"]["cron"] for schedule in weekly["schedules"]] == ["0 4 * * 1"]
+    assert form["schedules"] == []
+    assert weekly["enforce_parameter_schema"]
+    assert form["enforce_parameter_schema"]
+    known = form["parameter_openapi_schema"]["definitions"]
+    assert {"RunConfig", "PrivacyConfig", "DatasetSpec"} <= known.keys()
+
+
+def test_each_week_asks_whoever_is_new_and_adds_up_all_reports(api, deployments):
+    weekly = api.get("/deployments/name/train/weekly")
+    parameters = weekly["parameters"] | {"work": "weeks"}
+    (deployments / "incoming").mkdir()
+    found = []
+    for week in (1, 2):
+        write_trips(deployments / "incoming" / f"week-{week}.csv", rows=8_000, seed=week)
+        ended = run_of(api, weekly, parameters)
+        assert ended["state_name"] == "Completed", ended["state"]
+        summary = json.loads((deployments / "weeks" / "runs" / ended["name"] / "run.json").read_text())
+        found.append((summary["n_private"], summary["largest_spend"]))
+    assert found[1][0] > 1.5 * found[0][0]
+    assert [spent for _, spent in found] == [2.0, 2.0]
+
+
+def test_a_run_triggered_from_outside_completes_and_shows_its_artifacts(api, deployment, parameters):
+    made, folder = deployment
+    ended = run_of(api, made, parameters)
     assert ended["state_name"] == "Completed", ended["state"]
-    shown = api.post("/artifacts/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
+    shown = api.post("/artifacts/filter", {"flow_runs": {"id": {"any_": [ended["id"]]}}})
     by_key = {artifact["key"]: artifact for artifact in shown if artifact["key"]}
     assert {"run-summary", "run-page", "scores"} <= by_key.keys()
     assert by_key["run-summary"]["type"] == "markdown"
     assert "reports from" in by_key["run-summary"]["data"]
-    assert ended["name"].startswith("weekly-eps2-")
+    assert ended["name"].startswith("form-eps2-")
     assert {"auto", "eps=2"} <= set(ended["tags"])
     page = folder / "here" / "runs" / ended["name"] / "report.html"
-    assert page.as_uri() in by_key["run-page"]["data"]
+    assert str(page) in by_key["run-page"]["data"]
+    assert {"step-partition", "step-perturb", "step-prune"} <= by_key.keys()
     assert page.is_file()
 
 
