@@ -44,13 +44,13 @@ class Card:
     def of(cls, run: Run) -> Self:
         """What a run's page says in short."""
         ours = run.scores.ours.figure if run.scores else None
-        told = run.failure.message if run.failure else summary.headline(run).text
+        words = run.failure.message if run.failure else summary.headline(run).text
         return cls(
             name=run.name,
             title=run.title,
             created=run.making.created,
             verdict=summary.verdict(run),
-            headline=told,
+            headline=words,
             epsilon=run.privacy.epsilon if run.failure is None or run.failure.has_asked else 0.0,
             n_private=run.n_private,
             campaign=run.making.config.get("campaign.name", ""),
