@@ -112,8 +112,8 @@ class ByPrefect(Plainly):
         from prefect import unmapped
 
         from flows.server.run_log import log_step
+        from flows.server.shards import progress_shown
         from flows.server.step_tasks import as_task
-        from flows.shards import progress_shown
 
         common, shards = inputs()
         mapped = {key: [own[key] for own in shards] for key in shards[0]}

@@ -1,27 +1,13 @@
 """The algorithms, usable without the pipeline. What is named here is imported when it is first used: numpy alone is needed
-until then.
+until then. Its types are in `__init__.pyi`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from ldptree.estimators import (
-        CorrectionClassifier,
-        CorrectionRegressor,
-        HistOfTreeRegressor,
-        LPCTClassifier,
-        LPDTRegressor,
-        PublicFeatureClassifier,
-        PublicFeatureRegressor,
-        PublicRangeScaler,
-    )
-    from ldptree.models import Model
+from os import PathLike
+from typing import Any
 
 __version__ = "0.1.0"
 __all__ = [
@@ -74,17 +60,15 @@ def run(
     return start(source, target=target, public=public, epsilon=epsilon, work=work, **settings)
 
 
-def read_model(path: str | PathLike[str]) -> Model:
+def read_model(path: str | PathLike[str]) -> Any:
     """The model in a file `model.json` that a run released.
 
     Raises:
         OSError: the file cannot be read.
         DataError: it is no model, or was changed.
     """
-    from ldptree.models import read_model as read_text
-
     with open(path, "rb") as file:  # noqa: PTH123 - as `str` and any path
-        return read_text(file.read())
+        return import_module("ldptree.models").read_model(file.read())
 
 
 def __getattr__(name: str) -> Any:

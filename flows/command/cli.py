@@ -117,7 +117,7 @@ def run(
 
     check_named(settings.dataset)
     if plan:
-        from flows.plan import show_plan
+        from flows.command.run_plan import show_plan
 
         show_plan(settings, work, as_json=as_json)
         return

@@ -24,8 +24,8 @@ from ldptree.errors import ConfigError
 from ldptree.limits import check_epsilon
 from schemas.config import RunConfig
 from storage.store import Store
-from tasks.forecast import CollectionPlan, PublicPart, Wanted, plan_collection
 from tasks.page.plan import describe_plan, render_plan, say_plan
+from tasks.scoring.forecast import CollectionPlan, PublicPart, Wanted, plan_collection
 from tasks.step import faults_stay_in_zone
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)

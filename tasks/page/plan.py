@@ -8,10 +8,10 @@ from typing import Any
 from ldptree.planning.backwards import Need
 from ldptree.planning.detection import LEVEL, POWER
 from ldptree.planning.forecast import Expected, Forecast
-from tasks.forecast import Backwards, CollectionPlan
 from tasks.page.charts import Axis
 from tasks.page.findings import Table
 from tasks.page.render import render_template
+from tasks.scoring.forecast import Backwards, CollectionPlan
 
 WAYS = {
     "alike": "private people are like public ones",

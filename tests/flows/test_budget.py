@@ -12,7 +12,7 @@ from chain import Chain, rides, rides_config
 import tasks.perturb
 from flows.budget import keep_answers
 from flows.campaign import Terms
-from flows.plan import plan_of, show_plan
+from flows.command.run_plan import plan_of, show_plan
 from flows.provenance import collect_garbage
 from ldptree.errors import ArtifactCorrupt, BudgetError
 from storage.ledger.accounts import Account

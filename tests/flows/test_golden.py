@@ -11,7 +11,7 @@ import pytest
 from chain import Chain, RoundsChain, rides
 
 from flows.budget import keep_answers
-from flows.plan import plan_of
+from flows.command.run_plan import plan_of
 from flows.provenance import collect_garbage, explain_artifact
 from ldptree.errors import ArtifactCorrupt
 from schemas.config import load

@@ -11,7 +11,7 @@ from chain import Chain, rides, rides_config
 
 from flows.budget import keep_answers
 from flows.campaign import Terms
-from flows.plan import plan_of
+from flows.command.run_plan import plan_of
 from flows.provenance import collect_garbage, explain_artifact
 from ldptree.errors import ArtifactCorrupt
 from storage.store import Store

@@ -10,9 +10,9 @@ import sys
 import pytest
 from chain import Chain, rides, rides_config
 
+from flows.command.run_plan import plan_of, show_plan
 from flows.execute import Plainly
 from flows.pipeline import Pipeline
-from flows.plan import plan_of, show_plan
 from storage.store import Store
 from tasks.step import REGISTERED
 
@@ -202,7 +202,7 @@ def test_a_run_that_might_have_asked_again_and_did_not_is_all_cached(tmp_path):
 
 def test_a_plan_knows_every_step_of_the_picture():
     """In a process of its own: here other tests have imported them."""
-    code = "import flows.plan; from tasks.step import REGISTERED; print(*sorted(REGISTERED))"
+    code = "import flows.command.run_plan; from tasks.step import REGISTERED; print(*sorted(REGISTERED))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(said.stdout.split()) == set(REGISTERED)
     orders = [task.step.order for task in REGISTERED.values()]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from chain import RoundsChain, shells, shells_config
 
-from flows.plan import plan_of, show_plan
+from flows.command.run_plan import plan_of, show_plan
 from ldptree.errors import BudgetError
 from storage.store import Store
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from chain import Chain, rides, rides_config
 
-from flows.plan import plan_of
+from flows.command.run_plan import plan_of
 from ldptree.errors import BudgetError, ConfigError
 from storage.store import Store
 from tasks.data.validate import failures
