@@ -62,7 +62,7 @@ def pages_served(work: Path, port: int) -> Iterator[str]:
         server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     except OSError:
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"
