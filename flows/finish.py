@@ -88,8 +88,9 @@ def page_of_failure(run: Pipeline) -> Iterator[None]:
     try:
         yield
     except LdptreeError as error:
-        with suppress(Exception):  # a full disk, say: why the run stopped is what has to be said
+        with suppress(Exception):
             run.execute.stop(str(error), run.command)
+        with suppress(Exception):  # a full disk, say: why the run stopped is what has to be said
             if not (run_folder(run) / PAGE).exists():
                 _write_stop(run, _describe_stop(run, str(error)))
         raise

@@ -139,7 +139,7 @@ class Api:
 
         states: dict[str, set[str]] = {}
         for task in until(f"{n_tasks} task runs of {run}", over):
-            states.setdefault(task["name"].rsplit("-", 1)[0], set()).add(task["state_name"])
+            states.setdefault(task["name"].partition(":")[0], set()).add(task["state_name"])
         assert all(len(names) == 1 for names in states.values()), states
         return {step: names.pop() for step, names in states.items()}
 
