@@ -157,6 +157,7 @@ def test_ui_begins_anew_where_its_database_is_damaged(tmp_path):
     try:
         assert ui.stderr.readline().startswith("ldptree: Prefect's database ")
         assert ui.stderr.readline().startswith("Prefect UI: ")
+        assert ui.stderr.readline().startswith("All runs:   http://127.0.0.1:")
         ui.send_signal(signal.SIGTERM)
         assert (ui.wait(timeout=60), ui.stderr.read()) == (0, "")
     finally:
