@@ -370,7 +370,11 @@ def build_tree(
 
 
 def describe_strengths(strengths: Mapping[str, float]) -> tuple[Statement, ...]:
-    """How strong every raw column is, the strongest first: its share of the variance of the answers."""
+    """How strong every raw column is, the strongest first: its share of the variance of the answers. Nothing where they are all
+    alike.
+    """
+    if not any(strengths.values()):
+        return ()
     strongest = sorted(strengths.items(), key=lambda one: -one[1])
     return tuple(Statement(kind="strength", about=name, figures={"part": part}) for name, part in strongest)
 
