@@ -48,6 +48,8 @@ def log_step(label: str, step: str, records: Sequence[Record], *, n_cached: int)
         f"{value} {name}" if isinstance(value, int) else f"{name}: {value}" for name, value in row.items()
     )
     get_run_logger().info("%s: %s%s", label, state, f"; {facts}" if facts else "")
+    if n_cached == len(records):
+        return  # its table stands since it was made: each one costs the server a moment
     key = "step-" + "".join(c if c.isalnum() else "-" for c in label.lower())
     create_table_artifact([{"step": label, "state": state} | row], key=key, description=f"What {label} left")
 
