@@ -177,23 +177,27 @@ def start_ui(work: Path, port: int, on_ready: Callable[[str], object]) -> int:
     home = Path(os.environ["PREFECT_HOME"])
     url = f"http://127.0.0.1:{port}/api"
     name_direct_hosts(url)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended politely either way
+    stops: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Noted, not raised: what is raised in the middle of a line that is printed prints it twice.
+        signal.signal(number, lambda number, _: stops.append(number))
     with pages_served(work.absolute(), port + 1) as pages, address_stated(home, url, pages) as is_up:
         lock = prefect_database.lock_start(home)
         process = _begin_ui(home, url, port)
         try:
             with lock:
-                while not answers(url, seconds=1):
+                while not stops and not answers(url, seconds=1):
                     if process.poll() is not None:
                         if not _set_aside(home, process.returncode):
                             raise LdptreeError(f"the Prefect server did not start (see {home / 'ui.log'}).")
                         process = _begin_ui(home, url, port)
                     time.sleep(0.2)
-            is_up()
-            on_ready(pages)
-            return process.wait()
-        except KeyboardInterrupt:
-            return 0
+            if not stops:
+                is_up()
+                on_ready(pages)
+            while not stops and process.poll() is None:
+                time.sleep(0.2)
+            return 0 if stops else process.returncode
         finally:
             _end(process)
 
