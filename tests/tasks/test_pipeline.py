@@ -1,11 +1,11 @@
-"""What every run promises whatever its family: five configurations walked plainly, then looked at and walked again."""
+"""What every run promises whatever its family: seven configurations walked plainly, then looked at and walked again."""
 
 from __future__ import annotations
 
 import shutil
 
 import pytest
-from chain import fares, fares_config, mended, rides, rides_config, shells, shells_config
+from chain import fares, fares_config, mended, rides, rides_config, scores_of, shells, shells_config
 
 from flows.execute import Found, Pending, Plainly
 from flows.pipeline import Pipeline
@@ -18,7 +18,15 @@ RUNS = {
     "lpct, Algorithm 2": lambda room: rides_config(rides(room / "a.csv", 600, 1), model=PAPER),
     "lpdt": lambda room: fares_config(fares(room / "a.csv", 600, 1)),
     "correction": lambda room: mended(rides_config, rides(room / "a.csv", 600, 1)),
+    "correction, three classes": lambda room: mended(
+        rides_config,
+        rides(room / "a.csv", 600, 1),
+        dataset={"target": "firm", "positive": None, "classes": ["ash", "birch", "cedar"]},
+    ),
     "public_features": lambda room: shells_config(shells(room / "a.parquet", 600, 1)),
+    "histoftree": lambda room: shells_config(
+        shells(room / "a.parquet", 600, 1), model={"estimator": "histoftree"}
+    ),
 }
 
 
@@ -59,6 +67,15 @@ def test_a_run_walked_again_finds_every_step_and_spends_nothing_more(walked):
     assert digests(again) == digests(walked)
     assert again.conversation.spent == walked.conversation.spent
     assert sorted(walked.store.root.rglob("*")) == before
+
+
+def test_the_same_seeds_learn_and_score_the_same_in_another_folder(walked, tmp_path):
+    """With other holders' secrets, and so with other keys."""
+    store = Store(tmp_path / "elsewhere")
+    again = Pipeline(store=store, config=walked.config, execute=Plainly(store))
+    again.walk()
+    assert scores_of(again) == scores_of(walked)
+    assert again.model["model"].digest == walked.model["model"].digest
 
 
 def test_whoever_only_looks_finds_what_the_run_left_and_nothing_before_it(walked, tmp_path):

@@ -227,7 +227,7 @@ def test_totals_are_unbiased_with_the_stated_variance(name, k, n_classes):
 
 @pytest.mark.parametrize(
     ("name", "k", "n_draws"),
-    [(name, k, n) for name in ORACLES for k, n in ((2, 600), (16, 2000))]
+    [(name, k, n) for name in ORACLES for k, n in ((2, 1000), (16, 2000))]
     + [pytest.param(name, 4096, 300, marks=pytest.mark.slow) for name in ORACLES]
     + [(name, k, n) for name in NAMES if name not in ORACLES for k, n in ((2, 1000), (16, 300), (512, 60))],
 )
@@ -250,7 +250,7 @@ def test_sampled_totals_have_the_law_of_aggregated_reports(name, k, n_draws):
         assert np.abs(ours - theirs).max() < bound
     if n_draws >= 600:
         scale = np.sqrt(np.outer(drawn.var(axis=0), drawn.var(axis=0)))
-        assert (np.abs(np.cov(drawn.T) - np.cov(sampled.T)) < 0.25 * scale).all()
+        assert (np.abs(np.cov(drawn.T) - np.cov(sampled.T)) < 0.20 * scale).all()
 
 
 @pytest.mark.parametrize(("name", "n_classes"), [(name, C) for name in NAMES for C in classes_of(name)])
