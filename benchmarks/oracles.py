@@ -170,15 +170,20 @@ def measured(tool: Callable[[str, int, int], Rates], repetitions: int) -> dict[s
     return {f"{name} {k}": tool(name, k, repetitions) for name, k in CASES}
 
 
-def rivals(repetitions: int) -> dict[str, dict[str, Rates]]:
-    """Both others, in their own environment."""
+def prepare_rivals() -> Path:
+    """Make the environment of the others, where it is not there yet: its Python."""
     python = ENVIRONMENT / "bin" / "python"
     ready = ENVIRONMENT / "ready"
     if not ready.exists() or ready.read_text() != " ".join(RIVALS):
         venv.create(ENVIRONMENT, with_pip=True, clear=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--quiet", *RIVALS], check=True)
         ready.write_text(" ".join(RIVALS))
-    command = [python, __file__, "--rivals", "--repetitions", str(repetitions)]
+    return python
+
+
+def rivals(repetitions: int) -> dict[str, dict[str, Rates]]:
+    """Both others, in their own environment."""
+    command = [prepare_rivals(), __file__, "--rivals", "--repetitions", str(repetitions)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, dict[str, Rates]] = json.loads(done.stdout)
     return found

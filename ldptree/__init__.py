@@ -5,7 +5,6 @@ until then. Its types are in `__init__.pyi`.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import entry_points
 from os import PathLike
 from typing import Any
 
@@ -51,6 +50,8 @@ def run(
         ImportError: the pipeline is not installed.
         LdptreeError: as the command line's messages.
     """
+    from importlib.metadata import entry_points  # slow to import
+
     found = list(entry_points(group="ldptree.pipeline", name="run"))
     if not found:
         raise ImportError(
