@@ -46,7 +46,7 @@ def _alike(store: Store, config: RunConfig) -> CopyIndex:
     """
     if config.campaign.name:
         return Campaign(store, config.campaign.name).copy_index()
-    return CopyIndex(store) if config.is_seeded else Account(store, None).copy_index()
+    return CopyIndex(store.objects) if config.is_seeded else Account(store, None).copy_index()
 
 
 def _whose(store: Store, config: RunConfig, held: Record) -> dict[str, list[str]]:

@@ -193,10 +193,8 @@ def keep_answers(
             for question in questions_of(
                 store, config, held, published.digest_unmarked, published.rounds, form
             ):
-                paths = [
-                    store.file(reports[shard], reports[shard].files[0].name) for shard in question.shards
-                ]
-                account_of(store, config).keep_answer(question.name, paths)
+                files = [name for shard in question.shards for name in reports[shard].names]
+                account_of(store, config).keep_answer(question.name, files)
     seal(store)
 
 
@@ -418,9 +416,9 @@ class ConversationCost:
         if self.config.is_seeded:
             return
         files = {
-            shard.files[0].name: path
+            shard.files[0].name: name
             for shard, record in zip(shards, reports, strict=True)
-            for path in self.store.files(record["reports"])
+            for name in record["reports"].names
         }
         with faults_stay_in_zone(self.store, "ledger", "holders"):
             for question in questions_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from flows.index import list_run
@@ -35,15 +35,16 @@ def finish(run: Pipeline) -> dict[str, Any]:
     by_step = last_of_each_step(run.records)
     facts = read_facts(store, run.page["page"])
     folder = run_folder(run)
-    store.replace(folder / PAGE, store.file(run.page["page"], "report.html").read_bytes())
-    store.replace(folder / "model.json", store.file(run.model["model"], "model.json").read_bytes())
+    page, model = f"{folder}/{PAGE}", f"{folder}/model.json"
+    store.objects.put(page, store.file(run.page["page"], "report.html").read_bytes())
+    store.objects.put(model, store.file(run.model["model"], "model.json").read_bytes())
     if facts.privacy.features:
         _write_questions(run, folder)
         of_family = _of_rounds(run, facts)
     else:
         question = run.conversation.last.question()
-        store.replace(folder / "protocol.json", store.file(question, "protocol.json").read_bytes())
-        write_json(store, folder / "tables.json", _tables(config, facts, by_step))
+        store.objects.put(f"{folder}/protocol.json", store.file(question, "protocol.json").read_bytes())
+        write_json(store, f"{folder}/tables.json", _tables(config, facts, by_step))
         of_family = _of_one_tree(config, facts, by_step)
     write_records(store, folder, run.records)
     summary = {
@@ -59,11 +60,11 @@ def finish(run: Pipeline) -> dict[str, Any]:
         "finding": say_finding(facts),
         "seconds": round(run.timeline.elapsed, 2),
         "peak_rss_mb": peak_rss_mb(),
-        "run": folder.name,
-        "report": str(folder / PAGE),
-        "model": str(folder / "model.json"),
+        "run": run.name,
+        "report": store.objects.where(page),
+        "model": store.objects.where(model),
     }
-    write_json(store, folder / "run.json", summary)
+    write_json(store, f"{folder}/run.json", summary)
     list_run(store, folder, facts)
     if not facts.privacy.features:
         build(store, all_runs(store))
@@ -91,7 +92,7 @@ def page_of_failure(run: Pipeline) -> Iterator[None]:
         with suppress(Exception):
             run.execute.stop(str(error), run.command)
         with suppress(Exception):  # a full disk, say: why the run stopped is what has to be said
-            if not (run_folder(run) / PAGE).exists():
+            if run.store.objects.size(f"{run_folder(run)}/{PAGE}") is None:
                 _write_stop(run, _describe_stop(run, str(error)))
         raise
 
@@ -112,10 +113,10 @@ def _describe_stop(run: Pipeline, message: str) -> Run:
 def _write_stop(run: Pipeline, facts: Run) -> Path:
     """The page of a run that stopped, its records and its line in the list of all runs; returns the page."""
     folder = run_folder(run)
-    run.store.replace(folder / PAGE, render(facts).encode())
+    run.store.objects.put(f"{folder}/{PAGE}", render(facts).encode())
     write_records(run.store, folder, run.records)
     list_run(run.store, folder, facts)
-    return folder / PAGE
+    return run.store.objects.path(f"{folder}/{PAGE}")
 
 
 def _of_one_tree(config: RunConfig, facts: Run, by_step: Mapping[str, Record]) -> dict[str, Any]:
@@ -173,10 +174,10 @@ def _of_rounds(run: Pipeline, facts: Run) -> dict[str, Any]:
     }
 
 
-def _write_questions(run: Pipeline, folder: Path) -> None:
+def _write_questions(run: Pipeline, folder: str) -> None:
     files = [run.store.file(one.question(), "question.json") for one in run.conversation.rounds]
     questions = [json.loads(file.read_bytes()) for file in files]
-    run.store.replace(folder / "questions.json", json.dumps(questions, indent=1).encode())
+    run.store.objects.put(f"{folder}/questions.json", json.dumps(questions, indent=1).encode())
 
 
 def last_of_each_step(records: Sequence[Record]) -> dict[str, Record]:
@@ -238,19 +239,17 @@ def _baselines(facts: Run) -> dict[str, dict[str, float]]:
     return {score.key: score.metrics for score in models if score.key != "ours"}
 
 
-def write_json(store: Store, path: Path, value: Mapping[str, Any]) -> None:
-    """A JSON object of the format that its file is named for, whole or not at all: a later run reads it."""
-    store.replace(path, stamped(path.stem, value, indent=1))
+def write_json(store: Store, name: str, value: Mapping[str, Any]) -> None:
+    """A JSON object of the format that its file is named for: a later run reads it."""
+    store.objects.put(name, stamped(PurePosixPath(name).stem, value, indent=1))
 
 
-def write_records(store: Store, run: Path, records: Sequence[Record]) -> None:
+def write_records(store: Store, folder: str, records: Sequence[Record]) -> None:
     """Which records a run refers to: `gc` keeps them as long as the run."""
     names = sorted({f"{r.home}/{r.step}/{r.key}.json" for r in records})
-    write_json(store, run / "records.json", {"records": names})
+    write_json(store, f"{folder}/records.json", {"records": names})
 
 
-def run_folder(run: Pipeline) -> Path:
-    """The folder of this run, made."""
-    folder = run.store.root / "runs" / run.name
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+def run_folder(run: Pipeline) -> str:
+    """The folder of this run."""
+    return f"runs/{run.name}"

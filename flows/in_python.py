@@ -196,10 +196,9 @@ def _table(frame: Any) -> pa.Table:
 def _keep_frame(frame: Any, store: Store) -> Path:
     """The rows of a frame as a file in the holders' zone. Raises ConfigError where it is no frame."""
     table = _table(frame)
-    path = store.zone("holders") / "frames" / FRAME
-    store.make_folder(path.parent)
+    name = f"holders/frames/{FRAME}"
     with pa.BufferOutputStream() as buffer:
         with tables.writer(buffer, table.schema) as sink:
             sink.write_table(table)
-        store.replace(path, buffer.getvalue().to_pybytes())
-    return path
+        store.objects.put(name, buffer.getvalue().to_pybytes())
+    return store.objects.path(name)

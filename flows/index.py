@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import fcntl
-from pathlib import Path
 
 from ldptree.errors import ArtifactCorrupt
 from storage.formats import read_stamped, stamped
+from storage.objects.object_store import ObjectStore
 from storage.store import Store
 from tasks.page.data import Run
 from tasks.page.index import Card, render_index
@@ -15,9 +15,9 @@ CARD = "card.json"
 REMEDY = "Delete it: only the list of runs then lacks this run."
 
 
-def list_run(store: Store, folder: Path, run: Run) -> None:
+def list_run(store: Store, folder: str, run: Run) -> None:
     """Put a run into the list of all runs. `folder`: its own, with its page."""
-    store.replace(folder / CARD, stamped("card", Card.of(run).to_dict(), indent=1))
+    store.objects.put(f"{folder}/{CARD}", stamped("card", Card.of(run).to_dict(), indent=1))
     write_index(store)
 
 
@@ -25,16 +25,19 @@ def write_index(store: Store) -> None:
     """Write the list of all runs over the old one; of two runs at once the later one sees what the earlier one left."""
     with (store.root / ".index-lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        store.replace(store.root / "index.html", render_index(_read_cards(store.root / "runs")).encode())
+        store.objects.put("index.html", render_index(_read_cards(store.objects)).encode())
 
 
-def _read_cards(runs: Path) -> dict[str, Card]:
+def _read_cards(objects: ObjectStore) -> dict[str, Card]:
     """The cards of the runs that have a page, by the names of their folders; where a card cannot be read, the name alone."""
     cards = {}
-    for page in runs.glob("*/report.html"):
+    for folder in objects.folders("runs"):
+        if objects.size(f"{folder}/report.html") is None:
+            continue
+        name = folder.rpartition("/")[2]
         try:
-            content = read_stamped(page.with_name(CARD), "card", REMEDY)
+            content = read_stamped(objects, f"{folder}/{CARD}", "card", REMEDY)
         except (FileNotFoundError, ArtifactCorrupt):  # of an earlier version, or of a later one, or damaged
-            content = {"name": page.parent.name}
-        cards[page.parent.name] = Card.from_dict(content)
+            content = {"name": name}
+        cards[name] = Card.from_dict(content)
     return cards

@@ -105,22 +105,20 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
         gone = [run for run in _runs(store) if run not in kept]
         records: set[str] = set()
         for run in kept:
-            records |= _records_of(run)
+            records |= _records_of(store, run)
         check_state(store)
         protected = _protected(store)
         everything = _whole_records(store)
         behind = _behind_answers(everything)
-        standing = _with_sources(
-            {path for path in everything if path.relative_to(store.root).as_posix() in records}, everything
-        ) | {
-            path
-            for path, record in everything.items()
+        standing = _with_sources(everything.keys() & records, everything) | {
+            name
+            for name, record in everything.items()
             if _is_release(record)
-            or path in behind
+            or name in behind
             or (record.parts and all(_unit(m) in protected for m in record.parts.values()))
         }
-        protected |= {_unit(m) for path in standing for m in everything[path].parts.values()}
-        doomed = [*gone, *sorted(everything.keys() - standing)]
+        protected |= {_unit(m) for name in standing for m in everything[name].parts.values()}
+        doomed = [*gone, *map(store.objects.path, sorted(everything.keys() - standing))]
         recorded = {_unit(m) for record in everything.values() for m in record.parts.values()}
         for zone in ZONES:
             for folder in store.zone(zone).glob("*/*"):
@@ -153,7 +151,7 @@ def newest_runs(store: Store, keep: int) -> list[Path]:
     kept: dict[frozenset[str], Path] = {}
     for run in reversed(_runs(store)):
         if len(kept) < keep:
-            kept.setdefault(frozenset(_records_of(run) or {run.name}), run)
+            kept.setdefault(frozenset(_records_of(store, run) or {run.name}), run)
     return list(kept.values())
 
 
@@ -201,25 +199,25 @@ def _is_drawn_once(path: Path) -> bool:
         return True
 
 
-def _behind_answers(everything: Mapping[Path, Record]) -> set[Path]:
+def _behind_answers(everything: Mapping[str, Record]) -> set[str]:
     """Records without which nothing can be learned from a release's answers: questions, what was shown, earlier transcripts.
 
     What these were made of at the holders', their rows, can be made again from the raw files.
     """
-    makers = {m.digest: path for path, record in everything.items() for m in record.parts.values()}
+    makers = {m.digest: name for name, record in everything.items() for m in record.parts.values()}
     released = [
         record
         for record in everything.values()
         if _is_release(record) and any("question" in m.made_by.inputs for m in record.parts.values())
     ]
     todo = [makers[d] for r in released for d in _inputs(r) if d in makers]
-    found: set[Path] = set()
+    found: set[str] = set()
     while todo:
-        path = todo.pop()
-        if path not in found:
-            found.add(path)
-            if everything[path].step in ("partition", "aggregate", *_FORMER_ROUND_STEPS):
-                todo += [makers[d] for d in _inputs(everything[path]) if d in makers]
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            if everything[name].step in ("partition", "aggregate", *_FORMER_ROUND_STEPS):
+                todo += [makers[d] for d in _inputs(everything[name]) if d in makers]
     return found
 
 
@@ -250,8 +248,8 @@ def _is_work_folder(path: Path) -> bool:
 def _protected(store: Store) -> set[str]:
     """Paths that no garbage collection may touch: what campaigns published and received."""
     paths: set[str] = set()
-    for published in (store.zone("curator") / "campaigns").glob("*/published.json"):
-        campaign = Campaign(store, published.parent.name)
+    for folder in store.objects.folders("curator/campaigns"):
+        campaign = Campaign(store, folder.rpartition("/")[2])
         frozen = campaign.frozen()
         if frozen is not None:
             paths.add(frozen.protocol.path)
@@ -259,33 +257,32 @@ def _protected(store: Store) -> set[str]:
     return paths
 
 
-def _whole_records(store: Store) -> dict[Path, Record]:
-    """Every record of the store. Raises ArtifactCorrupt on a damaged one: what it refers to is not known."""
-    return {path: store.whole_record(path) for path in store.record_paths()}
+def _whole_records(store: Store) -> dict[str, Record]:
+    """Every record of the store, by its name. Raises ArtifactCorrupt on a damaged one: what it refers to is not known."""
+    return {name: store.whole_record(name) for name in store.all_record_names()}
 
 
-def _records_of(run: Path) -> set[str]:
+def _records_of(store: Store, run: Path) -> set[str]:
     """The records that a run refers to; none of one that was stopped. Raises ArtifactCorrupt."""
-    path = run / "records.json"
+    name, remedy = (
+        f"runs/{run.name}/records.json",
+        f"Delete {run}, if you do not need what the run refers to.",
+    )
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(store.objects.get(name))
     except (OSError, ValueError):
         content = None
     if isinstance(content, list):  # as versions without formats wrote it
         return set(content)
     try:
-        return set(
-            read_stamped(path, "records", f"Delete {run}, if you do not need what the run refers to.")[
-                "records"
-            ]
-        )
+        return set(read_stamped(store.objects, name, "records", remedy)["records"])
     except FileNotFoundError:
         return set()
 
 
-def _with_sources(wanted: set[Path], everything: Mapping[Path, Record]) -> set[Path]:
+def _with_sources(wanted: set[str], everything: Mapping[str, Record]) -> set[str]:
     """Those records, and the records of all that went into their artifacts."""
-    makers = {m.digest: path for path, record in everything.items() for m in record.parts.values()}
+    makers = {m.digest: name for name, record in everything.items() for m in record.parts.values()}
     found, todo = set(wanted), list(wanted)
     while todo:
         for manifest in everything[todo.pop()].parts.values():
@@ -319,7 +316,8 @@ def _in_run(store: Store, path: Path) -> str | None:
     runs = store.root / "runs"
     folder = next((p for p in (path.absolute(), path.absolute().parent) if p.parent == runs), None)
     try:
-        steps = read_stamped(folder / "run.json", "run", "Restore it from a copy.")["steps"] if folder else []
+        name = f"runs/{folder.name}/run.json" if folder else ""
+        steps = read_stamped(store.objects, name, "run", "Restore it from a copy.")["steps"] if folder else []
     except (FileNotFoundError, KeyError):
         return None
     made_by = {

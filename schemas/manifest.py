@@ -50,6 +50,11 @@ class Manifest(Strict):
         """Rows over all files."""
         return sum(entry.rows or 0 for entry in self.files)
 
+    @property
+    def names(self) -> list[str]:
+        """The names of its files in the store."""
+        return [f"{self.path}/{entry.name}" for entry in self.files]
+
     def one_by_one(self) -> list[Manifest]:
         """The artifact as single-file artifacts, in order: what a mapped task takes one of."""
         return [self.model_copy(update={"digest": entry.digest, "files": (entry,)}) for entry in self.files]

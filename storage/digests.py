@@ -5,16 +5,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ldptree.errors import ArtifactCorrupt
-
 BLOCK = 1 << 20
-SECRET_BYTES = 32
 
 
 def canonical(value: Any) -> bytes:
@@ -55,31 +50,3 @@ class Hasher:
         if not self.secret:
             return digest.hex()
         return hmac.new(self.secret, digest, hashlib.sha256).hexdigest()
-
-
-def load_secret(path: Path) -> bytes:
-    """The holders' secret, made on first use (mode 0600); two processes at once agree on one.
-
-    Raises ArtifactCorrupt where it is not what was written.
-    """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not path.exists():
-        aside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-        aside.touch(mode=0o600)
-        with aside.open("wb") as stream:
-            stream.write(secrets.token_bytes(SECRET_BYTES))
-            stream.flush()
-            os.fsync(stream.fileno())
-        try:
-            path.hardlink_to(aside)
-        except FileExistsError:
-            pass
-        finally:
-            aside.unlink()
-    secret = path.read_bytes()
-    if len(secret) != SECRET_BYTES:
-        raise ArtifactCorrupt(
-            f"{path}: the holders' secret is damaged. Under another one who has answered cannot be told, so nobody is asked. It "
-            "never changes: restore it from any backup of this work folder, or begin anew in another one."
-        )
-    return secret

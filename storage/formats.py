@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ldptree.errors import ArtifactCorrupt
+from storage.objects.object_store import ObjectStore
 
 KEY = "format"
 SEAL = "seal"
@@ -25,50 +25,51 @@ class Damaged(ArtifactCorrupt):
     """A kept file is not what was written."""
 
 
-def stamped(name: str, content: Mapping[str, Any], *, indent: int | None = None) -> bytes:
+def stamped(kind: str, content: Mapping[str, Any], *, indent: int | None = None) -> bytes:
     """JSON of `content`, with its format."""
     plain = json.loads(json.dumps(content))  # as a reader will see it: keys are texts, tuples are lists
-    stamp = {"name": name, "version": VERSION, "digest": _digest(plain)}
+    stamp = {"name": kind, "version": VERSION, "digest": _digest(plain)}
     return json.dumps({KEY: stamp, **plain}, indent=indent).encode()
 
 
-def read_stamped(path: Path, name: str, remedy: str) -> dict[str, Any]:
-    """The content of the file that `stamped(name, ...)` wrote; `remedy` says what to do where it is damaged.
+def read_stamped(objects: ObjectStore, name: str, kind: str, remedy: str) -> dict[str, Any]:
+    """The content of the object `name`, which `stamped(kind, ...)` made; `remedy` says what to do where it is damaged.
 
     Raises FileNotFoundError where it is missing, Damaged where it is not what was written, and ArtifactCorrupt where a later
     ldptree wrote it.
     """
+    where = objects.where(name)
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(objects.get(name))
     except FileNotFoundError:
         raise
     except OSError as fault:
-        raise Damaged(f"{path}: cannot be read ({fault.strerror}). {remedy}") from None
+        raise Damaged(f"{where}: cannot be read ({fault.strerror}). {remedy}") from None
     except (ValueError, RecursionError):
-        raise Damaged(f"{path}: damaged. {remedy}") from None
+        raise Damaged(f"{where}: damaged. {remedy}") from None
     if not isinstance(content, dict):
-        raise Damaged(f"{path}: damaged. {remedy}")
+        raise Damaged(f"{where}: damaged. {remedy}")
     if isinstance(content.get(KEY), dict) or any(
         map(_is_stamp, content.values())
     ):  # its key may be what is damaged
-        _check(path, content.pop(KEY, None), name, content, remedy)
+        _check(where, content.pop(KEY, None), kind, content, remedy)
     return content
 
 
-def refuse_later(path: Path, version: object, known: int) -> None:
+def refuse_later(where: str, version: object, known: int) -> None:
     """Raises ArtifactCorrupt where a file is of a later version than those known."""
     if isinstance(version, int) and version > known:
         raise ArtifactCorrupt(
-            f"{path}: written by a later ldptree (format version {version}; this one reads up to {known}). Use that version of "
+            f"{where}: written by a later ldptree (format version {version}; this one reads up to {known}). Use that version of "
             "ldptree, or begin in another work folder."
         )
 
 
-def _check(path: Path, stamp: object, name: str, content: dict[str, Any], remedy: str) -> None:
+def _check(where: str, stamp: object, kind: str, content: dict[str, Any], remedy: str) -> None:
     stated = stamp if isinstance(stamp, dict) else {}
-    refuse_later(path, stated.get("version"), VERSION)
-    if stated != {"name": name, "version": VERSION, "digest": _digest(content)}:
-        raise Damaged(f"{path}: damaged (its content does not match its digest). {remedy}")
+    refuse_later(where, stated.get("version"), VERSION)
+    if stated != {"name": kind, "version": VERSION, "digest": _digest(content)}:
+        raise Damaged(f"{where}: damaged (its content does not match its digest). {remedy}")
 
 
 def _is_stamp(value: object) -> bool:

@@ -102,13 +102,21 @@ class RunTables:
 def all_runs(store: Store) -> list[RunTables]:
     """What the warehouse takes of every run whose folder and totals stand, oldest first."""
     runs = []
-    for path in sorted((store.root / "runs").glob("*/tables.json"), key=lambda p: p.stat().st_mtime):
-        content = read_stamped(path, "tables", "Delete it: only the warehouse then lacks this run.")
+    entries = [
+        entry
+        for folder in store.objects.folders("runs")
+        for entry in store.objects.entries(folder)
+        if entry.name == f"{folder}/tables.json"
+    ]
+    for entry in sorted(entries, key=lambda entry: entry.modified):
+        content = read_stamped(
+            store.objects, entry.name, "tables", "Delete it: only the warehouse then lacks this run."
+        )
         folder = store.root / content["totals"]
         if folder.is_dir():
             runs.append(
                 RunTables(
-                    path.parent.name,
+                    entry.name.split("/")[-2],
                     folder,
                     content["facts"],
                     content["nodes"],

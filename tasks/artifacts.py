@@ -52,7 +52,9 @@ PROTOCOL = "protocol.json"
 
 def read_encoding(store: Store, encoding: Manifest) -> tuple[Encoding, tuple[Any, ...]]:
     """The encoding, and the label values, or the two ends of the range of a label that is a number."""
-    content = read_stamped(store.file(encoding, "encoding.json"), "encoding", "Restore it from a copy.")
+    content = read_stamped(
+        store.objects, f"{encoding.path}/encoding.json", "encoding", "Restore it from a copy."
+    )
     label = content["label_range"] if "label_range" in content else content["classes"]
     return Encoding.from_json(content["encoding"]), tuple(label)
 

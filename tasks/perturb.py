@@ -24,7 +24,6 @@ from schemas.families import FeaturesConfig
 from schemas.manifest import Arguments, FileEntry, MadeBy, Manifest
 from storage import tables
 from storage.digests import Hasher
-from storage.drawn_once import publish_once
 from storage.ledger.campaigns import Campaign
 from storage.store import ArtifactKey, Draft, Store
 from tasks.artifacts import (
@@ -291,37 +290,35 @@ def write_once(
     # The seed is in it, so that a release never takes up what a simulation drew. Of a release the form is not: who has
     # reported in one is not asked again in the other.
     name = store.hasher("holders").of_value([asked, round_number, drawn, identity])[:40]
-    target = store.zone("curator") / "reports" / asked[:16] / f"round-{round_number}" / f"{name}.parquet"
+    target = f"curator/reports/{asked[:16]}/round-{round_number}/{name}.parquet"
     # Looked for once more: another run may have finished this shard since this one found nothing.
     if drawn is None:
         check_not_lost(store, draft.place, target)
     elif is_lost(store, draft.place):
-        target.unlink(missing_ok=True)
-    if not target.exists():
+        store.objects.delete(target)
+    if store.objects.size(target) is None:
         reports = table()
         described = {**(reports.schema.metadata or {}), **metadata}
         reports = reports.replace_schema_metadata(described)
-        publish_once(
-            store,
-            target,
-            lambda draft: pq.write_table(reports, draft, compression="zstd", compression_level=1),
+        store.objects.draw(
+            target, lambda draft: pq.write_table(reports, draft, compression="zstd", compression_level=1)
         )
     return manifest_of(store, target, question, round_number)
 
 
 def is_lost(store: Store, place: ArtifactKey) -> bool:
     """Whether reports were drawn at a place, and are no longer what was drawn."""
-    return store.record_path(place).exists() and store.find(place) is None  # a record, readable or not
+    return store.has_record(place) and store.find(place) is None
 
 
-def check_not_lost(store: Store, place: ArtifactKey, target: Path | None = None) -> None:
+def check_not_lost(store: Store, place: ArtifactKey, target: str | None = None) -> None:
     """Raises ArtifactCorrupt where reports of a release are lost. `target`: their file, else it is looked up in their record."""
     if not is_lost(store, place):
         return
-    record = store.read_record(store.record_path(place))
-    target = target or (store.files(record["reports"])[0] if record else store.record_path(place))
+    record = store.read_record(store.record_name(place))
+    target = target or (record["reports"].names[0] if record else store.record_name(place))
     raise ArtifactCorrupt(
-        f"{target.relative_to(store.root)}: these reports were received, and are now missing or damaged. "
+        f"{target}: these reports were received, and are now missing or damaged. "
         "Asking their holders again would spend their epsilon twice. Restore the file from a copy, "
         "or begin anew in another work folder."
     )
@@ -332,13 +329,14 @@ def mark_of(noise_seed: int | None) -> dict[str, str]:
     return {} if noise_seed is None else {"simulation": "true"}
 
 
-def manifest_of(store: Store, path: Path, question: Manifest, round_number: int) -> Manifest:
+def manifest_of(store: Store, target: str, question: Manifest, round_number: int) -> Manifest:
     """The manifest of received reports: what the curator knows of them, which is nothing of where they came from."""
+    path = store.objects.path(target)
     digest = store.hasher("curator").of_file(path)
     holders = int(pq.read_schema(path).metadata[b"holders"])
     return Manifest(
         zone="curator",
-        path=path.parent.relative_to(store.root).as_posix(),
+        path=target.rpartition("/")[0],
         digest=digest,
         files=(FileEntry(name=path.name, digest=digest, rows=holders),),
         made_by=MadeBy(

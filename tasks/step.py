@@ -169,11 +169,10 @@ def _clean(fault: BaseException, store: Store, what: str, home: Zone) -> Ldptree
 def _note(fault: Exception, store: Store, what: str, home: Zone) -> LdptreeError:
     """What is said of a fault that nobody expected; the whole story of it stays in the zone."""
     message = f"{what}: stopped by an unexpected {type(fault).__name__}"
-    folder = store.zone(home) / "faults"
     with suppress(OSError):
-        path = folder / f"{what}-{secrets.token_hex(4)}.txt"
-        store.replace(path, "".join(traceback.format_exception(fault)).encode())
-        message += f" (details in {path.relative_to(store.root)})"
+        name = f"{home}/faults/{what}-{secrets.token_hex(4)}.txt"
+        store.objects.put(name, "".join(traceback.format_exception(fault)).encode())
+        message += f" (details in {name})"
     return LdptreeError(f"{message}.")
 
 

@@ -28,8 +28,8 @@ from ldptree.protocol.protocol import Protocol
 from schemas.config import RunConfig, parse
 from schemas.manifest import Manifest, Record
 from storage import tables
-from storage.digests import SECRET_BYTES
 from storage.formats import stamped
+from storage.holders.secret import SECRET, SECRET_BYTES
 from storage.store import Store
 from tasks.artifacts import read_model, read_protocol, write_protocol
 from tasks.partition import partition
@@ -61,11 +61,8 @@ class Copying(Plainly):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
-        secret = store.zone("holders") / "secret"
         if store.root.name == "work" and not any(path.is_file() for path in store.root.rglob("*")):
-            store.make_folder(secret.parent)
-            secret.write_bytes(shared_secret())
-            secret.chmod(0o600)
+            store.objects.put(SECRET, shared_secret())
 
     def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Record:
         if task.step.name not in MADE_ONCE:
@@ -82,12 +79,13 @@ class Copying(Plainly):
                 records[place.key] = record
             return record
         finals = [store.root / part.path for part in record.parts.values()]
-        if store.record_path(place).exists() or any(final.exists() for final in finals):
+        if store.has_record(place) or any(final.exists() for final in finals):
             return task.fn(store, **call)
         for part, final in zip(record.parts.values(), finals, strict=True):
-            store.make_folder(final.parent)
+            store.objects.make_folder(final.parent.relative_to(store.root).as_posix())
             shutil.copytree(kept / part.path, final)
-        store.replace(store.record_path(place), stamped("record", record.model_dump(mode="json"), indent=1))
+        content = stamped("record", record.model_dump(mode="json"), indent=1)
+        store.objects.put(store.record_name(place), content)
         return record
 
 

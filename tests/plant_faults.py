@@ -106,13 +106,13 @@ FAULTS = (
     ),
     Fault(
         "a holders' file that others may read",
-        "path.chmod(0o600)",
-        "path.chmod(0o644)",
+        "aside.chmod(FILE)",
+        "aside.chmod(0o644)",
         ("test_a_run_leaves_nothing_of_the_holders_open_to_others",),
     ),
     Fault(
         "keys of the holders' artifacts without their secret",
-        "return Hasher(secret_of(self.root)) if zone in KEYED else Hasher()",
+        "return Hasher(secret_of(self.objects)) if zone in KEYED else Hasher()",
         "return Hasher()",
         ("test_keys_and_digests_of_the_holders_differ_between_work_folders_and_the_curators_do_not",),
     ),
@@ -150,7 +150,7 @@ FAULTS = (
     ),
     Fault(
         "lost reports of real holders are drawn again",
-        "return store.record_path(place).exists() and store.find(place) is None",
+        "return store.has_record(place) and store.find(place) is None",
         "return False",
         ("test_lost_reports_of_real_holders_are_never_drawn_again",),
     ),

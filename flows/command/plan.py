@@ -23,6 +23,7 @@ from flows.provenance import in_use
 from ldptree.errors import ConfigError
 from ldptree.limits import check_epsilon
 from schemas.config import RunConfig
+from schemas.named_files import written_whole
 from storage.store import Store
 from tasks.page.plan import describe_plan, render_plan, say_plan
 from tasks.scoring.forecast import CollectionPlan, PublicPart, Wanted, plan_collection
@@ -88,7 +89,9 @@ def plan_and_print(
     with faults_stay_in_zone(store, "plan", "curator"), in_use(store.root):
         plan = make_plan(Pipeline(store=store, config=config, execute=Plainly(store)), options)
     if out is not None:
-        store.replace(out, render_plan(plan, name=config.name, version=version("ldptree")).encode())
+        page = render_plan(plan, name=config.name, version=version("ldptree"))
+        with written_whole(out, "--out") as aside:
+            aside.write_text(page, encoding="utf-8")
     if as_json:
         print_json(describe_plan(plan, config.name))
     else:

@@ -23,7 +23,8 @@ from flows.pipeline import Pipeline
 from ldptree.errors import BudgetError, DataError, LdptreeError
 from schemas.config import RunConfig
 from schemas.manifest import ZONES, Record
-from storage.store import Store, check_work_folder
+from storage.objects.folder import check_work_folder
+from storage.store import Store
 from tasks.data import source
 from tasks.data.validate import check_passed, failures, foresee_release
 from tasks.perturb import check_not_lost
@@ -164,11 +165,11 @@ class Look:
     def _why(self, step: Step, arguments: Call) -> str:
         assert self.store is not None
         place = step.place(self.store, arguments)
-        standing = self.store.read_record(self.store.record_path(place))
+        standing = self.store.read_record(self.store.record_name(place))
         if standing is not None:
             worst = {self.store.condition(part) for part in standing.parts.values()} - {"present"}
             return f"its artifact is {' and '.join(sorted(worst))}"
-        if self.store.record_path(place).exists():
+        if self.store.has_record(place):
             return "its record is damaged"
         earlier = [r for p, r in self.store.records() if r.step == step.name]
         if not earlier:

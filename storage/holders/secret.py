@@ -5,11 +5,14 @@ Under another secret nobody would be recognised.
 
 from __future__ import annotations
 
-from pathlib import Path
+import secrets
+from pathlib import PurePosixPath
 
 from ldptree.errors import ArtifactCorrupt
-from storage.digests import load_secret
+from storage.objects.object_store import ObjectStore
 
+SECRET = "holders/secret"  # noqa: S105 - a name
+SECRET_BYTES = 32
 SIGNS = (
     "holders/seal",
     "holders/ledger/seal",
@@ -17,7 +20,8 @@ SIGNS = (
     "holders/campaigns/*/files.json",
     "holders/perturb/*.json",
     "holders/answer/*.json",
-    "curator/campaigns/*/*",
+    "curator/campaigns/*/*.json",
+    "curator/campaigns/*/reports/*.json",
     "curator/reports/*/*/*.parquet",
 )
 """What is there only where holders were asked under a secret."""
@@ -27,36 +31,48 @@ REMEDY = (
 )
 
 
-def secret_of(root: Path) -> bytes:
-    """The secret of the holders of a work folder. Raises ArtifactCorrupt where it was lost or damaged."""
-    if not has_secret(root):
-        refuse_new_secret(root)
-    return load_secret(_path(root))
+def secret_of(objects: ObjectStore) -> bytes:
+    """The secret of the holders of a work folder, made where there never was one; two processes at once agree on one.
+
+    Raises ArtifactCorrupt where it was lost or damaged.
+    """
+    if not has_secret(objects):
+        refuse_new_secret(objects)
+        objects.create(SECRET, secrets.token_bytes(SECRET_BYTES))
+    secret = objects.get(SECRET)
+    if len(secret) != SECRET_BYTES:
+        raise ArtifactCorrupt(f"{objects.where(SECRET)}: the holders' secret is damaged. {REMEDY}")
+    return secret
 
 
-def has_secret(root: Path) -> bool:
+def has_secret(objects: ObjectStore) -> bool:
     """Whether there is one."""
-    return _path(root).exists()
+    return objects.size(SECRET) is not None
 
 
-def refuse_new_secret(root: Path) -> None:
+def refuse_new_secret(objects: ObjectStore) -> None:
     """Raises ArtifactCorrupt where there was a secret, and is none any more."""
-    sign = next((path for pattern in SIGNS for path in sorted(root.glob(pattern))), None)
-    if sign is not None and not has_secret(
-        root
-    ):  # made by another run, and signs after it, since the caller looked
+    sign = next((name for pattern in SIGNS for name in _matching(objects, pattern)), None)
+    # Made by another run, and signs after it, since the caller looked.
+    if sign is not None and not has_secret(objects):
         raise ArtifactCorrupt(
-            f"{_path(root)}: the holders' secret is missing, and {sign.relative_to(root)} says that there was one. {REMEDY}"
+            f"{objects.where(SECRET)}: the holders' secret is missing, and {sign} says that there was one. {REMEDY}"
         )
 
 
-def other_secret(root: Path) -> ArtifactCorrupt:
+def other_secret(objects: ObjectStore) -> ArtifactCorrupt:
     """What is said where the secret is not the one that this folder began with."""
     return ArtifactCorrupt(
-        f"{_path(root)}: the holders' secret is damaged, or of another work folder: what was kept under it does not match. "
-        f"{REMEDY}"
+        f"{objects.where(SECRET)}: the holders' secret is damaged, or of another work folder: what was kept under it does not "
+        f"match. {REMEDY}"
     )
 
 
-def _path(root: Path) -> Path:
-    return root / "holders" / "secret"
+def _matching(objects: ObjectStore, pattern: str) -> list[str]:
+    """The names of the objects that a pattern is about."""
+    parts = PurePosixPath(pattern).parts
+    depth = next((at for at, part in enumerate(parts) if "*" in part), len(parts) - 1)
+    names = (entry.name for entry in objects.entries("/".join(parts[:depth]), deep=True))
+    return [
+        name for name in names if PurePosixPath(name).match(pattern) and name.count("/") == len(parts) - 1
+    ]

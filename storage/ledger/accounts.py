@@ -12,12 +12,9 @@ reads what the first one spent before trying again.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,9 +25,11 @@ from storage.digests import canonical
 from storage.formats import read_stamped, refuse_later, stamped
 from storage.holders.holder_names import check_name_type
 from storage.ledger.copy_index import CopyIndex
-from storage.store import Store, fsync
+from storage.objects.object_store import ObjectStore
+from storage.store import Store
 
 VERSION = 2
+LEDGERS = "holders/ledger"
 REMEDY = "Without it nobody can say what holders have spent, so nobody is asked. Restore it from a copy."
 
 
@@ -41,16 +40,12 @@ class Account:
         """The account of releases (None), or of a noise seed. What a seeded simulation spends is spent by nobody."""
         self.store = store
         self.name = "release" if noise_seed is None else f"seed-{noise_seed}"
-        self._ledgers = store.zone("holders") / "ledger"
-        self._folder = self._ledgers / self.name
+        self._objects = store.objects
+        self._folder = f"{LEDGERS}/{self.name}"
 
     def read(self) -> Ledger:
         """Everything spent so far, under the smallest cap ever stated. Writes nothing. Raises ArtifactCorrupt."""
-        lock = self._ledgers / ".lock"
-        if not lock.exists():
-            return self._read()[0]
-        with lock.open("rb") as held:
-            fcntl.flock(held, fcntl.LOCK_SH)
+        with self._objects.locked(LEDGERS, shared=True):
             return self._read()[0]
 
     def foresee(self, charges: Sequence[Charge], cap: float | None, room: Sequence[Charge] = ()) -> Ledger:
@@ -74,7 +69,7 @@ class Account:
             ArtifactCorrupt: the ledger is not what was written, or answers to one of these questions went missing.
         """
         self._check_answers(charges)
-        with self._locked():
+        with self._objects.locked(LEDGERS):
             while True:
                 ledger, n_files = self._read()
                 _check_names(ledger, charges)
@@ -91,18 +86,17 @@ class Account:
                 if is_kept:
                     return ledger
 
-    def keep_answer(self, question: str, files: Sequence[Path]) -> None:
+    def keep_answer(self, question: str, files: Sequence[str]) -> None:
         """Keep that a question was answered, and in which files: absent, it would be answered a second time."""
-        names = sorted(str(f.relative_to(self.store.root)) for f in files)
-        self._keep(self._answer(question), {"question": question, "files": names})
+        self._keep(f"{self._stem(question)}.answered", {"question": question, "files": sorted(files)})
 
     def is_answered(self, question: str) -> bool:
         """Whether a question's answers were kept. Raises ArtifactCorrupt where they went missing since."""
-        path = self._answer(question)
-        if not path.exists():
+        kept = f"{self._stem(question)}.answered"
+        if self._objects.size(kept) is None:
             return False
-        for name in _read_kept(path)["files"]:
-            if not (self.store.root / name).exists():
+        for name in _read_kept(self._objects, kept)["files"]:
+            if self._objects.size(name) is None:
                 raise ArtifactCorrupt(
                     f"{name}: these reports were received, and are now missing. Asking their holders again would spend "
                     "their epsilon twice. Restore the file from a copy, or begin anew in another work folder."
@@ -111,56 +105,54 @@ class Account:
 
     def keep_asked(self, place: str, digest: str) -> bool:
         """Keep which question is asked in a place that one charge has paid for; False where it was another one."""
-        path = self._answer(place).with_suffix(".asked")
-        with self._locked():
-            self._keep(path, {"question": place, "digest": digest})
-        return bool(_read_kept(path)["digest"] == digest)
+        kept = f"{self._stem(place)}.asked"
+        with self._objects.locked(LEDGERS):
+            self._keep(kept, {"question": place, "digest": digest})
+        return bool(_read_kept(self._objects, kept)["digest"] == digest)
 
-    def _keep(self, path: Path, content: dict[str, Any]) -> None:
+    def _keep(self, name: str, content: dict[str, Any]) -> None:
         """Write what was asked or answered, once, and how many charges stood by then."""
-        kept = stamped(_format(path), content | {"charges": len(list(self._folder.glob("*.charge")))})
-        self.store.write_once(path, lambda aside: aside.write_bytes(kept))
+        kept = stamped(_suffix(name), content | {"charges": len(self._names("charge"))})
+        self._objects.create(name, kept)
 
     def copy_index(self) -> CopyIndex:
         """Which of the shards asked that hold the same is which."""
-        return CopyIndex(self.store, self._folder / "alike")
+        return CopyIndex(self._objects, f"{self._folder}/alike")
 
     def _check_answers(self, charges: Sequence[Charge]) -> None:
         for question in dict.fromkeys(charge.question for charge in charges):
             self.is_answered(question)
 
-    def _answer(self, question: str) -> Path:
-        return self._folder / f"{hashlib.sha256(question.encode()).hexdigest()[:40]}.answered"
+    def _stem(self, question: str) -> str:
+        return f"{self._folder}/{hashlib.sha256(question.encode()).hexdigest()[:40]}"
 
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        for folder in (self._ledgers, self._folder):
-            if not folder.exists():
-                self.store.make_folder(folder)
-                fsync(folder.parent)
-        with self.store.open_lock(self._ledgers / ".lock") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+    def _names(self, *suffixes: str) -> list[str]:
+        """The names of what is kept here, of these kinds, in order."""
+        return [
+            entry.name for entry in self._objects.entries(self._folder) if _suffix(entry.name) in suffixes
+        ]
 
     def _read(self) -> tuple[Ledger, int]:
         """The ledger, and how many files it is in."""
         ledger, entries = Ledger(), list[Charge]()
-        paths = sorted(self._folder.glob("*.charge"))
-        for number, path in enumerate(paths, start=1):
-            if path.name != _name(number):
-                raise _damaged(self._folder / _name(number), "missing")
-            cap, found = _decoded(path)
+        names = self._names("charge")
+        for number, name in enumerate(names, start=1):
+            if name != self._charge(number):
+                raise _damaged(self._objects, self._charge(number), "missing")
+            cap, found = _decoded(self._objects, name)
             ledger.hold_to(cap)
             entries += found
-        kept = [path for kind in ("*.answered", "*.asked") for path in self._folder.glob(kind)]
-        if len(paths) < max((_read_kept(path).get("charges", 0) for path in kept), default=0):
-            raise _damaged(self._folder / _name(len(paths) + 1), "missing")
-        return Ledger(cap=ledger.cap, entries=entries), len(paths)
+        kept = [_read_kept(self._objects, name) for name in self._names("answered", "asked")]
+        if len(names) < max((one.get("charges", 0) for one in kept), default=0):
+            raise _damaged(self._objects, self._charge(len(names) + 1), "missing")
+        return Ledger(cap=ledger.cap, entries=entries), len(names)
 
     def _append(self, number: int, cap: float | None, charges: Sequence[Charge]) -> bool:
         """Write the file of this number; False where another process did."""
-        content = _encoded(cap, charges)
-        return self.store.write_once(self._folder / _name(number), lambda aside: aside.write_bytes(content))
+        return self._objects.create(self._charge(number), _encoded(cap, charges))
+
+    def _charge(self, number: int) -> str:
+        return f"{self._folder}/{number:08d}.charge"
 
 
 def _check_names(ledger: Ledger, charges: Sequence[Charge]) -> None:
@@ -168,10 +160,6 @@ def _check_names(ledger: Ledger, charges: Sequence[Charge]) -> None:
     found = {charge.who.named_by for charge in charges if isinstance(charge.who, Names)}
     for column, kind in (named_by for named_by in found if named_by is not None):
         check_name_type(column, kind, ledger.type_of_names(column), "the ledger of this work folder")
-
-
-def _name(number: int) -> str:
-    return f"{number:08d}.charge"
 
 
 def _encoded(cap: float | None, charges: Sequence[Charge]) -> bytes:
@@ -195,17 +183,17 @@ def _encoded(cap: float | None, charges: Sequence[Charge]) -> bytes:
     return hashlib.sha256(content).hexdigest().encode() + b"\n" + content
 
 
-def _decoded(path: Path) -> tuple[float | None, list[Charge]]:
+def _decoded(objects: ObjectStore, name: str) -> tuple[float | None, list[Charge]]:
     """The cap stated in a file, and its charges. Raises ArtifactCorrupt."""
     try:
-        digest, _, content = path.read_bytes().partition(b"\n")
+        digest, _, content = objects.get(name).partition(b"\n")
     except OSError:
-        raise _damaged(path, "not to be read") from None
+        raise _damaged(objects, name, "not to be read") from None
     if hashlib.sha256(content).hexdigest().encode() != digest:
-        raise _damaged(path, "damaged")
+        raise _damaged(objects, name, "damaged")
     header, _, named = content.partition(b"\n")
     stated = json.loads(header)
-    refuse_later(path, stated["version"], VERSION)
+    refuse_later(objects.where(name), stated["version"], VERSION)
     hashes, at, entries = np.frombuffer(named, "<u8"), 0, []
     for entry in stated["entries"]:
         who: Any
@@ -225,21 +213,21 @@ def _decoded(path: Path) -> tuple[float | None, list[Charge]]:
     return stated["cap"], entries
 
 
-def _read_kept(path: Path) -> dict[str, Any]:
+def _read_kept(objects: ObjectStore, name: str) -> dict[str, Any]:
     """What was kept of a question. Raises ArtifactCorrupt."""
     try:
-        content = read_stamped(path, _format(path), REMEDY)
+        content = read_stamped(objects, name, _suffix(name), REMEDY)
     except FileNotFoundError:
-        raise _damaged(path, "missing") from None
-    if ("files" if path.suffix == ".answered" else "digest") not in content:
-        raise _damaged(path, "damaged")
+        raise _damaged(objects, name, "missing") from None
+    if ("files" if _suffix(name) == "answered" else "digest") not in content:
+        raise _damaged(objects, name, "damaged")
     return content
 
 
-def _format(path: Path) -> str:
-    """Of a file that keeps what was asked, or answered."""
-    return path.suffix.removeprefix(".")
+def _suffix(name: str) -> str:
+    """What follows the last dot of a name: what is kept there, a charge, or what was asked or answered."""
+    return name.rpartition(".")[2]
 
 
-def _damaged(path: Path, how: str) -> ArtifactCorrupt:
-    return ArtifactCorrupt(f"{path}: {how}. {REMEDY}")
+def _damaged(objects: ObjectStore, name: str, how: str) -> ArtifactCorrupt:
+    return ArtifactCorrupt(f"{objects.where(name)}: {how}. {REMEDY}")

@@ -7,7 +7,6 @@ The curator's side (`curator/campaigns/<name>`) has the protocol, the terms and 
 
 from __future__ import annotations
 
-import fcntl
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from schemas.manifest import Manifest, Strict
 from storage.digests import Hasher, canonical
 from storage.formats import Damaged, read_stamped, stamped
 from storage.ledger.copy_index import CopyIndex
+from storage.objects.object_store import ObjectStore
 from storage.store import Store
 
 REMEDY = (
@@ -51,18 +51,21 @@ class Campaign:
         """The campaign `name`, begun or not."""
         self.store = store
         self.name = name
-        self._curator = store.zone("curator") / "campaigns" / name
-        self._holders = store.zone("holders") / "campaigns" / name
+        self._objects = store.objects
+        self._published = f"curator/campaigns/{name}/published.json"
+        self._reports = f"curator/campaigns/{name}/reports"
+        self._holders = f"holders/campaigns/{name}"
+        self._files = f"{self._holders}/files.json"
 
     def frozen(self) -> Frozen | None:
         """The protocol and terms, or None before the first run published them."""
-        path = self._curator / "published.json"
         try:
-            return _Published.model_validate(read_stamped(path, "published", REMEDY)).frozen()
+            content = read_stamped(self._objects, self._published, "published", REMEDY)
+            return _Published.model_validate(content).frozen()
         except FileNotFoundError:
             return None
         except ValidationError:
-            raise _damaged(path) from None
+            raise _damaged(self._objects, self._published) from None
 
     def publish(self, protocol: Manifest, terms: Mapping[str, Any], form: str) -> Frozen:
         """Freeze a protocol, its terms and the form of its reports; where another run was first, its ones are returned.
@@ -70,8 +73,7 @@ class Campaign:
         Raises ProtocolMismatch where that run's terms were others.
         """
         published = {"protocol": protocol.model_dump(mode="json"), "terms": dict(terms), "form": form}
-        content = stamped("published", published)
-        self.store.write_once(self._curator / "published.json", lambda path: path.write_bytes(content))
+        self._objects.create(self._published, stamped("published", published))
         frozen = self.frozen()
         assert frozen is not None
         self.check_terms(terms)
@@ -93,32 +95,30 @@ class Campaign:
 
     def add_report(self, report: Manifest) -> None:
         """Keep that a file of reports was received: one that says the same as another is a file of its own."""
-        path = self._curator / "reports" / f"{Hasher().of_value(file_of(report))}.json"
-        if not path.exists():
-            self.store.replace(path, stamped("received", report.model_dump(mode="json")))
+        name = f"{self._reports}/{Hasher().of_value(file_of(report))}.json"
+        self._objects.create(name, stamped("received", report.model_dump(mode="json")))
 
     def reports(self) -> list[Manifest]:
         """Every file of reports received so far, once."""
-        kept = sorted((self._curator / "reports").glob("*.json"))
-        found = [received_report(path) for path in kept]
+        kept = (entry.name for entry in self._objects.entries(self._reports))
+        found = [received_report(self._objects, name) for name in kept]
         return list({file_of(report): report for report in found}.values())
 
     def copy_index(self) -> CopyIndex:
         """Which of its shards that hold the same is which."""
-        return CopyIndex(self.store, self._holders / "alike")
+        return CopyIndex(self._objects, f"{self._holders}/alike")
 
     def asked(self) -> dict[str, str]:
         """Name to plain digest of every file whose holders were asked, oldest first."""
         return self._asked().files
 
     def _asked(self) -> _Asked:
-        path = self._holders / "files.json"
         try:
-            return _Asked.model_validate(_as_files(read_stamped(path, "files", REMEDY)))
+            return _Asked.model_validate(_as_files(read_stamped(self._objects, self._files, "files", REMEDY)))
         except FileNotFoundError:
             return _Asked()
         except ValidationError:
-            raise _damaged(path) from None
+            raise _damaged(self._objects, self._files) from None
 
     def check_files(self, digests: Mapping[str, str]) -> None:
         """Raises BudgetError where a file that was asked before has changed: its rows would be asked twice."""
@@ -141,18 +141,18 @@ class Campaign:
 
         Written before any of them reports, and after the terms are fixed on which they were chosen.
         """
-        self.store.make_folder(self._holders)
-        with self.store.open_lock(self._holders / ".lock") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # of two runs with different new files neither may lose its own
+        with self._objects.locked(
+            self._holders
+        ):  # of two runs with different new files neither may lose its own
             before = self._asked()
             kept = dict(before.answers)
             for path in answers:
                 # What a run left that was stopped before its files were asked is of no use: others may have been asked since.
                 if path.name.split(".")[0] not in before.files.values() or path.stem not in kept:
-                    self.store.replace(self._answered / path.name, path.read_bytes())
+                    self._objects.put(f"{self._holders}/answered/{path.name}", path.read_bytes())
                     kept[path.stem] = Hasher().of_file(path)
             now = _Asked(files=before.files | dict(digests), answers=kept)
-            self.store.replace(self._holders / "files.json", stamped("files", now.model_dump(mode="json")))
+            self._objects.put(self._files, stamped("files", now.model_dump(mode="json")))
 
     def answered(self, digests: Iterable[str]) -> NDArray[np.uint64]:
         """Hashes of the holders who answer through the files with these digests, sorted."""
@@ -178,12 +178,10 @@ class Campaign:
         return None
 
     def _kept(self, stem: str, asked: _Asked) -> NDArray[np.uint64] | None:
-        path = self._answered / f"{stem}.npy"
-        return _hashes(path, asked.answers.get(stem)) if stem in asked.answers or path.exists() else None
-
-    @property
-    def _answered(self) -> Path:
-        return self._holders / "answered"
+        name = f"{self._holders}/answered/{stem}.npy"
+        if stem not in asked.answers and self._objects.size(name) is None:
+            return None
+        return _hashes(self._objects, name, asked.answers.get(stem))
 
 
 class _Published(Strict):
@@ -209,27 +207,28 @@ def _as_files(content: dict[str, Any]) -> dict[str, Any]:
     return content if isinstance(content.get("files"), dict) else {"files": content}
 
 
-def received_report(path: Path) -> Manifest:
+def received_report(objects: ObjectStore, name: str) -> Manifest:
     """What a campaign keeps of a file of reports. Raises ArtifactCorrupt."""
     try:
-        return Manifest.model_validate(read_stamped(path, "received", REMEDY))
+        return Manifest.model_validate(read_stamped(objects, name, "received", REMEDY))
     except (FileNotFoundError, ValidationError):
-        raise _damaged(path) from None
+        raise _damaged(objects, name) from None
 
 
-def _hashes(path: Path, digest: str | None) -> NDArray[np.uint64]:
+def _hashes(objects: ObjectStore, name: str, digest: str | None) -> NDArray[np.uint64]:
     """Who answers through one file; `digest`: what it was written as, where that was kept. Raises ArtifactCorrupt."""
     try:
+        path = objects.path(name)
         if digest not in (None, Hasher().of_file(path)):
-            raise _damaged(path)
+            raise _damaged(objects, name)
         found: NDArray[np.uint64] = np.load(path)
     except (OSError, ValueError, EOFError):
-        raise _damaged(path) from None
+        raise _damaged(objects, name) from None
     return found
 
 
-def _damaged(path: Path) -> Damaged:
-    return Damaged(f"{path}: missing or damaged. {REMEDY}")
+def _damaged(objects: ObjectStore, name: str) -> Damaged:
+    return Damaged(f"{objects.where(name)}: missing or damaged. {REMEDY}")
 
 
 def file_of(report: Manifest) -> str:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from storage.formats import Damaged, read_stamped, stamped
-from storage.store import Store
+from storage.objects.object_store import ObjectStore
 
 REMEDY = (
     "Without it different people could be taken for the same, so nobody is asked. Restore it from a copy."
@@ -23,8 +22,8 @@ REMEDY = (
 class CopyIndex:
     """The indices given to shards: a folder for each content, a file for each index; kept nowhere without a `folder`."""
 
-    store: Store
-    folder: Path | None = None
+    objects: ObjectStore
+    folder: str | None = None
 
     def numbers(self, shards: Sequence[tuple[str, Sequence[str]]], *, keep: bool = False) -> list[int]:
         """For each shard, given as (digest of its content, digests of its owners), its index among shards with that content.
@@ -39,9 +38,8 @@ class CopyIndex:
             while not any(one in others for one in whose):
                 # Of two runs at once one takes the next number, and the other looks again.
                 if keep and self.folder is not None:
-                    path = self.folder / content / str(len(others))
                     kept = stamped("alike", {"whose": whose[0]})
-                    self.store.write_once(path, lambda aside, k=kept: aside.write_bytes(k))  # type: ignore[misc]
+                    self.objects.create(f"{self.folder}/{content}/{len(others)}", kept)
                     others[:] = self._known(content)
                 else:
                     others.append(whose[0])
@@ -53,17 +51,17 @@ class CopyIndex:
         if self.folder is None:
             return []
         found: list[str] = []
-        while (path := self.folder / content / str(len(found))).exists():
-            found.append(_whose(path))
+        while self.objects.size(name := f"{self.folder}/{content}/{len(found)}") is not None:
+            found.append(_whose(self.objects, name))
         return found
 
 
-def _whose(path: Path) -> str:
+def _whose(objects: ObjectStore, name: str) -> str:
     """Whose shard has a number. Raises ArtifactCorrupt."""
-    content = path.read_bytes()
+    content = objects.get(name)
     if re.fullmatch(rb"[0-9a-f]{32,64}(\.parquet)?", content):  # as versions without formats wrote it
         return content.decode()
-    whose = read_stamped(path, "alike", REMEDY).get("whose")
+    whose = read_stamped(objects, name, "alike", REMEDY).get("whose")
     if not isinstance(whose, str):
-        raise Damaged(f"{path}: damaged. {REMEDY}")
+        raise Damaged(f"{objects.where(name)}: damaged. {REMEDY}")
     return whose

@@ -6,30 +6,25 @@ is no new one. Answers add up over all runs of a work folder, as thresholds chos
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Sequence
 
 from ldptree.errors import BudgetError
-from storage.holders.private_files import append_privately, make_private
-from storage.store import Store
+from storage.objects.object_store import ObjectStore
+
+FOLDER = "holders/released_checks"
 
 
-def release_checks(store: Store, answers: Sequence[str], cap: int) -> None:
+def release_checks(objects: ObjectStore, answers: Sequence[str], cap: int) -> None:
     """Keep that these answers leave, before they do. Raises BudgetError as `check_release`, and then keeps nothing."""
-    folder = store.zone("holders") / "released_checks"
-    folder.mkdir(parents=True, exist_ok=True)
-    make_private(store.zone("holders"), folder)
-    with append_privately(folder / ".lock") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        check_release(store, answers, cap)
+    with objects.locked(FOLDER):
+        check_release(objects, answers, cap)
         for answer in answers:
-            store.write_once(folder / answer, lambda aside: aside.touch())
+            objects.create(f"{FOLDER}/{answer}", b"")
 
 
-def check_release(store: Store, answers: Sequence[str], cap: int) -> None:
+def check_release(objects: ObjectStore, answers: Sequence[str], cap: int) -> None:
     """Raises BudgetError where these answers and those that left before are more than `cap`. Writes nothing."""
-    folder = store.zone("holders") / "released_checks"
-    left = {path.name for path in folder.glob("[!.]*")}
+    left = {entry.name.removeprefix(f"{FOLDER}/") for entry in objects.entries(FOLDER)}
     total = len(left | set(answers))
     if total > cap:
         raise BudgetError(

@@ -10,12 +10,9 @@ If all parts come from one backup, nothing contradicts anything; only `holders/s
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hmac
 import itertools
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -25,7 +22,7 @@ from schemas.manifest import Record, Strict
 from storage.formats import SEAL, Damaged, read_stamped, stamped
 from storage.holders.secret import has_secret, other_secret, refuse_new_secret
 from storage.ledger.campaigns import Campaign
-from storage.store import Store, fsync
+from storage.store import Store
 
 LEDGER, ASKED, PUBLISHED, REPORTS = (
     "holders/ledger",
@@ -63,16 +60,16 @@ class Mark(Strict):
 
 def check_state(store: Store) -> None:
     """Raises ArtifactCorrupt where what is kept of who was asked is missing, older than another part of it, or damaged."""
-    with _locked(store, fcntl.LOCK_SH):
+    with store.objects.locked(LEDGER, shared=True):
         _check(store)
 
 
 def seal_state(store: Store) -> None:
     """Seal what is kept now, once it is seen that nothing sealed before was lost. Raises ArtifactCorrupt."""
-    with _locked(store, fcntl.LOCK_EX):
+    with store.objects.locked(LEDGER):
         sealed = _check(store)
-        parts = {part for part in PARTS if part != REPORTS and (store.root / part).is_dir()}
-        parts |= {REPORTS} if (store.root / LEDGER / "release").is_dir() else set()
+        parts = {part for part in PARTS if part != REPORTS and _is_there(store, part)}
+        parts |= {REPORTS} if _is_there(store, f"{LEDGER}/release") else set()
         files = _kept(store)
         if sealed is not None:
             parts |= set(sealed.parts)
@@ -107,7 +104,7 @@ def _check(store: Store) -> Seal | None:
             store, LEDGER, f"older than {newest}/{SEAL} (number {sealed.number} and {marks[newest].number})"
         )
     if not hmac.compare_digest(sealed.secret, _check_value(store)):
-        raise other_secret(store.root)
+        raise other_secret(store.objects)
     for part in sealed.parts:
         _check_mark(store, part, marks.get(part), sealed)
     for name, size in sealed.files.items():
@@ -131,37 +128,47 @@ def _check_mark(store: Store, part: str, mark: Mark | None, sealed: Seal) -> Non
 
 
 def _check_file(store: Store, name: str, size: int) -> None:
-    try:
-        found = (store.root / name).stat().st_size
-    except OSError:
-        raise ArtifactCorrupt(f"{store.root / name}: missing. {REMEDY}") from None
+    found = store.objects.size(name)
+    if found is None:
+        raise ArtifactCorrupt(f"{store.objects.where(name)}: missing. {REMEDY}")
     if found < size:
-        raise ArtifactCorrupt(f"{store.root / name}: cut short ({found:,} of {size:,} bytes). {REMEDY}")
+        raise ArtifactCorrupt(
+            f"{store.objects.where(name)}: cut short ({found:,} of {size:,} bytes). {REMEDY}"
+        )
 
 
 def _check_unsealed(store: Store) -> None:
     """What can be seen in a folder that was sealed by no version yet, or in which nobody was asked."""
-    if not has_secret(store.root):
-        refuse_new_secret(store.root)
+    if not has_secret(store.objects):
+        refuse_new_secret(store.objects)
         return
     if _is_of_another_secret(store):
-        raise other_secret(store.root)
-    signs = {*(store.root / ASKED).glob("*/files.json"), *(store.root / PUBLISHED).glob("*/reports")}
+        raise other_secret(store.objects)
+    objects = store.objects
+    asked = {f"{folder}/files.json" for folder in objects.folders(ASKED)}
+    signs = {name for name in asked if objects.size(name) is not None} | {
+        folder for campaign in objects.folders(PUBLISHED) for folder in objects.folders(campaign)
+    }
     for sign in sorted(signs):
-        name = sign.parent.name
-        asked = [store.root / ASKED / name / "files.json"] if sign.name == "reports" else []
-        for path in (store.root / PUBLISHED / name / "published.json", *asked):
-            if not path.exists():
-                raise ArtifactCorrupt(f"{path}: missing, and {sign} says that holders were asked. {REMEDY}")
-    for path in _protocols(store):
-        if not path.exists():
-            raise ArtifactCorrupt(f"{path}: missing, and a campaign was published with it. {REMEDY}")
+        campaign = sign.split("/")[-2]
+        needed = [f"{PUBLISHED}/{campaign}/published.json"]
+        needed += [] if sign in asked else [f"{ASKED}/{campaign}/files.json"]
+        for name in needed:
+            if objects.size(name) is None:
+                raise ArtifactCorrupt(
+                    f"{objects.where(name)}: missing, and {objects.where(sign)} says that holders were asked. {REMEDY}"
+                )
+    for name in _protocols(store):
+        if objects.size(name) is None:
+            raise ArtifactCorrupt(
+                f"{objects.where(name)}: missing, and a campaign was published with it. {REMEDY}"
+            )
 
 
 def _is_of_another_secret(store: Store) -> bool:
     """Whether records of the holders' zone were named under another secret than the one that is there."""
-    paths = (path for step in NAMED_BY_SECRET for path in (store.root / "holders" / step).glob("*.json"))
-    records = (store.read_record(path) for path in itertools.islice(paths, LOOKED_AT))
+    names = (name for step in NAMED_BY_SECRET for name in store.record_names("holders", step))
+    records = (store.read_record(name) for name in itertools.islice(names, LOOKED_AT))
     found = [record for record in records if record is not None and record.parts]
     return bool(found) and not any(_is_named_by_it(store, record) for record in found)
 
@@ -176,26 +183,27 @@ def _is_named_by_it(store: Store, record: Record) -> bool:
 
 def _kept(store: Store) -> dict[str, int]:
     """Every file that is kept for good, and its size."""
-    found: dict[str, int] = {}
-    for part in (LEDGER, ASKED, PUBLISHED):
-        for path in (store.root / part).rglob("*"):
-            if path.is_file() and not path.name.startswith(".") and path != _path(store, part):
-                found[path.relative_to(store.root).as_posix()] = path.stat().st_size
-    for path in _protocols(store):
-        found[path.relative_to(store.root).as_posix()] = path.stat().st_size
+    objects, seals = store.objects, {_name(part) for part in PARTS}
+    found = {
+        entry.name: entry.size
+        for part in (LEDGER, ASKED, PUBLISHED)
+        for entry in objects.entries(part, deep=True)
+        if entry.name not in seals | {_name(LEDGER)}
+    }
+    named = _protocols(store)
     # Reports of simulations are drawn again where they are lost.
-    for answer in (store.root / LEDGER / "release").glob("*.answered"):
-        for name in read_stamped(answer, "answered", REMEDY)["files"]:
-            with contextlib.suppress(FileNotFoundError):  # who asks this question is told of it
-                found[name] = (store.root / name).stat().st_size
-    return found
+    for answer in objects.entries(f"{LEDGER}/release"):
+        if answer.name.endswith(".answered"):
+            named += read_stamped(objects, answer.name, "answered", REMEDY)["files"]
+    # Who asks the question of one that is missing is told of it.
+    return found | {name: size for name in named if (size := objects.size(name)) is not None}
 
 
-def _protocols(store: Store) -> list[Path]:
-    """The files of the protocols that campaigns published."""
-    names = [path.parent.name for path in (store.root / PUBLISHED).glob("*/published.json")]
-    published = [Campaign(store, name).frozen() for name in names]
-    return [path for frozen in published if frozen is not None for path in store.files(frozen.protocol)]
+def _protocols(store: Store) -> list[str]:
+    """The names of the protocols that campaigns published."""
+    campaigns = (Campaign(store, folder.split("/")[-1]) for folder in store.objects.folders(PUBLISHED))
+    published = (campaign.frozen() for campaign in campaigns)
+    return [name for frozen in published if frozen is not None for name in frozen.protocol.names]
 
 
 def _is_current(store: Store, sealed: Seal, parts: set[str], files: Mapping[str, int]) -> bool:
@@ -209,41 +217,30 @@ def _is_current(store: Store, sealed: Seal, parts: set[str], files: Mapping[str,
     )
 
 
-@contextlib.contextmanager
-def _locked(store: Store, how: int) -> Iterator[None]:
-    """Hold the ledger's lock; to look, only where there is a ledger."""
-    path = store.root / LEDGER / ".lock"
-    if how == fcntl.LOCK_SH and not path.exists():
-        yield
-        return
-    store.make_folder(path.parent)
-    with store.open_lock(path) as lock:
-        fcntl.flock(lock, how)
-        yield
+def _is_there(store: Store, part: str) -> bool:
+    """Whether anything is kept in a part."""
+    return bool(store.objects.folders(part)) or next(store.objects.entries(part), None) is not None
 
 
 def _read(store: Store, part: str, kind: type[Any]) -> Any:
-    path = _path(store, part)
     try:
-        return kind.model_validate(read_stamped(path, _format(part), REMEDY))
+        return kind.model_validate(read_stamped(store.objects, _name(part), _format(part), REMEDY))
     except FileNotFoundError:
         return None
     except ValidationError:
-        raise Damaged(f"{path}: damaged. {REMEDY}") from None
+        raise Damaged(f"{store.objects.where(_name(part))}: damaged. {REMEDY}") from None
 
 
 def _write(store: Store, part: str, content: Strict) -> None:
-    path = _path(store, part)
-    store.replace(path, stamped(_format(part), content.model_dump(mode="json")))
-    fsync(path.parent)
+    store.objects.put(_name(part), stamped(_format(part), content.model_dump(mode="json")))
 
 
 def _format(part: str) -> Literal["seal", "mark"]:
     return "seal" if part == LEDGER else "mark"
 
 
-def _path(store: Store, part: str) -> Path:
-    return store.root / part / SEAL
+def _name(part: str) -> str:
+    return f"{part}/{SEAL}"
 
 
 def _digest(store: Store, sealed: Seal) -> str:
@@ -256,4 +253,4 @@ def _check_value(store: Store) -> str:
 
 
 def _lost(store: Store, part: str, how: str) -> ArtifactCorrupt:
-    return ArtifactCorrupt(f"{_path(store, part)}: {how}. {REMEDY}")
+    return ArtifactCorrupt(f"{store.objects.where(_name(part))}: {how}. {REMEDY}")

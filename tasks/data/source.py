@@ -127,7 +127,7 @@ def rows_to_make(spec: DatasetSpec) -> int:
 
 def made(store: Store, raw: Manifest) -> Record | None:
     """The record of raw files that a run made; None where they are files of one's own."""
-    return store.read_record(store.root / f"{raw.path}.json") if raw.path else None
+    return store.read_record(f"{raw.path}.json") if raw.path else None
 
 
 def public_files(store: Store, spec: DatasetSpec) -> Manifest | None:

@@ -257,8 +257,7 @@ class _People:
 
 def _asked_in_file_order(draft: Draft) -> set[str]:
     """Shards that an earlier version asked with these settings: its reports are known by their rows in the order of the file."""
-    folder = draft.store.zone("holders") / "split"
-    found = [draft.store.read_record(path) for path in sorted(folder.glob("*.json"))]
+    found = [draft.store.read_record(name) for name in draft.store.record_names("holders", "split")]
     trains = [record["train"] for record in found if record is not None and record.version == "3"]
     return {
         entry.name

@@ -136,7 +136,7 @@ def validate(
     expected = _expected(store, suite, dataset, columns)
     is_released = release is None or release > 0
     if release:
-        release_checks(store, answers_of(store, private, expected), release)
+        release_checks(store.objects, answers_of(store, private, expected), release)
     private_files = tables.typed_parts(store.files(private))
     public_files = tables.typed_parts(store.files(public))
     counts = count_violations(private_files, expected.expectations)
@@ -178,7 +178,7 @@ def foresee_release(
     """Raises BudgetError where `validate`, called with the same, would. Writes nothing."""
     if release:
         expected = _expected(store, suite, dataset, columns)
-        check_release(store, answers_of(store, private, expected), release)
+        check_release(store.objects, answers_of(store, private, expected), release)
 
 
 def _expected(

@@ -184,22 +184,22 @@ def test_a_run_stops_where_not_everybody_who_was_asked_reported():
         assert fault.value.exit_code == 5
 
 
-def test_a_number_once_kept_stays_and_looking_keeps_nothing(store, tmp_path):
-    alike = CopyIndex(store, tmp_path / "kept")
+def test_a_number_once_kept_stays_and_looking_keeps_nothing(store):
+    alike = CopyIndex(store.objects, "kept")
     assert alike.numbers([("x", ["ann"]), ("y", ["bob"]), ("x", ["cy"])]) == [0, 0, 1]
-    assert not (tmp_path / "kept").exists()
+    assert not (store.root / "kept").exists()
     assert alike.numbers([("x", ["cy"])], keep=True) == [0]
     assert alike.numbers([("x", ["ann"]), ("x", ["cy"]), ("x", ["dan"])]) == [1, 0, 2]
     assert alike.numbers([("x", ["anna", "ann"])]) == [1]  # by what an earlier version knew her by
-    assert CopyIndex(store).numbers([("x", ["ann"]), ("x", ["ann"]), ("x", ["cy"])]) == [0, 0, 1]
+    assert CopyIndex(store.objects).numbers([("x", ["ann"]), ("x", ["ann"]), ("x", ["cy"])]) == [0, 0, 1]
 
 
-def test_of_many_that_are_numbered_at_once_no_two_have_one_number(store, tmp_path):
+def test_of_many_that_are_numbered_at_once_no_two_have_one_number(store):
     found, gate = {}, threading.Barrier(6)
 
     def number(whose):
         gate.wait()
-        (found[whose],) = CopyIndex(store, tmp_path / "kept").numbers([("x", [whose])], keep=True)
+        (found[whose],) = CopyIndex(store.objects, "kept").numbers([("x", [whose])], keep=True)
 
     threads = [threading.Thread(target=number, args=(str(i),)) for i in range(6)]
     for thread in threads:
@@ -207,6 +207,4 @@ def test_of_many_that_are_numbered_at_once_no_two_have_one_number(store, tmp_pat
     for thread in threads:
         thread.join()
     assert sorted(found.values()) == list(range(6))
-    assert CopyIndex(store, tmp_path / "kept").numbers([("x", [whose]) for whose in found]) == [
-        *found.values()
-    ]
+    assert CopyIndex(store.objects, "kept").numbers([("x", [whose]) for whose in found]) == [*found.values()]

@@ -13,6 +13,7 @@ from chain import Chain, rides, rides_config
 from flows.finish import page_of_failure
 from flows.index import list_run, write_index
 from ldptree.errors import BudgetError, DataError
+from storage.objects.folder import FolderObjects
 from storage.store import Store
 from tasks.page.render import render
 from tasks.report import read_facts
@@ -32,10 +33,10 @@ def facts(chain):
 def _leave(store, facts, name, created):
     """A run that is over, with its folder and its line."""
     run = replace(facts, name=name, making=replace(facts.making, created=created))
-    folder = store.root / "runs" / name
-    store.replace(folder / "report.html", render(run).encode())
+    folder = f"runs/{name}"
+    store.objects.put(f"{folder}/report.html", render(run).encode())
     list_run(store, folder, run)
-    return folder
+    return store.root / folder
 
 
 def _index(store):
@@ -112,6 +113,6 @@ def test_a_run_that_stops_has_a_page_that_says_why_and_how_to_go_on(chain, asked
 
 
 def test_a_page_that_cannot_be_written_hides_no_reason(chain, monkeypatch):
-    monkeypatch.setattr(Store, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    monkeypatch.setattr(FolderObjects, "put", lambda *_: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(DataError, match="the reason"), page_of_failure(chain):
         raise DataError("the reason")

@@ -171,8 +171,8 @@ def test_rows_that_fail_their_validation_are_refused_by_both(tmp_path):
     record = chain.checked.model_copy(
         update={"parts": {"checks": checks.model_copy(update={"files": entries})}}
     )
-    (path,) = [p for p, r in chain.store.records() if r.step == "validate"]
-    path.write_text(record.model_dump_json())
+    (name,) = [name for name, r in chain.store.records() if r.step == "validate"]
+    chain.store.objects.put(name, record.model_dump_json().encode())
     code, said = refused(lambda: show_plan(config, work, as_json=True))
     assert code == 3
     assert "validation failed" in said

@@ -329,8 +329,8 @@ def test_the_files_of_a_runs_folder_are_explained_and_a_flipped_value_in_them_is
         "records.json": lambda: [collect_garbage(store.root, keep=5, dry_run=True)],
     }[name]
     steps = [{"name": "prune", "artifact": new.model["model"].path}]
-    write_json(store, run / "run.json", {"steps": steps})
-    write_json(store, run / "records.json", {"records": ["curator/prune/a.json"]})
+    write_json(store, "runs/new/run.json", {"steps": steps})
+    write_json(store, "runs/new/records.json", {"records": ["curator/prune/a.json"]})
     assert name == "records.json" or all("made by prune" in said for said in look())
     assert look()
     path = run / name

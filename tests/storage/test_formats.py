@@ -9,6 +9,7 @@ import pytest
 
 from ldptree.errors import ArtifactCorrupt
 from storage.formats import KEY, VERSION, Damaged, read_stamped, stamped
+from storage.objects.folder import FolderObjects
 
 CONTENT = {"a": 1, "b": {2: 0.1, 10: None, "ü": [1.5, "\ud800", True]}, "c": (float("inf"), "x" * 50)}
 
@@ -20,26 +21,30 @@ def path(tmp_path):
     return path
 
 
+def read_kept(path, kind, remedy):
+    return read_stamped(FolderObjects(path.parent), path.name, kind, remedy)
+
+
 def test_what_was_kept_is_read_again(path):
-    found = read_stamped(path, "kept", "")
+    found = read_kept(path, "kept", "")
     assert found == json.loads(json.dumps(CONTENT))
     path.write_bytes(stamped("kept", found))
-    assert read_stamped(path, "kept", "") == found
+    assert read_kept(path, "kept", "") == found
 
 
 def test_a_file_that_was_kept_before_there_were_formats_is_read(path):
     path.write_text('{"a": 1}')
-    assert read_stamped(path, "kept", "") == {"a": 1}
+    assert read_kept(path, "kept", "") == {"a": 1}
 
 
 def test_every_flipped_bit_is_noticed(path):
     """But for one between the tokens, which says the same."""
     content = path.read_bytes()
-    whole = read_stamped(path, "kept", "")
+    whole = read_kept(path, "kept", "")
     for at in range(len(content)):
         path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
         try:
-            found = read_stamped(path, "kept", "")
+            found = read_kept(path, "kept", "")
         except ArtifactCorrupt:
             continue
         assert found == whole
@@ -49,7 +54,7 @@ def test_every_flipped_bit_is_noticed(path):
 def test_garbage_is_damage(path, content):
     path.write_bytes(content)
     with pytest.raises(Damaged, match=re.escape(f"{path}: damaged. Restore it.")):
-        read_stamped(path, "kept", "Restore it.")
+        read_kept(path, "kept", "Restore it.")
 
 
 def test_a_cut_file_is_damage(path):
@@ -57,12 +62,12 @@ def test_a_cut_file_is_damage(path):
     for size in range(0, len(content), 7):
         path.write_bytes(content[:size])
         with pytest.raises(Damaged):
-            read_stamped(path, "kept", "")
+            read_kept(path, "kept", "")
 
 
 def test_a_file_in_the_place_of_another_is_damage(path):
     with pytest.raises(Damaged, match="does not match"):
-        read_stamped(path, "other", "")
+        read_kept(path, "other", "")
 
 
 def test_a_file_of_a_later_ldptree_says_so(path):
@@ -72,6 +77,6 @@ def test_a_file_of_a_later_ldptree_says_so(path):
     with pytest.raises(
         ArtifactCorrupt, match=r"written by a later ldptree \(format version 2; .* up to 1\)"
     ) as fault:
-        read_stamped(path, "kept", "")
+        read_kept(path, "kept", "")
     assert not isinstance(fault.value, Damaged)
     assert fault.value.exit_code == 5

@@ -9,7 +9,9 @@ import threading
 import pytest
 
 from ldptree.errors import ArtifactCorrupt
-from storage.digests import BLOCK, Hasher, canonical, load_secret
+from storage.digests import BLOCK, Hasher, canonical
+from storage.holders.secret import secret_of
+from storage.objects.folder import FolderObjects
 
 
 def test_one_value_has_one_spelling():
@@ -39,20 +41,20 @@ def test_a_keyed_digest_follows_from_the_plain_one():
 
 
 def test_the_secret_is_the_holders_alone_and_stays(tmp_path):
-    path = tmp_path / "holders" / "secret"
-    secret = load_secret(path)
+    objects = FolderObjects(tmp_path / "one")
+    secret = secret_of(objects)
     assert len(secret) == 32
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert load_secret(path) == secret
-    assert load_secret(tmp_path / "other" / "secret") != secret
+    assert stat.S_IMODE(objects.path("holders/secret").stat().st_mode) == 0o600
+    assert secret_of(objects) == secret
+    assert secret_of(FolderObjects(tmp_path / "other")) != secret
 
 
 def test_all_who_make_the_secret_at_once_agree_on_one(tmp_path):
-    path, found, gate = tmp_path / "secret", [], threading.Barrier(8)
+    objects, found, gate = FolderObjects(tmp_path), [], threading.Barrier(8)
 
     def ask():
         gate.wait()
-        found.append(load_secret(path))
+        found.append(secret_of(objects))
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
@@ -61,12 +63,12 @@ def test_all_who_make_the_secret_at_once_agree_on_one(tmp_path):
         thread.join()
     assert len(found) == 8
     assert len(set(found)) == 1
-    assert [p.name for p in tmp_path.iterdir()] == ["secret"]
+    assert [p.name for p in (tmp_path / "holders").iterdir()] == ["secret"]
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 31])
 def test_a_damaged_secret_is_refused_and_never_an_unkeyed_digest(tmp_path, content):
-    path = tmp_path / "secret"
-    path.write_bytes(content)
+    objects = FolderObjects(tmp_path)
+    objects.put("holders/secret", content)
     with pytest.raises(ArtifactCorrupt, match="the holders' secret is damaged"):
-        load_secret(path)
+        secret_of(objects)

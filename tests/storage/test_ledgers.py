@@ -11,8 +11,8 @@ import pytest
 
 from ldptree.errors import ArtifactCorrupt, BudgetError
 from ldptree.protocol.ledger import Charge, Names, RowRange
-from storage.ledger import accounts as ledgers
 from storage.ledger.accounts import Account
+from storage.objects import folder
 from storage.store import Store
 
 EVERYBODY = RowRange(source="file", start=0, stop=3_300_000)
@@ -28,7 +28,8 @@ def account(store):
 
 
 def files(account):
-    return sorted(path for path in account._folder.iterdir() if path.suffix == ".charge")
+    folder = account.store.root / "holders" / "ledger" / account.name
+    return sorted(folder.glob("*.charge"))
 
 
 def test_what_was_spent_is_known_to_the_next_process(store, account):
@@ -164,8 +165,10 @@ def test_what_is_charged_and_never_answered_is_spent(store, account):
 def test_a_charge_is_on_disk_before_it_is_said_to_be(account, monkeypatch):
     """The content is flushed before it has its number, and the number before `charge` returns."""
     done = []
-    real_fsync, real_link = ledgers.fsync, os.link
-    monkeypatch.setattr("storage.store.fsync", lambda path: (done.append(path.suffix), real_fsync(path)))
+    real_fsync, real_link = folder.fsync, os.link
+    monkeypatch.setattr(
+        "storage.objects.folder.fsync", lambda path: (done.append(path.suffix), real_fsync(path))
+    )
     monkeypatch.setattr(os, "link", lambda *a, **k: (done.append("numbered"), real_link(*a, **k)))
     account.charge([asks("one")], cap=None)
     assert done == ["", "numbered", ""]
@@ -189,7 +192,7 @@ def test_a_last_charge_that_went_missing_is_noticed_where_an_answer_was_kept_aft
     account.charge([asks("one")], cap=None)
     reports = store.root / "reports.parquet"
     reports.write_bytes(b"reports")
-    account.keep_answer("one", [reports])
+    account.keep_answer("one", [reports.relative_to(store.root).as_posix()])
     account.charge([asks("two", 2.0)], cap=None)
     files(account)[-1].unlink()  # nobody answered it: nothing betrays it
     assert account.read().spent_by(EVERYBODY) == 1.0
@@ -209,8 +212,8 @@ def test_a_charge_that_went_missing_is_noticed_by_the_question_it_paid_for(accou
 
 def test_answers_kept_by_an_earlier_version_are_read(store, account):
     account.charge([asks("one")], cap=None)
-    account._answer("one").write_text('{"files":[],"question":"one"}')
-    account._answer("talk").with_suffix(".asked").write_text('{"digest":"first","question":"talk"}')
+    store.objects.put(f"{account._stem('one')}.answered", b'{"files":[],"question":"one"}')
+    store.objects.put(f"{account._stem('talk')}.asked", b'{"digest":"first","question":"talk"}')
     assert account.is_answered("one")
     assert account.keep_asked("talk", "first")
     assert not account.keep_asked("talk", "second")
@@ -219,7 +222,7 @@ def test_answers_kept_by_an_earlier_version_are_read(store, account):
 
 def test_what_was_kept_of_an_answer_is_not_read_where_it_is_damaged(account):
     account.charge([asks("one")], cap=None)
-    account._answer("one").write_text("{")
+    account.store.objects.put(f"{account._stem('one')}.answered", b"{")
     with pytest.raises(ArtifactCorrupt, match=r"answered: damaged\. .* Restore it from a copy"):
         account.charge([asks("one")], cap=None)
 
@@ -230,7 +233,7 @@ RACING = 6
 def race(work, question, gate, lockless):
     """One process: ends with 0 where its charge was the one that there was room for."""
     if lockless:
-        ledgers.fcntl.flock = lambda *_: None
+        folder.fcntl.flock = lambda *_: None
     account = Account(Store(work), None)
     gate.wait()
     try:
@@ -264,8 +267,8 @@ def test_answers_that_went_missing_are_not_given_a_second_time(store, account):
     path = store.zone("curator") / "reports" / "some.parquet"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"a report")
-    account.keep_answer("one", [path])
-    account.keep_answer("one", [path])
+    account.keep_answer("one", [path.relative_to(store.root).as_posix()])
+    account.keep_answer("one", [path.relative_to(store.root).as_posix()])
     assert len(account.charge([asks("one")], cap=None)) == 1
     path.unlink()
     for spend in (account.charge, account.foresee):
@@ -288,7 +291,7 @@ def test_answers_are_known_until_they_go_missing(store, account):
     reports = store.root / "reports.parquet"
     assert not account.is_answered("one")
     reports.write_bytes(b"reports")
-    account.keep_answer("one", [reports])
+    account.keep_answer("one", [reports.relative_to(store.root).as_posix()])
     assert account.is_answered("one")
     reports.unlink()
     with pytest.raises(ArtifactCorrupt, match="now missing"):

@@ -26,6 +26,10 @@ def make(store, place, files=None, *, part="out", zone=None) -> Record:
         return draft.finish({"n": 1}, 0.5)
 
 
+def record_path(store, place):
+    return store.objects.path(store.record_name(place))
+
+
 def everything(store):
     return sorted(p.relative_to(store.root).as_posix() for p in store.root.rglob("*") if p.is_file())
 
@@ -82,7 +86,7 @@ def test_a_step_that_fails_while_it_publishes_leaves_no_record(store, monkeypatc
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store, "replace", full)
+    monkeypatch.setattr(store.objects, "put", full)
     with pytest.raises(OSError, match="No space"):
         make(store, place)
     monkeypatch.undo()
@@ -118,7 +122,7 @@ def test_a_damaged_record_counts_as_none(store):
     place = place_of(store)
     record = make(store, place)
     for content in (b"", b"{", b'{"home": "nowhere"}', b"\xff\xfe"):
-        store.record_path(place).write_bytes(content)
+        record_path(store, place).write_bytes(content)
         assert store.find(place) is None
     assert make(store, place) == record
 
@@ -126,27 +130,27 @@ def test_a_damaged_record_counts_as_none(store):
 def test_a_flipped_value_in_a_record_is_noticed(store):
     place = place_of(store)
     record = make(store, place)
-    path = store.record_path(place)
+    path = record_path(store, place)
     content = path.read_text()
     path.write_text(content.replace('"n": 1', '"n": 7'))
     assert path.read_text() != content
     assert store.find(place) is None
     with pytest.raises(ArtifactCorrupt, match=f"{path.name}: damaged"):
-        store.whole_record(path)
+        store.whole_record(store.record_name(place))
     assert make(store, place) == record
 
 
 def test_a_record_of_a_version_without_digests_is_found(store):
     place = place_of(store)
     record = make(store, place)
-    store.record_path(place).write_text(record.model_dump_json(indent=1))
+    record_path(store, place).write_text(record.model_dump_json(indent=1))
     assert store.find(place) == record
 
 
 def test_a_record_of_a_later_ldptree_is_neither_read_nor_made_anew(store):
     place = place_of(store)
     make(store, place)
-    path = store.record_path(place)
+    path = record_path(store, place)
     path.write_text('{"format": {"name": "record", "version": 2, "digest": ""}, "more": 1}')
     for read in (lambda: store.find(place), lambda: [*store.records()]):
         with pytest.raises(ArtifactCorrupt, match="written by a later ldptree"):
@@ -182,50 +186,6 @@ def test_the_later_of_two_writers_takes_what_stands_where_they_differ(store):
         assert slow.finish({}, 0.0) == first
     assert store.file(first["out"], "a.txt").read_text() == "first"
     assert store.find(place) == first
-
-
-def test_write_once_has_one_winner_among_many(store):
-    path, gate, won = store.root / "curator" / "reports" / "r.bin", threading.Barrier(8), []
-
-    def write(number):
-        def fill(aside):
-            gate.wait()
-            aside.write_bytes(bytes([number]) * 1000)
-
-        if store.write_once(path, fill):
-            won.append(number)
-
-    threads = [threading.Thread(target=write, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1
-    assert path.read_bytes() == bytes(won) * 1000
-    assert [p.name for p in path.parent.iterdir()] == ["r.bin"]
-
-
-def test_write_once_never_changes_what_stands(store):
-    path = store.root / "x"
-    assert store.write_once(path, lambda p: p.write_text("first"))
-    assert not store.write_once(path, lambda p: p.write_text("second"))
-    assert path.read_text() == "first"
-
-
-def test_a_failed_write_leaves_what_was_there(store):
-    path = store.root / "x"
-    store.replace(path, b"old")
-    with pytest.raises(TypeError):
-        store.replace(path, None)
-
-    def fail(aside):
-        aside.write_text("half")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match="No space"):
-        store.write_once(store.root / "y", fail)
-    assert everything(store) == ["x"]
-    assert path.read_bytes() == b"old"
 
 
 def test_keys_and_digests_of_the_holders_differ_between_work_folders_and_the_curators_do_not(tmp_path):

@@ -127,7 +127,7 @@ def test_a_file_that_is_not_what_it_says_is_not_added(store, oracle, form, colum
     name = {"grr": "value", "oue": "bits"}[oracle] if form == "reports" else "support"
     meta = {"protocol": protocol.digest, "round": "1", "form": form, "holders": "3"}
     pq.write_table(pa.table({name: pa.array(column, kind)}).replace_schema_metadata(meta), path)
-    forged = manifest_of(store, path, published, 1)
+    forged = manifest_of(store, reports[0].names[0], published, 1)
     with pytest.raises(ProtocolMismatch, match=said):
         sums(store, published, [forged])
 

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from chain import example_protocol, perturb_shard, publish, shards_of
 
-import tasks.perturb
-from storage import drawn_once
+from storage.objects import drawn_once
+from storage.objects.folder import FolderObjects
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("real_fsync")
@@ -72,16 +72,16 @@ def run_until_killed(act, at, arrange):
         try:
             arrange()
             killer = Killer(at)
-            publish_once = tasks.perturb.publish_once
+            draw = FolderObjects.draw
 
-            def publish_torn(store, path, write):
+            def draw_torn(objects, name, write):
                 sys.setprofile(killer.hear)
                 try:
-                    return publish_once(store, path, lambda draft: write(Torn(draft, killer)))
+                    return draw(objects, name, lambda draft: write(Torn(draft, killer)))
                 finally:
                     sys.setprofile(None)
 
-            tasks.perturb.publish_once = publish_torn
+            FolderObjects.draw = draw_torn
             act()
             os.write(writing, str(killer.seen).encode())
         finally:
@@ -193,10 +193,10 @@ def test_a_draw_that_an_earlier_version_left_is_gone_before_another_is_made(stor
 
 
 def test_a_file_that_stands_is_never_written_over(store):
-    path = store.root / "curator" / "reports" / "shard.parquet"
-    assert drawn_once.publish_once(store, path, lambda draft: draft.write(b"first"))
-    assert not drawn_once.publish_once(store, path, lambda draft: draft.write(b"second"))
-    assert path.read_bytes() == b"first"
+    name = "curator/reports/shard.parquet"
+    assert store.objects.draw(name, lambda draft: draft.write(b"first"))
+    assert not store.objects.draw(name, lambda draft: draft.write(b"second"))
+    assert store.objects.get(name) == b"first"
 
 
 @pytest.mark.parametrize("arrange", FILE_SYSTEMS, ids=lambda arrange: arrange.__name__)
@@ -209,7 +209,6 @@ def test_a_draw_that_fails_leaves_nothing(store, monkeypatch, arrange):
         draft.write(b"half a draw")
         raise OSError(errno.ENOSPC, "no space")
 
-    path = store.root / "curator" / "reports" / "shard.parquet"
     with pytest.raises(OSError, match="no space"):
-        drawn_once.publish_once(store, path, fail)
+        store.objects.draw("curator/reports/shard.parquet", fail)
     assert [p for p in store.root.rglob("*") if p.is_file() and p.name != ".lock"] == []

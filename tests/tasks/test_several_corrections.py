@@ -286,7 +286,7 @@ def test_reports_on_no_class_of_the_protocol_are_not_added(run, oracle):
         columns = {} if output == "no column" else {"output": pa.array([0, 1, output], pa.int32())}
         told = pa.table({table.column_names[0]: table.column(0)} | columns)
         pq.write_table(told.replace_schema_metadata(meta), path)
-        reports = [manifest_of(store, path, chain.protocol, 1)]
+        reports = [manifest_of(store, chain.reports[0]["reports"].names[0], chain.protocol, 1)]
         with pytest.raises(ProtocolMismatch, match=said):
             aggregate.fn(store, question=chain.protocol, reports=reports, round_number=1)
 
@@ -298,7 +298,7 @@ def test_sums_that_so_many_people_cannot_have_given_are_not_added(run, holders):
     table = pq.read_table(path)
     meta = dict(table.schema.metadata) | {b"holders": b"3", b"holders_of_outputs": holders.encode()}
     pq.write_table(table.replace_schema_metadata(meta), path)
-    forged = manifest_of(chain.store, path, chain.protocol, 1)
+    forged = manifest_of(chain.store, chain.reports[0]["reports"].names[0], chain.protocol, 1)
     with pytest.raises(ProtocolMismatch, match=r"of another protocol|cannot have given"):
         aggregate.fn(chain.store, question=chain.protocol, reports=[forged], round_number=1)
 

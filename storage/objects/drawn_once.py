@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
-from storage.store import Store, fsync
+from storage.objects.lasting import fsync
+from storage.objects.object_store import Write
 
-Write = Callable[[BinaryIO], object]
 UNSUPPORTED = (
     errno.EOPNOTSUPP,
     errno.EISDIR,
@@ -31,14 +29,16 @@ UNSUPPORTED = (
 """How a file system says that it has no files without a name, or no second name of a file."""
 
 
-def publish_once(store: Store, path: Path, write: Write) -> bool:
-    """Give what `write` draws the name `path`; False (and nothing changed) where another draw has it already. Raises OSError."""
-    _make_to_last(path.parent)
+def publish_once(path: Path, write: Write, draft: Callable[[], Path]) -> bool:
+    """Give what `write` draws the name `path`; False (and nothing changed) where another draw has it already. Raises OSError.
+
+    `draft`: where the file system has no files without a name, the path of this draw's draft, the same whenever it is asked for.
+    """
     for left in path.parent.glob(".aside-*"):  # a draw that an earlier ldptree left where it was stopped
         left.unlink(missing_ok=True)
     is_published = _publish_unnamed(path, write)
     if is_published is None:
-        is_published = _publish_draft(store, path, write)
+        is_published = _publish_draft(draft(), path, write)
     fsync(path.parent)
     return is_published
 
@@ -84,12 +84,9 @@ def _name(descriptor: int, path: Path) -> bool | None:
     return True
 
 
-def _publish_draft(store: Store, path: Path, write: Write) -> bool:
-    """As `publish_once`, by way of a draft in the holders' zone. One at a time: its name is the same for everybody."""
-    folder = store.zone("holders") / "drafts"
-    _make_to_last(folder)
-    draft = folder / hashlib.sha256(path.relative_to(store.root).as_posix().encode()).hexdigest()[:40]
-    with (folder / ".lock").open("ab") as lock:
+def _publish_draft(draft: Path, path: Path, write: Write) -> bool:
+    """As `publish_once`, by way of a draft. One at a time: its name is the same for everybody."""
+    with (draft.parent / ".lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         is_first = not path.exists()
         if is_first and not draft.exists():
@@ -125,10 +122,3 @@ def _copy_name(draft: Path, path: Path) -> None:
         shutil.copyfile(draft, copy)
         fsync(copy)
         copy.replace(path)
-
-
-def _make_to_last(folder: Path) -> None:
-    """Make a folder, and wait until its name will outlast a loss of power."""
-    for missing in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
-        missing.mkdir(exist_ok=True)
-        fsync(missing.parent)

@@ -1,0 +1,220 @@
+"""The object store in a folder: an object is a file, and its name the file's path in the folder.
+
+An object is written aside, fsynced, and linked or renamed to its name. Those of the holders' zone are for their owner only.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from ldptree.errors import ConfigError
+from schemas.manifest import ZONES
+from schemas.named_files import NO_SUCH_FOLDER, folder_fault, make_folder, shown_path
+from storage.holders.private_files import FILE, append_privately, close_to_others, make_private
+from storage.objects.drawn_once import publish_once
+from storage.objects.lasting import fsync, make_to_last
+from storage.objects.object_store import Entry, Write
+
+PRIVATE = "holders"
+"""The folder whose objects are for their owner only."""
+BESIDE_ZONES = ("runs", "prefect")
+"""Folders of a work folder that are no zone."""
+BELOW_A_FILE = f"cannot be read ({os.strerror(errno.ENOTDIR)})"
+FILES_READ = ("holders/secret", ".in-use")
+
+
+class FolderObjects:
+    """The objects of a work folder. Raises ConfigError where the folder cannot be used."""
+
+    def __init__(self, root: str | Path) -> None:
+        """Open (and make, where it is not there) the folder `root`."""
+        check_work_folder(Path(root))
+        self.root = Path(root).absolute()
+        try:
+            make_folder(self.root)
+            probe = self.root / f".probe-{secrets.token_hex(8)}"
+            probe.touch()
+            probe.unlink()
+            close_to_others(self.root / PRIVATE)
+        except OSError as fault:
+            reason = os.strerror(fault.errno or 0)
+            raise ConfigError(
+                f"work folder {shown_path(root)}: cannot be written ({reason}). Name another one with --work."
+            ) from None
+
+    def check_rights(self) -> None:
+        """Raises ConfigError where a run could not write in one of its folders, or read what all steps read: told before anything
+        is started or anybody asked.
+        """
+        for folder in (self.root / name for name in (*ZONES, *BESIDE_ZONES)):
+            if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
+                raise ConfigError(
+                    f"{folder}: no folder, and a work folder has one of this name. Move it away, or name "
+                    "another work folder with --work."
+                )
+            _check_right(folder, os.R_OK | os.W_OK | os.X_OK)
+        for name in FILES_READ:
+            _check_right(self.root / name, os.R_OK)
+
+    def get(self, name: str) -> bytes:
+        """The bytes of a file. Raises FileNotFoundError."""
+        return self.path(name).read_bytes()
+
+    def size(self, name: str) -> int | None:
+        """The size of a file, None where there is none."""
+        try:
+            return self.path(name).stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def entries(self, folder: str, *, deep: bool = False) -> Iterator[Entry]:
+        """The files of a folder, of those below it too if `deep`, by name; none whose name begins with a dot."""
+        return iter(sorted(self._walk(folder, deep=deep), key=lambda entry: entry.name))
+
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders right below a folder, in order."""
+        return sorted(f"{folder}/{entry.name}".lstrip("/") for entry in self._scan(folder) if entry.is_dir())
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file aside and link it to its name; False (and nothing changed) where another was first."""
+        path = self.path(name)
+        with self._written_aside(name, data) as aside:
+            try:
+                path.hardlink_to(aside)
+            except FileExistsError:
+                return False
+        fsync(path.parent)
+        return True
+
+    def draw(self, name: str, write: Write) -> bool:
+        """Write a file that has no name before it is whole; False (and nothing changed) where another was first."""
+        path = self.path(name)
+        self.make_folder(_folder_of(name))
+        return publish_once(path, write, lambda: self._draft_of(name))
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file whole or not at all, over what was there."""
+        path = self.path(name)
+        with self._written_aside(name, data) as aside:
+            aside.replace(path)
+        fsync(path.parent)
+
+    def delete(self, name: str) -> None:
+        """Remove a file; one that is not there is passed over."""
+        self.path(name).unlink(missing_ok=True)
+
+    @contextmanager
+    def locked(self, folder: str, *, shared: bool = False) -> Iterator[None]:
+        """Hold a folder by the lock of its file `.lock`; to look, only where there is one."""
+        path = self.path(f"{folder}/.lock")
+        if shared and not path.exists():
+            yield
+            return
+        if not shared:
+            self.make_folder(folder)
+        with path.open("rb") if shared else self._open_lock(path) as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+            yield
+
+    def path(self, name: str) -> Path:
+        """The file of an object."""
+        return self.root / name
+
+    def where(self, name: str) -> str:
+        """The path of an object."""
+        return str(self.path(name))
+
+    def make_folder(self, name: str) -> Path:
+        """Make a folder and those above it, to last; in the holders' zone for the owner only."""
+        folder = self.path(name)
+        make_to_last(folder)
+        if self._is_private(folder):
+            make_private(self.root / PRIVATE, folder)
+        return folder
+
+    @contextmanager
+    def _written_aside(self, name: str, data: bytes) -> Iterator[Path]:
+        """A file in the same folder with these bytes, fsynced; gone afterwards, unless it was renamed."""
+        aside = self.make_folder(_folder_of(name)) / f".aside-{secrets.token_hex(8)}"
+        try:
+            aside.write_bytes(data)
+            if self._is_private(aside):
+                aside.chmod(FILE)
+            fsync(aside)
+            yield aside
+        finally:
+            aside.unlink(missing_ok=True)
+
+    def _draft_of(self, name: str) -> Path:
+        """Where an object is drafted that cannot be without a name: with the holders, by a name that says nothing."""
+        return self.make_folder(f"{PRIVATE}/drafts") / hashlib.sha256(name.encode()).hexdigest()[:40]
+
+    def _open_lock(self, path: Path) -> BinaryIO:
+        return append_privately(path) if self._is_private(path) else path.open("ab")
+
+    def _walk(self, folder: str, *, deep: bool) -> Iterator[Entry]:
+        for entry in self._scan(folder):
+            name = f"{folder}/{entry.name}".lstrip("/")
+            if not entry.is_dir():
+                with suppress(FileNotFoundError):  # of another run, which has just moved it
+                    found = entry.stat()
+                    yield Entry(name, found.st_size, found.st_mtime)
+            elif deep:
+                yield from self._walk(name, deep=True)
+
+    def _scan(self, folder: str) -> list[os.DirEntry[str]]:
+        """What is in a folder; nothing of what is being written."""
+        try:
+            with os.scandir(self.path(folder)) as entries:
+                return [entry for entry in entries if not entry.name.startswith(".")]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def _is_private(self, path: Path) -> bool:
+        return path.is_relative_to(self.root / PRIVATE)
+
+
+def _folder_of(name: str) -> str:
+    return name.rpartition("/")[0]
+
+
+def _check_right(path: Path, right: int) -> None:
+    if path.exists() and not os.access(path, right):
+        what = "read and written" if right & os.W_OK else "read"
+        raise ConfigError(
+            f"{path}: cannot be {what}. Give this user the right to, or name another work folder with --work."
+        )
+
+
+def check_work_folder(root: Path) -> None:
+    """Raises ConfigError where `root` is no folder, and none can be made there; makes nothing."""
+    fault = folder_fault(root)
+    if fault == BELOW_A_FILE or (fault == NO_SUCH_FOLDER and not root.is_symlink()):
+        fault = _making_fault(next(path for path in root.absolute().parents if _exists(path)))
+    if fault is not None:
+        raise ConfigError(f"work folder {shown_path(root)}: {fault}. Name another one with --work.")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def _making_fault(above: Path) -> str | None:
+    """Why no folder can be made in this one; None where one can."""
+    if not above.is_dir():
+        return "that is a file"
+    if os.access(above, os.W_OK | os.X_OK):
+        return None
+    is_read_only = os.statvfs(above).f_flag & os.ST_RDONLY
+    return f"cannot be written ({os.strerror(errno.EROFS if is_read_only else errno.EACCES)})"

@@ -1,0 +1,64 @@
+"""What an object store does for everything in `storage` that keeps something by name: artifacts' records, ledgers, campaigns.
+
+A name is a relative path with slashes, as "holders/ledger/release/00000001.charge".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+Write = Callable[[BinaryIO], object]
+"""Writes what chance makes as it goes."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a listing: the name of an object, its size in bytes, and when it was written, in seconds since 1970."""
+
+    name: str
+    size: int
+    modified: float
+
+
+class ObjectStore(Protocol):
+    """Objects by name, each of them whole or absent, whenever a process or the machine stops.
+
+    What a call wrote is there after a loss of power, once the call has returned. Each raises OSError where it cannot be done.
+    """
+
+    def get(self, name: str) -> bytes:
+        """The bytes of an object. Raises FileNotFoundError."""
+
+    def size(self, name: str) -> int | None:
+        """How many bytes an object has, None where there is none."""
+
+    def entries(self, folder: str, *, deep: bool = False) -> Iterator[Entry]:
+        """The objects of a folder, of those below it too if `deep`, by name. What is being written is not among them."""
+
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders right below a folder, in order."""
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write an object unless there is one of this name: of all who do so one gets True, whose bytes stand."""
+
+    def draw(self, name: str, write: Write) -> bool:
+        """As `create`, of what `write` draws by chance: whatever stops, no second draw for this name is kept anywhere."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write an object, in place of one of this name if there is one."""
+
+    def delete(self, name: str) -> None:
+        """Remove an object; one that is not there is passed over."""
+
+    def locked(self, folder: str, *, shared: bool = False) -> AbstractContextManager[None]:
+        """Wait for those who hold a folder, and hold it; several may hold it `shared`. Who comes to look writes nothing."""
+
+    def path(self, name: str) -> Path:
+        """A file with the bytes of an object, for libraries that read files."""
+
+    def where(self, name: str) -> str:
+        """Where a person finds an object."""

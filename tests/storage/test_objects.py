@@ -1,0 +1,137 @@
+"""Every object store: an object is whole or absent, one of many writers wins, and a listing shows what stands."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from storage.objects.folder import FolderObjects
+
+NAME = "curator/reports/r.bin"
+
+
+@pytest.fixture
+def objects(tmp_path):
+    return FolderObjects(tmp_path / "work")
+
+
+def at_once(n, act):
+    """What `act(number)` returned in each of `n` threads that begin together."""
+    gate, found = threading.Barrier(n), {}
+
+    def run(number):
+        gate.wait()
+        found[number] = act(number)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [found[number] for number in range(n)]
+
+
+def names(objects, folder="", *, deep=True):
+    return [entry.name for entry in objects.entries(folder, deep=deep)]
+
+
+def test_what_was_written_is_read_and_gone_when_deleted(objects):
+    assert objects.size(NAME) is None
+    with pytest.raises(FileNotFoundError):
+        objects.get(NAME)
+    objects.put(NAME, b"old")
+    objects.put(NAME, b"newer")
+    assert (objects.get(NAME), objects.size(NAME), objects.path(NAME).read_bytes()) == (b"newer", 5, b"newer")
+    objects.delete(NAME)
+    objects.delete(NAME)
+    assert objects.size(NAME) is None
+
+
+@pytest.mark.parametrize("verb", ["create", "draw"])
+def test_of_many_who_write_once_one_wins_and_its_bytes_stand(objects, verb):
+    write = {
+        "create": lambda number: objects.create(NAME, bytes([number]) * 1000),
+        "draw": lambda number: objects.draw(NAME, lambda draft: draft.write(bytes([number]) * 1000)),
+    }[verb]
+    won = at_once(8, write)
+    assert won.count(True) == 1
+    assert objects.get(NAME) == bytes([won.index(True)]) * 1000
+    assert not write(9)
+    assert objects.get(NAME) == bytes([won.index(True)]) * 1000
+    assert names(objects) == [NAME]
+
+
+def test_a_reader_sees_one_writers_bytes_never_a_mixture(objects):
+    """Of many who replace an object while others read it."""
+    size, seen = 200_000, []
+    objects.put(NAME, bytes(size))
+
+    def act(number):
+        for _ in range(20):
+            if number % 2:
+                objects.put(NAME, bytes([number]) * size)
+            else:
+                seen.append(objects.get(NAME))
+
+    at_once(6, act)
+    assert {(len(found), len(set(found))) for found in seen} == {(size, 1)}
+
+
+def test_a_listing_has_what_stands_by_name_and_how_large_it_is(objects):
+    written = {"a/b": b"1", "a/b.c/d": b"22", "a/c/d/e": b"", "ab/f": b"4444", "z": b"5"}
+    for name, data in reversed(written.items()):
+        objects.put(name, data)
+    assert {entry.name: entry.size for entry in objects.entries("", deep=True)} == {
+        name: len(data) for name, data in written.items()
+    }
+    assert names(objects) == sorted(written)
+    assert names(objects, "a") == ["a/b", "a/b.c/d", "a/c/d/e"]
+    assert names(objects, "a", deep=False) == ["a/b"]
+    assert names(objects, "", deep=False) == ["z"]
+    assert (objects.folders("a"), objects.folders("")) == (["a/b.c", "a/c"], ["a", "ab"])
+    assert (names(objects, "nowhere"), objects.folders("nowhere")) == ([], [])
+
+
+def test_a_listing_shows_nothing_that_is_being_written(objects):
+    seen = []
+
+    def write(draft):
+        draft.write(b"half")
+        seen.extend(names(objects))
+
+    objects.draw(NAME, write)
+    assert seen == []
+    assert names(objects) == [NAME]
+
+
+def test_a_failed_write_leaves_what_was_there(objects):
+    objects.put("x", b"old")
+    for write in (objects.put, objects.create):
+        with pytest.raises(TypeError):
+            write("x", None)
+
+    def fail(draft):
+        draft.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        objects.draw("y", fail)
+    assert names(objects) == ["x"]
+    assert objects.get("x") == b"old"
+
+
+def test_who_holds_a_folder_is_waited_for(objects):
+    def add_one(_):
+        with objects.locked("counted"):
+            count = int(objects.get("counted/n")) if objects.size("counted/n") is not None else 0
+            objects.put("counted/n", str(count + 1).encode())
+
+    at_once(8, add_one)
+    assert objects.get("counted/n") == b"8"
+
+
+def test_who_comes_to_look_writes_nothing(objects):
+    with objects.locked("looked-at", shared=True):
+        pass
+    assert not objects.path("looked-at").exists()
