@@ -4,7 +4,8 @@ All of these are chosen from public rows, sizes and epsilon alone.
 
 A holder's residual r = y - f0(x) is clipped to [-R, R] and rounded at random between B equally spaced levels, so that its mean
 is exact; (cell, level) is one categorical value of L B + 1, on which the whole epsilon goes. With w people in a cell and S the
-unbiased sum of their levels, (S / w - offset) / slope estimates their mean residual; slope and offset undo the clipping.
+unbiased sum of their levels, (S / w - offset) / slope estimates their mean residual; slope and offset undo the clipping. What
+public errors leave unsure of the offset is an error that all cells share.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ldptree.protocol.stochastic_rounding import expected_shares, label_levels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ldptree.inference.discrepancy import DiscrepancyPrior
     from ldptree.models.ensemble import Ensemble
     from ldptree.partition.tree import Partition
     from ldptree.protocol.protocol import Protocol
@@ -50,11 +52,13 @@ class ResidualRange:
         half: R, above 0.
         slope: of E clip(r + delta, -R, R) in delta.
         offset: mean of clip(r) less slope times the mean of r.
+        offset_sd: how far public errors leave the offset unsure; large where they have heavy tails.
     """
 
     half: float
     slope: float = 1.0
     offset: float = 0.0
+    offset_sd: float = 0.0
 
     @classmethod
     def of(cls, errors: Floats, half: float | None = None) -> ResidualRange:
@@ -70,10 +74,12 @@ class ResidualRange:
         slope = (
             max(float(np.mean(np.abs(errors) < half)), LEAST_SLOPE) if np.abs(errors).max() > half else 1.0
         )
+        clipped = np.clip(errors, -half, half)
         return cls(
             half=half,
             slope=slope,
-            offset=float(np.mean(np.clip(errors, -half, half)) - slope * np.mean(errors)),
+            offset=float(np.mean(clipped) - slope * np.mean(errors)),
+            offset_sd=float(np.std(clipped - slope * errors)) / len(errors) ** 0.5,
         )
 
 
@@ -103,6 +109,26 @@ class CorrectionPlan:
     own_variance: Floats
     doubt: Floats
     expected_sd: float
+
+    @property
+    def common_sd(self) -> float:
+        """How far all mean residuals may be off together: what the offset leaves unsure."""
+        return self.range.offset_sd / self.range.slope
+
+    @property
+    def common_variance(self) -> float:
+        """The same as a variance, in squares of the label's scale."""
+        return (self.common_sd / self.scale) ** 2
+
+    def shared_part(self, prior: DiscrepancyPrior, on_tree: Floats) -> float:
+        """What of a posterior mean on the tree [nodes] is the error that all cells share, in the label's unit.
+
+        Root and shared error are seen in their sum alone, of which each has a part as its variance is.
+        """
+        if not self.common_variance:
+            return 0.0
+        root = float(on_tree[self.partition.parent < 0][0])
+        return self.common_variance / (self.common_variance + prior.root) * root * self.scale
 
     def on_nodes(self, mean: Floats, variance: Floats) -> tuple[Levels, Floats, Floats]:
         """The tree, and what was seen of its nodes with which variance, in the label's scale; mean, variance [L]."""
@@ -321,7 +347,7 @@ class PublicSummary:
         """Plain values, without what the protocol says."""
         plan, found = self.plan, self.plan.range
         return {
-            "range": [found.half, found.slope, found.offset],
+            "range": [found.half, found.slope, found.offset, found.offset_sd],
             "mean_square": plan.mean_square,
             "scale": plan.scale,
             "expected_sd": plan.expected_sd,
@@ -336,12 +362,14 @@ class PublicSummary:
     @classmethod
     def from_json(cls, data: Mapping[str, Any], protocol: Protocol) -> Self:
         """What `to_json` wrote, and the protocol it was written beside."""
-        half, slope, offset = data["range"]
+        half, slope, offset, *offset_sd = data["range"]  # older ones did not know how unsure the offset is
         arrays = {name: np.array(data[name], dtype=np.float64) for name in _ARRAYS}
         plan = CorrectionPlan(
             partition=protocol.partition,
             mechanism=protocol.mechanism,
-            range=ResidualRange(half=half, slope=slope, offset=offset),
+            range=ResidualRange(
+                half=half, slope=slope, offset=offset, offset_sd=offset_sd[0] if offset_sd else 0.0
+            ),
             mean_square=data["mean_square"],
             scale=data["scale"],
             public_count=arrays["public_count"],

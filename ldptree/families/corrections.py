@@ -4,7 +4,8 @@ All of it is post-processing of private totals and costs no privacy.
 
 In cell j the reports say d_j = mu_j + N(0, E_j) of the mean residual mu_j = D_j + N(0, V_j): V_j is the public model's own
 variance, D the discrepancy between public and private people, a Gaussian process on the tree that stays exactly 0 unless the
-totals speak against it (`discrepancy.choose_discrepancy`). The correction is D_j + V_j / (V_j + E_j) (d_j - D_j).
+totals speak against it (`discrepancy.choose_discrepancy`). The correction is D_j + V_j / (V_j + E_j) (d_j - D_j). What undoes the
+clipping is itself an estimate: an error that all d_j share is told apart from D by its variance (`CorrectionPlan.shared_part`).
 
 The standard deviation of a correction, and of an average over several, does not rest on that choice: every discrepancy process of
 the grid speaks by its likelihood, and a public model that does not know its own doubt is believed no more than the mean of a
@@ -109,6 +110,7 @@ class Corrections:
         noise_sd: float64 [L, M], its standard deviation: noise, rounding and sampling.
         discrepancy: float64 [L, M], the part that says that private people differ from public ones; 0 where it was not found.
         priors: the chosen discrepancy process of each output.
+        common_sd: how far all the reports' mean residuals may be off together (`CorrectionPlan.common_sd`).
     """
 
     share: Floats
@@ -118,6 +120,7 @@ class Corrections:
     noise_sd: Floats
     discrepancy: Floats
     priors: tuple[DiscrepancyPrior, ...]
+    common_sd: float = 0.0
 
     @property
     def evidence(self) -> Floats:
@@ -140,8 +143,14 @@ class Corrections:
         """How likely noise alone would make the reports differ so much from the public model (chi-square)."""
         from scipy.stats import chi2
 
+        heard = np.isfinite(self.noise_sd) & (self.noise_sd > 0)
+        precision = np.divide(1.0, self.noise_sd**2, out=np.zeros_like(self.noise_sd), where=heard)
+        pull = (precision * self.observed).sum(axis=0)
+        # of cells that are off together by N(0, common): what their mean says counts the less (Sherman and Morrison 1950)
+        together = self.common_sd**2 * pull**2 / (1.0 + self.common_sd**2 * precision.sum(axis=0))
+        distance = np.sum(self.evidence**2) - np.sum(together)
         n_heard = max(int(np.isfinite(self.noise_sd).sum()), 1)  # an output may have been drawn by nobody
-        return float(chi2.sf(np.sum(self.evidence**2), n_heard))
+        return float(chi2.sf(distance, n_heard))
 
     @property
     def has_no_effect(self) -> bool:
@@ -221,6 +230,7 @@ def correct(plan: CorrectionPlan, seen: Sequence[ResidualEstimates]) -> Correcti
         noise_sd=np.stack([np.sqrt(one.variance) for one in seen], axis=1),
         discrepancy=np.stack([c[2] for c in columns], axis=1),
         priors=tuple(c[3] for c in columns),
+        common_sd=plan.common_sd,
     )
 
 
@@ -230,11 +240,12 @@ def _one(
     """Correction, sd, discrepancy and prior of one output."""
     own = plan.own_variance[:, output]
     tree, values, of_nodes = plan.on_nodes(seen.mean, seen.variance + own)
-    prior = choose_discrepancy(tree, values, of_nodes, ROOTS)
-    on_tree = posterior(tree, values, of_nodes, prior.innovation(tree.max_depth)).mean
-    believed: Floats = on_tree[plan.partition.leaves] * plan.scale
+    prior = choose_discrepancy(tree, values, of_nodes, ROOTS, plan.common_variance)
+    on_tree = posterior(tree, values, of_nodes, prior.innovation(tree.max_depth, plan.common_variance)).mean
+    shared = plan.shared_part(prior, on_tree)
+    believed: Floats = on_tree[plan.partition.leaves] * plan.scale - shared
     weight = np.where(np.isinf(seen.variance), 0.0, own / np.where(own > 0, own + seen.variance, 1.0))
-    found = believed + weight * (seen.mean - believed)
+    found = believed + weight * (seen.mean - shared - believed)
     spread = sd_of_cells(plan, output, seen.mean, seen.variance, found)
     return found, spread, believed, prior
 
@@ -269,12 +280,15 @@ class _Seen:
     def beliefs(self) -> Iterator[_Belief]:
         tree, values, variance = self.plan.on_nodes(self.mean, self.variance)
         at, unit = self.plan.partition.leaves, self.plan.scale
-        for prior, share in likely_discrepancies(tree, values, variance, ROOTS):
-            innovation = prior.innovation(tree.max_depth)
+        common = self.plan.common_variance
+        for prior, share in likely_discrepancies(tree, values, variance, ROOTS, common):
+            innovation = prior.innovation(tree.max_depth, common)
             found = posterior(tree, values, variance, innovation)
-            mean = found.mean[at] * unit
+            shared = self.plan.shared_part(prior, found.mean)
+            mean = found.mean[at] * unit - shared
+            of_reports = self.mean - shared
             yield _Belief(
-                share, mean + self.trust * (self.mean - mean), found.variance[at] * unit**2, innovation
+                share, mean + self.trust * (of_reports - mean), found.variance[at] * unit**2, innovation
             )
 
 
@@ -329,7 +343,8 @@ def own_weights(plan: CorrectionPlan, found: Corrections) -> Floats:
         heard = np.isfinite(noise)
         trust = np.where(heard, own / np.where(heard & (own > 0), own + noise, 1.0), 0.0)
         tree, values, variance = plan.on_nodes(found.observed[:, output], noise + own)
-        believed = posterior(tree, values, variance, prior.innovation(tree.max_depth)).variance[at]
+        innovation = prior.innovation(tree.max_depth, plan.common_variance)
+        believed = posterior(tree, values, variance, innovation).variance[at]
         shared = np.where(heard, believed / np.where(heard, variance[at], 1.0), 0.0)
         made[:, output] = trust + (1.0 - trust) * shared
     return made

@@ -44,10 +44,10 @@ class DiscrepancyPrior:
     step: float
     decay: float
 
-    def innovation(self, max_depth: int) -> Floats:
-        """[max_depth + 1] variances, the root's first."""
+    def innovation(self, max_depth: int, common: float = 0.0) -> Floats:
+        """[max_depth + 1] variances, the root's first; `common`: of an error that all observations share."""
         steps = self.step * self.decay ** np.arange(max_depth, dtype=np.float64)
-        return np.concatenate([[self.root], steps])
+        return np.concatenate([[self.root + common], steps])
 
     @property
     def n_components(self) -> int:
@@ -59,7 +59,11 @@ ALIKE = DiscrepancyPrior(root=0.0, step=0.0, decay=1.0)
 
 
 def choose_discrepancy(
-    levels: Levels, observed: Floats, variance: Floats, roots: Sequence[float] = ROOT_GRID
+    levels: Levels,
+    observed: Floats,
+    variance: Floats,
+    roots: Sequence[float] = ROOT_GRID,
+    common: float = 0.0,
 ) -> DiscrepancyPrior:
     """The process of the grid with the largest penalised likelihood of `observed`; of equals, the simplest.
 
@@ -68,16 +72,21 @@ def choose_discrepancy(
         observed: [nodes] differences private - public theta, ignored where `variance` is infinite.
         variance: [nodes] their noise variances.
         roots: what the root's variance may be, 0 first.
+        common: variance of an error that all observations share, beside their noise.
     """
 
     grid = discrepancy_grid(roots)
-    fits = _fits(grid, levels, observed, variance)
+    fits = _fits(grid, levels, observed, variance, common)
     scores = [fit - NATS_PER_COMPONENT * prior.n_components for prior, fit in zip(grid, fits, strict=True)]
     return grid[int(np.argmax(scores))]
 
 
 def likely_discrepancies(
-    levels: Levels, observed: Floats, variance: Floats, roots: Sequence[float] = ROOT_GRID
+    levels: Levels,
+    observed: Floats,
+    variance: Floats,
+    roots: Sequence[float] = ROOT_GRID,
+    common: float = 0.0,
 ) -> list[tuple[DiscrepancyPrior, float]]:
     """The processes of the grid with the share of their likelihood, those with next to none left out.
 
@@ -85,13 +94,13 @@ def likely_discrepancies(
     none preferred. Arguments as there.
     """
     grid = discrepancy_grid(roots)
-    return share_likelihood(grid, _fits(grid, levels, observed, variance))
+    return share_likelihood(grid, _fits(grid, levels, observed, variance, common))
 
 
 def _fits(
-    grid: Sequence[DiscrepancyPrior], levels: Levels, observed: Floats, variance: Floats
+    grid: Sequence[DiscrepancyPrior], levels: Levels, observed: Floats, variance: Floats, common: float
 ) -> list[float]:
-    innovations = np.stack([prior.innovation(levels.max_depth) for prior in grid])
+    innovations = np.stack([prior.innovation(levels.max_depth, common) for prior in grid])
     found: list[float] = log_likelihoods(levels, observed, variance, innovations).tolist()
     return found
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -135,6 +136,8 @@ class CorrectedModel(Model):
                 raise DataError(f"corrected model: {name} is not finite")
             if name in ("share", "sd", "noise_sd") and (array < 0).any():
                 raise DataError(f"corrected model: {name} is below 0")
+        if not 0 <= found.common_sd < math.inf:
+            raise DataError(f"corrected model: common_sd is {found.common_sd}, no number from 0 on")
         if self.default.shape != (m,) or not np.isfinite(self.default).all():
             raise DataError(f"corrected model: default has shape {self.default.shape}, expected ({m},)")
         if len(found.priors) != m or len(self.protocol_digests) not in (1, m):
@@ -276,8 +279,10 @@ class CorrectedModel(Model):
 
     @classmethod
     def text_fields(cls, kind: str) -> tuple[Collection[str], Collection[str]]:
-        """Its fields, with those of its corrections in the place of these; older versions also wrote a slope."""
-        return (*_OWN, *_ARRAYS, "priors"), ("slope",)
+        """Its fields, with those of its corrections in the place of these; `common_sd` where it is not 0; older versions also
+        wrote a slope.
+        """
+        return (*_OWN, *_ARRAYS, "priors"), ("slope", "common_sd")
 
     def to_content(self) -> dict[str, Any]:
         """Fields as plain values."""
@@ -285,7 +290,7 @@ class CorrectedModel(Model):
         content = {name: serialize.plain_value(getattr(self, name)) for name in _OWN}
         content |= {name: serialize.plain_value(getattr(found, name)) for name in _ARRAYS}
         content["priors"] = [[float(p.root), float(p.step), float(p.decay)] for p in found.priors]
-        return content
+        return content | ({"common_sd": found.common_sd} if found.common_sd else {})
 
     @classmethod
     def of_content(cls, data: Mapping[str, Any]) -> Self:
@@ -300,6 +305,7 @@ class CorrectedModel(Model):
             corrections=Corrections(
                 **arrays,
                 priors=tuple(DiscrepancyPrior(root=r, step=s, decay=d) for r, s, d in priors.tolist()),
+                common_sd=serialize.typed(float, data.get("common_sd", 0.0), cls.NAME, "common_sd"),
             ),
             **serialize.read_fields(cls, data, _OWN, of=cls.NAME),
         )

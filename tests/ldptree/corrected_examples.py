@@ -60,6 +60,7 @@ def corrected(
             noise_sd=noise,
             discrepancy=correction,
             priors=(ALIKE,) * shape[1],
+            common_sd=0.0 if classes else 0.125,
         ),
         classes=classes,
         default=rng.random(shape[1]),
