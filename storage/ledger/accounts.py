@@ -5,9 +5,8 @@ answered, with the names of its reports; a file for each question of a conversat
 at that time, so that losing the last charge is noticed; and a folder for shards with identical content
 (`storage.ledger.copy_index`). What a charge means: `ldptree.protocol.ledger`.
 
-A charge is there whole or not at all, whenever the process or the machine stops. Processes that charge at once take turns
-by a lock; were the lock of no use (some network drives), the number itself can be taken only once, and who comes second
-reads what the first one spent before trying again.
+A charge is there whole or not at all, whenever the process or the machine stops. Nobody waits for a lock: of processes or
+machines that charge at once one takes the next number, and the others read what it spent before they try again.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ class Account:
 
     def read(self) -> Ledger:
         """Everything spent so far, under the smallest cap ever stated. Writes nothing. Raises ArtifactCorrupt."""
-        with self._objects.locked(LEDGERS, shared=True):
-            return self._read()[0]
+        return self._read()[0]
 
     def foresee(self, charges: Sequence[Charge], cap: float | None, room: Sequence[Charge] = ()) -> Ledger:
         """What `charge` would return, without writing anything. Raises what `charge` raises."""
@@ -69,22 +67,21 @@ class Account:
             ArtifactCorrupt: the ledger is not what was written, or answers to one of these questions went missing.
         """
         self._check_answers(charges)
-        with self._objects.locked(LEDGERS):
-            while True:
-                ledger, n_files = self._read()
-                _check_names(ledger, charges)
-                stated = ledger.cap if ledger.hold_to(cap) else None
-                refused: BudgetError | None = None
-                added: tuple[Charge, ...] = ()
-                try:
-                    added = ledger.spend(charges, room)
-                except BudgetError as fault:
-                    refused = fault
-                is_kept = not (added or stated) or self._append(n_files + 1, stated, added)
-                if is_kept and refused is not None:
-                    raise refused
-                if is_kept:
-                    return ledger
+        while True:
+            ledger, n_files = self._read()
+            _check_names(ledger, charges)
+            stated = ledger.cap if ledger.hold_to(cap) else None
+            refused: BudgetError | None = None
+            added: tuple[Charge, ...] = ()
+            try:
+                added = ledger.spend(charges, room)
+            except BudgetError as fault:
+                refused = fault
+            is_kept = not (added or stated) or self._append(n_files + 1, stated, added)
+            if is_kept and refused is not None:
+                raise refused
+            if is_kept:
+                return ledger
 
     def keep_answer(self, question: str, files: Sequence[str]) -> None:
         """Keep that a question was answered, and in which files: absent, it would be answered a second time."""
@@ -106,8 +103,7 @@ class Account:
     def keep_asked(self, place: str, digest: str) -> bool:
         """Keep which question is asked in a place that one charge has paid for; False where it was another one."""
         kept = f"{self._stem(place)}.asked"
-        with self._objects.locked(LEDGERS):
-            self._keep(kept, {"question": place, "digest": digest})
+        self._keep(kept, {"question": place, "digest": digest})
         return bool(_read_kept(self._objects, kept)["digest"] == digest)
 
     def _keep(self, name: str, content: dict[str, Any]) -> None:
@@ -135,6 +131,8 @@ class Account:
     def _read(self) -> tuple[Ledger, int]:
         """The ledger, and how many files it is in."""
         ledger, entries = Ledger(), list[Charge]()
+        # Before the charges: of what is kept here every charge that it came after is then among them.
+        kept = [_read_kept(self._objects, name) for name in self._names("answered", "asked")]
         names = self._names("charge")
         for number, name in enumerate(names, start=1):
             if name != self._charge(number):
@@ -142,7 +140,6 @@ class Account:
             cap, found = _decoded(self._objects, name)
             ledger.hold_to(cap)
             entries += found
-        kept = [_read_kept(self._objects, name) for name in self._names("answered", "asked")]
         if len(names) < max((one.get("charges", 0) for one in kept), default=0):
             raise _damaged(self._objects, self._charge(len(names) + 1), "missing")
         return Ledger(cap=ledger.cap, entries=entries), len(names)

@@ -141,18 +141,22 @@ class Campaign:
 
         Written before any of them reports, and after the terms are fixed on which they were chosen.
         """
-        with self._objects.locked(
-            self._holders
-        ):  # of two runs with different new files neither may lose its own
+        paths = list(answers)
+
+        def add_files(_: bytes | None) -> bytes:
             before = self._asked()
             kept = dict(before.answers)
-            for path in answers:
+            for path in paths:
                 # What a run left that was stopped before its files were asked is of no use: others may have been asked since.
                 if path.name.split(".")[0] not in before.files.values() or path.stem not in kept:
                     self._objects.put(f"{self._holders}/answered/{path.name}", path.read_bytes())
                     kept[path.stem] = Hasher().of_file(path)
             now = _Asked(files=before.files | dict(digests), answers=kept)
-            self._objects.put(self._files, stamped("files", now.model_dump(mode="json")))
+            return stamped("files", now.model_dump(mode="json"))
+
+        self._objects.change(
+            self._files, add_files
+        )  # of two runs with different new files neither loses its own
 
     def answered(self, digests: Iterable[str]) -> NDArray[np.uint64]:
         """Hashes of the holders who answer through the files with these digests, sorted."""

@@ -6,7 +6,7 @@ is no new one. Answers add up over all runs of a work folder, as thresholds chos
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from ldptree.errors import BudgetError
 from storage.objects.object_store import ObjectStore
@@ -15,16 +15,22 @@ FOLDER = "holders/released_checks"
 
 
 def release_checks(objects: ObjectStore, answers: Sequence[str], cap: int) -> None:
-    """Keep that these answers leave, before they do. Raises BudgetError as `check_release`, and then keeps nothing."""
-    with objects.locked(FOLDER):
-        check_release(objects, answers, cap)
-        for answer in answers:
-            objects.create(f"{FOLDER}/{answer}", b"")
+    """Keep that these answers leave, before they do. Raises BudgetError as `check_release`, and then keeps nothing; but where
+    another run's answers came between, these count as if they had left.
+    """
+    check_release(objects, answers, cap)
+    kept = {answer for answer in answers if objects.create(f"{FOLDER}/{answer}", b"")}
+    check_release(objects, answers, cap, kept)
 
 
-def check_release(objects: ObjectStore, answers: Sequence[str], cap: int) -> None:
-    """Raises BudgetError where these answers and those that left before are more than `cap`. Writes nothing."""
-    left = {entry.name.removeprefix(f"{FOLDER}/") for entry in objects.entries(FOLDER)}
+def check_release(
+    objects: ObjectStore, answers: Sequence[str], cap: int, kept: Set[str] = frozenset()
+) -> None:
+    """Raises BudgetError where these answers and those that left before are more than `cap`. Writes nothing.
+
+    `kept`: those of them that were kept just now, and have not left before.
+    """
+    left = {entry.name.removeprefix(f"{FOLDER}/") for entry in objects.entries(FOLDER)} - kept
     total = len(left | set(answers))
     if total > cap:
         raise BudgetError(

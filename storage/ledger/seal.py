@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import hmac
 import itertools
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -58,35 +60,54 @@ class Mark(Strict):
     seal: str
 
 
-def check_state(store: Store) -> None:
-    """Raises ArtifactCorrupt where what is kept of who was asked is missing, older than another part of it, or damaged."""
-    with store.objects.locked(LEDGER, shared=True):
-        _check(store)
+def check_state(store: Store) -> Seal | None:
+    """The seal that holds, None where there is none yet.
+
+    Raises ArtifactCorrupt where what is kept of who was asked is missing, older than another part of it, or damaged.
+    """
+    while True:
+        before = _read(store, LEDGER, Seal)
+        try:
+            return _check(store)
+        except ArtifactCorrupt:
+            if _read(store, LEDGER, Seal) == before:
+                raise
+            # Another run sealed meanwhile: what was read is of before and of after.
 
 
 def seal_state(store: Store) -> None:
     """Seal what is kept now, once it is seen that nothing sealed before was lost. Raises ArtifactCorrupt."""
-    with store.objects.locked(LEDGER):
-        sealed = _check(store)
-        parts = {part for part in PARTS if part != REPORTS and _is_there(store, part)}
-        parts |= {REPORTS} if _is_there(store, f"{LEDGER}/release") else set()
-        files = _kept(store)
-        if sealed is not None:
-            parts |= set(sealed.parts)
-            files = sealed.files | files
-            if _is_current(store, sealed, parts, files):
-                return
-        new = Seal(
-            number=sealed.number + 1 if sealed else 1,
-            settled=sealed.settled if sealed else 0,
-            secret=_check_value(store),
-            parts=tuple(sorted(parts)),
-            files=files,
-        )
-        _write(store, LEDGER, new)
-        for part in new.parts:
-            _write(store, part, Mark(number=new.number, seal=_digest(store, new)))
-        _write(store, LEDGER, new.model_copy(update={"settled": new.number}))
+    while True:
+        sealed = check_state(store)
+        new = _next_seal(store, sealed)
+        if new is None:
+            return
+        if _write(store, LEDGER, new, partial(operator.eq, sealed)):
+            break
+        # Another run was faster: what it sealed is to be looked at too.
+    mark = Mark(number=new.number, seal=_digest(store, new))
+    for part in new.parts:
+        _write(store, part, mark, lambda old: old is None or old.number < mark.number)
+    _write(store, LEDGER, new.model_copy(update={"settled": new.number}), partial(operator.eq, new))
+
+
+def _next_seal(store: Store, sealed: Seal | None) -> Seal | None:
+    """The seal of what is kept now, None where the one that holds says it all."""
+    parts = {part for part in PARTS if part != REPORTS and _is_there(store, part)}
+    parts |= {REPORTS} if _is_there(store, f"{LEDGER}/release") else set()
+    files = _kept(store)
+    if sealed is not None:
+        parts |= set(sealed.parts)
+        files = sealed.files | files
+        if _is_current(store, sealed, parts, files):
+            return None
+    return Seal(
+        number=sealed.number + 1 if sealed else 1,
+        settled=sealed.settled if sealed else 0,
+        secret=_check_value(store),
+        parts=tuple(sorted(parts)),
+        files=files,
+    )
 
 
 def _check(store: Store) -> Seal | None:
@@ -231,8 +252,23 @@ def _read(store: Store, part: str, kind: type[Any]) -> Any:
         raise Damaged(f"{store.objects.where(_name(part))}: damaged. {REMEDY}") from None
 
 
-def _write(store: Store, part: str, content: Strict) -> None:
-    store.objects.put(_name(part), stamped(_format(part), content.model_dump(mode="json")))
+def _write(store: Store, part: str, new: Strict, is_next: Callable[[Any], bool]) -> bool:
+    """Write a seal or a mark where it is next to what stands (None: nothing); False, and nothing changed, where it is not."""
+
+    def follow(_: bytes | None) -> bytes:
+        if not is_next(_read(store, part, type(new))):
+            raise _Overtaken
+        return stamped(_format(part), new.model_dump(mode="json"))
+
+    try:
+        store.objects.change(_name(part), follow)
+    except _Overtaken:
+        return False
+    return True
+
+
+class _Overtaken(Exception):  # noqa: N818 - not an error: another run has sealed since
+    pass
 
 
 def _format(part: str) -> Literal["seal", "mark"]:

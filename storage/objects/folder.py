@@ -10,7 +10,7 @@ import fcntl
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -107,22 +107,20 @@ class FolderObjects:
             aside.replace(path)
         fsync(path.parent)
 
+    def change(self, name: str, make: Callable[[bytes | None], bytes]) -> None:
+        """Write what `make` makes of a file's bytes; who changes a file of the same folder meanwhile waits at its `.lock`."""
+        with self._open_lock(self.make_folder(_folder_of(name)) / ".lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                old = self.get(name)
+            except FileNotFoundError:
+                old = None
+            if (new := make(old)) != old:
+                self.put(name, new)
+
     def delete(self, name: str) -> None:
         """Remove a file; one that is not there is passed over."""
         self.path(name).unlink(missing_ok=True)
-
-    @contextmanager
-    def locked(self, folder: str, *, shared: bool = False) -> Iterator[None]:
-        """Hold a folder by the lock of its file `.lock`; to look, only where there is one."""
-        path = self.path(f"{folder}/.lock")
-        if shared and not path.exists():
-            yield
-            return
-        if not shared:
-            self.make_folder(folder)
-        with path.open("rb") if shared else self._open_lock(path) as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-            yield
 
     def path(self, name: str) -> Path:
         """The file of an object."""

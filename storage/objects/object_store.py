@@ -6,7 +6,6 @@ A name is a relative path with slashes, as "holders/ledger/release/00000001.char
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -51,11 +50,14 @@ class ObjectStore(Protocol):
     def put(self, name: str, data: bytes) -> None:
         """Write an object, in place of one of this name if there is one."""
 
+    def change(self, name: str, make: Callable[[bytes | None], bytes]) -> None:
+        """Write what `make` makes of an object's bytes (None where there is none); of several changes each sees the one before.
+
+        `make` may be called again, also on what it made itself. What it raises is raised, and nothing is written.
+        """
+
     def delete(self, name: str) -> None:
         """Remove an object; one that is not there is passed over."""
-
-    def locked(self, folder: str, *, shared: bool = False) -> AbstractContextManager[None]:
-        """Wait for those who hold a folder, and hold it; several may hold it `shared`. Who comes to look writes nothing."""
 
     def path(self, name: str) -> Path:
         """A file with the bytes of an object, for libraries that read files."""

@@ -13,6 +13,7 @@ from ldptree.errors import ArtifactCorrupt, BudgetError
 from ldptree.protocol.ledger import Charge, Names, RowRange
 from storage.ledger.accounts import Account
 from storage.objects import folder
+from storage.objects.folder import FolderObjects
 from storage.store import Store
 
 EVERYBODY = RowRange(source="file", start=0, stop=3_300_000)
@@ -230,10 +231,8 @@ def test_what_was_kept_of_an_answer_is_not_read_where_it_is_damaged(account):
 RACING = 6
 
 
-def race(work, question, gate, lockless):
+def race(work, question, gate):
     """One process: ends with 0 where its charge was the one that there was room for."""
-    if lockless:
-        folder.fcntl.flock = lambda *_: None
     account = Account(Store(work), None)
     gate.wait()
     try:
@@ -242,12 +241,11 @@ def race(work, question, gate, lockless):
         os._exit(1)
 
 
-@pytest.mark.parametrize("lockless", [False, True], ids=["locked", "where locks do nothing"])
-def test_of_processes_that_charge_at_once_one_spends_the_last_of_the_budget(store, account, lockless):
+def test_of_processes_that_charge_at_once_one_spends_the_last_of_the_budget(store, account):
     account.charge([asks("earlier", who=TEN)], cap=2.5)
     gate = PROCESSES.Barrier(RACING)
     racers = [
-        PROCESSES.Process(target=race, args=(store.root, f"question {number}", gate, lockless))
+        PROCESSES.Process(target=race, args=(store.root, f"question {number}", gate))
         for number in range(RACING)
     ]
     codes = ended(racers)
@@ -255,9 +253,24 @@ def test_of_processes_that_charge_at_once_one_spends_the_last_of_the_budget(stor
     assert [e.question for e in account.read().entries] == ["earlier", f"question {codes.index(0)}"]
 
 
+def test_who_reads_is_not_misled_by_a_charge_that_is_answered_meanwhile(store, account, monkeypatch):
+    real, since = FolderObjects.entries, iter([True])
+
+    def entries(self, folder, *, deep=False):
+        listed = list(real(self, folder, deep=deep))
+        if next(since, False):
+            Account(store, None).charge([asks("two")], cap=None)
+            Account(store, None).keep_answer("two", [])
+        return iter(listed)
+
+    account.charge([asks("one")], cap=None)
+    monkeypatch.setattr(FolderObjects, "entries", entries)
+    assert [entry.question for entry in account.read().entries] == ["one", "two"]
+
+
 def test_two_processes_that_ask_the_same_question_pay_once(store, account):
     gate = PROCESSES.Barrier(2)
-    both = [PROCESSES.Process(target=race, args=(store.root, "one", gate, False)) for _ in range(2)]
+    both = [PROCESSES.Process(target=race, args=(store.root, "one", gate)) for _ in range(2)]
     assert ended(both) == [0, 0]
     assert (account.read().spent_by(TEN), len(account.read())) == (1.0, 1)
 

@@ -121,17 +121,16 @@ def test_a_failed_write_leaves_what_was_there(objects):
     assert objects.get("x") == b"old"
 
 
-def test_who_holds_a_folder_is_waited_for(objects):
-    def add_one(_):
-        with objects.locked("counted"):
-            count = int(objects.get("counted/n")) if objects.size("counted/n") is not None else 0
-            objects.put("counted/n", str(count + 1).encode())
+def test_of_changes_each_sees_the_one_before(objects):
+    def add_one(old):
+        return str(int(old or 0) + 1).encode()
 
-    at_once(8, add_one)
-    assert objects.get("counted/n") == b"8"
+    at_once(8, lambda _: [objects.change("counted/n", add_one) for _ in range(5)])
+    assert objects.get("counted/n") == b"40"
 
 
-def test_who_comes_to_look_writes_nothing(objects):
-    with objects.locked("looked-at", shared=True):
-        pass
-    assert not objects.path("looked-at").exists()
+def test_a_change_that_fails_changes_nothing(objects):
+    objects.put(NAME, b"old")
+    with pytest.raises(ZeroDivisionError):
+        objects.change(NAME, lambda old: bytes(1 // 0))
+    assert objects.get(NAME) == b"old"

@@ -9,6 +9,8 @@ from chain import Chain, rides, rides_config
 
 from flows.command.run_plan import plan_of
 from ldptree.errors import BudgetError, ConfigError
+from storage.ledger.released_checks import release_checks
+from storage.objects.folder import FolderObjects
 from storage.store import Store
 from tasks.data.validate import failures
 
@@ -53,6 +55,19 @@ def test_what_leaves_is_the_same_whatever_private_rows_answer(tmp_path):
         checks = json.loads(chain.store.file(chain.checked["checks"], "checks.json").read_text())
         left.append((chain.checked.facts, [check["ok"] for check in checks]))
     assert left[0] == left[1]
+
+
+def test_answers_of_two_runs_at_once_are_not_more_than_the_cap(tmp_path, monkeypatch):
+    objects, real = FolderObjects(tmp_path / "work"), FolderObjects.create
+
+    def create(self, name, data):
+        real(self, "holders/released_checks/of-another-run", b"")
+        return real(self, name, data)
+
+    release_checks(objects, ["one"], 2)
+    monkeypatch.setattr(FolderObjects, "create", create)
+    with pytest.raises(BudgetError, match="1 answers about private rows would leave"):
+        release_checks(objects, ["two"], 2)
 
 
 def test_a_simulation_tells_as_before_and_stops(tmp_path):
