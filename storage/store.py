@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -24,10 +23,8 @@ from pydantic import ValidationError
 from schemas.manifest import ZONES, FileEntry, MadeBy, Manifest, Record, Zone
 from storage.digests import Hasher
 from storage.formats import Damaged, read_stamped, stamped
-from storage.holders.private_files import close_to_others
 from storage.holders.secret import secret_of
 from storage.objects.folder import FolderObjects
-from storage.objects.lasting import fsync
 
 KEYED: tuple[Zone, ...] = ("holders", "simulation")
 # A damaged folder with no valid record is replaced once a possible other writer had this long to finish its own.
@@ -186,8 +183,7 @@ class Draft:
         """The folder to write the artifact `part` in (made on first call); `zone` defaults to the step's home."""
         if part not in self._folders:
             zone = zone or self.place.home
-            aside = f"{zone}/{self.place.step}/.aside-{secrets.token_hex(8)}"
-            self._folders[part] = (zone, self.store.objects.make_folder(aside))
+            self._folders[part] = (zone, self.store.objects.draft_folder(f"{zone}/{self.place.step}"))
             self._rows[part] = {}
         return self._folders[part][1]
 
@@ -224,54 +220,36 @@ class Draft:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _publish(self, part: str) -> Manifest:
-        zone, aside = self._folders[part]
-        names = sorted(p.relative_to(aside).as_posix() for p in aside.rglob("*") if p.is_file())
+        zone, draft = self._folders[part]
+        names = sorted(p.relative_to(draft).as_posix() for p in draft.rglob("*") if p.is_file())
         hasher = self.store.hasher(zone)
         entries = tuple(
-            FileEntry(name=name, digest=hasher.of_file(aside / name), rows=self._rows[part].get(name))
+            FileEntry(name=name, digest=hasher.of_file(draft / name), rows=self._rows[part].get(name))
             for name in names
         )
-        if zone == "holders":
-            close_to_others(aside)
-        for name in names:
-            fsync(aside / name)
-        final = aside.parent / (self.place.key if len(self._folders) == 1 else f"{self.place.key}-{part}")
+        place = self.place
         manifest = Manifest(
             zone=zone,
-            path=final.relative_to(self.store.root).as_posix(),
+            path=f"{zone}/{place.step}/{place.key}" + (f"-{part}" if len(self._folders) > 1 else ""),
             digest=hasher.of_value([[e.name, e.digest] for e in entries]),
             files=entries,
             made_by=MadeBy(
-                step=self.place.step,
-                version=self.place.version,
-                parameters=self.place.parameters,
-                inputs=self.place.inputs,
+                step=place.step, version=place.version, parameters=place.parameters, inputs=place.inputs
             ),
         )
-        self._move(aside, final, manifest)
+        while not self.store.objects.publish(draft, manifest.path):
+            if self.store.condition(manifest) == "present":
+                break
+            self._wait_for_winner()
+            self.store.objects.withdraw(manifest.path)
         return manifest
 
-    def _move(self, aside: Path, final: Path, manifest: Manifest) -> None:
-        try:
-            aside.rename(final)
-        except OSError:
-            if not final.exists():
-                raise
-        else:
-            fsync(final.parent)
-            return
-        if self.store.condition(manifest) == "present":
-            return
+    def _wait_for_winner(self) -> None:
+        """Raises _Lost once another run has written its record."""
         for _ in range(WINNER_POLLS):
             if (record := self.store.find(self.place)) is not None:
                 raise _Lost(record)
             time.sleep(WINNER_POLL_SECONDS)
-        grave = final.with_name(f".aside-{secrets.token_hex(8)}")
-        with contextlib.suppress(FileNotFoundError):
-            final.rename(grave)
-        shutil.rmtree(grave, ignore_errors=True)
-        aside.rename(final)
-        fsync(final.parent)
 
 
 class _Lost(Exception):  # noqa: N818 - not an error: another run wrote the same artifact first

@@ -81,9 +81,10 @@ class Copying(Plainly):
         finals = [store.root / part.path for part in record.parts.values()]
         if store.has_record(place) or any(final.exists() for final in finals):
             return task.fn(store, **call)
-        for part, final in zip(record.parts.values(), finals, strict=True):
-            store.objects.make_folder(final.parent.relative_to(store.root).as_posix())
-            shutil.copytree(kept / part.path, final)
+        for part in record.parts.values():
+            draft = store.objects.draft_folder(part.path.rpartition("/")[0])
+            shutil.copytree(kept / part.path, draft, dirs_exist_ok=True)
+            store.objects.publish(draft, part.path)
         content = stamped("record", record.model_dump(mode="json"), indent=1)
         store.objects.put(store.record_name(place), content)
         return record

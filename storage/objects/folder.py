@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -121,6 +122,35 @@ class FolderObjects:
     def delete(self, name: str) -> None:
         """Remove a file; one that is not there is passed over."""
         self.path(name).unlink(missing_ok=True)
+
+    def draft_folder(self, folder: str) -> Path:
+        """A new folder beside what it will be published as, by a name that no listing has."""
+        return self.make_folder(f"{folder}/.aside-{secrets.token_hex(8)}")
+
+    def publish(self, draft: Path, name: str) -> bool:
+        """Rename a folder, whose files were fsynced, to its name; False (and nothing changed) where another was first."""
+        if self._is_private(draft):
+            close_to_others(draft)
+        for path in draft.rglob("*"):
+            if path.is_file():
+                fsync(path)
+        final = self.path(name)
+        try:
+            draft.rename(final)
+        except OSError:
+            if not final.exists():
+                raise
+            return False
+        fsync(final.parent)
+        return True
+
+    def withdraw(self, name: str) -> None:
+        """Remove a folder, which nobody sees half of."""
+        path = self.path(name)
+        grave = path.with_name(f".aside-{secrets.token_hex(8)}")
+        with suppress(FileNotFoundError):
+            path.rename(grave)
+        shutil.rmtree(grave, ignore_errors=True)
 
     def path(self, name: str) -> Path:
         """The file of an object."""

@@ -59,6 +59,15 @@ class ObjectStore(Protocol):
     def delete(self, name: str) -> None:
         """Remove an object; one that is not there is passed over."""
 
+    def draft_folder(self, folder: str) -> Path:
+        """A new folder on this machine, to write files in that will be published below `folder`."""
+
+    def publish(self, draft: Path, name: str) -> bool:
+        """Make the files of a draft the objects below `name`; False (and nothing changed) where some are there already."""
+
+    def withdraw(self, name: str) -> None:
+        """Remove all objects below `name`."""
+
     def path(self, name: str) -> Path:
         """A file with the bytes of an object, for libraries that read files."""
 

@@ -134,3 +134,22 @@ def test_a_change_that_fails_changes_nothing(objects):
     with pytest.raises(ZeroDivisionError):
         objects.change(NAME, lambda old: bytes(1 // 0))
     assert objects.get(NAME) == b"old"
+
+
+def drafted(objects, **files):
+    draft = objects.draft_folder("public/step")
+    for name, content in files.items():
+        (draft / name).write_text(content)
+    return draft
+
+
+def test_of_many_who_publish_a_folder_one_wins_with_all_its_files(objects):
+    drafts = [drafted(objects, a=f"{number}", b=f"{number}") for number in range(8)]
+    assert names(objects) == []
+    won = at_once(8, lambda number: objects.publish(drafts[number], "public/step/key"))
+    assert won.count(True) == 1
+    assert names(objects) == ["public/step/key/a", "public/step/key/b"]
+    assert {objects.get(name) for name in names(objects)} == {str(won.index(True)).encode()}
+    objects.withdraw("public/step/key")
+    assert names(objects) == []
+    assert objects.publish(drafted(objects, a="again"), "public/step/key")
