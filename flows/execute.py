@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 from flows.budget import Cost, Spent
 from schemas.manifest import Record
 from storage.store import Store
 from tasks.step import StepTask
+
+if TYPE_CHECKING:
+    from prefect.tasks import Task
+
+    from flows.server.artifacts import Artifacts
 
 Call = dict[str, Any]
 Inputs = Callable[[], Call]
@@ -93,18 +99,20 @@ class Plainly:
         """Nothing: whoever called it has the error."""
 
 
+@dataclass
 class ByPrefect(Plainly):
-    """Steps as Prefect tasks of the current flow, shards mapped."""
+    """Steps as Prefect tasks of the current flow, shards mapped; what they leave is in its log and among its `artifacts`."""
+
+    artifacts: Artifacts
 
     def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Record:
         """The record of a step, found or made."""
         from flows.server.run_log import log_step
-        from flows.server.step_tasks import as_task
 
-        label = task.step.name + (f" {round_number}" if round_number > 1 else "")
-        state: Any = as_task(task)(self.store, label, **inputs(), return_state=True)
+        label = _label(task, round_number)
+        state: Any = self._as_task(task)(self.store, label, **inputs(), return_state=True)
         record: Record = state.result()
-        log_step(label, task.step.name, [record], n_cached=int(state.name == CACHED))
+        log_step(self.artifacts, label, task.step.name, [record], n_cached=int(state.name == CACHED))
         return record
 
     def shards(self, task: StepTask, inputs: Shards, round_number: int) -> list[Record]:
@@ -113,31 +121,46 @@ class ByPrefect(Plainly):
 
         from flows.server.run_log import log_step
         from flows.server.shards import progress_shown
-        from flows.server.step_tasks import as_task
 
         common, shards = inputs()
         mapped = {key: [own[key] for own in shards] for key in shards[0]}
-        label = task.step.name + (f" {round_number}" if round_number > 1 else "")
+        label = _label(task, round_number)
         labels = [f"{label}: {number} of {len(shards)}" for number in range(1, len(shards) + 1)]
-        with progress_shown(len(shards), task.step.name):
+        with progress_shown(self.artifacts, len(shards), task.step.name):
             arguments: dict[str, Any] = {key: unmapped(value) for key, value in common.items()} | mapped
-            futures = as_task(task).map(unmapped(self.store), labels, **arguments)
+            futures = self._as_task(task).map(unmapped(self.store), labels, **arguments)
             records: list[Record] = futures.result()
         n_cached = sum(future.state.name == CACHED for future in futures)
-        log_step(label, task.step.name, records, n_cached=n_cached)
+        log_step(self.artifacts, label, task.step.name, records, n_cached=n_cached)
         return records
 
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """In the Prefect UI."""
         from flows.server.artifacts import show_run
 
-        show_run(markdown, title, summary)
+        show_run(self.artifacts, markdown, title, summary)
 
     def stop(self, message: str, command: str) -> None:
         """In the run's log, and beside its results."""
         from flows.server.run_log import log_failure
 
-        log_failure(message, command)
+        log_failure(self.artifacts, message, command)
+
+    def _as_task(self, task: StepTask) -> Task[..., Record]:
+        from flows.server.step_tasks import as_task, tag_of
+
+        return as_task(task, is_limited=tag_of(task) in self._limited_tags)
+
+    @cached_property
+    def _limited_tags(self) -> frozenset[str]:
+        from flows.server.step_tasks import limited_tags
+
+        return limited_tags()
+
+
+def _label(task: StepTask, round_number: int) -> str:
+    """What a step of a round is called."""
+    return task.step.name + (f" {round_number}" if round_number > 1 else "")
 
 
 @dataclass

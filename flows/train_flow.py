@@ -15,6 +15,7 @@ from flows.finish import finish, page_of_failure, stop_where_failed
 from flows.naming import run_name, tag_run
 from flows.pipeline import Pipeline
 from flows.provenance import in_use
+from flows.server.artifacts import Artifacts
 from schemas.config import RunConfig, load
 from storage.store import Store
 from tasks.progress import Timeline
@@ -61,11 +62,16 @@ def train_config(config: str, overrides: Sequence[str] = (), work: str = "work")
 def _train(config: RunConfig, work: str, command: str) -> dict[str, Any]:
     tag_run(config)
     store, timeline = Store(work), Timeline()
-    with faults_stay_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():
+    with (
+        faults_stay_in_zone(store, "run", "curator"),
+        in_use(store.root),
+        timeline.listening(),
+        Artifacts() as artifacts,
+    ):
         run = Pipeline(
             store=store,
             config=config,
-            execute=ByPrefect(store),
+            execute=ByPrefect(store, artifacts),
             timeline=timeline,
             command=command,
             name=flow_run.name,

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from flows.command.interrupt import end_at_once, ended_politely, handle_again
 from flows.command.streams import print_json
+from flows.command.terminal import StepList, steps_of
 from flows.command.warmup import warm_up
 from flows.server.process import Server
 from flows.server.watch import watched
@@ -45,15 +46,17 @@ def run_here(
     if debug:
         os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "INFO")
     before = end_at_once()
+    title = f"{config.name} at epsilon {config.privacy.epsilon:g}, in {work}"
     try:
-        server = Server(store.root, again=command)
-        try:
-            summary = _run(
-                config, store, server, workers=workers, quiet=as_json, debug=debug, command=command
-            )
-        finally:
-            _send_last_words()
-            server.stop()
+        with StepList(title, steps_of(config), quiet=as_json) as shown:
+            server = Server(store.root, again=command)
+            if server.temporary:
+                shown.say("starting this run's server; the first in a work folder takes longest")
+            try:
+                summary = _run(config, store, server, workers=workers, debug=debug, command=command)
+            finally:
+                _send_last_words()
+                server.stop()
     finally:
         handle_again(before)
     if as_json:
@@ -63,7 +66,7 @@ def run_here(
 
 
 def _run(
-    config: RunConfig, store: Store, server: Server, *, workers: int, quiet: bool, debug: bool, command: str
+    config: RunConfig, store: Store, server: Server, *, workers: int, debug: bool, command: str
 ) -> dict[str, Any]:
     if not debug:
         # Prefect's loggers have handlers of their own; of all others nothing is shown.
@@ -73,13 +76,12 @@ def _run(
     warm_up(config, store.root)
     from prefect.task_runners import ThreadPoolTaskRunner
 
-    from flows.command.terminal import StepList
     from flows.train_flow import train
 
     server.wait()
     runner: Any = ThreadPoolTaskRunner(max_workers=workers)
     flow = train.with_options(task_runner=runner)
-    with ended_politely(), watched(server), StepList(quiet=quiet):
+    with ended_politely(), watched(server):
         summary: dict[str, Any] = flow(config=config, work=str(store.root), command=command)
     return summary
 

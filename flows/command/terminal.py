@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -17,8 +18,34 @@ from rich.table import Table
 from rich.text import Text
 
 from flows.command.ending import done_at_the_end
+from schemas.config import RunConfig
 from tasks.progress import Event, Timeline, listen
-from tasks.step import REGISTERED
+
+STEPS = (
+    "source",
+    "ingest",
+    "validate",
+    "split",
+    "scale",
+    "show",
+    "partition",
+    "perturb",
+    "aggregate",
+    "prune",
+    "evaluate",
+    "report",
+)
+"""All steps in their order, by name: the list is shown before the steps themselves are imported."""
+
+
+def steps_of(config: RunConfig) -> list[str]:
+    """The steps that a run of `config` has, in their order."""
+    absent = {
+        "source": bool(config.dataset.path),
+        "show": not config.model.in_rounds,
+        "evaluate": not config.evaluate,
+    }
+    return [name for name in STEPS if not absent.get(name)]
 
 
 def shards_in_words(n: int) -> str:
@@ -27,12 +54,12 @@ def shards_in_words(n: int) -> str:
 
 
 class StepList:
-    """A live list of the steps of one run; plain lines where standard error is no terminal."""
+    """A live list of the steps of one run below a title; plain lines where standard error is no terminal."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        """A list fed by the progress of steps in this process."""
+    def __init__(self, title: str, names: Sequence[str], *, quiet: bool = False) -> None:
+        """A list of the steps of these names, fed by their progress in this process."""
         self._timeline = Timeline()
-        self._names = sorted(REGISTERED, key=lambda name: REGISTERED[name].step.order)
+        self._title, self._names = title, names
         self._console = Console(stderr=True, quiet=quiet, highlight=False)
         self._fractions: dict[str, float] = {}
         self._lock = threading.Lock()
@@ -43,6 +70,7 @@ class StepList:
 
     def __enter__(self) -> Self:
         """Begin to show."""
+        self._console.print(self._title, markup=False, soft_wrap=True)
         self._stop = listen(self._hear)
         if self._console.is_terminal:
             self._live.start()
@@ -58,6 +86,10 @@ class StepList:
             self._live.update(self._render(), refresh=True)
             self._live.stop()
             self._ends.close()
+
+    def say(self, line: str) -> None:
+        """A line above the list."""
+        self._console.print(line, style="dim", markup=False, soft_wrap=True)
 
     def _hear(self, step: str, event: Event, fraction: float) -> None:
         self._timeline.hear(step, event, fraction)

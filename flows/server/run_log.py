@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from prefect import get_run_logger
-from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
+from flows.server.artifacts import Artifacts
 from schemas.manifest import Record
 
 SHOWN = {
@@ -34,7 +34,9 @@ WORDS = {
 PUBLIC_ZONES = ("public", "curator")
 
 
-def log_step(label: str, step: str, records: Sequence[Record], *, n_cached: int) -> None:
+def log_step(
+    artifacts: Artifacts, label: str, step: str, records: Sequence[Record], *, n_cached: int
+) -> None:
     """A step is over: its line in the log, and its table. `n_cached`: how many of its records stood already."""
     row = describe_step(step, records)
     state = (
@@ -49,9 +51,9 @@ def log_step(label: str, step: str, records: Sequence[Record], *, n_cached: int)
     )
     get_run_logger().info("%s: %s%s", label, state, f"; {facts}" if facts else "")
     if n_cached == len(records):
-        return  # its table stands since it was made: each one costs the server a moment
+        return  # its table stands since it was made
     key = "step-" + "".join(c if c.isalnum() else "-" for c in label.lower())
-    create_table_artifact([{"step": label, "state": state} | row], key=key, description=f"What {label} left")
+    artifacts.table([{"step": label, "state": state} | row], key, f"What {label} left")
 
 
 def describe_step(step: str, records: Sequence[Record]) -> dict[str, Any]:
@@ -73,10 +75,8 @@ def describe_step(step: str, records: Sequence[Record]) -> dict[str, Any]:
     return row
 
 
-def log_failure(message: str, command: str) -> None:
+def log_failure(artifacts: Artifacts, message: str, command: str) -> None:
     """A run stopped: the reason in its log, and beside its results how to go on."""
     get_run_logger().error("%s", message)
     again = f"\n\nFinished steps stand. Go on with: `{command}`" if command else ""
-    create_markdown_artifact(
-        f"**The run stopped.** {message}{again}", key="run-failure", description="Why the run stopped"
-    )
+    artifacts.markdown(f"**The run stopped.** {message}{again}", "run-failure", "Why the run stopped")

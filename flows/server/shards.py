@@ -11,6 +11,7 @@ from typing import Any
 
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
+from flows.server.artifacts import Artifacts
 from tasks import progress
 from tasks.progress import Event
 
@@ -18,39 +19,45 @@ FEW = 3
 """With fewer shards than this there is nothing to watch."""
 
 
+class _Bar:
+    """The artifact, from the first shard that is computed on: shards that all stand need none."""
+
+    def __init__(self, artifacts: Artifacts, step: str, shards: int) -> None:
+        self._artifacts, self._step, self._shards = artifacts, step, shards
+        self._lock = threading.Lock()
+        self._artifact: Any = None
+        self._n_done = 0
+        self._is_begun = self._is_waiting = False
+
+    def hear(self, step: str, event: Event, _: float) -> None:
+        if step != self._step:
+            return
+        with self._lock:
+            self._n_done += event in ("end", "found", "failed")
+            self._is_begun |= event == "start"
+            is_news = self._is_begun and not self._is_waiting and event != "advance"
+            self._is_waiting |= is_news
+        if is_news:  # what is done until it is sent goes along with it
+            self._artifacts.send(self._tell)
+
+    def _tell(self) -> None:
+        with self._lock:
+            self._is_waiting = False
+            percent = 100.0 * self._n_done / self._shards
+        if self._artifact is None:
+            description = f"{self._step}: {self._shards} shards"
+            self._artifact = create_progress_artifact(percent, key=self._step, description=description)
+        else:
+            update_progress_artifact(self._artifact, percent)
+
+
 @contextlib.contextmanager
-def progress_shown(shards: int, mapped: str = "perturb") -> Iterator[None]:
+def progress_shown(artifacts: Artifacts, shards: int, mapped: str) -> Iterator[None]:
     """Tell everyone who listens how many shards the mapped step has, and the UI how many are done."""
     progress.expect(mapped, shards)
-    if shards < FEW:
-        yield
-        return
-    artifact: Any = create_progress_artifact(0.0, key=mapped, description=f"{mapped}: {shards} shards")
-    done, stop = threading.Semaphore(0), threading.Event()
-
-    def hear(step: str, event: Event, _: float) -> None:
-        if step == mapped and event in ("end", "found", "failed"):
-            done.release()
-
-    def tell() -> None:
-        finished = 0
-        while not stop.is_set():
-            if not done.acquire(timeout=0.5):
-                continue
-            finished += 1
-            while done.acquire(blocking=False):
-                finished += 1
-            with contextlib.suppress(Exception):  # a picture of the work, never a reason for it to fail
-                update_progress_artifact(artifact, 100.0 * finished / shards)
-
-    quiet = progress.listen(hear)
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+    quiet = progress.listen(_Bar(artifacts, mapped, shards).hear) if shards >= FEW else None
     try:
         yield
     finally:
-        quiet()
-        stop.set()
-        teller.join(timeout=5)
-        with contextlib.suppress(Exception):
-            update_progress_artifact(artifact, 100.0)
+        if quiet is not None:
+            quiet()

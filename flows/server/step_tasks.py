@@ -12,7 +12,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from prefect import task
+from prefect import get_client, task
 from prefect.cache_policies import CachePolicy
 from prefect.context import TaskRunContext
 from prefect.results import get_result_store
@@ -24,10 +24,24 @@ from storage.store import Store
 from tasks import progress
 from tasks.step import Step, StepTask
 
-LIMITED = ("ingest", "perturb", "evaluate")
-"""The heavy steps have a tag, `ldptree-ingest` and so on, by which a concurrency limit can hold them. No other has one: for each
-tag of a task Prefect asks for a slot.
-"""
+AT_ONCE = 200
+"""How many limits the API gives at once."""
+
+
+def tag_of(step: StepTask) -> str:
+    """The tag by which a concurrency limit holds the tasks of a step."""
+    return f"ldptree-{step.step.name}"
+
+
+def limited_tags() -> frozenset[str]:
+    """The tags that have a concurrency limit. Only their tasks are tagged: for each tag of a task Prefect asks for a slot, which
+    takes seconds where the server's database is busy.
+    """
+    limits: list[str] = []
+    with get_client(sync_client=True) as client:
+        while found := client.read_global_concurrency_limits(limit=AT_ONCE, offset=len(limits)):
+            limits += [limit.name for limit in found]
+    return frozenset(name.removeprefix("tag:") for name in limits if name.startswith("tag:"))
 
 
 @dataclass
@@ -63,8 +77,8 @@ class ArtifactPolicy(CachePolicy):
 
 
 @functools.cache
-def as_task(step: StepTask) -> Task[..., Record]:
-    """The Prefect task of a step."""
+def as_task(step: StepTask, *, is_limited: bool) -> Task[..., Record]:
+    """The Prefect task of a step; with its tag where that has a concurrency limit."""
 
     def run(store: Store, label: str, **arguments: Any) -> Record:
         return step.fn(store, **arguments)
@@ -73,7 +87,7 @@ def as_task(step: StepTask) -> Task[..., Record]:
     return task(
         name=step.step.name,
         task_run_name="{label}",
-        tags=[f"ldptree-{step.step.name}"] if step.step.name in LIMITED else None,
+        tags=[tag_of(step)] if is_limited else None,
         version=step.step.version,
         cache_policy=ArtifactPolicy(step=step.step),
         persist_result=True,

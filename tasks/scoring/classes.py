@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.coins import Words
-from ldptree.families.fit_classes import fit_model
+from ldptree.families.fit_classes import decide_nodes, fit_model
 from ldptree.mechanisms import Mechanism
 from ldptree.metrics.classes import score
 from ldptree.metrics.intervals import accuracy_interval, paired_lead
-from ldptree.models.tree import ClassTree
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
 from tasks import progress
@@ -32,9 +31,6 @@ def score_trial(trial: Trial, held_back: Rows, *, public_prune: str) -> dict[str
     public = trial.evidence.counts
     exact = _exact_counts(trial.shards, published)
     progress.advance(0.2)
-
-    def fitted(totals: Totals) -> ClassTree:
-        return fit_model(published, totals, public, **how)
 
     counts = exact[:-1].reshape(-1, len(published.classes))
     true = Totals.exact(counts, mechanism=published.mechanism, depth=published.partition.max_depth)
@@ -61,7 +57,7 @@ def score_trial(trial: Trial, held_back: Rows, *, public_prune: str) -> dict[str
 
     def score_again(mechanism: Mechanism, words: Words) -> float:
         totals = _draw_again(published, mechanism, exact, words)
-        return float((fitted(totals).decision[nodes] == held_back.labels).mean())
+        return float((decide_nodes(published, totals, public, **how)[nodes] == held_back.labels).mean())
 
     return {"scores": found, **trial.redraw(score_again)}
 

@@ -11,6 +11,7 @@ import pytest
 from chain import Chain, rides, rides_config
 
 from flows.command.run_plan import plan_of, show_plan
+from flows.command.terminal import STEPS, steps_of
 from flows.execute import Plainly
 from flows.pipeline import Pipeline
 from storage.store import Store
@@ -78,7 +79,7 @@ def test_before_the_first_run_one_step_is_computed_and_the_others_depend_on_it(d
 
 def test_a_simulated_set_begins_with_its_source(trips, tmp_path):
     lines = plan_of(trips.config, tmp_path / "new")
-    assert [line["name"] for line in lines] == ["source", *ORDER]
+    assert [line["name"] for line in lines] == ["source", *ORDER] == steps_of(trips.config)
     assert lines[0] == {"name": "source", "state": "compute", "why": "nothing is in the work folder yet"}
 
 
@@ -154,7 +155,7 @@ def test_as_json_a_plan_is_one_object(done, capsys):
 
 def test_a_run_without_evaluation_plans_none(done, tmp_path):
     config = rides_config(*done.config.dataset.path, evaluate=False)
-    assert "evaluate" not in states(config, tmp_path / "new")
+    assert list(states(config, tmp_path / "new")) == steps_of(config) == [s for s in ORDER if s != "evaluate"]
 
 
 PAPER = {"model": {"prune": "paper"}, "simulation": {"noise_seed": 3}, "privacy": {"epsilon": 4.0}}
@@ -205,6 +206,5 @@ def test_a_plan_knows_every_step_of_the_picture():
     code = "import flows.command.run_plan; from tasks.step import REGISTERED; print(*sorted(REGISTERED))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(said.stdout.split()) == set(REGISTERED)
-    orders = [task.step.order for task in REGISTERED.values()]
-    assert len(set(orders)) == len(orders)
+    assert sorted(REGISTERED, key=lambda name: REGISTERED[name].step.order) == list(STEPS)
     assert all(task.step.says != name for name, task in REGISTERED.items())

@@ -8,6 +8,7 @@ import pytest
 from chain import RoundsChain, shells, shells_config
 
 from flows.command.run_plan import plan_of, show_plan
+from flows.command.terminal import steps_of
 from ldptree.errors import BudgetError
 from storage.store import Store
 
@@ -44,7 +45,7 @@ def prepared(chain):
 
 def test_before_the_first_run_all_of_it_is_foreseen_as_far_as_the_first_round(chain, capsys, tmp_path):
     new = plan_of(chain.config, tmp_path / "new")
-    assert [line["name"] for line in new] == [*BEFORE, *ROUND, "prune", "report"]
+    assert [line["name"] for line in new] == [*BEFORE, *ROUND, "prune", "report"] == steps_of(chain.config)
     assert new[0]["state"] == "compute"
     assert {(line["state"]) for line in new[1:]} == {"depends"}
     assert not (tmp_path / "new").exists()

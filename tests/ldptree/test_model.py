@@ -17,7 +17,8 @@ from example_models import (
 )
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.families.fit_classes import fit_model
+from ldptree.families.fit_classes import decide_nodes, fit_model
+from ldptree.inference.pruning import PRUNINGS
 from ldptree.protocol.totals import Totals
 
 
@@ -117,6 +118,25 @@ def test_more_classes_decide_by_the_largest_share() -> None:
     model = fit_model(protocol, totals_of(protocol, counts, rng), np.zeros_like(counts))
     np.testing.assert_array_equal(model.decision[protocol.partition.leaves], favourite)
     assert model.estimate.shape[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("classes", "settings"),
+    [
+        *((2, {"prune": prune, "inflation": 3.0}) for prune in PRUNINGS),
+        (2, {"prune": "paper", "rule": "ratio"}),
+        (3, {}),
+    ],
+)
+def test_redraws_decide_as_the_model_does(classes: int, settings: dict) -> None:
+    rng = np.random.default_rng(5)
+    encoding = every_kind_of_feature()
+    protocol = protocol_of(random_tree(encoding.n_encoded, 4, rng), encoding, classes=tuple("abc"[:classes]))
+    counts = random_counts(protocol.n_cells, classes, 3_000, rng)
+    totals, public = totals_of(protocol, counts, rng), random_counts(protocol.n_cells, classes, 900, rng)
+    decided = decide_nodes(protocol, totals, public, **settings)
+    np.testing.assert_array_equal(decided, fit_model(protocol, totals, public, **settings).decision)
+    assert len(np.unique(decided)) == classes
 
 
 @pytest.mark.parametrize(

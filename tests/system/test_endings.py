@@ -100,9 +100,10 @@ def test_no_server(config, tmp_path):
     )
 
     def once(number):
-        return said_by(start("run", config, "--work", work_of(config, number), env=nowhere))
+        code, out, lines = said_by(start("run", config, "--work", work_of(config, number), env=nowhere))
+        return code, out, lines[0].startswith("rides at epsilon 2, in "), lines[1:]
 
-    assert repeated(once) == [(2, "", [told])] * TIMES
+    assert repeated(once) == [(2, "", True, [told])] * TIMES
 
 
 def handles_signals(pid):

@@ -121,6 +121,11 @@ class Api:
         with urllib.request.urlopen(f"{self.url}{path}", timeout=30) as answer:
             return json.loads(answer.read())
 
+    def delete(self, path: str) -> None:
+        """Delete what stands under an address. Raises urllib.error.HTTPError."""
+        request = urllib.request.Request(f"{self.url}{path}", method="DELETE")
+        urllib.request.urlopen(request, timeout=30).close()
+
     def refusal(self, path: str, body: dict[str, Any]) -> int:
         """The HTTP status of a question that is refused."""
         try:

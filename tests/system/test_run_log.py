@@ -1,0 +1,120 @@
+"""What the Prefect UI shows of a run beside its tasks: a line and a table a step, a bar of its shards, and nothing else."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from flows.server import artifacts as sent
+from flows.server import run_log
+from flows.server.artifacts import Artifacts
+from flows.server.shards import progress_shown
+from flows.server.step_tasks import as_task, limited_tags, tag_of
+from schemas.manifest import FileEntry, MadeBy, Manifest, Record
+from tasks import progress
+from tasks.fit import fit
+from tasks.step import REGISTERED
+
+pytestmark = pytest.mark.server
+
+CANARY = "CANARY88"
+
+
+class Kept(Artifacts):
+    """Artifacts that go nowhere."""
+
+    def __init__(self):
+        self.shown = []
+
+    def send(self, create):
+        self.shown.append(create)
+
+    def table(self, rows, key, description):
+        self.shown.append((rows, key, description))
+
+
+@pytest.fixture
+def lines(monkeypatch, caplog):
+    """The log of a run."""
+    logger = logging.getLogger("test.of.a.run")
+    for module in (run_log, sent):
+        monkeypatch.setattr(module, "get_run_logger", lambda: logger)
+    caplog.set_level(logging.INFO, "test.of.a.run")
+    return caplog
+
+
+def record_of(step, zone):
+    """A record full of what nobody may see: facts that are not listed, the digests and rows of a closed zone."""
+    part = Manifest(
+        zone=zone,
+        path=CANARY,
+        digest=CANARY if zone in ("holders", "simulation") else "1f" * 8,
+        files=(FileEntry(name=CANARY, digest=CANARY, rows=88_888),) if zone == "holders" else (),
+        made_by=MadeBy(step=step, version="1", parameters={"label": CANARY}, inputs={"rows": CANARY}),
+    )
+    facts = {"n_reports": 5, "min": CANARY, "levels": [CANARY], "types": {"fare": CANARY}}
+    return Record(home=zone, step=step, version="1", key=CANARY, parts={"part": part}, facts=facts)
+
+
+@pytest.mark.parametrize("zone", ["public", "holders", "curator", "simulation"])
+def test_nothing_of_a_record_is_shown_but_what_is_listed(lines, zone):
+    kept = Kept()
+    for step in REGISTERED:
+        run_log.log_step(kept, step, step, [record_of(step, zone)], n_cached=0)
+    assert len(kept.shown) == len(lines.messages) >= 12
+    assert not [
+        said for said in (*map(str, kept.shown), *lines.messages) if CANARY in said or "88888" in said
+    ]
+
+
+def test_a_step_that_stood_has_a_line_and_no_other_table(lines):
+    kept = Kept()
+    run_log.log_step(kept, "split", "split", [record_of("split", "holders")], n_cached=1)
+    assert (kept.shown, lines.messages) == ([], ["split: cached"])
+
+
+def test_an_artifact_that_is_lost_stops_nothing_and_is_told_in_the_log(lines):
+    arrived = []
+    with Artifacts() as artifacts:
+        artifacts.send(lambda: 1 / 0)
+        artifacts.send(lambda: arrived.append("the next one"))
+    assert arrived == ["the next one"]
+    assert lines.messages == ["artifacts that did not reach the Prefect server: 1"]
+
+
+def test_the_bar_is_full_at_the_end_and_shards_that_stand_have_none(monkeypatch):
+    monkeypatch.setattr("flows.server.shards.create_progress_artifact", lambda percent, **_: ["id", percent])
+    monkeypatch.setattr(
+        "flows.server.shards.update_progress_artifact", lambda bar, percent: bar.append(percent)
+    )
+    kept = Kept()
+    for event in ("found", "end"):
+        with progress_shown(kept, 4, "perturb"):
+            for _ in range(4):
+                if event == "end":
+                    progress._tell("perturb", "start", 0.0)
+                progress._tell("perturb", event, 1.0)
+        assert bool(kept.shown) == (event == "end")
+    for create in kept.shown:
+        create()
+    assert kept.shown[0].__self__._artifact[-1] == 100.0
+
+
+def test_every_step_of_a_run_has_its_table_and_its_shards_a_bar(api, release):
+    runs = {"name": {"any_": [release.summary["run"]]}}
+    shown = {one["key"]: one for one in api.post("/artifacts/filter", {"flow_runs": runs, "limit": 100})}
+    steps = {f"step-{step['name']}" for step in release.summary["steps"]}
+    assert shown.keys() == steps | {"run-summary", "run-page", "perturb"}
+    assert shown["perturb"]["data"] == 100.0
+
+
+def test_a_step_is_tagged_where_its_tag_has_a_limit(api):
+    assert as_task(fit, is_limited=False).tags == set()
+    limit = api.post("/v2/concurrency_limits/", {"name": f"tag:{tag_of(fit)}", "limit": 1})
+    try:
+        assert limited_tags() == {"ldptree-prune"}
+        assert as_task(fit, is_limited=True).tags == {"ldptree-prune"}
+    finally:
+        api.delete(f"/v2/concurrency_limits/{limit['id']}")
+    assert limited_tags() == set()
