@@ -76,7 +76,7 @@ def init(
     ask: Annotated[bool, typer.Option("--ask", help="Ask what the values do not tell.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Look at the beginning of a file, and write a configuration that runs as it is."""
+    """Look at some rows of a file, and write a configuration that runs as it is."""
     from flows.command.init import init as look_and_write
 
     look_and_write(data, target=target, public=public, out=out, force=force, ask=ask, as_json=as_json)

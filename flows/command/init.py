@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import sys
 from collections.abc import Sequence
@@ -14,12 +13,15 @@ import typer
 
 from ldptree.errors import ConfigError
 from schemas.config import load
+from schemas.dataset import parse_public_rule
+from storage.raw.file_samples import FileSample, write_tidy
 from storage.raw.raw_files import DELIMITER_NAMES
-from tasks.data.first_look import Column, FirstLook, look
-from tasks.data.proposal import choose_first, propose, write_toml
+from tasks.first_look.proposal import Proposal, choose_first, propose, write_toml
+from tasks.first_look.rehearsal import settle
+from tasks.first_look.values import Column, look
 
-MOST_CONVERTED = 200 << 20
-"""Bytes of a text in another encoding that are written anew as UTF-8: what takes a second or two."""
+MOST_TIDIED = 100 << 20
+"""Bytes of a file that is written anew because a run cannot read it: what takes a second or two."""
 LISTED = 30
 
 
@@ -39,15 +41,14 @@ def init(
         )
     with TemporaryDirectory(prefix="ldptree-init-") as folder:
         seen = look(data, Path(folder), target=target, public=public)
-    read_from = _in_utf_8(data, seen.encoding, to.parent, force=force)
-    proposal = propose(
-        seen,
-        _path_from(read_from, to.parent),
-        target=seen.raw_target,
-        public=public,
-        choose=_ask if ask else choose_first,
-    )
-    text = write_toml(proposal, name=name, target=seen.raw_target)
+        read_from = _readable(seen.sample, to.parent, force=force)
+        choose = _ask if ask else choose_first
+        rule = None if public is None else _rule_from(public, to.parent)
+        proposal = propose(seen, _path_from(read_from, to.parent), name=name, public=rule, choose=choose)
+        settle(proposal, choose)
+    text = write_toml(proposal)
+    if read_from != data:
+        _write_readable(seen.sample, read_from)
     aside = to.with_name(f".{to.name}.{os.getpid()}")
     try:
         aside.write_text(text, encoding="utf-8")
@@ -62,9 +63,9 @@ def init(
     if as_json:
         from flows.command.streams import print_json
 
-        print_json(_as_json(seen, proposal.public, to))
+        print_json(_as_json(proposal, to))
         return
-    for line in _lines(seen, proposal.public, read_from, public):
+    for line in _lines(proposal, read_from, public):
         typer.echo(line)
     typer.echo(f"\n{to}: written. Look at it, then: ldptree run {to}")
 
@@ -84,26 +85,43 @@ def _path_from(path: Path, folder: Path) -> str:
         return str(path.absolute())
 
 
-def _in_utf_8(data: Path, encoding: str, folder: Path, *, force: bool) -> Path:
-    """The file, or a copy of it in UTF-8 beside the configuration."""
-    if encoding in ("", "utf-8"):
+def _rule_from(public: str, folder: Path) -> str:
+    """A public rule as a configuration in `folder` names it: the path of a file is taken from there."""
+    path = parse_public_rule(public, "--public").path
+    return public if path is None else _path_from(Path(path), folder)
+
+
+def _readable(sample: FileSample, folder: Path, *, force: bool) -> Path:
+    """The file, or where a copy that a run can read is to be written: beside the configuration. Raises ConfigError."""
+    data = sample.source
+    if not sample.oddities:
         return data
-    to = folder / f"{data.name.partition('.')[0]}.utf-8.csv"
-    known = {"windows-1252": "cp1252"}.get(encoding, encoding)
-    if data.stat().st_size > MOST_CONVERTED or data.suffix == ".gz":
+    why = " and ".join(sample.oddities)
+    if data.stat().st_size > MOST_TIDIED:
         raise ConfigError(
-            f"{data.name}: is {encoding} text, and runs read UTF-8. Convert it first: iconv -f {known} -t utf-8 {data} > {to}"
+            f"{data.name}: has {why}, which a run cannot read, and is too large to be written anew here. Write it as UTF-8 with "
+            "commas between its fields and one header."
         )
+    to = folder / f"{data.name.partition('.')[0]}.tidy.csv"
     if to.exists() and not force:
         raise ConfigError(
-            f"{to}: is there already, and {data.name} ({encoding}) would be written there as UTF-8. Use --force."
+            f"{to}: is there already, and a copy of {data.name} ({why}) would be written there. Use --force."
         )
-    with data.open("rb") as source, to.open("w", encoding="utf-8", newline="") as sink:
-        to.chmod(0o600)
-        reader = codecs.getreader(known)(source, "replace")
-        while block := reader.read(1 << 20):
-            sink.write(block)
     return to
+
+
+def _write_readable(sample: FileSample, to: Path) -> None:
+    """Write the copy, whole or not at all. Raises ConfigError."""
+    aside = to.with_name(f".{to.name}.{os.getpid()}")
+    try:
+        write_tidy(sample, aside)
+        aside.replace(to)
+    except OSError as fault:
+        raise ConfigError(
+            f"{to}: cannot be written ({fault.strerror}). Name another place with --out."
+        ) from None
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def _ask(question: str, answers: Sequence[str]) -> int:
@@ -114,70 +132,83 @@ def _ask(question: str, answers: Sequence[str]) -> int:
     return min(max(found, 1), len(answers)) - 1
 
 
-def _lines(seen: FirstLook, rule: tuple[str, str], read_from: Path, public: str | None) -> list[str]:
+def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]:
     """What was seen, in lines."""
-    n = f"{seen.n_rows:,} rows"
-    seen_of = "all" if seen.is_whole else "the first"
-    lines = [f"looked at  {seen_of} {n}" + (f" for which {public}" if public else "")]
+    seen, rule = proposal.look, proposal.public
+    sample, layout = seen.sample, seen.sample.layout
+    part = "all" if seen.sample.is_whole else "some from all over," if sample.is_spread else "the first"
+    lines = [f"looked at  {part} {seen.n_rows:,} rows" + (f" for which {public}" if public else "")]
     if public is None:
         lines.append(
             "           private ones too: that is for a trial on data you own. With --public RULE it looks at"
         )
         lines.append("           public rows alone")
-    if seen.encoding:
-        delimiter = DELIMITER_NAMES.get(seen.delimiter, repr(seen.delimiter))
-        header = "a header" if seen.has_header else "no header"
-        lines.append(f"written    {seen.encoding}, {delimiter} between fields, {header}")
-        if seen.encoding != "utf-8":
-            lines.append(f"           runs read UTF-8: {read_from} is a copy of it")
-    counted = f" of {len(seen.classes)} classes" if seen.label == "class" else ""
-    lines.append(f"target     {seen.target}: a {seen.label}{counted}")
+    if layout is not None:
+        delimiter = DELIMITER_NAMES.get(layout.delimiter, "blanks")
+        header = "a header" if seen.file.has_header else "no header"
+        lines.append(f"written    {_encoding_name(sample.encoding)}, {delimiter} between fields, {header}")
+    if sample.oddities:
+        lines.append(f"           it has {' and '.join(sample.oddities)}, which a run cannot read:")
+        lines.append(f"           {read_from} is a copy that it can")
+    lines.append(f"target     {proposal.target}: a {proposal.label}")
     lines.append(f"public     {rule[0]}   ({rule[1]})")
-    shown = [column for column in seen.columns if (column.note or column.finding)]
-    lines += [f"{_kind(column):<10} {column.name}: {_why(column)}" for column in shown[:LISTED]]
+    shown = [column for column in seen.columns if _note(proposal, column)]
+    lines += [f"{_use(proposal, one):<10} {one.name}: {_note(proposal, one)}" for one in shown[:LISTED]]
     if len(shown) > LISTED:
         lines.append(f"           and {len(shown) - LISTED} columns more")
+    if proposal.puts_aside:
+        lines.append("bad rows   those that cannot be read are put aside, at most 1 %")
     if seen.n_duplicates:
         lines.append(f"duplicates {seen.n_duplicates:,} of the rows looked at stand there twice")
     return lines
 
 
-def _kind(column: Column) -> str:
-    if column.note or column.finding is None:
-        return "left out"
-    return "read" if column.finding.readings else "codes" if column.finding.is_code else "left out"
+def _use(proposal: Proposal, column: Column) -> str:
+    """What becomes of a column in a word."""
+    if any(one.raw == column.name for one in proposal.derive.values()):
+        return "read"
+    return "left out" if column.name in proposal.drop else "codes"
 
 
-def _why(column: Column) -> str:
-    if column.note:
-        return column.note
-    assert column.finding is not None
-    readings = column.finding.readings
-    either = (
-        f" ({' or '.join(one.label for one in readings)}: taken as the first)" if len(readings) > 1 else ""
+def _note(proposal: Proposal, column: Column) -> str:
+    """What is the matter with a column; "" where nothing is."""
+    finding, is_read = column.finding, _use(proposal, column) == "read"
+    if finding is None or (column.name in proposal.drop and not is_read):
+        return proposal.drop.get(column.name, "")
+    either = " or ".join(one.label for one in finding.readings)
+    why = next((one.why for one in proposal.derive.values() if one.raw == column.name), finding.sentence)
+    return why + (f" ({either})" if len(finding.readings) > 1 else "")
+
+
+def _encoding_name(encoding: str) -> str:
+    return {"cp1252": "windows-1252", "utf-8-sig": "utf-8", "utf-16-le": "utf-16", "utf-16-be": "utf-16"}.get(
+        encoding, encoding
     )
-    return column.finding.sentence + either
 
 
-def _as_json(seen: FirstLook, rule: tuple[str, str], to: Path) -> dict[str, Any]:
+def _as_json(proposal: Proposal, to: Path) -> dict[str, Any]:
+    seen = proposal.look
+    layout = seen.sample.layout
     return {
         "config": str(to),
-        "encoding": seen.encoding or None,
-        "delimiter": seen.delimiter or None,
-        "header": seen.has_header,
+        "path": proposal.path,
+        "encoding": _encoding_name(seen.sample.encoding) or None,
+        "delimiter": layout.delimiter if layout else None,
+        "oddities": list(seen.sample.oddities),
+        "header": seen.file.has_header,
         "rows_looked_at": seen.n_rows,
-        "all_rows": seen.is_whole,
+        "all_rows": seen.sample.is_whole,
         "duplicates": seen.n_duplicates,
-        "target": seen.target,
-        "label": seen.label,
-        "public": rule[0],
+        "target": proposal.target,
+        "label": proposal.label,
+        "public": proposal.public[0],
         "public_proposals": [{"rule": one.rule, "why": one.why} for one in seen.publics],
         "columns": {
-            column.name: {"type": column.type, "missing": column.n_missing, "note": _note(column)}
+            column.name: {
+                "type": column.type,
+                "missing": column.n_missing,
+                "note": _note(proposal, column),
+            }
             for column in seen.columns
         },
     }
-
-
-def _note(column: Column) -> str:
-    return column.note or (column.finding.sentence if column.finding else "")

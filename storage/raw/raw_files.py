@@ -367,11 +367,9 @@ def _inspect_csv(
     )
 
 
-def first_fields(path: Path) -> list[str]:
-    """The fields of the first line of a text in UTF-8, be that a header or not."""
-    with path.open("rb") as stream:
-        start = stream.read(LONGEST_LINE).decode("utf-8-sig", errors="ignore")
-    return (_first_records(start, _delimiter(path, start, None, 0)) or [[]])[0]
+def likely_delimiter(path: Path, start: str) -> str:
+    """What splits the first line of a text into most fields."""
+    return _delimiter(path, start, None, 0)
 
 
 def _first_records(start: str, delimiter: str) -> list[list[str]]:

@@ -130,7 +130,9 @@ def ingest_files(
         for path in [*paths, *public_paths]
     ]
     raw_files.same_columns(files)
-    make = partial(_Plan.of, spec, files, len(paths), seed, protected=protected, every_feature=every_feature)
+    make = partial(
+        IngestPlan.of, spec, files, len(paths), seed, protected=protected, every_feature=every_feature
+    )
     plan = make(numeric=bool(numeric))
     if numeric is None and label_kind(plan.query, plan.files, plan.public) == "number":
         plan = make(numeric=True)
@@ -146,7 +148,7 @@ def ingest_files(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Plan:
+class IngestPlan:
     """Everything that is decided before the first row is written."""
 
     spec: DatasetSpec
@@ -166,7 +168,7 @@ class _Plan:
         numeric: bool,
         protected: Sequence[str] = (),
         every_feature: bool = False,
-    ) -> _Plan:
+    ) -> IngestPlan:
         """Names and rules checked against the header, types declared or told from public rows."""
         columns = files[0].columns
         _check_columns(spec, files[0])
@@ -247,7 +249,7 @@ class _Plan:
             where=spec.where,
             numeric=numeric,
         )
-        return _Plan(
+        return IngestPlan(
             spec=spec,
             files=files,
             public=public,
@@ -378,7 +380,7 @@ class _Tally:
     kinds: Kinds = field(default_factory=Counter)
 
 
-def _write(plan: _Plan, zones: ZoneFolders) -> IngestResult:
+def _write(plan: IngestPlan, zones: ZoneFolders) -> IngestResult:
     """Stream every file into its zones, then check what only the end can tell."""
     tally, faults, row_digests = _Tally(), FaultList(zones.faults), zones.row_digests
     parts: dict[bool, list[ZoneFile]] = {True: [], False: []}
@@ -425,7 +427,7 @@ def _write(plan: _Plan, zones: ZoneFolders) -> IngestResult:
 
 
 def _write_file(
-    plan: _Plan,
+    plan: IngestPlan,
     index: int,
     connection: Any,
     writers: dict[bool, RowGroupWriter],
@@ -466,7 +468,7 @@ def _write_file(
 
 
 def _divide(
-    plan: _Plan,
+    plan: IngestPlan,
     index: int,
     batch: Any,
     rows: NDArray[np.int64],
@@ -505,7 +507,9 @@ def _tally_public(public: Any, target: str, tally: _Tally) -> None:
         tally.labels.update(pc.unique(public.column(target)).to_pylist()[:LABELS_LISTED])
 
 
-def _check_whole(plan: _Plan, tally: _Tally, parts: dict[bool, list[ZoneFile]], faults: FaultList) -> None:
+def _check_whole(
+    plan: IngestPlan, tally: _Tally, parts: dict[bool, list[ZoneFile]], faults: FaultList
+) -> None:
     """What can be said only of the whole. Raises DataError."""
     spec = plan.spec
     n_bad = tally.bad.total()

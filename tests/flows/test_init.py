@@ -6,6 +6,7 @@ import datetime as dt
 import gzip
 import json
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,8 +16,10 @@ from chain import Chain, scores_of
 from flows.command.init import init
 from ldptree.errors import ConfigError, DataError, LdptreeError
 from schemas.config import load
+from storage.raw import raw_files
 from storage.store import Store
-from tasks.data.proposal import MOST_LINES
+from tasks.data.ingest import ZoneFolders, ingest_files
+from tasks.first_look.proposal import MOST_LINES
 
 N = 1500
 
@@ -124,7 +127,6 @@ def look(folder, name, capsys, **changes):
     return out, json.loads(capsys.readouterr().out)
 
 
-ENCODINGS = {"german.csv": "windows-1252", "wide_text.csv": "utf-16", "people.parquet": None}
 SEEN = {
     "german.csv": {"id": "only rise", "german": "decimal comma", "day_first": "the day comes first"},
     "money.csv": {"money": "money", "rate": "percentages"},
@@ -210,7 +212,7 @@ def test_a_long_list_of_columns_to_read_finds_room_and_the_rest_is_left_out(tmp_
     [
         ("a,b\n1,x\n2,y\n", {"target": "c"}, ConfigError, 'no column "c"; it has'),
         ("1,5\n3,4\n", {"target": "c"}, ConfigError, "columns are called column_1 to column_2"),
-        ("price,b\n1,x\n2,y\n", {"target": "prize"}, ConfigError, "did you mean price?"),
+        ("price,b\n1,x\n2,y\n", {"target": "prize"}, ConfigError, 'did you mean "price"?'),
         ("a,b\n1,x\n2,x\n", {"target": "b"}, DataError, "1 different values in 2 rows"),
         ("", {"target": "b"}, DataError, "the file is empty"),
         ("%PDF-1.4 \0\0", {"target": "b"}, DataError, "a PDF"),
@@ -233,6 +235,114 @@ def test_what_cannot_be_looked_at_is_told_in_one_message_and_nothing_is_written(
         init(path, **(settings | changes))
     assert said in str(told.value)
     assert sorted(tmp_path.iterdir()) == before
+
+
+LAID_OUT = {
+    "blanks.data": ("  1.5  2 yes\n  0.5 12  no\n" * 30, "3", "blanks between its fields", 60),
+    "title.csv": (
+        "Report of May,,\nx,z,y\n" + "1.5,2,yes\n0.5,1,no\n" * 30,
+        "y",
+        "1 line above its header",
+        60,
+    ),
+    "units.csv": ("x,z,y\n(m),(s),\n" + "1.5,2,yes\n0.5,1,no\n" * 30, "y", "second header", 60),
+    "again.csv": ("x,z,y\n1,2,yes\n0,1,no\nx,z,y\n,,\n" * 9, "y", "its header again between its rows", 18),
+    "twice.csv": ("x,X,y\n" + "1,2,yes\n0,1,no\n" * 30, "y", "columns of the same name", 60),
+}
+
+
+@pytest.mark.parametrize("name", LAID_OUT)
+def test_a_layout_that_no_run_reads_is_named_and_written_anew(tmp_path, capsys, name):
+    content, target, what, n_rows = LAID_OUT[name]
+    (tmp_path / name).write_text(content)
+    out = tmp_path / "rows.toml"
+    init(tmp_path / name, target=target, public="random 0.5", out=out, force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert any(what in oddity for oddity in said["oddities"])
+    (path,) = load(out).dataset.path
+    with raw_files.connect(
+        [file := raw_files.inspect(Path(path), columns=load(out).dataset.columns)]
+    ) as query:
+        rows = query.execute(file.select(file.columns, file.columns)).fetchall()
+    assert len(rows) == n_rows
+    assert {row[-1] for row in rows} == {"yes", "no"}
+    assert Path(path).stat().st_mode & 0o077 == 0
+
+
+def late(folder):
+    """A long file whose first nine tenths have one class, no gap and no word."""
+    n = 60_000
+    rng = np.random.default_rng(1)
+    x, z = np.sort(rng.normal(size=n)), rng.normal(size=n).round(3).astype(str)
+    z[-4000:] = np.where(np.arange(4000) % 3, z[-4000:], "unknown")
+    table = {
+        "x": x.round(3),
+        "z": z,
+        "day": ["2021-03-04"] * n,
+        "y": np.where(np.arange(n) < 0.9 * n, "a", "b"),
+    }
+    path = folder / "late.csv"
+    pl.DataFrame(table | {"open": np.arange(n) % 2}).write_csv(path)
+    return path
+
+
+def test_what_stands_only_at_the_end_of_a_long_file_is_seen(tmp_path, capsys):
+    out = tmp_path / "late.toml"
+    init(late(tmp_path), target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert not said["all_rows"]
+    assert "words that then are missing" in said["columns"]["z"]["note"]
+    assert said["columns"]["day"]["note"] == "dates, all public ones alike"
+    assert said["label"] == "class"
+    assert load(out).dataset.on_bad_rows == "quarantine"
+
+
+def plain(end="", **more):
+    """Rows of x, z and y, of which no column tells y, and of more columns; and what stands below them."""
+    rng = np.random.default_rng(5)
+    y = rng.choice(["a", "b"], 400)
+    table = {"x": rng.integers(0, 7, 400), "z": rng.integers(0, 9, 400)}
+    table |= {name: [one(i, y[i]) for i in range(400)] for name, one in more.items()}
+    return pl.DataFrame(table | {"y": y}).write_csv() + end
+
+
+REFUSED_BY_RUNS = {
+    "a few odd values": (
+        plain(odd=lambda i, y: "0.5" if i == 390 else "word" if i == 399 else ""),
+        "nearly empty",
+    ),
+    "a leak in money": (plain(odd=lambda i, y: f"${1 + (y == 'a')}.00"), "gives the label away"),
+    "a leak in a date": (
+        plain(odd=lambda i, y: f"2021-0{1 + (y == 'a')}-0{1 + i % 5}"),
+        "gives the label away",
+    ),
+    "a short line": (plain("1,2\n"), ""),
+    "a line of totals": (plain("Total,600,\n"), ""),
+    "an empty column": (plain(odd=lambda i, y: ""), "empty"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_RUNS)
+def test_what_a_run_would_refuse_is_dealt_with_before_it_is_written(tmp_path, capsys, name):
+    content, note = REFUSED_BY_RUNS[name]
+    (tmp_path / "rows.csv").write_text(content)
+    out = tmp_path / "rows.toml"
+    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)["columns"]
+    assert note in said.get("odd", {"note": ""})["note"]
+    spec = load(out).dataset
+    zones = ZoneFolders(public=tmp_path / "p", holders=tmp_path / "h", faults=tmp_path / "faults")
+    found = ingest_files(spec, [tmp_path / "rows.csv"], zones, seed=0)
+    features = spec.features([column.name for column in found.columns])
+    assert {"x", "x_number"} & set(features)
+    assert not any(name in ("odd", "odd_number", "odd_month") for name in features)
+
+
+def test_a_name_of_the_catalogue_brings_nothing_of_the_catalogue(tmp_path, capsys):
+    (tmp_path / "wine.csv").write_text("x,quality\n" + "1,5\n2,6\n1,6\n2,5\n" * 100)
+    out = tmp_path / "wine.toml"
+    init(tmp_path / "wine.csv", target="quality", public=None, out=out, force=False, ask=False, as_json=True)
+    assert load(out).dataset.title == ""
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,269 @@
+"""A raw file of any size, looked at for a moment: how it is written, and a copy of some of its rows that is read like the file.
+
+Nothing here is part of a run. What the rows hold is told in `tasks.first_look`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import shutil
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldptree.errors import DataError
+from schemas.named_files import read_fault, shown_path
+from storage.raw import raw_files
+from storage.raw.layouts import Layout, recognise_layout, split_records, tidy_records
+
+MOST_BYTES = 8 << 20
+MOST_ROWS = 20_000
+MOST_CELLS = 600_000
+"""Of a file, looked at."""
+N_BLOCKS = 8
+"""Stretches of a longer file that are looked at besides its beginning, evenly spread up to its end; half of all bytes."""
+MOST_CHECKED = 256 << 20
+"""Bytes of a file that are all read to tell its encoding: what takes less than a second."""
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSample:
+    """Some rows of a file, in a file of their own.
+
+    Attributes:
+        source: the file.
+        path: the sample, as UTF-8 text or Parquet; laid out as a run can read it.
+        encoding: how the file's text is written; "" of a Parquet file.
+        layout: how it is laid out; None of a Parquet file, or of a text that has none.
+        is_whole: whether the sample has all rows.
+        is_spread: whether it has rows from all over the file, and not its first ones alone.
+    """
+
+    source: Path
+    path: Path
+    encoding: str = ""
+    layout: Layout | None = None
+    is_whole: bool
+    is_spread: bool = False
+
+    @property
+    def delimiter(self) -> str | None:
+        """What stands between fields, where a run has to be told."""
+        if self.layout is None or self.layout.oddities or not self.layout.n_fields:
+            return None
+        return None if self.layout.delimiter == self.layout.default else self.layout.delimiter
+
+    @property
+    def oddities(self) -> tuple[str, ...]:
+        """Why a run cannot read the file as it stands."""
+        is_wide = self.encoding not in ("", "utf-8", "utf-8-sig")
+        names = {"cp1252": "windows-1252", "utf-16-le": "utf-16", "utf-16-be": "utf-16"}
+        encoded = (f"{names[self.encoding]} text",) if is_wide else ()
+        return encoded + (self.layout.oddities if self.layout else ())
+
+
+def sample_file(path: Path, folder: Path, *, is_spread: bool) -> FileSample:
+    """A sample of a file, written into `folder`. `is_spread`: from all over it; else its first rows.
+
+    Raises DataError where it cannot be read as a table.
+    """
+    if (fault := read_fault(path)) is not None:
+        raise DataError(f"{shown_path(path)}: {fault}. Name a CSV or Parquet file.")
+    kind = raw_files.file_kind(path)
+    if kind == "parquet":
+        return _sample_parquet(path, folder, is_spread=is_spread)
+    try:
+        with raw_files.open_text(path, is_gzipped=kind == "gzip") as stream:
+            start = stream.read(MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path.name}: cannot be read, or the gzip file is damaged.") from error
+    copy = folder / f"{path.name.removesuffix('.gz')}"
+    size = path.stat().st_size
+    encoding = _encoding(path, start, is_short=size <= MOST_CHECKED and kind == "text")
+    layout = None if encoding is None else _layout(path, _text(start[: 1 << 20], encoding))
+    if encoding is None or layout is None:
+        shutil.copyfile(path, copy) if kind == "text" else copy.write_bytes(start)
+        return FileSample(source=path, path=copy, is_whole=True)  # to be refused with its own reason
+    head = _text(start, encoding)
+    n_bytes, is_whole = _fitting(head, layout), len(start) <= MOST_BYTES
+    is_whole = is_whole and len(head) <= n_bytes
+    blocks: list[str] = []
+    if not is_whole:
+        can_spread = is_spread and not _spans_lines(head, layout)
+        head = _whole_lines(head[: n_bytes // 2 if can_spread else n_bytes])
+        if can_spread and kind == "gzip":
+            blocks = _blocks_of_gzip(path, encoding, n_bytes // 2)
+        elif can_spread:
+            blocks = _blocks(path, encoding, n_bytes // 2)
+    _write_sample(copy, head, blocks, layout)
+    return FileSample(
+        source=path, path=copy, encoding=encoding, layout=layout, is_whole=is_whole, is_spread=bool(blocks)
+    )
+
+
+def write_tidy(sample: FileSample, out: Path) -> None:
+    """The whole file as a run can read it: UTF-8, commas, one header. Only its owner may read it. Raises DataError."""
+    layout = sample.layout
+    assert layout is not None
+    is_gzipped = raw_files.file_kind(sample.source) == "gzip"
+    with (
+        raw_files.open_text(sample.source, is_gzipped=is_gzipped) as stream,
+        io.TextIOWrapper(stream, sample.encoding, errors="replace", newline="") as text,
+        out.open("w", encoding="utf-8", newline="") as sink,
+    ):
+        out.chmod(0o600)
+        if not layout.oddities:
+            while block := text.read(1 << 20):
+                sink.write(block.removeprefix("\ufeff"))
+            return
+        writer = csv.writer(sink, lineterminator="\n")
+        try:
+            writer.writerows(tidy_records(split_records(_lines(text), layout.delimiter), layout))
+        except csv.Error:
+            raise DataError(f"{sample.source.name}: its quotes do not follow the rules of CSV.") from None
+
+
+def _lines(text: io.TextIOWrapper) -> Iterator[str]:
+    for index, line in enumerate(text):
+        yield line if index else line.removeprefix("\ufeff")
+
+
+def _encoding(path: Path, start: bytes, *, is_short: bool) -> str | None:
+    """How a text is encoded: by its mark, else UTF-8 where that fits, else Windows-1252; None of what is no text."""
+    for mark, encoding in _MARKS:
+        if start.startswith(mark):
+            return encoding
+    if b"\0" in start:
+        return None
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        decoder.decode(start)
+        if is_short and len(start) > MOST_BYTES:
+            with path.open("rb") as stream:
+                stream.seek(len(start))
+                while block := stream.read(raw_files.BLOCK):
+                    if not block.isascii() or decoder.getstate()[0]:
+                        decoder.decode(block)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def _text(content: bytes, encoding: str) -> str:
+    """The text of some bytes of which the first or last character may be cut."""
+    errors = "replace" if encoding == "cp1252" else "ignore"
+    return content.decode(encoding, errors=errors).removeprefix("\ufeff")
+
+
+def _layout(path: Path, text: str) -> Layout | None:
+    try:
+        return recognise_layout(text, raw_files.likely_delimiter(path, text))
+    except csv.Error:
+        return None
+
+
+def _fitting(head: str, layout: Layout) -> int:
+    """Characters that hold no more rows and values than are looked at."""
+    lines = head.count("\n") or 1
+    rows = min(MOST_ROWS, max(MOST_CELLS // max(layout.n_fields, 1), 1_000))
+    return min(MOST_BYTES, int(len(head) / lines * rows) + 1)
+
+
+def _spans_lines(head: str, layout: Layout) -> bool:
+    """Whether some record has several lines, so that none can be found from the middle of a file."""
+    return '"' in head and any(
+        "\n" in cell
+        for record in split_records(io.StringIO(head, newline=""), layout.delimiter)
+        for cell in record
+    )
+
+
+def _whole_lines(text: str) -> str:
+    return text[: text.rfind("\n") + 1] or text
+
+
+def _blocks(path: Path, encoding: str, n_bytes: int) -> list[str]:
+    """Whole lines from all over a file but its beginning, and its last ones."""
+    size, each = path.stat().st_size, n_bytes // N_BLOCKS & ~1
+    begin = min(n_bytes, size)
+    step = max((size - each - begin) // max(N_BLOCKS - 1, 1), each) & ~1
+    found = []
+    with path.open("rb") as stream:
+        for place in range(begin, size, step):
+            stream.seek(place)
+            text = _text(stream.read(each), encoding)
+            found.append(_inner_lines(text, is_end=place + each >= size))
+    return found
+
+
+def _blocks_of_gzip(path: Path, encoding: str, n_bytes: int) -> list[str]:
+    """The same of the first `MOST_CHECKED` bytes that are packed in a file: it cannot be read from its middle."""
+    each, found = n_bytes // N_BLOCKS & ~1, []
+    with gzip.open(path, "rb") as stream:
+        place, last = stream.seek(n_bytes), b""
+        while place < MOST_CHECKED // 2 and (block := stream.read(raw_files.BLOCK)):
+            place += len(block)
+            found.append(block[:each])
+            last = (last + block)[-each:]
+    chosen = found[:: max(len(found) // (N_BLOCKS - 1), 1)]
+    texts = [_inner_lines(_text(block, encoding), is_end=False) for block in chosen]
+    return [*texts, _inner_lines(_text(last, encoding), is_end=True)]
+
+
+def _inner_lines(text: str, *, is_end: bool) -> str:
+    """The lines that are whole, of a part of a text."""
+    inner = text[text.find("\n") + 1 :]
+    return inner if is_end else inner[: inner.rfind("\n") + 1]
+
+
+def _write_sample(copy: Path, head: str, blocks: list[str], layout: Layout) -> None:
+    """The head as it stands, or tidied; of the blocks the records with as many fields as a row has."""
+    if not blocks and not layout.oddities:
+        copy.write_text(head, encoding="utf-8", newline="")
+        return
+    with copy.open("w", encoding="utf-8", newline="") as sink:
+        writer = csv.writer(sink, delimiter="," if layout.oddities else layout.delimiter, lineterminator="\n")
+        records = split_records(io.StringIO(head, newline=""), layout.delimiter)
+        if layout.oddities:
+            writer.writerows(tidy_records(records, layout))
+        else:
+            sink.write(head if head.endswith(("\n", "\r")) else head + "\n")
+        for block in blocks:
+            found = list(split_records(io.StringIO(block, newline=""), layout.delimiter))
+            writer.writerows(record for record in found if len(record) == layout.n_fields)
+
+
+def _sample_parquet(path: Path, folder: Path, *, is_spread: bool) -> FileSample:
+    """Some rows of a Parquet file: its first, or some of several of its groups of rows."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    raw_files.inspect(path)
+    to = folder / path.name
+    with parquet.ParquetFile(path) as file:
+        total, n_groups = file.metadata.num_rows, file.metadata.num_row_groups
+        rows = max(min(MOST_ROWS, MOST_CELLS // max(len(file.schema_arrow), 1)), 1_000)
+        is_whole = total <= rows
+        spread = is_spread and not is_whole and n_groups > 1
+        groups = range(0, n_groups, max(n_groups // N_BLOCKS, 1)) if spread else range(n_groups)
+        each = -(-rows // len(groups)) if spread else rows
+        batches: list[pa.RecordBatch] = []
+        for group in groups:
+            left = min(each, rows - sum(batch.num_rows for batch in batches))
+            for batch in file.iter_batches(batch_size=max(left, 1), row_groups=[group]):
+                batches.append(batch.slice(0, left))
+                if spread or (left := left - batch.num_rows) <= 0:
+                    break
+            if sum(batch.num_rows for batch in batches) >= rows:
+                break
+        parquet.write_table(pa.Table.from_batches(batches, file.schema_arrow), to)
+    return FileSample(source=path, path=to, is_whole=is_whole, is_spread=spread)

@@ -1,0 +1,192 @@
+"""How a raw text is laid out: what stands between its fields, which line is the header, what stands above it.
+
+Told from the first lines of a text. A layout that a run cannot read can be written anew (`tidy_records`).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from storage.raw.raw_files import DELIMITERS
+
+BLANKS = " "
+"""The delimiter of a text whose fields stand apart by any number of blanks."""
+LOOKED_AT = 60
+"""Records from which the layout is told."""
+MOST_TITLES = 8
+ALIKE = 0.8
+"""The share of records that must have as many fields as the most."""
+_NUMBER = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+([eE][-+]?[0-9]+)?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How a text is laid out.
+
+    Attributes:
+        delimiter: what stands between fields; " " where any number of blanks does.
+        default: the delimiter that splits the first line into most fields, which a run takes.
+        n_fields: of a row.
+        header: the fields of the header as they stand; () where there is none.
+        n_titles: records above the header, or above the first row, that are neither.
+        has_units: whether the record below the header names units, or headers once more.
+        repeats_header: whether the header stands again between the rows.
+    """
+
+    delimiter: str
+    default: str
+    n_fields: int
+    header: tuple[str, ...] = ()
+    n_titles: int = 0
+    has_units: bool = False
+    repeats_header: bool = False
+
+    @property
+    def oddities(self) -> tuple[str, ...]:
+        """What a run cannot read."""
+        lines = "1 line" if self.n_titles == 1 else f"{self.n_titles} lines"
+        found = {
+            "blanks between its fields": self.delimiter == BLANKS,
+            f"{lines} above its header": self.n_titles > 0,
+            "a second header below the first": self.has_units,
+            "its header again between its rows": self.repeats_header,
+            "columns of the same name": len(set(map(str.lower, self.header))) < len(self.header),
+        }
+        return tuple(what for what, is_so in found.items() if is_so)
+
+
+def recognise_layout(text: str, default: str) -> Layout:
+    """The layout of a text, by its first lines. `default`: the delimiter that splits the first line into most fields.
+
+    Raises csv.Error where the quotes do not follow the rules.
+    """
+    delimiter = _delimiter(text, default)
+    records = _first(text, delimiter, LOOKED_AT)
+    if not records:
+        return Layout(delimiter=default, default=default, n_fields=0)
+    n_fields = _commonest_length(records)
+    typical = sorted(map(_filled, records))[len(records) // 2]
+    place = next(
+        (
+            index
+            for index, record in enumerate(records[: MOST_TITLES + 1])
+            if len(record) == n_fields and _filled(record) >= 0.6 * typical
+        ),
+        0,
+    )
+    names = tuple(cell.strip() for cell in records[place])
+    if holds_values(names):
+        n_titles = place if len(records[0]) == 1 else 0
+        return Layout(delimiter=delimiter, default=default, n_fields=n_fields, n_titles=n_titles)
+    rows = records[place + 1 :]
+    return Layout(
+        delimiter=delimiter,
+        default=default,
+        n_fields=n_fields,
+        header=names,
+        n_titles=place,
+        has_units=_are_units(rows[:1], rows[1:]),
+        repeats_header=any(tuple(cell.strip() for cell in record) == names for record in rows),
+    )
+
+
+def holds_values(fields: Sequence[str]) -> bool:
+    """Whether a first line holds values and no names: a third of its fields are numbers, that do not count on."""
+    numbers = [field.strip() for field in fields if _NUMBER.fullmatch(field.strip())]
+    counted = [[str(first + index) for index in range(len(numbers))] for first in (0, 1)]
+    return len(numbers) >= max(len(fields) / 3, 1) and not (len(numbers) > 1 and numbers in counted)
+
+
+def split_records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    """The records of lines, blank ones left out. Raises csv.Error."""
+    if delimiter == BLANKS:
+        return (record for line in lines if (record := line.split()))
+    reader = csv.reader(lines, delimiter=delimiter)
+    return (record for record in reader if any(cell.strip() for cell in record))
+
+
+def tidy_records(records: Iterable[list[str]], layout: Layout) -> Iterator[list[str]]:
+    """The header, with names that tell columns apart, and the rows: what stands above, titles and repeated headers are left out.
+
+    Rows with too few or too many fields stay as they are: they are faults, and ingest says so.
+    """
+    again = [cell.strip() for cell in layout.header]
+    if layout.header:
+        yield _different(layout.header)
+    first_row = layout.n_titles + bool(layout.header) + layout.has_units
+    for index, record in enumerate(records):
+        cells = [cell.strip() for cell in record]
+        is_title = layout.n_fields > 2 and sum(map(bool, cells)) == 1
+        if index >= first_row and cells != again and not is_title:
+            yield record
+
+
+def _different(names: Sequence[str]) -> list[str]:
+    """The names, with a number behind those that stand there before."""
+    found: list[str] = []
+    taken = {name.lower() for name in names}
+    seen: set[str] = set()
+    for name in names:
+        new, number = name, 2
+        while name and new.lower() in (seen if new == name else seen | taken):
+            new, number = f"{name}_{number}", number + 1
+        seen.add(new.lower())
+        found.append(new)
+    return found
+
+
+def _delimiter(text: str, default: str) -> str:
+    """The delimiter that splits most records alike; the default where it does."""
+    fits = {mark: _fit(_first(text, mark, LOOKED_AT)) for mark in (default, *DELIMITERS)}
+    if fits[default] > 1:
+        return default
+    best = max(fits, key=lambda mark: fits[mark])
+    if fits[best] > 1:
+        return best
+    records = _first(text, BLANKS, LOOKED_AT)
+    numbers = sum(_NUMBER.fullmatch(cell) is not None for record in records for cell in record)
+    is_table = _fit(records) > 1 and numbers > sum(map(len, records)) / 2
+    return BLANKS if is_table else default
+
+
+def _fit(records: Sequence[Sequence[str]]) -> int:
+    """Fields of a record, where most records have as many; else 0."""
+    if not records:
+        return 0
+    width = _commonest_length(records)
+    return width if sum(len(record) == width for record in records) >= ALIKE * len(records) else 0
+
+
+def _first(text: str, delimiter: str, n: int) -> list[list[str]]:
+    """The first records."""
+    found = []
+    for record in split_records(io.StringIO(text, newline=""), delimiter):
+        found.append(record)
+        if len(found) == n:
+            break
+    return found
+
+
+def _commonest_length(records: Sequence[Sequence[str]]) -> int:
+    return Counter(map(len, records)).most_common(1)[0][0]
+
+
+def _filled(record: Sequence[str]) -> int:
+    return sum(bool(cell.strip()) for cell in record)
+
+
+def _are_units(first: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the record below the header holds texts in every column of numbers, and there are at least two of these."""
+    if not first or len(rows) < 3:
+        return False
+    numeric = []
+    for index, cell in enumerate(first[0]):
+        below = [row[index].strip() for row in rows if index < len(row) and row[index].strip()]
+        if below and sum(_NUMBER.fullmatch(value) is not None for value in below) >= 0.9 * len(below):
+            numeric.append(cell.strip())
+    return sum(map(bool, numeric)) > 1 and not any(_NUMBER.fullmatch(cell) for cell in numeric)

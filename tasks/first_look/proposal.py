@@ -1,0 +1,311 @@
+"""What a configuration for a file will say, decided from what was seen of it (`values`), and its text: TOML with reasons.
+
+What only a trial can tell is decided in `rehearsal`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ldptree.errors import DataError
+from schemas.catalogue import catalogue
+from schemas.config import parse
+from schemas.dataset import ColumnType, DatasetSpec
+from storage.raw.recognition.findings import Finding, Reading
+from tasks.first_look.values import Column, FirstLook
+
+MOST_LINES = 40
+SHARE = 0.1
+"""Of the rows that a trial takes for public where nothing says which are."""
+FEWEST = 150
+"""Rows that are public so, at least, while that is no more than half of them."""
+WIDTH = 110
+MOST_WRAPPED = 60
+"""Columns that are left out in lines of that width; more stand in one line."""
+EPSILON = 1.0
+
+Choose = Callable[[str, Sequence[str]], int]
+"""Which of some answers a question has, by its place."""
+
+
+def choose_first(question: str, answers: Sequence[str]) -> int:
+    """The first one, which is what the file says beside it."""
+    return 0
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A new column: the raw one that it is read from, the SQL expression, and why."""
+
+    raw: str
+    expression: str
+    why: str
+
+
+@dataclass
+class Proposal:
+    """What a configuration will say.
+
+    Attributes:
+        look: what it is told from.
+        name: of the run.
+        path: of the file, as the configuration names it.
+        public: the rule, and why.
+        target: the column to learn: the raw one, or the one that is derived from it.
+        label: what it is; "" before that is told.
+        positive: the class whose chance is scored.
+        where: which rows have a label; "" where all have.
+        derive: new columns, by name.
+        drop: columns to leave out, and why.
+        types: columns that are declared.
+        holder: a column that may name a person, of whom several rows are.
+        puts_aside: whether rows that cannot be read are put aside.
+    """
+
+    look: FirstLook
+    name: str
+    path: str
+    public: tuple[str, str]
+    target: str
+    label: str = ""
+    positive: str | int | bool | None = None
+    where: str = ""
+    derive: dict[str, Derived] = field(default_factory=dict)
+    drop: dict[str, str] = field(default_factory=dict)
+    types: dict[str, ColumnType] = field(default_factory=dict)
+    holder: str = ""
+    puts_aside: bool = False
+
+    def leave_out(self, name: str, why: str) -> None:
+        """Leave out a column of the file, or one that is derived; and the raw one where nothing is derived from it any more."""
+        if name not in self.derive:
+            self.drop[name] = why
+            return
+        raw = self.derive.pop(name).raw
+        others = {other: one for other, one in self.derive.items() if one.raw == raw}
+        if not others:
+            self.drop[raw] = why
+        self.derive |= {
+            other: replace(one, why=f"{one.why}; {name} left out: {why}") for other, one in others.items()
+        }
+
+    def spec(self) -> DatasetSpec:
+        """The data set as a run reads it from the text. Raises ConfigError."""
+        return parse(tomllib.loads(write_toml(self))).dataset
+
+
+def propose(
+    look: FirstLook, path: str, *, name: str, public: str | None, choose: Choose = choose_first
+) -> Proposal:
+    """Decide what a configuration says; `choose` answers what the values do not tell. `public`: the rule as it names it.
+
+    Raises DataError where the target cannot be read.
+    """
+    proposal = Proposal(
+        look=look,
+        name=name,
+        path=path,
+        public=_choose_public(look, public, choose),
+        target=look.target,
+        puts_aside=not look.is_whole,
+    )
+    for column in look.columns:
+        finding, is_target = column.finding, column.name == look.target
+        if finding is None or finding.is_code:
+            continue
+        if finding.readings:
+            reading = _choose_reading(finding, choose)
+            if is_target:
+                reading = _of_target(look, column, reading)
+                proposal.target = reading.derive[0][0]
+            several = len(finding.readings) > 1
+            why = finding.sentence + (f"; here {reading.label}" if several else "")
+            for new, text in reading.derive:
+                proposal.derive[_unused(new, look, proposal)] = Derived(column.name, text, why)
+            if column.is_declared_text:
+                proposal.types[column.name] = "text"
+                proposal.drop[column.name] = f"{finding.sentence}; read below"
+        elif not is_target:
+            proposal.drop[column.name] = finding.sentence
+    people = [one.name for one in look.columns if one.name != look.target and _may_be_person(one, look)]
+    proposal.holder = people[0] if people else ""
+    return proposal
+
+
+def _of_target(look: FirstLook, column: Column, reading: Reading) -> Reading:
+    """The reading of the target as one column. Raises DataError where it is a date."""
+    if len(reading.derive) == 1 and not reading.derive[0][0].endswith(_PARTS_OF_DATES):
+        return reading
+    assert column.finding is not None
+    raise DataError(
+        f'{look.sample.source.name}: the target "{look.target}" holds {column.finding.sentence}: no class and no number. '
+        "Name another --target."
+    )
+
+
+_PARTS_OF_DATES = ("_year", "_month", "_weekday", "_hour")
+
+
+def _unused(name: str, look: FirstLook, proposal: Proposal) -> str:
+    """The name, with a number behind it where a column is called so."""
+    taken = {column.name.lower() for column in look.columns} | {one.lower() for one in proposal.derive}
+    new, number = name, 2
+    while new.lower() in taken:
+        new, number = f"{name}_{number}", number + 1
+    return new
+
+
+def _choose_public(look: FirstLook, public: str | None, choose: Choose) -> tuple[str, str]:
+    if public is not None:
+        return public, "as you said"
+    share = max(SHARE, min(0.5, round(FEWEST / look.n_rows, 2)))
+    random = (f"random {share}", "a trial: these rows are read in the clear. Name those that may be")
+    offered = [(one.rule, one.why) for one in look.publics]
+    best = [pair for pair, one in zip(offered, look.publics, strict=True) if one.is_consent][:1]
+    answers = [*best, random, *(pair for pair in offered if pair not in best)]
+    place = choose("Which rows may everybody see?", [f"{rule}   ({why})" for rule, why in answers])
+    return answers[place]
+
+
+def _choose_reading(finding: Finding, choose: Choose) -> Reading:
+    if len(finding.readings) == 1:
+        return finding.readings[0]
+    return finding.readings[
+        choose(f"{finding.column}: {finding.sentence}", [one.label for one in finding.readings])
+    ]
+
+
+def _may_be_person(column: Column, look: FirstLook) -> bool:
+    """Whether an identifier comes several times, as a person does."""
+    is_named_so = (
+        re.search(r"id$|person|user|customer|patient|member", column.name, re.IGNORECASE) is not None
+    )
+    return is_named_so and look.n_rows / 50 < column.n_values < 0.95 * look.n_rows
+
+
+def make_room(proposal: Proposal) -> bool:
+    """Leave out columns to be read, the last first, until the text is no longer than `MOST_LINES`; whether some were."""
+    is_shorter = False
+    while len(write_toml(proposal).splitlines()) > MOST_LINES:
+        raw = next(
+            (one.raw for one in reversed(proposal.derive.values()) if one.raw != proposal.look.target), ""
+        )
+        if not raw:
+            break
+        is_shorter = True
+        for name in [name for name, one in proposal.derive.items() if one.raw == raw]:
+            proposal.leave_out(name, "numbers or dates to be read, for which there was no room")
+    return is_shorter
+
+
+def write_toml(proposal: Proposal) -> str:
+    """The configuration."""
+    tail = [
+        "",
+        "[privacy]",
+        f"epsilon = {EPSILON}                          # what a report may tell: 1 leaves much doubt, 8 hardly any",
+    ]
+    lines = [*_fixed_lines(proposal), *_drop_lines(proposal.drop), *_derive_lines(proposal.derive), *tail]
+    return "\n".join(lines) + "\n"
+
+
+def _fixed_lines(proposal: Proposal) -> list[str]:
+    look, name = proposal.look, proposal.name
+    rule, why = proposal.public
+    seen = "all" if look.is_whole else "some" if look.sample.is_spread else "the first"
+    rows = f"{look.n_rows:,} rows" if look.public is None else f"{look.n_rows:,} public rows"
+    lines = [
+        f"# Written by `ldptree init` from {seen} {rows}. Try it: ldptree run {name}.toml",
+        f"name = {_text(name)}",
+        "",
+        "[dataset]",
+        f"name = {_text(f'{name} file' if name in catalogue() else name)}",
+        f"path = {_text(proposal.path)}",
+    ]
+    if look.sample.delimiter is not None:
+        lines.append(f"delimiter = {_text(look.sample.delimiter)}")
+    lines.append(f"target = {_text(proposal.target)}")
+    if proposal.label:
+        lines.append(f"label = {_text(proposal.label)}")
+    if proposal.positive is not None:
+        positive = json.dumps(proposal.positive, ensure_ascii=False)
+        lines.append(_beside(f"positive = {positive}", "the class whose chance is scored: the rarer one"))
+    lines.append(_beside(f"public = {_text(rule)}", why))
+    others = [one for one in look.publics if one.rule != rule]
+    lines += [_beside(f"# public = {_text(one.rule)}", f"or: {one.why}") for one in others]
+    if proposal.where:
+        lines.append(_beside(f"where = {_text(proposal.where)}", "rows that have a label"))
+    if proposal.puts_aside:
+        lines.append(
+            _beside('on_bad_rows = "quarantine"', "rows that cannot be read are put aside, at most 1 %")
+        )
+    if proposal.types:
+        types = ", ".join(f"{_key(column)} = {_text(kind)}" for column, kind in proposal.types.items())
+        lines.append(f"types = {{ {types} }}")
+    if not look.file.has_header:
+        lines.append(f"columns = {json.dumps(list(look.file.columns))}")
+    if proposal.holder:
+        lines.append(
+            _beside(
+                f"# holder = {_text(proposal.holder)}", "where this names a person of whom several rows are"
+            )
+        )
+    if look.n_duplicates > look.n_rows / 100:
+        lines.append(f"# {look.n_duplicates:,} of the rows looked at stand there twice")
+    return lines
+
+
+def _beside(line: str, comment: str) -> str:
+    return f"{line:<38} # {comment}"
+
+
+def _drop_lines(drop: Mapping[str, str]) -> list[str]:
+    """`drop`, a line a column while there are few, with why."""
+    if not drop:
+        return []
+    if len(drop) <= 8:
+        lines = [_beside(f"    {_text(column)},", _short(why)) for column, why in drop.items()]
+        return ["drop = [", *lines, "]"]
+    kinds = "; ".join(sorted({_kind_of(why) for why in drop.values()}))
+    found, line = [f"# left out: {_short(kinds)}", "drop = ["], "   "
+    for column in drop:
+        word = f" {_text(column)},"
+        if len(line) + len(word) > WIDTH and len(drop) <= MOST_WRAPPED:
+            found.append(line)
+            line = "   "
+        line += word
+    return [*found, line, "]"]
+
+
+def _kind_of(why: str) -> str:
+    return why.partition(":")[0].partition(",")[0]
+
+
+def _derive_lines(derive: Mapping[str, Derived]) -> list[str]:
+    if not derive:
+        return []
+    head = "[dataset.derive]                       # columns that must be read first are left out themselves"
+    lines, before = ["", head], ""
+    for name, one in derive.items():
+        beside = "" if one.why == before else f"   # {_short(one.why)}"
+        before = one.why
+        lines.append(f"{_key(name)} = {_text(one.expression)}{beside}")
+    return lines
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 90 else line[:87] + "..."
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _text(text: str) -> str:
+    written = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in written)

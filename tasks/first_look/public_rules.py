@@ -1,0 +1,63 @@
+"""Rules of who is public that a file suggests: somebody consented, or one group of several."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storage.raw.recognition.findings import sql_name
+from storage.sql import literal
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tasks.first_look.values import Column
+
+CHOSEN_OF = (2, 20)
+"""Different values of a column that may tell who is public."""
+_CONSENT = re.compile(r"consent|opt_?in|agree|public|open|volunteer|permission|share[sd]?$", re.IGNORECASE)
+_GROUP = re.compile(
+    r"source|site|company|firm|vendor|provider|hospital|clinic|school|branch|store|centre|center|region|country|state|dataset|wave",
+    re.IGNORECASE,
+)
+_YES = re.compile(
+    r"yes|y|true|t|1|open|public|agreed|agree|consented|opt_?in|ja|j|oui|o|vrai|wahr", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicProposal:
+    """A rule of who is public, and why it might be."""
+
+    rule: str
+    why: str
+    is_consent: bool
+
+
+def propose_rules(columns: Sequence[Column], texts: pl.DataFrame, target: str) -> tuple[PublicProposal, ...]:
+    """Rules that could tell who is public, the likeliest first. `texts`: raw values of all rows that were looked at."""
+    found: list[tuple[int, PublicProposal]] = []
+    low, high = CHOSEN_OF
+    for column in columns:
+        if column.name == target or not low <= column.n_values <= high:
+            continue
+        counts = texts[column.name].drop_nulls().value_counts(sort=True)
+        values = [str(value) for value in counts[column.name].to_list()]
+        shares = [n / texts.height for n in counts["count"].to_list()]
+        if _CONSENT.search(column.name) and (yes := [v for v in values if _YES.fullmatch(v)]):
+            share = shares[values.index(yes[0])]
+            why = f"{share:.0%} of the rows say so"
+            is_consent = 0.005 < share < 0.95
+            found.append((0, PublicProposal(rule=_equal(column, yes[0]), why=why, is_consent=is_consent)))
+        elif _GROUP.search(column.name):
+            place = min(range(len(shares)), key=lambda i: abs(shares[i] - 0.1))
+            why = f"one of {len(values)}, {shares[place]:.0%} of the rows"
+            found.append((1, PublicProposal(rule=_equal(column, values[place]), why=why, is_consent=False)))
+    return tuple(one for _, one in sorted(found, key=lambda pair: pair[0])[:3])
+
+
+def _equal(column: Column, text: str) -> str:
+    value = text if column.type in ("integer", "number") else literal(text)
+    return f"{sql_name(column.name)} = {text.lower() if column.type == 'boolean' else value}"

@@ -1,0 +1,273 @@
+"""A proposal is tried before it is written: its text is read as a run reads it, and the sample is typed as ingest would.
+
+What ingest and scale would refuse is mended in the proposal, or said; what only typed rows tell is told here: what the label is,
+and which columns are constant or give it away.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ldptree.errors import ConfigError, DataError
+from schemas.dataset import RESERVED, DatasetSpec
+from storage.raw import raw_files
+from storage.raw.public_rows import booleans
+from storage.raw.recognition.findings import sql_name
+from storage.raw.typed_rows import ASKED, BAD, FAULT_COLUMN, PUBLIC
+from tasks.data.ingest import IngestPlan
+from tasks.data.label_kind import CLASSES_MAX
+from tasks.data.scale import classes_of, encoding_of
+from tasks.first_look.leaks import gives_away
+from tasks.first_look.proposal import Choose, Proposal, make_room
+from tasks.first_look.values import FirstLook, rows_by
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ROUNDS = 12
+"""Times that a proposal is tried: what is mended may show what is next."""
+MOST_CLASSES = 100
+"""Different texts of a label."""
+LARGEST_SHARE = 0.5
+"""Of rows that are public by chance."""
+NEARLY = 0.01
+"""A column is nearly empty where fewer of its values are there."""
+FEWEST_VALUES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypedRows:
+    """The sample as ingest would type it.
+
+    Attributes:
+        rows: those that may be looked at, with the columns that are kept or derived.
+        is_public: of each, whether the rule makes it public.
+        features: the columns that a tree could split on.
+        types: the type of each raw column.
+        faults: of the rows, those that cannot be used, by the column of the first fault.
+        n_rejected: lines of the sample that are no rows.
+    """
+
+    rows: pl.DataFrame
+    is_public: pl.Series
+    features: tuple[str, ...]
+    types: dict[str, str]
+    faults: Counter[str]
+    n_rejected: int
+
+
+def settle(proposal: Proposal, choose: Choose) -> None:
+    """Mend the proposal until a run takes it.
+
+    Raises:
+        DataError: nothing can be learned from the file with this target or this rule.
+        ConfigError: as a run would.
+    """
+    kept: set[str] = set()
+    make_room(proposal)
+    for _ in range(ROUNDS):
+        spec = proposal.spec()
+        typed = type_rows(proposal.look, spec, is_number=proposal.label == "number")
+        if not _is_mended(proposal, typed, choose, kept) and not make_room(proposal):
+            break
+    public = typed.rows.filter(typed.is_public).to_arrow()
+    encoding_of(public, typed.features, spec)
+    if proposal.label == "class":
+        classes_of(public.column(spec.target), spec)
+
+
+def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRows:
+    """The rows of a look as ingest would type them. Raises DataError and ConfigError as ingest."""
+    import polars as pl
+
+    file = look.file
+    rule = rows_by(spec.public)
+    seen = look.public_rows
+    plan = IngestPlan.of(spec, [file], rule.n_mixed, rule.seed, numeric=is_number)
+    frames: list[pl.DataFrame] = []
+    masks: list[pl.Series] = []
+    faults: Counter[str] = Counter()
+    first, n_rejected = 0, 0
+    skip = file.kind == "csv"
+    with raw_files.connect([file]) as connection:
+        size = raw_files.batch_rows(len(file.columns))
+        for batch in raw_files.stream(connection, plan.query.rows(file, skip_bad_lines=skip), file, size):
+            rows = np.arange(first, first + batch.num_rows)
+            first += batch.num_rows
+            is_asked = booleans(batch.column(ASKED), missing=True)
+            chosen = is_asked & (seen.among(0, batch, rows) if look.public else True)
+            frames.append(pl.DataFrame(batch).filter(pl.Series(chosen)))
+            masks.append(pl.Series(rule.among(0, batch, rows)[chosen]))
+        if skip:
+            n_rejected = len(raw_files.rejected_lines(connection, 10_000))
+    table = pl.concat(frames)
+    if table[BAD].any():
+        with raw_files.connect([file]) as connection:
+            query = plan.query.faults(file, skip_bad_lines=skip)
+            for batch in raw_files.stream(connection, query, file, size):
+                chosen = booleans(batch.column(ASKED), missing=True)
+                if look.public:
+                    chosen &= seen.among(0, batch, batch.column(RESERVED).to_numpy())
+                faults.update(pl.DataFrame(batch).filter(pl.Series(chosen))[FAULT_COLUMN])
+    return TypedRows(
+        rows=table.drop(PUBLIC, ASKED, BAD),
+        is_public=pl.concat(masks),
+        features=plan.spec.features([column.name for column in plan.query.kept], plan.rule_columns),
+        types=dict(plan.query.types),
+        faults=faults,
+        n_rejected=n_rejected,
+    )
+
+
+def _is_mended(proposal: Proposal, typed: TypedRows, choose: Choose, kept: set[str]) -> bool:
+    """Whether something was mended, the first thing that must be; `kept`: columns that stay whatever they give away."""
+    return (
+        (not proposal.label and _decide_label(proposal, typed))
+        or _declare_types(proposal, typed)
+        or _put_faults_aside(proposal, typed)
+        or _leave_out_constants(proposal, typed)
+        or _leave_out_leaks(proposal, typed, choose, kept)
+        or _make_public_enough(proposal, typed)
+    )
+
+
+def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
+    """Tell whether the label is a class or a number, which rows have one, and which class is scored; whether rows must be typed
+    anew for it.
+    """
+    look, column = proposal.look, typed.rows[proposal.target]
+    name, held = f'{look.sample.source.name}: the target "{look.target}"', column.drop_nulls()
+    counts = held.value_counts().sort("count", column.name, descending=[True, False])
+    values = counts[column.name].to_list()
+    if len(values) < 2:
+        other = ", or another --public" if look.public else ""
+        raise DataError(
+            f"{name} has {len(values)} different values in {len(column):,} rows: there is nothing to learn. "
+            f"Name another --target{other}."
+        )
+    is_whole = column.dtype.is_integer() or not (column.dtype.is_numeric() and (held % 1 != 0).any())
+    if column.dtype.is_numeric() and (
+        len(values) > CLASSES_MAX or not is_whole or proposal.target != look.target
+    ):
+        proposal.label = "number"
+    elif len(values) > MOST_CLASSES or (len(values) > CLASSES_MAX and 2 * len(values) > len(held)):
+        raise DataError(
+            f"{name} has {len(values):,} different texts in {len(column):,} rows: too many to be classes. Name another --target."
+        )
+    else:
+        proposal.label = "class"
+    if column.null_count() and not proposal.where:
+        read = proposal.derive.get(proposal.target)
+        proposal.where = f"{f'TRY({read.expression})' if read else sql_name(look.target)} IS NOT NULL"
+    if proposal.label == "class" and len(values) == 2:
+        rare = values[1]
+        proposal.positive = int(rare) if column.dtype.is_numeric() else rare
+    return proposal.label == "number" or bool(proposal.where)
+
+
+def _declare_types(proposal: Proposal, typed: TypedRows) -> bool:
+    """Declare what public rows tell otherwise than all rows that were looked at."""
+    as_seen = {column.name: column.type for column in proposal.look.columns}
+    numbers = {"integer", "number"}
+    other = {
+        name: as_seen[name]
+        for name, kind in typed.types.items()
+        if kind != as_seen[name]
+        and not numbers >= {kind, as_seen[name]}
+        and name not in proposal.types
+        and proposal.look.column(name).finding is None
+        and proposal.look.public is None
+        and proposal.look.column(name).n_values > 0
+    }
+    proposal.types |= other
+    return bool(other)
+
+
+def _put_faults_aside(proposal: Proposal, typed: TypedRows) -> bool:
+    """Rows that cannot be read are put aside; columns with many of them are left out."""
+    n_faults, n_rows = typed.faults.total() + typed.n_rejected, typed.rows.height
+    most = DatasetSpec.model_fields["max_bad_fraction"].default * n_rows
+    if typed.n_rejected > most:
+        raise DataError(
+            f"{proposal.look.sample.source.name}: of the lines looked at, {typed.n_rejected / (n_rows + typed.n_rejected):.0%} "
+            f"have another number of fields than its header, which has {len(proposal.look.file.columns)}. Write the file anew."
+        )
+    column, count = typed.faults.most_common(1)[0] if typed.faults else ("", 0)
+    if n_faults > most and column and column != proposal.target:
+        proposal.leave_out(column, f"{count / n_rows:.0%} of its values cannot be read")
+        return True
+    if n_faults and not proposal.puts_aside:
+        proposal.puts_aside = True
+        return True
+    return False
+
+
+def _leave_out_constants(proposal: Proposal, typed: TypedRows) -> bool:
+    found = {}
+    public = typed.rows.filter(typed.is_public)
+    for name in typed.features:
+        column = typed.rows[name]
+        n_there = column.count()
+        if n_there == 0:
+            found[name] = "empty"
+        elif n_there < max(FEWEST_VALUES, NEARLY * len(column)):
+            found[name] = f"nearly empty: {n_there} of {len(column):,} values are there"
+        elif column.drop_nulls().n_unique() < 2:
+            found[name] = "one value"
+        elif public.height and not public[name].count():
+            found[name] = "missing in every public row"
+    for name, why in found.items():
+        proposal.leave_out(name, why)
+    _check_features(proposal, typed, found)
+    return bool(found)
+
+
+def _leave_out_leaks(proposal: Proposal, typed: TypedRows, choose: Choose, kept: set[str]) -> bool:
+    found, truth = {}, typed.rows[proposal.target]
+    for name in typed.features:
+        if name not in kept and gives_away(typed.rows[name], truth):
+            question = f"{name}: alone it tells the label. Is it known before the label is?"
+            if choose(question, ("no: leave it out", "yes: keep it")) == 0:
+                found[name] = "gives the label away: alone it tells it"
+            else:
+                kept.add(name)
+    for name, why in found.items():
+        proposal.leave_out(name, why)
+    _check_features(proposal, typed, found)
+    return bool(found)
+
+
+def _check_features(proposal: Proposal, typed: TypedRows, left_out: dict[str, str]) -> None:
+    """Raises DataError where no column is left to learn from."""
+    if not set(typed.features) - set(left_out):
+        reasons = "; ".join(f"{name}: {why}" for name, why in list((proposal.drop | left_out).items())[:10])
+        raise DataError(
+            f"{proposal.look.sample.source.name}: no column is left to learn from. {reasons}. Name another "
+            "--target, or keep a column with --ask."
+        )
+
+
+def _make_public_enough(proposal: Proposal, typed: TypedRows) -> bool:
+    """More rows are public by chance where they would have one label. Raises DataError by another rule."""
+    look, labels = proposal.look, typed.rows.filter(typed.is_public)[proposal.target].drop_nulls()
+    rule, why = proposal.public
+    private = typed.is_public.not_().sum()
+    if look.public is None and not private:
+        raise ConfigError(
+            f"{look.sample.source.name}: by the rule {rule} every row is public, and nobody is left to ask."
+        )
+    if labels.n_unique() > 1:
+        return False
+    parsed = rows_by(rule).rule
+    if parsed.fraction is not None and look.public is None and parsed.fraction < LARGEST_SHARE:
+        proposal.public = (f"random {LARGEST_SHARE}", why)
+        return True
+    value = f"a single value ({labels[0]!r})" if len(labels) else "no value"
+    raise DataError(
+        f'{look.sample.source.name}: the target "{look.target}" has {value} in the rows for which {rule}. Nothing can be learned '
+        "from them: name another --public."
+    )

@@ -1,0 +1,196 @@
+"""What the columns of a raw file hold, told from some of its rows: where a rule says which rows are public, from those alone.
+
+What a column holds is told by `storage.raw.recognition`, as ingest tells it; how much of the file is read, by
+`storage.raw.file_samples`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ldptree.errors import ConfigError, DataError
+from schemas.dataset import ColumnType, DatasetSpec, parse_public_rule
+from storage.raw import raw_files
+from storage.raw.column_types import column_types_of_rule
+from storage.raw.file_samples import FileSample, sample_file
+from storage.raw.layouts import BLANKS
+from storage.raw.public_rows import PublicRows
+from storage.raw.public_samples import gather, raw_texts
+from storage.raw.raw_files import RawFile
+from storage.raw.recognition import odd_texts
+from storage.raw.recognition.columns import recognise
+from storage.raw.recognition.findings import Finding
+from storage.sql import check_predicate, list_columns
+from tasks.first_look.public_rules import PublicProposal, propose_rules
+
+EVERYTHING = "first 1000000000"
+"""The rule that makes every row public, for a look at all of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """What one column holds.
+
+    Attributes:
+        name: as in the file.
+        type: what its values fit; "text" where there are none.
+        finding: what is the matter with it, as ingest would say.
+        n_values: different values among those looked at.
+        n_missing: values that are missing.
+        is_declared_text: whether it must be declared a text before it is read.
+    """
+
+    name: str
+    type: ColumnType
+    finding: Finding | None
+    n_values: int
+    n_missing: int
+    is_declared_text: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstLook:
+    """What was seen of a file.
+
+    Attributes:
+        sample: the file, and some of its rows.
+        file: the sample whose rows were looked at: of the file, or of another one that is public whole.
+        public: the rule that was given, of which rows may be looked at; None: all of them.
+        target: the column to learn, as in the file.
+        n_rows: rows that were looked at.
+        n_duplicates: of them, rows that stand there before.
+        columns: all columns, in order.
+        publics: rules that could tell who is public; none where one was given.
+    """
+
+    sample: FileSample
+    file: RawFile
+    public: str | None
+    target: str
+    n_rows: int
+    n_duplicates: int
+    columns: tuple[Column, ...]
+    publics: tuple[PublicProposal, ...] = field(default=())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is no row that was not looked at."""
+        return self.sample.is_whole and self.public is None
+
+    @property
+    def public_rows(self) -> PublicRows:
+        """Which rows of `file` may be looked at."""
+        return rows_by(self.public or EVERYTHING)
+
+    def column(self, name: str) -> Column:
+        """The column of this name."""
+        return next(column for column in self.columns if column.name == name)
+
+
+def rows_by(public: str) -> PublicRows:
+    """The rows that a rule makes public, of the file with all rows; of a file that is public whole every one."""
+    rule = parse_public_rule(public)
+    return PublicRows(rule=rule, n_mixed=0 if rule.kind == "file" else 1, seed=0)
+
+
+def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstLook:
+    """Look at some rows of a file. `folder`: an empty one, for what was read of it.
+
+    Args:
+        path: CSV, TSV, text, these gzipped, or Parquet.
+        folder: where the rows are written while they are looked at.
+        target: the column to learn.
+        public: which rows are public, as `dataset.public`; None: everything is looked at.
+
+    Raises:
+        DataError: the file is none of these, or has no rows to look at.
+        ConfigError: there is no such column, or the rule is none.
+    """
+    rule = None if public is None else parse_public_rule(public, "--public")
+    sample = sample_file(path, folder, is_spread=rule is None or rule.kind == "predicate")
+    file = _inspected(sample)
+    target = _known_target(path, file, target)
+    if rule is not None and rule.path is not None:
+        second = folder / "public"
+        second.mkdir()
+        other = _inspected(sample_file(Path(rule.path), second, is_spread=True))
+        raw_files.same_columns([file, other])
+        file = other
+    used = check_predicate(rule.predicate, file.columns, "--public") if rule and rule.predicate else ()
+    if target in used:
+        raise ConfigError(
+            f'--public: the rule uses "{target}", the target: who is public would tell the label. Name another rule.'
+        )
+    spec = DatasetSpec(name="first look", path=(str(file.path),), target=target, public=public or EVERYTHING)
+    with raw_files.connect([file]) as connection:
+        usable = [name for name in file.columns if file.family(name) is not None]
+        known = {name: kind for name in used if (kind := file.family(name)) not in (None, "text")}
+        types = column_types_of_rule(spec, [file], connection, used, known)
+        batches = list(rows_by(spec.public).raw_batches(connection, file, 0, usable, types))
+    import polars as pl
+
+    frames = [raw_texts(batch, file.nulls) for batch in batches]
+    texts = pl.concat(frames) if frames else pl.DataFrame()
+    if texts.height < 2:
+        of = f" for which {public}" if public else ""
+        part = "" if sample.is_whole else " in the part of it that is looked at"
+        raise DataError(f"{path.name}: {texts.height} rows{of}{part}: too few to look at.")
+    values = gather(usable, [(batch, file.nulls) for batch in batches])
+    found = []
+    for name in file.columns:
+        if name not in usable:
+            finding: Finding | None = Finding(column=name, sentence="lists, structs or bytes")
+            found.append(Column(name=name, type="text", finding=finding, n_values=0, n_missing=0))
+            continue
+        held = values.sample(name)
+        is_looked_at = name not in used and file.family(name) != "boolean"
+        finding = recognise(held) if is_looked_at else None
+        odd = odd_texts.recognise(held) if is_looked_at and finding is None else None
+        found.append(
+            Column(
+                name=name,
+                type=values.evidence[name].verdict() or "text",
+                finding=finding or odd,
+                n_values=texts[name].drop_nulls().n_unique(),
+                n_missing=texts[name].null_count(),
+                is_declared_text=odd is not None,
+            )
+        )
+    return FirstLook(
+        sample=sample,
+        file=file,
+        public=public,
+        target=target,
+        n_rows=texts.height,
+        n_duplicates=texts.height - texts.n_unique(),
+        columns=tuple(found),
+        publics=() if public else propose_rules(found, texts, target),
+    )
+
+
+def _inspected(sample: FileSample) -> RawFile:
+    """The sample's columns; without a header they are called column_1, column_2 and so on."""
+    layout, nulls = sample.layout, DatasetSpec.model_fields["nulls"].default
+    if layout is None or not layout.n_fields:
+        return raw_files.inspect(sample.path, nulls=nulls)
+    names = () if layout.header else tuple(f"column_{index + 1}" for index in range(layout.n_fields))
+    delimiter = "," if layout.delimiter == BLANKS or layout.oddities else layout.delimiter
+    return raw_files.inspect(sample.path, delimiter=delimiter, columns=names, nulls=nulls)
+
+
+def _known_target(path: Path, file: RawFile, target: str) -> str:
+    """The column to learn; of a file without a header it may be named by its place, from 1. Raises ConfigError."""
+    if target in file.columns:
+        return target
+    if not file.has_header and target.isdecimal() and 1 <= int(target) <= len(file.columns):
+        return file.columns[int(target) - 1]
+    plain = {"".join(filter(str.isalnum, name.lower())): name for name in file.columns}
+    near = difflib.get_close_matches("".join(filter(str.isalnum, target.lower())), plain, n=1, cutoff=0.5)
+    hint = f'did you mean "{plain[near[0]]}"?' if near else f"it has {list_columns(file.columns)}"
+    if not file.has_header:
+        hint = (
+            f"its first line holds values, so its columns are called {file.columns[0]} to {file.columns[-1]}"
+        )
+    raise ConfigError(f'--target: {path.name} has no column "{target}"; {hint}')
