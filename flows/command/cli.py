@@ -351,6 +351,31 @@ def ui(
     raise typer.Exit(start_ui(work, port, tell))
 
 
+@app.command()
+def automations(
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            "--webhook",
+            metavar="URL",
+            help="Where failed and late runs are told, as Slack and Mattermost take it.",
+        ),
+    ] = None,
+    work: Work = WORK,
+) -> None:
+    """Have the Prefect server watch over the deployments: mark vanished runs, pause after a failure, and tell somebody."""
+    from flows.server.process import Server
+
+    server = Server(work, start=False)
+    if server.url is None:
+        raise ConfigError("no Prefect server is up. Start one with `ldptree ui`, or set PREFECT_API_URL.")
+    server.wait()
+    from flows.server.automations import create_automations
+
+    for line in create_automations(webhook):
+        typer.echo(line)
+
+
 @datasets_app.command("list")
 def datasets_list() -> None:
     """List the catalogue."""

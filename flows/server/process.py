@@ -206,7 +206,9 @@ def _begin_ui(home: Path, url: str, port: int) -> subprocess.Popen[bytes]:
     with (home / "ui.log").open("wb") as log:
         return subprocess.Popen(  # noqa: S603 - our own interpreter
             [sys.executable, "-m", "flows.server.process", "--ui", str(port)],
-            env=os.environ | {"PREFECT_SERVER_UI_API_URL": url},
+            env={"PREFECT_UI_URL": url.removesuffix("/api")}
+            | os.environ
+            | {"PREFECT_SERVER_UI_API_URL": url},
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

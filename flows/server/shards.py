@@ -27,15 +27,15 @@ class _Bar:
         self._lock = threading.Lock()
         self._artifact: Any = None
         self._n_done = 0
-        self._is_begun = self._is_waiting = False
+        self._has_started = self._is_waiting = False
 
     def hear(self, step: str, event: Event, _: float) -> None:
         if step != self._step:
             return
         with self._lock:
             self._n_done += event in ("end", "found", "failed")
-            self._is_begun |= event == "start"
-            is_news = self._is_begun and not self._is_waiting and event != "advance"
+            self._has_started |= event == "start"
+            is_news = self._has_started and not self._is_waiting and event != "advance"
             self._is_waiting |= is_news
         if is_news:  # what is done until it is sent goes along with it
             self._artifacts.send(self._tell)
