@@ -5,16 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from ldptree.errors import ConfigError
 from schemas.config import RunConfig, load
 
 
 def run_name() -> str:
-    """What the current flow run is called, in the UI and in the work folder."""
+    """What the current flow run is called, in the UI and in the work folder; without a configuration, that it is refused."""
     from prefect.runtime import flow_run
 
     config: Any = flow_run.parameters["config"]
     if isinstance(config, str):
-        config = load(config, list(flow_run.parameters.get("overrides") or ()))
+        try:
+            config = load(config, list(flow_run.parameters.get("overrides") or ()))
+        except ConfigError:  # told by the run itself
+            return f"refused-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
     if not isinstance(config, RunConfig):
         config = RunConfig.model_validate(config)
     return name_run(config)

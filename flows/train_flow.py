@@ -16,6 +16,7 @@ from flows.naming import run_name, tag_run
 from flows.pipeline import Pipeline
 from flows.provenance import in_use
 from flows.server.artifacts import Artifacts
+from flows.server.run_log import refusal_logged
 from schemas.config import RunConfig, load
 from storage.store import Store
 from tasks.progress import Timeline
@@ -56,7 +57,9 @@ def train_config(config: str, overrides: Sequence[str] = (), work: str = "work")
         ConfigError: there is no such configuration, or it is none.
     """
     command = shlex.join(["ldptree", "run", config, *(word for one in overrides for word in ("--set", one))])
-    return _train(load(config, list(overrides)), work, command)
+    with refusal_logged():
+        settings = load(config, list(overrides))
+    return _train(settings, work, command)
 
 
 def _train(config: RunConfig, work: str, command: str) -> dict[str, Any]:

@@ -5,7 +5,9 @@ to this machine.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import stat
 import threading
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -24,16 +26,34 @@ HEADERS = {
 }
 
 
-def find_page(work: Path, address: str) -> Path | None:
-    """The file that an address names: the list of runs or a run's page; None for anything else, and for what a link leads to."""
+def read_page(work: Path, address: str) -> bytes | None:
+    """The page at an address: the list of runs or a run's page; None for anything else, and for what a link leads to.
+
+    Each folder is opened below the one before it, and no link is followed: one that is put there meanwhile leads nowhere.
+    """
     path = address.partition("?")[0]
     if SERVED.fullmatch(path) is None:
         return None
-    file = work / (path.lstrip("/") or "index.html")
-    is_ours = not any(
-        part.is_symlink() for part in (file, *file.parents) if part.is_relative_to(work) and part != work
-    )
-    return file if is_ours and file.is_file() else None
+    *folders, name = (path.lstrip("/") or "index.html").split("/")
+    with contextlib.ExitStack() as opened:
+
+        def open_below(above: int, part: str, flags: int) -> int:
+            descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | flags, dir_fd=above)
+            opened.callback(os.close, descriptor)
+            return descriptor
+
+        try:
+            here = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
+            opened.callback(os.close, here)
+            for folder in folders:
+                here = open_below(here, folder, os.O_DIRECTORY)
+            file = open_below(here, name, os.O_NONBLOCK)  # a pipe would be waited for
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                return None
+            with open(file, "rb", closefd=False) as page:
+                return page.read()
+        except OSError:
+            return None
 
 
 @contextlib.contextmanager
@@ -43,11 +63,10 @@ def pages_served(work: Path, port: int) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             is_here = is_loopback(f"http://{self.headers.get('Host', '')}")
-            file = find_page(work, self.path) if is_here else None
-            if file is None:
+            content = read_page(work, self.path) if is_here else None
+            if content is None:
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
-            content = file.read_bytes()
             self.send_response(HTTPStatus.OK)
             for name, value in HEADERS.items():
                 self.send_header(name, value)

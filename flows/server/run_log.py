@@ -4,12 +4,14 @@ only counts and settings that are public anyway are shown; nothing else of a rec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from prefect import get_run_logger
 
 from flows.server.artifacts import Artifacts
+from ldptree.errors import LdptreeError
 from schemas.manifest import Record
 
 SHOWN = {
@@ -80,3 +82,14 @@ def log_failure(artifacts: Artifacts, message: str, command: str) -> None:
     get_run_logger().error("%s", message)
     again = f"\n\nFinished steps stand. Go on with: `{command}`" if command else ""
     artifacts.markdown(f"**The run stopped.** {message}{again}", "run-failure", "Why the run stopped")
+
+
+@contextmanager
+def refusal_logged() -> Iterator[None]:
+    """A run that is refused before it begins says why where one that stopped does; the error goes on as it is."""
+    try:
+        yield
+    except LdptreeError as refused:
+        with Artifacts() as artifacts:
+            log_failure(artifacts, str(refused), "")
+        raise

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import urllib.error
 import urllib.request
 
 import pytest
 
-from flows.server.pages import find_page, pages_served
+from flows.server.pages import pages_served, read_page
 from flows.server.standing import address_stated, find_pages
 
 
@@ -26,7 +27,9 @@ def work(tmp_path):
         (folder / name).write_text(f"this is {name}")
     (tmp_path / "report.html").write_text("outside")
     (folder / "runs" / "linked").symlink_to(folder / "curator")
-    (folder / "runs" / "two").mkdir()
+    for name in ("two", "piped", "folder/report.html"):
+        (folder / "runs" / name).mkdir(parents=True)
+    os.mkfifo(folder / "runs" / "piped" / "report.html")
     (folder / "runs" / "two" / "report.html").symlink_to(folder / "holders" / "secret")
     return folder
 
@@ -61,15 +64,35 @@ def test_pages_are_served_and_load_nothing(work, path, file):
         "/runs/../../report.html",
         "/runs/linked/report.html",
         "/runs/two/report.html",
+        "/runs/piped/report.html",
+        "/runs/folder/report.html",
         "/runs/absent/report.html",
         "/runs/one/report.html/",
     ],
 )
 def test_nothing_else_is_served(work, path):
-    assert find_page(work, path) is None
+    assert read_page(work, path) is None
     with pages_served(work, 0) as address, pytest.raises(urllib.error.HTTPError) as refused:
         get(address + path)
     assert refused.value.code == 404
+
+
+@pytest.mark.parametrize(
+    ("before", "found"), [("one", None), ("report.html", b"this is runs/one/report.html")]
+)
+def test_a_link_that_takes_a_folders_place_meanwhile_leads_nowhere(work, monkeypatch, before, found):
+    """The file of the same name that it leads to is in another zone."""
+    really_open = os.open
+
+    def swap_and_open(part, *flags, **where):
+        if part == before:
+            (work / "runs" / "one").rename(work / "runs" / "aside")
+            (work / "runs" / "one").symlink_to(work / "curator")
+        return really_open(part, *flags, **where)
+
+    monkeypatch.setattr(os, "open", swap_and_open)
+    assert read_page(work, "/runs/one/report.html") == found
+    assert (work / "runs" / "one").is_symlink()
 
 
 def test_a_page_of_another_host_cannot_ask_for_them(work):

@@ -4,8 +4,10 @@ and without `--debug`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -200,6 +202,23 @@ def test_no_canary_is_in_prefects_database_results_or_logs(told, api):
     assert not any(found(CANARIES, api.home).values())
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT message FROM log",
+        "SELECT data FROM artifact WHERE key = 'run-failure'",
+        "SELECT message FROM flow_run_state WHERE type = 'FAILED'",
+    ],
+)
+def test_the_database_holds_why_each_run_failed(told, api, query):
+    """Else the search in it would prove nothing."""
+    with contextlib.closing(sqlite3.connect(api.home / "prefect.db")) as database:
+        texts = [str(row[0]) for row in database.execute(query)]
+    for step in ("ingest", "validate", "split", "perturb", "evaluate"):
+        saying = [text for text in texts if f"{step}: stopped by an unexpected RuntimeError" in text]
+        assert len(saying) >= 2, step  # with and without `--debug`
+
+
 def test_a_fault_in_a_holders_step_is_told_in_their_zone_alone(told):
     for one in told.values():
         steps = {path.name.split("-")[0] for path in (one.work / "holders" / "faults").glob("*.txt")}
@@ -211,8 +230,6 @@ def test_a_fault_in_a_holders_step_is_told_in_their_zone_alone(told):
 
 @pytest.mark.parametrize("canary", [NUMBER, TEXT], ids=["number", "text"])
 def test_the_search_finds_a_value_wherever_it_may_be(canary, tmp_path):
-    import sqlite3
-
     value = canary.value
     tables.write(tmp_path / "table.parquet", pa.table({"x": [value] * 3}))
     with sqlite3.connect(tmp_path / "database.db") as database:

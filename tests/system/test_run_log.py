@@ -11,6 +11,8 @@ from flows.server import run_log
 from flows.server.artifacts import Artifacts
 from flows.server.shards import progress_shown
 from flows.server.step_tasks import as_task, limited_tags, tag_of
+from flows.train_flow import train_config
+from ldptree.errors import ConfigError
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
 from tasks import progress
 from tasks.fit import fit
@@ -118,3 +120,20 @@ def test_a_step_is_tagged_where_its_tag_has_a_limit(api):
     finally:
         api.delete(f"/v2/concurrency_limits/{limit['id']}")
     assert limited_tags() == set()
+
+
+def test_a_deployed_run_whose_configuration_is_refused_says_why(api, tmp_path):
+    (tmp_path / "bad.toml").write_text('name = "bad"\n[privacy]\nepsilom = 1\n')
+    with pytest.raises(ConfigError) as refused:
+        train_config(str(tmp_path / "bad.toml"), work=str(tmp_path / "work"))
+    (why,) = [
+        one
+        for one in api.post("/artifacts/filter", {"artifacts": {"key": {"any_": ["run-failure"]}}})
+        if "bad.toml" in one["data"]
+    ]
+    assert "did you mean epsilon?" in why["data"]
+    assert str(refused.value) in why["data"]
+    run = api.get(f"/flow_runs/{why['flow_run_id']}")
+    assert run["name"].startswith("refused-")
+    assert run["state_name"] == "Failed"
+    assert not (tmp_path / "work").exists()
