@@ -53,7 +53,8 @@ class Manifest(Strict):
     @property
     def names(self) -> list[str]:
         """The names of its files in the store."""
-        return [f"{self.path}/{entry.name}" for entry in self.files]
+        folder = self.path.rstrip("/")  # of a file that the user named, from the root on
+        return [f"{folder}/{entry.name}" for entry in self.files]
 
     def one_by_one(self) -> list[Manifest]:
         """The artifact as single-file artifacts, in order: what a mapped task takes one of."""

@@ -3,14 +3,18 @@
 All of it is post-processing of private totals and costs no privacy.
 
 In cell j the reports say d_j = mu_j + N(0, E_j) of the mean residual mu_j = D_j + N(0, V_j): V_j is the public model's own
-variance, D the discrepancy between public and private people, a Gaussian process on the tree that stays exactly 0 unless the
-totals speak against it (`discrepancy.choose_discrepancy`). The correction is D_j + V_j / (V_j + E_j) (d_j - D_j). What undoes the
-clipping is itself an estimate: an error that all d_j share is told apart from D by its variance (`CorrectionPlan.shared_part`).
+variance, D the discrepancy between public and private people, one of several Gaussian processes on the tree, of which the one
+that is 0 is the likeliest beforehand. Given a process the correction is D_j + V_j / (V_j + E_j) (d_j - D_j); it is averaged over
+the processes by their posterior chances (`discrepancy.average_discrepancies`). What undoes the clipping is itself an estimate: an
+error that all d_j share is told apart from D by its variance (`CorrectionPlan.shared_part`).
 
-The standard deviation of a correction, and of an average over several, does not rest on that choice: every discrepancy process of
-the grid speaks by its likelihood, and a public model that does not know its own doubt is believed no more than the mean of a
-cell's public labels (`CorrectionPlan.doubt`). Given a process, mu_j has mean D_j + w_j (d_j - D_j) and variance
-w_j E_j + (1 - w_j)^2 var(D_j), w_j = V_j / (V_j + E_j); its distance from the correction is averaged over processes.
+The standard deviation of a correction, and of an average over several, prefers none of the processes: each speaks by its
+likelihood, and a public model that does not know its own doubt is believed no more than the mean of a cell's public labels
+(`CorrectionPlan.doubt`). Given a process, mu_j has mean D_j + w_j (d_j - D_j) and variance w_j E_j + (1 - w_j)^2 var(D_j),
+w_j = V_j / (V_j + E_j); its distance from the correction is averaged over processes.
+
+That private people differ is said where a chosen process (`discrepancy.choose_discrepancy`) is not 0, or the reports are further
+from the public model than noise makes them.
 """
 
 from __future__ import annotations
@@ -24,7 +28,13 @@ import numpy as np
 
 from ldptree.errors import DataError
 from ldptree.inference.cell_masses import cell_masses
-from ldptree.inference.discrepancy import ALIKE, DiscrepancyPrior, choose_discrepancy, likely_discrepancies
+from ldptree.inference.discrepancy import (
+    ALIKE,
+    DiscrepancyPrior,
+    average_discrepancies,
+    choose_discrepancy,
+    likely_discrepancies,
+)
 from ldptree.inference.tree_gaussian import posterior, variance_of_sum
 
 if TYPE_CHECKING:
@@ -108,8 +118,8 @@ class Corrections:
         sd: float64 [L, M], how unsure it is, whether or not the chosen process lets cells differ.
         observed: float64 [L, M], the reports' own mean residual.
         noise_sd: float64 [L, M], its standard deviation: noise, rounding and sampling.
-        discrepancy: float64 [L, M], the part that says that private people differ from public ones; 0 where it was not found.
-        priors: the chosen discrepancy process of each output.
+        discrepancy: float64 [L, M], the part of it that says that private people differ from public ones.
+        priors: the chosen discrepancy process of each output: what is said to have been found.
         common_sd: how far all the reports' mean residuals may be off together (`CorrectionPlan.common_sd`).
     """
 
@@ -214,8 +224,8 @@ def estimate_residuals(plan: CorrectionPlan, totals: Sequence[Totals]) -> list[R
 def correct(plan: CorrectionPlan, seen: Sequence[ResidualEstimates]) -> Corrections:
     """The corrections that these reports carry, one `ResidualEstimates` an output.
 
-    The sd is how far the residual's mean may be off (`sd_of_cells`). The choice of a process is slow to believe that cells
-    differ, and a public model that does not know its own doubt is taken at its word; the sd does neither.
+    The sd is how far the residual's mean may be off (`sd_of_cells`). The correction is slow to believe that people differ, and
+    takes a public model that does not know its own doubt at its word; the sd does neither.
     """
     n_outputs = plan.own_variance.shape[1]
     if len(seen) != n_outputs:
@@ -240,12 +250,16 @@ def _one(
     """Correction, sd, discrepancy and prior of one output."""
     own = plan.own_variance[:, output]
     tree, values, of_nodes = plan.on_nodes(seen.mean, seen.variance + own)
-    prior = choose_discrepancy(tree, values, of_nodes, ROOTS, plan.common_variance)
-    on_tree = posterior(tree, values, of_nodes, prior.innovation(tree.max_depth, plan.common_variance)).mean
-    shared = plan.shared_part(prior, on_tree)
-    believed: Floats = on_tree[plan.partition.leaves] * plan.scale - shared
+    common = plan.common_variance
+    prior = choose_discrepancy(tree, values, of_nodes, ROOTS, common)
     weight = np.where(np.isinf(seen.variance), 0.0, own / np.where(own > 0, own + seen.variance, 1.0))
-    found = believed + weight * (seen.mean - shared - believed)
+    believed, found = np.zeros(len(seen.mean)), np.zeros(len(seen.mean))
+    for process, chance in average_discrepancies(tree, values, of_nodes, ROOTS, common):
+        on_tree = posterior(tree, values, of_nodes, process.innovation(tree.max_depth, common)).mean
+        shared = plan.shared_part(process, on_tree)
+        differs = on_tree[plan.partition.leaves] * plan.scale - shared
+        believed += chance * differs
+        found += chance * (differs + weight * (seen.mean - shared - differs))
     spread = sd_of_cells(plan, output, seen.mean, seen.variance, found)
     return found, spread, believed, prior
 
@@ -338,13 +352,15 @@ def own_weights(plan: CorrectionPlan, found: Corrections) -> Floats:
     """How far each correction moves with the mean of its own cell's reports, 0 to 1, float64 [L, M]."""
     at = plan.partition.leaves
     made = np.zeros_like(found.correction)
-    for output, prior in enumerate(found.priors):
+    for output in range(len(found.priors)):
         own, noise = plan.own_variance[:, output], found.noise_sd[:, output] ** 2
         heard = np.isfinite(noise)
         trust = np.where(heard, own / np.where(heard & (own > 0), own + noise, 1.0), 0.0)
         tree, values, variance = plan.on_nodes(found.observed[:, output], noise + own)
-        innovation = prior.innovation(tree.max_depth, plan.common_variance)
-        believed = posterior(tree, values, variance, innovation).variance[at]
-        shared = np.where(heard, believed / np.where(heard, variance[at], 1.0), 0.0)
+        common, shared = plan.common_variance, np.zeros(len(at))
+        for process, chance in average_discrepancies(tree, values, variance, ROOTS, common):
+            innovation = process.innovation(tree.max_depth, common)
+            believed = posterior(tree, values, variance, innovation).variance[at]
+            shared += chance * np.where(heard, believed / np.where(heard, variance[at], 1.0), 0.0)
         made[:, output] = trust + (1.0 - trust) * shared
     return made

@@ -1,13 +1,14 @@
 """The processes that the difference of private and public people may follow on a tree: those that are tried, and which one noisy
 differences speak for.
 
-What lives here: the grid, the choice, and the likelihoods of all. What does not: what the differences are of (`weighting`,
-`correction`), and what the choice leaves unsaid (`model_uncertainty`).
+What the differences are of is in `weighting` and `families.corrections`, what a choice leaves unsaid in `model_uncertainty`.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -50,10 +51,20 @@ class DiscrepancyPrior:
         return np.concatenate([[self.root + common], steps])
 
     @property
-    def n_components(self) -> int:
-        """How many of the root's and the steps' variances are not zero."""
-        return (self.root > 0) + (self.step > 0)
+    def kind(self) -> tuple[bool, bool]:
+        """Whether the root's and the steps' variances are not zero."""
+        return self.root > 0, self.step > 0
 
+    @property
+    def n_components(self) -> int:
+        """How many of them are not."""
+        return sum(self.kind)
+
+
+DIFFERENT = 0.25
+"""The prior chance that private people differ from public ones in level, and the same that they differ from cell to cell. Of
+1/2, 1/4, 1/8 and 1/21, on laws with and without differences, the first two win most where there are some; the first loses most
+where there are none."""
 
 ALIKE = DiscrepancyPrior(root=0.0, step=0.0, decay=1.0)
 
@@ -95,6 +106,31 @@ def likely_discrepancies(
     """
     grid = discrepancy_grid(roots)
     return share_likelihood(grid, _fits(grid, levels, observed, variance, common))
+
+
+def average_discrepancies(
+    levels: Levels,
+    observed: Floats,
+    variance: Floats,
+    roots: Sequence[float] = ROOT_GRID,
+    common: float = 0.0,
+) -> list[tuple[DiscrepancyPrior, float]]:
+    """The processes of the grid with their posterior chances, those with next to none left out: what a Bayesian average is over.
+
+    A difference in level and one between cells are there with the chance `DIFFERENT` each, of any of the sizes tried. Arguments
+    as of `choose_discrepancy`.
+    """
+    grid = discrepancy_grid(roots)
+    kinds = Counter(prior.kind for prior in grid)
+    odds = math.log(DIFFERENT / (1.0 - DIFFERENT))
+    fits = _fits(grid, levels, observed, variance, common)
+    return share_likelihood(
+        grid,
+        [
+            fit + odds * prior.n_components - math.log(kinds[prior.kind])
+            for prior, fit in zip(grid, fits, strict=True)
+        ],
+    )
 
 
 def _fits(

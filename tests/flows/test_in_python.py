@@ -114,7 +114,7 @@ def test_what_is_no_source_or_no_setting_is_said(source, words, message, tmp_pat
 
 
 def test_a_library_without_the_pipeline_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(ldptree, "entry_points", lambda **_: [])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [])
     with pytest.raises(ImportError, match="pip install ldptree-pipeline"):
         ldptree.run("quickstart")
 

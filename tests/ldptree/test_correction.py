@@ -108,8 +108,9 @@ def test_the_line_names_the_clearest_correction_not_the_largest(classes):
     assert ("share of bus corrected" in found.says_of(classes)) == bool(classes)
 
 
-def test_the_discrepancy_is_exactly_0_where_people_are_alike(forest):
-    """At eps 1 and 2,000 holders; at most 3 of 30 seeds may find one (expected under 1: a component costs 3 nats)."""
+def test_little_is_corrected_and_nothing_is_said_where_people_are_alike(forest):
+    """At eps 1 and 2,000 holders; at most 3 of 30 seeds may find something (expected under 1: a component costs 3 nats), and
+    where nothing is found corrections are small beside what the reports say by chance."""
     model, facts = forest
     plan = make_plan(facts, epsilon=1.0, n_holders=2000)
     found = []
@@ -118,9 +119,7 @@ def test_the_discrepancy_is_exactly_0_where_people_are_alike(forest):
         found.append(correct(plan, [ResidualEstimates.of(plan, totals)]))
     silent = [c for c in found if c.priors == (ALIKE,)]
     assert len(silent) >= 27
-    for one in silent:
-        assert not one.correction.any()
-        assert not one.discrepancy.any()
+    assert sum((c.correction**2).sum() for c in silent) < 0.05 * sum((c.observed**2).sum() for c in silent)
     assert sum(c.has_no_effect for c in found) >= 22
     assert "Within noise of nothing" in next(c for c in found if c.has_no_effect).says
 
@@ -149,9 +148,10 @@ def test_a_model_that_knows_its_doubt_is_drawn_to_the_reports_as_far_as_it_doubt
     found = correct(plan, [seen])
     assert found.priors == (ALIKE,)
     own = plan.own_variance[:, 0]
+    drawn = own / (own + seen.variance)
     # but for what undoing the clipping leaves unsure, the same in every cell
-    common = seen.mean - found.correction[:, 0] * (own + seen.variance) / own
-    np.testing.assert_allclose(common, common[0])
+    common = seen.mean - (found.correction - (1 - drawn[:, None]) * found.discrepancy)[:, 0] / drawn
+    np.testing.assert_allclose(common, common[0], atol=1e-9)
     assert np.abs(common[0]) < plan.common_sd
     # at least as unsure as where private people are known to be alike
     assert (found.sd[:, 0] ** 2 >= own * seen.variance / (own + seen.variance) * (1 - 1e-9)).all()
