@@ -53,8 +53,9 @@ class Manifest(Strict):
     @property
     def names(self) -> list[str]:
         """The names of its files in the store."""
-        folder = self.path.rstrip("/")  # of a file that the user named, from the root on
-        return [f"{folder}/{entry.name}" for entry in self.files]
+        # files that the user named are known by their whole paths
+        within = f"{self.path}/" if self.path else ""
+        return [within + entry.name for entry in self.files]
 
     def one_by_one(self) -> list[Manifest]:
         """The artifact as single-file artifacts, in order: what a mapped task takes one of."""
