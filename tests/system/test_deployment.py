@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -139,3 +140,20 @@ def test_a_parameter_that_does_not_fit_is_refused(api, deployment, parameters, w
     refused = parameters | {"config": parameters["config"] | wrong}
     path = f"/deployments/{made['id']}/create_flow_run"
     assert api.refusal(path, {"parameters": refused, "state": {"type": "SCHEDULED"}}) in (409, 422)
+
+
+def test_the_commands_for_containers_deploy_the_same_campaign(api, deployments):
+    """The documentation's own; last, for they move the campaign to another pool."""
+    text = (CHECKOUT / "docs" / "how-to" / "operate.md").read_text()
+    (commands,) = re.findall(
+        r"^    (prefect work-pool create containers.*?\'$)", text, re.MULTILINE | re.DOTALL
+    )
+    path = f"{PREFECT[0].parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "PREFECT_CLI_PROMPT": "false"}
+    subprocess.run(["bash", "-ec", commands], cwd=CHECKOUT, env=environment, check=True, capture_output=True)
+    weekly = api.get("/deployments/name/train/weekly")
+    assert weekly["work_pool_name"] == "containers"
+    assert weekly["job_variables"]["image"] == "ldptree"
+    assert weekly["job_variables"]["volumes"] == ["/srv/ldptree:/work"]
+    assert weekly["parameters"]["work"] == "/work/work"
+    assert [schedule["schedule"]["cron"] for schedule in weekly["schedules"]] == ["0 4 * * 1"]
