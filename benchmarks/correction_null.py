@@ -107,16 +107,16 @@ def main() -> int:
     stands = True
     for kind, draw in KINDS.items():
         for epsilon in EPSILONS:
-            low, said, worse = 0, 0, []
+            low, called, worse = 0, 0, []
             for seed in range(runs):
                 plan, cells, errors = planned(draw, kind, epsilon, seed)
                 seen = ResidualEstimates.of(plan, collected(plan, cells, errors, seed))
                 found = correct(plan, [seen])
                 low += found.chance < STATED
-                said += not found.has_no_effect
+                called += not found.has_no_effect
                 left = errors - found.correction[cells, 0]
                 worse.append(float(np.mean(left**2) / np.mean(errors**2)) - 1)
-            alarms = f"{low / runs:.3f}", f"{said / runs:.3f}"
+            alarms = f"{low / runs:.3f}", f"{called / runs:.3f}"
             lines.row(f"{kind}, {epsilon:g}", *alarms, f"{np.mean(worse):+.3%}", f"{max(worse):+.2%}")
             stands &= LEAST <= low / runs <= MOST
     return 0 if stands else 1

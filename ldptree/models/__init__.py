@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,14 @@ class Model(Document, ABC):
             f"{type(self).__name__} of {self.target}, by {self.n_private:,} private rows at epsilon {self.epsilon:g}; "
             f"reads {', '.join(self.columns_needed) or 'no column'}"
         )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: its line, and its tree where it is one."""
+        return f"<p>{escape(str(self))}</p>{self.to_svg()}"
+
+    def to_svg(self, level: float = 0.9) -> str:
+        """Its tree as one SVG picture, with intervals of this level; nothing where it is not one tree."""
+        return ""
 
     def summarize(self) -> dict[str, Any]:
         """What a run says of it in a line, besides its digest."""

@@ -250,6 +250,12 @@ class CorrectedModel(Model):
         trees = "1 tree" if self.base.roots.size == 1 else f"{self.base.roots.size} trees"
         return to_dot(self, self._described_cells(), f"; its public model of {trees} is not drawn")
 
+    def to_svg(self, level: float = 0.9) -> str:
+        """The tree of corrections as a picture: what is added to the public model, +- its standard deviation."""
+        from ldptree.models.export.svg import to_svg
+
+        return to_svg(self, self._described_cells())
+
     def _described_cells(self) -> list[str]:
         """What each cell says: a line an output, and the share of people."""
         found = self.corrections

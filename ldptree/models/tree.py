@@ -449,8 +449,18 @@ class TreeModel(Model, Generic[Label_co]):
         """The tree as Graphviz text (`dot.to_dot`)."""
         from ldptree.models.export.dot import to_dot
 
+        return to_dot(self, self._described_cells(level))
+
+    def to_svg(self, level: float = 0.9) -> str:
+        """The tree as a picture (`svg.to_svg`)."""
+        from ldptree.models.export.svg import to_svg
+
+        return to_svg(self, self._described_cells(level))
+
+    def _described_cells(self, level: float) -> list[str]:
+        """What each cell says."""
         labels = self.label.describe_answers(self, level)
-        return to_dot(self, [labels[node] for node in self.partition.leaves])
+        return [labels[node] for node in self.partition.leaves]
 
     @property
     def kind(self) -> str:

@@ -72,7 +72,7 @@ def settle(proposal: Proposal, choose: Choose) -> None:
     for _ in range(ROUNDS):
         spec = proposal.spec()
         typed = type_rows(proposal.look, spec, is_number=proposal.label == "number")
-        if not _is_mended(proposal, typed, choose, kept) and not make_room(proposal):
+        if not _is_corrected(proposal, typed, choose, kept) and not make_room(proposal):
             break
     public = typed.rows.filter(typed.is_public).to_arrow()
     encoding_of(public, typed.features, spec)
@@ -123,7 +123,7 @@ def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRo
     )
 
 
-def _is_mended(proposal: Proposal, typed: TypedRows, choose: Choose, kept: set[str]) -> bool:
+def _is_corrected(proposal: Proposal, typed: TypedRows, choose: Choose, kept: set[str]) -> bool:
     """Whether something was mended, the first thing that must be; `kept`: columns that stay whatever they give away."""
     return (
         (not proposal.label and _decide_label(proposal, typed))

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import duckdb
 import numpy as np
@@ -34,6 +35,7 @@ from ldptree.models.corrected import shares_of
 from ldptree.models.ensemble import Ensemble
 from ldptree.models.export.corrected_sql import TOLERANCE
 from ldptree.models.export.sql import literal, quote, typed_value
+from ldptree.models.export.svg import MOST_ENDS
 from ldptree.partition.tree import Partition
 from ldptree.public_models.model import n_bytes
 from storage import foreign_tables
@@ -361,6 +363,26 @@ def test_a_drawn_tree_is_whole_whatever_the_names(name: str) -> None:
         assert re.fullmatch(r'  \d+ (-> \d+ )?\[label="([^"\\]|\\.)*"(, style=rounded)?\];', line), line
     if dot := shutil.which("dot"):
         subprocess.run([dot, "-Tsvg"], check=True, input=text, text=True, capture_output=True)
+
+
+@pytest.mark.parametrize("name", [*MODELS, "odd names"])
+def test_a_notebook_is_shown_the_tree_and_nothing_that_acts(name: str) -> None:
+    """One line and a picture that is well-formed whatever the names: each end has its cell's text, each branch its condition."""
+    odd = ("</svg><script>alert(1)</script>", "c & d", "e\nf")
+    model = random_model(4, max_depth=3, classes=odd) if name == "odd names" else MODELS[name]()
+    shown = ElementTree.fromstring(f"<div>{model._repr_html_()}</div>")
+    assert shown.find("p").text == str(model)
+    texts = [title.text for title in shown.findall(".//text/title")]
+    tree = model.partition
+    assert {one.tag for one in shown.iter()} <= {"div", "p", "svg", "title", "path", "text"}
+    if tree.n_leaves <= MOST_ENDS:
+        assert len(texts) == tree.n_leaves + tree.n_nodes - 1
+    else:
+        cut = [int(text.split()[0]) for text in texts if re.fullmatch(r"\d+ cells", text)]
+        assert cut
+        assert len(texts) < 2 * (tree.n_nodes - 1)
+    if name == "odd names":
+        assert any("<script>" in text for text in texts)
 
 
 @pytest.mark.parametrize(

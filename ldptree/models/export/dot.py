@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ldptree.encoding import CategoricalFeature
-from ldptree.partition.raw import LEFT
+from ldptree.partition.raw import LEFT, RIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,25 +34,31 @@ def to_dot(model: TreeModel[Any] | CorrectedModel, labels: Sequence[str], about:
         if tree.feature[node] < 0:
             lines.append(f"  {node} [label={_text(labels[tree.cell_of_node[node]])}, style=rounded];")
             continue
-        lines.append(f"  {node} [label={_text(_test(model.raw_tree, node))}];")
+        lines.append(f"  {node} [label={_text(name_branches(model.raw_tree, node)[0])}];")
         lines.append(f'  {node} -> {tree.left[node]} [label="yes"];')
         lines.append(f'  {node} -> {tree.right[node]} [label="no"];')
     return "\n".join([*lines, "}"])
 
 
-def _test(raw: RawTree, node: int) -> str:
-    """What a row must meet to go left."""
+def name_branches(raw: RawTree, node: int) -> tuple[str, str]:
+    """What rows that go left and right of an inner node are like, in raw units."""
     feature = raw.encoding.features[raw.column[node]]
     threshold, level = float(raw.threshold[node]), int(raw.level[node])
+    column, missing = feature.column, f"{feature.column} is missing"
     if math.isnan(threshold):
-        return f"{feature.column} is missing"
+        return missing, f"{column} is known"
     if level >= 0 and isinstance(feature, CategoricalFeature):
-        test = f"{feature.column} is not {feature.levels[level]}"
+        names = f"{column} is not {feature.levels[level]}", f"{column} is {feature.levels[level]}"
+    elif threshold == math.inf:
+        names = f"{column} is known", missing
     else:
-        test = (
-            f"{feature.column} is known" if threshold == math.inf else f"{feature.column} <= {threshold:.6g}"
-        )
-    return f"{test}, or missing" if raw.missing[node] == LEFT else test
+        names = f"{column} <= {threshold:.6g}", f"{column} > {threshold:.6g}"
+    left, right = names
+    if raw.missing[node] == LEFT:
+        left = f"{left}, or missing"
+    elif raw.missing[node] == RIGHT and right != missing:
+        right = f"{right}, or missing"
+    return left, right
 
 
 def _text(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from dataclasses import dataclass, field
+from html import unescape
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,16 @@ def fitted(name):
 
 def text_of(estimator):
     return estimator.model_.to_json()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_notebook_shows_parameters_and_once_fitted_what_was_learned(name):
+    assert "sk-estimator" in CASES[name].make()._repr_html_()
+    found = fitted(name)
+    assert found._repr_html_() == found._repr_mimebundle_()["text/html"]
+    assert f"{type(found.model_).__name__} of " in unescape(found._repr_html_())
+    assert "at epsilon 4" in found._repr_html_()
+    assert "<script" not in found._repr_html_()
 
 
 ALIKE = [name for name in CASES if name not in ("lpct", "histoftree")]
