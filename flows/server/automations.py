@@ -54,7 +54,7 @@ def create_automations(webhook: str | None) -> Iterator[str]:
             if webhook is not None:
                 wanted.append(_notified(_keep_webhook(webhook)))
             for automation in wanted:
-                yield f"{automation.name:22} {_keep(client, automation)}: {automation.description}"
+                yield f"{automation.name:22} {_keep(client, automation):14} {automation.description}"
     except (httpx.HTTPError, PrefectException) as fault:
         raise LdptreeError(
             f"the Prefect server did not take an automation ({type(fault).__name__})."
@@ -97,7 +97,7 @@ def _vanished() -> AutomationCore:
     ends = [*FAILED, "prefect.flow-run.Completed", "prefect.flow-run.Cancelled"]
     return _automation(
         "ldptree-vanished-run",
-        "a run without a heartbeat for ten minutes is marked Crashed",
+        "A run without a heartbeat for ten minutes is marked Crashed.",
         {
             "posture": "Proactive",
             "after": ["prefect.flow-run.heartbeat"],
@@ -116,7 +116,7 @@ def _vanished() -> AutomationCore:
 def _failed() -> AutomationCore:
     return _automation(
         "ldptree-failed-run",
-        "after a failed or crashed run its schedule is paused until somebody deploys again",
+        "After a failed or crashed run its deployment is paused until somebody deploys again.",
         {"posture": "Reactive", "expect": FAILED, "within": 0},
         {"type": "pause-deployment", "source": "inferred"},
     )
@@ -125,7 +125,7 @@ def _failed() -> AutomationCore:
 def _notified(block: str) -> AutomationCore:
     return _automation(
         "ldptree-notification",
-        "a failed, crashed or late run is told at the webhook",
+        "A failed, crashed or late run is told at the webhook.",
         {"posture": "Reactive", "expect": [*FAILED, "prefect.flow-run.Late"], "within": 0},
         {"type": "send-notification", "block_document_id": block, "subject": "ldptree", "body": MESSAGE},
     )

@@ -31,8 +31,11 @@ WORDS = {
     "n_answers": "answers",
     "n_reports": "reports",
     "report_bytes": "bytes a report",
+    "depth": "levels of splits",
     "says": "found",
 }
+DIGEST = " digest"
+"""Ends the names of what is in the table only."""
 PUBLIC_ZONES = ("public", "curator")
 
 
@@ -41,21 +44,22 @@ def log_step(
 ) -> None:
     """A step is over: its line in the log, and its table. `n_cached`: how many of its records stood already."""
     row = describe_step(step, records)
-    state = (
-        "cached"
-        if n_cached == len(records)
-        else f"{n_cached} of {len(records)} cached"
-        if n_cached
-        else "done"
-    )
-    facts = ", ".join(
-        f"{value} {name}" if isinstance(value, int) else f"{name}: {value}" for name, value in row.items()
-    )
+    is_cached = n_cached == len(records)
+    state = "cached" if is_cached else f"{n_cached} of {len(records)} cached" if n_cached else "done"
+    facts = "; ".join(_in_words(name, value) for name, value in row.items() if not name.endswith(DIGEST))
     get_run_logger().info("%s: %s%s", label, state, f"; {facts}" if facts else "")
-    if n_cached == len(records):
+    if is_cached:
         return  # its table stands since it was made
     key = "step-" + "".join(c if c.isalnum() else "-" for c in label.lower())
-    artifacts.table([{"step": label, "state": state} | row], key, f"What {label} left")
+    times = {"state": state, "seconds": round(sum(record.seconds for record in records), 1)}
+    artifacts.table([{"step": label} | times | row], key, f"What the step {label} left")
+
+
+def _in_words(name: str, value: Any) -> str:
+    """A fact in a line of the log: how many of what, or what it is."""
+    if not isinstance(value, int):
+        return f"{name}: {value}"
+    return f"{value:,} {name.removesuffix('s') if value == 1 else name}"
 
 
 def describe_step(step: str, records: Sequence[Record]) -> dict[str, Any]:
@@ -71,7 +75,7 @@ def describe_step(step: str, records: Sequence[Record]) -> dict[str, Any]:
             row[WORDS.get(name, name)] = value
     for name, part in record.parts.items():
         if part.zone in PUBLIC_ZONES:
-            row[f"{name} digest"] = part.digest[:12]
+            row[f"{name}{DIGEST}"] = part.digest[:12]
             if step == "ingest":
                 row["public rows"] = part.rows
     return row
