@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -125,11 +126,23 @@ def _write_readable(sample: FileSample, to: Path) -> None:
 
 
 def _ask(question: str, answers: Sequence[str]) -> int:
+    """Ask until an answer is chosen by its number; nothing typed is the first. Raises ConfigError at the end of input."""
+    if len(answers) == 1:
+        return 0
     typer.echo(question, err=True)
     for number, answer in enumerate(answers, 1):
         typer.echo(f"  {number}  {answer}", err=True)
-    found: int = typer.prompt("which", default=1, type=int, err=True)
-    return min(max(found, 1), len(answers)) - 1
+    # Polars has handled Ctrl-C since it was first used, so that a read that waits for input would go on waiting.
+    signal.siginterrupt(signal.SIGINT, True)
+    while True:
+        typer.echo(f"1 to {len(answers)} [1]: ", nl=False, err=True)
+        if not (line := sys.stdin.readline()):
+            raise ConfigError("--ask: the input ended before the last question, and nothing was written.")
+        if not (word := line.strip()):
+            return 0
+        if word.isdecimal() and 1 <= int(word) <= len(answers):
+            return int(word) - 1
+        typer.echo(f"{word!r} is none of these.", err=True)
 
 
 def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]:
@@ -175,9 +188,7 @@ def _note(proposal: Proposal, column: Column) -> str:
     finding, is_read = column.finding, _use(proposal, column) == "read"
     if finding is None or (column.name in proposal.drop and not is_read):
         return proposal.drop.get(column.name, "")
-    either = " or ".join(one.label for one in finding.readings)
-    why = next((one.why for one in proposal.derive.values() if one.raw == column.name), finding.sentence)
-    return why + (f" ({either})" if len(finding.readings) > 1 else "")
+    return next((one.why for one in proposal.derive.values() if one.raw == column.name), finding.sentence)
 
 
 def _encoding_name(encoding: str) -> str:

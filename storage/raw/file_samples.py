@@ -28,6 +28,9 @@ N_BLOCKS = 8
 """Stretches of a longer file that are looked at besides its beginning, evenly spread up to its end; half of all bytes."""
 MOST_CHECKED = 256 << 20
 """Bytes of a file that are all read to tell its encoding: what takes less than a second."""
+MOST_SEARCHED = 256 << 10
+"""Characters in which a field of several lines is searched for."""
+LAST_BYTES = 4 << 10
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -89,7 +92,7 @@ def sample_file(path: Path, folder: Path, *, is_spread: bool) -> FileSample:
     copy = folder / f"{path.name.removesuffix('.gz')}"
     size = path.stat().st_size
     encoding = _encoding(path, start, is_short=size <= MOST_CHECKED and kind == "text")
-    layout = None if encoding is None else _layout(path, _text(start[: 1 << 20], encoding))
+    layout = None if encoding is None else _layout(path, start, encoding, is_gzipped=kind == "gzip")
     if encoding is None or layout is None:
         shutil.copyfile(path, copy) if kind == "text" else copy.write_bytes(start)
         return FileSample(source=path, path=copy, is_whole=True)  # to be refused with its own reason
@@ -164,9 +167,15 @@ def _text(content: bytes, encoding: str) -> str:
     return content.decode(encoding, errors=errors).removeprefix("\ufeff")
 
 
-def _layout(path: Path, text: str) -> Layout | None:
+def _layout(path: Path, start: bytes, encoding: str, *, is_gzipped: bool) -> Layout | None:
+    """The layout that the beginning and the end of a file show; None where the quotes do not follow the rules."""
+    text, end = _text(start[:MOST_SEARCHED], encoding).rstrip("\r"), ""
+    if not is_gzipped:
+        with path.open("rb") as stream:
+            stream.seek(max(path.stat().st_size - LAST_BYTES, 0) & ~1)
+            end = _text(stream.read(), encoding).lstrip("\n")
     try:
-        return recognise_layout(text, raw_files.likely_delimiter(path, text))
+        return recognise_layout(text, end, raw_files.likely_delimiter(path, text))
     except csv.Error:
         return None
 
@@ -180,9 +189,10 @@ def _fitting(head: str, layout: Layout) -> int:
 
 def _spans_lines(head: str, layout: Layout) -> bool:
     """Whether some record has several lines, so that none can be found from the middle of a file."""
-    return '"' in head and any(
+    start = head[:MOST_SEARCHED]
+    return '"' in start and any(
         "\n" in cell
-        for record in split_records(io.StringIO(head, newline=""), layout.delimiter)
+        for record in split_records(io.StringIO(start, newline=""), layout.delimiter)
         for cell in record
     )
 
@@ -210,7 +220,7 @@ def _blocks_of_gzip(path: Path, encoding: str, n_bytes: int) -> list[str]:
     each, found = n_bytes // N_BLOCKS & ~1, []
     with gzip.open(path, "rb") as stream:
         place, last = stream.seek(n_bytes), b""
-        while place < MOST_CHECKED // 2 and (block := stream.read(raw_files.BLOCK)):
+        while place < MOST_CHECKED // 4 and (block := stream.read(raw_files.BLOCK)):
             place += len(block)
             found.append(block[:each])
             last = (last + block)[-each:]

@@ -21,6 +21,7 @@ LOOKED_AT = 60
 MOST_TITLES = 8
 ALIKE = 0.8
 """The share of records that must have as many fields as the most."""
+_ENDS = re.compile(r"\r\n|\n|\r")
 _NUMBER = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+([eE][-+]?[0-9]+)?")
 
 
@@ -33,18 +34,24 @@ class Layout:
         default: the delimiter that splits the first line into most fields, which a run takes.
         n_fields: of a row.
         header: the fields of the header as they stand; () where there is none.
+        n_first: of the first line.
         n_titles: records above the header, or above the first row, that are neither.
         has_units: whether the record below the header names units, or headers once more.
+        lacks_name: whether the header has a field less than a row: the name of the first column, or of an empty last one.
         repeats_header: whether the header stands again between the rows.
+        mixes_ends: whether some lines end otherwise than others.
     """
 
     delimiter: str
     default: str
     n_fields: int
+    n_first: int = 0
     header: tuple[str, ...] = ()
     n_titles: int = 0
     has_units: bool = False
+    lacks_name: bool = False
     repeats_header: bool = False
+    mixes_ends: bool = False
 
     @property
     def oddities(self) -> tuple[str, ...]:
@@ -55,13 +62,15 @@ class Layout:
             f"{lines} above its header": self.n_titles > 0,
             "a second header below the first": self.has_units,
             "its header again between its rows": self.repeats_header,
+            "a name too few in its header": self.lacks_name,
+            "lines that end in different ways": self.mixes_ends,
             "columns of the same name": len(set(map(str.lower, self.header))) < len(self.header),
         }
         return tuple(what for what, is_so in found.items() if is_so)
 
 
-def recognise_layout(text: str, default: str) -> Layout:
-    """The layout of a text, by its first lines. `default`: the delimiter that splits the first line into most fields.
+def recognise_layout(text: str, end: str, default: str) -> Layout:
+    """The layout of a text, by its first lines and its end. `default`: the delimiter that splits the first line into most fields.
 
     Raises csv.Error where the quotes do not follow the rules.
     """
@@ -69,29 +78,45 @@ def recognise_layout(text: str, default: str) -> Layout:
     records = _first(text, delimiter, LOOKED_AT)
     if not records:
         return Layout(delimiter=default, default=default, n_fields=0)
-    n_fields = _commonest_length(records)
+    n_fields, n_first = _commonest_length(records), len(records[0])
+    mixes_ends = len(set(_ENDS.findall(text) + _ENDS.findall(end))) > 1 and '"' not in text
     typical = sorted(map(_filled, records))[len(records) // 2]
     place = next(
         (
             index
             for index, record in enumerate(records[: MOST_TITLES + 1])
-            if len(record) == n_fields and _filled(record) >= 0.6 * typical
+            if (len(record) == n_fields or _lacks_name(record, n_fields)) and _filled(record) >= 0.6 * typical
         ),
         0,
     )
+    lacks_name = _lacks_name(records[place], n_fields)
     names = tuple(cell.strip() for cell in records[place])
     if holds_values(names):
         n_titles = place if len(records[0]) == 1 else 0
-        return Layout(delimiter=delimiter, default=default, n_fields=n_fields, n_titles=n_titles)
+        return Layout(
+            delimiter=delimiter,
+            default=default,
+            n_fields=n_fields,
+            n_first=n_first,
+            n_titles=n_titles,
+            mixes_ends=mixes_ends,
+        )
     rows = records[place + 1 :]
+    repeats_header = any(tuple(cell.strip() for cell in record) == names for record in rows)
+    if lacks_name:
+        is_first = any(record[-1].strip() for record in rows if len(record) == n_fields)
+        names = ("row", *names) if is_first else (*names, "")
     return Layout(
         delimiter=delimiter,
         default=default,
         n_fields=n_fields,
+        n_first=n_first,
         header=names,
         n_titles=place,
+        lacks_name=lacks_name,
+        mixes_ends=mixes_ends,
         has_units=_are_units(rows[:1], rows[1:]),
-        repeats_header=any(tuple(cell.strip() for cell in record) == names for record in rows),
+        repeats_header=repeats_header,
     )
 
 
@@ -115,15 +140,21 @@ def tidy_records(records: Iterable[list[str]], layout: Layout) -> Iterator[list[
 
     Rows with too few or too many fields stay as they are: they are faults, and ingest says so.
     """
-    again = [cell.strip() for cell in layout.header]
+    header = list(layout.header)
+    again = [header[1:], header[:-1]] if layout.lacks_name else [header]
     if layout.header:
         yield _different(layout.header)
     first_row = layout.n_titles + bool(layout.header) + layout.has_units
     for index, record in enumerate(records):
         cells = [cell.strip() for cell in record]
         is_title = layout.n_fields > 2 and sum(map(bool, cells)) == 1
-        if index >= first_row and cells != again and not is_title:
+        if index >= first_row and cells not in again and not is_title:
             yield record
+
+
+def _lacks_name(record: Sequence[str], n_fields: int) -> bool:
+    """Whether a record is a header as R writes it: one field less than a row, all of them names."""
+    return len(record) == n_fields - 1 > 1 and _filled(record) == len(record) and not holds_values(record)
 
 
 def _different(names: Sequence[str]) -> list[str]:

@@ -52,6 +52,7 @@ _OTHER_FORMATS = {
     b"\x28\xb5\x2f\xfd": "zstd-compressed. Unpack it, or use gzip",
     b"<": "HTML or XML, perhaps a web page saved in place of the data",
     b"{": "JSON. Convert it to CSV or Parquet",
+    b"[{": "JSON. Convert it to CSV or Parquet",
 }
 _NOT_UTF_8 = (
     "not UTF-8 text. Convert it, for example with: iconv -f cp1252 -t utf-8 (Windows-1252 is what spreadsheets write; "

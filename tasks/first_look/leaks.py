@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import polars as pl
+import polars as pl
+from numpy.typing import NDArray
 
 PURE = 0.995
 """A feature that alone tells the label this often gives it away."""
@@ -19,23 +19,59 @@ FEWEST = 20
 """Rows to judge by."""
 
 
-def gives_away(values: pl.Series, truth: pl.Series) -> bool:
-    """Whether the values alone tell the truth: a class, or a number where it is one."""
-    import polars as pl
+def deciding_columns(rows: pl.DataFrame, features: Sequence[str], target: str) -> list[str]:
+    """Those of the features that alone tell the target: a class, or a number where it is one."""
+    is_judged = np.random.default_rng(0).random(rows.height) < 0.5
+    if rows[target].dtype.is_numeric():
+        numbers = rows[target].cast(pl.Float64, strict=False).to_numpy()
+        is_stated, tells = np.isfinite(numbers), partial(_tells_number, numbers)
+    else:
+        classes = _codes(rows[target])
+        is_stated, tells = classes >= 0, partial(_tells_class, classes)
+    found = []
+    for name in features:
+        x = _parts(rows[name])
+        is_known = (x >= 0) & is_stated
+        judged = is_known & is_judged
+        if judged.sum() >= FEWEST and tells(x, is_known & ~is_judged, judged):
+            found.append(name)
+    return found
 
-    is_number = truth.dtype.is_numeric()
-    x = values.rank("min") * BINS // len(values) if values.dtype.is_numeric() else values
-    both = pl.DataFrame({"x": x.cast(pl.String), "y": truth}).drop_nulls()
-    is_learned = pl.Series(np.random.default_rng(0).random(both.height) < 0.5)
-    learned, judged = both.filter(is_learned), both.filter(~is_learned)
-    if judged.height < FEWEST:
-        return False
-    best = pl.col("y").mean() if is_number else pl.col("y").mode().first()
-    found = judged.join(learned.group_by("x").agg(best.alias("answer")), on="x", how="left")
-    if is_number:
-        rest = (found["y"] - found["answer"].fill_null(found["y"].mean())).pow(2).mean()
-        spread = found["y"].var()
-        return bool(rest is not None and spread and rest <= (1 - EXACT) * spread)  # type: ignore[operator]
-    right = (found["answer"] == found["y"]).fill_null(value=False).mean()
-    most = both["y"].value_counts(sort=True)["count"][0] / both.height
-    return bool(right >= max(PURE, 1 - (1 - most) / 20))
+
+def _tells_class(
+    truth: NDArray[np.int64], x: NDArray[np.int64], learned: NDArray[np.bool_], judged: NDArray[np.bool_]
+) -> bool:
+    """Whether the commonest class among learned rows of each part is that of nearly all judged rows there."""
+    k = int(truth.max()) + 1
+    counts = np.bincount(x[learned] * k + truth[learned], minlength=(int(x.max()) + 1) * k).reshape(-1, k)
+    answer = np.where(counts.any(axis=1), counts.argmax(axis=1), -1)
+    right = float(np.mean(answer[x[judged]] == truth[judged]))
+    most = float(np.bincount(truth[learned | judged]).max() / (learned | judged).sum())
+    return right >= max(PURE, 1 - (1 - most) / 20)
+
+
+def _tells_number(
+    truth: NDArray[np.float64], x: NDArray[np.int64], learned: NDArray[np.bool_], judged: NDArray[np.bool_]
+) -> bool:
+    """Whether the mean of learned rows of each part leaves nearly none of the variance of judged rows."""
+    n = int(x.max()) + 1
+    counts = np.bincount(x[learned], minlength=n)
+    sums = np.bincount(x[learned], weights=truth[learned], minlength=n)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), truth[learned | judged].mean())
+    spread = float(truth[judged].var())
+    return spread > 0 and float(np.mean((truth[judged] - means[x[judged]]) ** 2)) <= (1 - EXACT) * spread
+
+
+def _parts(values: pl.Series) -> NDArray[np.int64]:
+    """Which part each value is in: each text its own, numbers `BINS` of as many values; -1 where it is missing."""
+    if not values.dtype.is_numeric():
+        return _codes(values)
+    numbers = values.cast(pl.Float64, strict=False).to_numpy()
+    there = np.sort(numbers[np.isfinite(numbers)])
+    places = np.searchsorted(there, numbers) * BINS // max(len(there), 1)
+    return np.where(np.isfinite(numbers), places, -1)
+
+
+def _codes(values: pl.Series) -> NDArray[np.int64]:
+    """A number for each different value, -1 where it is missing."""
+    return values.rank("dense").cast(pl.Int64).fill_null(0).to_numpy() - 1

@@ -233,7 +233,7 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
         lines.append(f"label = {_text(proposal.label)}")
     if proposal.positive is not None:
         positive = json.dumps(proposal.positive, ensure_ascii=False)
-        lines.append(_beside(f"positive = {positive}", "the class whose chance is scored: the rarer one"))
+        lines.append(_beside(f"positive = {positive}", "the class whose chance is scored"))
     lines.append(_beside(f"public = {_text(rule)}", why))
     others = [one for one in look.publics if one.rule != rule]
     lines += [_beside(f"# public = {_text(one.rule)}", f"or: {one.why}") for one in others]

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from storage.raw.recognition.findings import sql_name
 from storage.sql import literal
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from tasks.first_look.values import Column
 
 CHOSEN_OF = (2, 20)
@@ -22,7 +22,8 @@ _GROUP = re.compile(
     r"source|site|company|firm|vendor|provider|hospital|clinic|school|branch|store|centre|center|region|country|state|dataset|wave",
     re.IGNORECASE,
 )
-_YES = re.compile(
+MOST_RULES = 3
+YES = re.compile(
     r"yes|y|true|t|1|open|public|agreed|agree|consented|opt_?in|ja|j|oui|o|vrai|wahr", re.IGNORECASE
 )
 
@@ -41,21 +42,22 @@ def propose_rules(columns: Sequence[Column], texts: pl.DataFrame, target: str) -
     found: list[tuple[int, PublicProposal]] = []
     low, high = CHOSEN_OF
     for column in columns:
-        if column.name == target or not low <= column.n_values <= high:
+        if column.name == target or column.finding is not None or not low <= column.n_values <= high:
             continue
-        counts = texts[column.name].drop_nulls().value_counts(sort=True)
-        values = [str(value) for value in counts[column.name].to_list()]
-        shares = [n / texts.height for n in counts["count"].to_list()]
-        if _CONSENT.search(column.name) and (yes := [v for v in values if _YES.fullmatch(v)]):
+        values_and_labels = texts.select(value=column.name, label=target).drop_nulls()
+        counts = values_and_labels.group_by("value").agg(pl.len(), labels=pl.col("label").n_unique())
+        counts = counts.filter(pl.col("labels") > 1).sort("len", "value", descending=[True, False])
+        values, shares = counts["value"].to_list(), (counts["len"] / texts.height).to_list()
+        if _CONSENT.search(column.name) and (yes := [v for v in values if YES.fullmatch(v)]):
             share = shares[values.index(yes[0])]
             why = f"{share:.0%} of the rows say so"
             is_consent = 0.005 < share < 0.95
             found.append((0, PublicProposal(rule=_equal(column, yes[0]), why=why, is_consent=is_consent)))
-        elif _GROUP.search(column.name):
+        elif values and _GROUP.search(column.name):
             place = min(range(len(shares)), key=lambda i: abs(shares[i] - 0.1))
-            why = f"one of {len(values)}, {shares[place]:.0%} of the rows"
+            why = f"one of {column.n_values}, {shares[place]:.0%} of the rows"
             found.append((1, PublicProposal(rule=_equal(column, values[place]), why=why, is_consent=False)))
-    return tuple(one for _, one in sorted(found, key=lambda pair: pair[0])[:3])
+    return tuple(one for _, one in sorted(found, key=lambda pair: pair[0])[:MOST_RULES])
 
 
 def _equal(column: Column, text: str) -> str:

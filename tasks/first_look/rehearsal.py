@@ -21,8 +21,9 @@ from storage.raw.typed_rows import ASKED, BAD, FAULT_COLUMN, PUBLIC
 from tasks.data.ingest import IngestPlan
 from tasks.data.label_kind import CLASSES_MAX
 from tasks.data.scale import classes_of, encoding_of
-from tasks.first_look.leaks import gives_away
+from tasks.first_look.leaks import deciding_columns
 from tasks.first_look.proposal import Choose, Proposal, make_room
+from tasks.first_look.public_rules import YES
 from tasks.first_look.values import FirstLook, rows_by
 
 if TYPE_CHECKING:
@@ -146,8 +147,8 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
     if len(values) < 2:
         other = ", or another --public" if look.public else ""
         raise DataError(
-            f"{name} has {len(values)} different values in {len(column):,} rows: there is nothing to learn. "
-            f"Name another --target{other}."
+            f"{name} has {'one value' if values else 'no value'} in the {len(column):,} rows looked at: there is nothing "
+            f"to learn. Name another --target{other}."
         )
     is_whole = column.dtype.is_integer() or not (column.dtype.is_numeric() and (held % 1 != 0).any())
     if column.dtype.is_numeric() and (
@@ -164,8 +165,9 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
         read = proposal.derive.get(proposal.target)
         proposal.where = f"{f'TRY({read.expression})' if read else sql_name(look.target)} IS NOT NULL"
     if proposal.label == "class" and len(values) == 2:
-        rare = values[1]
-        proposal.positive = int(rare) if column.dtype.is_numeric() else rare
+        yes = [value for value in values if YES.fullmatch(str(value))]
+        chosen = yes[0] if len(yes) == 1 else values[1]
+        proposal.positive = int(chosen) if column.dtype.is_numeric() else chosen
     return proposal.label == "number" or bool(proposal.where)
 
 
@@ -191,7 +193,7 @@ def _put_faults_aside(proposal: Proposal, typed: TypedRows) -> bool:
     """Rows that cannot be read are put aside; columns with many of them are left out."""
     n_faults, n_rows = typed.faults.total() + typed.n_rejected, typed.rows.height
     most = DatasetSpec.model_fields["max_bad_fraction"].default * n_rows
-    if typed.n_rejected > most:
+    if typed.n_rejected > most and proposal.look.public is None:  # else they may be private ones
         raise DataError(
             f"{proposal.look.sample.source.name}: of the lines looked at, {typed.n_rejected / (n_rows + typed.n_rejected):.0%} "
             f"have another number of fields than its header, which has {len(proposal.look.file.columns)}. Write the file anew."
@@ -227,14 +229,13 @@ def _leave_out_constants(proposal: Proposal, typed: TypedRows) -> bool:
 
 
 def _leave_out_leaks(proposal: Proposal, typed: TypedRows, choose: Choose, kept: set[str]) -> bool:
-    found, truth = {}, typed.rows[proposal.target]
-    for name in typed.features:
-        if name not in kept and gives_away(typed.rows[name], truth):
-            question = f"{name}: alone it tells the label. Is it known before the label is?"
-            if choose(question, ("no: leave it out", "yes: keep it")) == 0:
-                found[name] = "gives the label away: alone it tells it"
-            else:
-                kept.add(name)
+    found = {}
+    judged = [name for name in typed.features if name not in kept]
+    for name in deciding_columns(typed.rows, judged, proposal.target):
+        question = f"{name}: alone it tells the label. Is it known before the label is?"
+        if choose(question, ("no: leave it out", "yes: keep it")) == 0:
+            found[name] = "gives the label away: alone it tells it"
+    kept |= set(judged)
     for name, why in found.items():
         proposal.leave_out(name, why)
     _check_features(proposal, typed, found)

@@ -21,12 +21,14 @@ from storage.raw.public_samples import gather, raw_texts
 from storage.raw.raw_files import RawFile
 from storage.raw.recognition import odd_texts
 from storage.raw.recognition.columns import recognise
-from storage.raw.recognition.findings import Finding
+from storage.raw.recognition.findings import ColumnSample, Finding
 from storage.sql import check_predicate, list_columns
 from tasks.first_look.public_rules import PublicProposal, propose_rules
 
 EVERYTHING = "first 1000000000"
 """The rule that makes every row public, for a look at all of them."""
+FEWEST_ROWS = 30
+"""Rows of a file of which some are public, some report and some are held back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,10 +135,11 @@ def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstL
 
     frames = [raw_texts(batch, file.nulls) for batch in batches]
     texts = pl.concat(frames) if frames else pl.DataFrame()
-    if texts.height < 2:
+    fewest = FEWEST_ROWS if public is None else 2
+    if texts.height < fewest:
         of = f" for which {public}" if public else ""
         part = "" if sample.is_whole else " in the part of it that is looked at"
-        raise DataError(f"{path.name}: {texts.height} rows{of}{part}: too few to look at.")
+        raise DataError(f"{path.name}: {texts.height} rows{of}{part}: too few to learn from.")
     values = gather(usable, [(batch, file.nulls) for batch in batches])
     found = []
     for name in file.columns:
@@ -146,13 +149,12 @@ def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstL
             continue
         held = values.sample(name)
         is_looked_at = name not in used and file.family(name) != "boolean"
-        finding = recognise(held) if is_looked_at else None
-        odd = odd_texts.recognise(held) if is_looked_at and finding is None else None
+        finding, odd = _findings(held) if is_looked_at else (None, None)
         found.append(
             Column(
                 name=name,
                 type=values.evidence[name].verdict() or "text",
-                finding=finding or odd,
+                finding=odd or finding,
                 n_values=texts[name].drop_nulls().n_unique(),
                 n_missing=texts[name].null_count(),
                 is_declared_text=odd is not None,
@@ -170,11 +172,25 @@ def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstL
     )
 
 
+def _findings(held: ColumnSample) -> tuple[Finding | None, Finding | None]:
+    """What ingest would find in a column; and what it would take as it stands, or leave out, though it can be read."""
+    finding = recognise(held)
+    if finding is not None and (finding.readings or finding.is_code):
+        return finding, None
+    mixed = odd_texts.recognise_mixed(held)
+    return finding, mixed or (odd_texts.recognise(held) if finding is None else None)
+
+
 def _inspected(sample: FileSample) -> RawFile:
-    """The sample's columns; without a header they are called column_1, column_2 and so on."""
+    """The sample's columns; without a header they are called column_1, column_2 and so on. Raises DataError."""
     layout, nulls = sample.layout, DatasetSpec.model_fields["nulls"].default
     if layout is None or not layout.n_fields:
         return raw_files.inspect(sample.path, nulls=nulls)
+    if layout.n_first != layout.n_fields and not layout.oddities:
+        raise DataError(
+            f"{sample.source.name}: its first line has {layout.n_first} fields, and most of its lines have {layout.n_fields}. "
+            "Is a name missing, or does a value hold what stands between fields, without quotes around it?"
+        )
     names = () if layout.header else tuple(f"column_{index + 1}" for index in range(layout.n_fields))
     delimiter = "," if layout.delimiter == BLANKS or layout.oddities else layout.delimiter
     return raw_files.inspect(sample.path, delimiter=delimiter, columns=names, nulls=nulls)

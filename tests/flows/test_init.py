@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import gzip
 import json
+import os
+import pty
+import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -16,10 +21,12 @@ from chain import Chain, scores_of
 from flows.command.init import init
 from ldptree.errors import ConfigError, DataError, LdptreeError
 from schemas.config import load
+from schemas.dataset import parse_public_rule
 from storage.raw import raw_files
 from storage.store import Store
 from tasks.data.ingest import ZoneFolders, ingest_files
 from tasks.first_look.proposal import MOST_LINES
+from tasks.first_look.values import rows_by
 
 N = 1500
 
@@ -175,24 +182,51 @@ def test_the_configuration_of_an_ugly_file_runs_and_beats_the_most_frequent_answ
     assert ours["r2"] > 0 if "r2" in ours else ours["accuracy"] > scores["majority"]["accuracy"]
 
 
-def test_with_a_rule_only_public_rows_are_looked_at(tmp_path, capsys):
-    """Two files that differ in private rows alone give the same words."""
-    found = []
-    for place, private in enumerate(("12", "secret words here")):
-        folder = tmp_path / str(place)
-        folder.mkdir()
-        lines = ["open,x,y"] + [
-            f"{i % 2},{i % 7 if i % 2 else private},{'ab'[i % 3 == 0]}" for i in range(400)
-        ]
-        (folder / "rows.csv").write_text("\n".join(lines) + "\n")
-        out = folder / "rows.toml"
-        init(
-            folder / "rows.csv", target="y", public="open = 1", out=out, force=False, ask=False, as_json=False
-        )
-        found.append((capsys.readouterr().out.replace(str(folder), ""), out.read_text()))
-    assert found[0] == found[1]
-    assert "200 rows for which open = 1" in found[0][0]
-    assert "private ones too" not in found[0][0]
+CANARIES = ("SECRET", "98765", "2087", "£")
+RULES = {
+    "zone = 'open'": lambda i: i % 2 == 0,
+    "first 300": lambda i: i < 300,
+    "random 0.4": None,
+    "friends.csv": lambda i: False,
+}
+
+
+def row(i, *, is_public, is_short=False):
+    """A row, or a line that is none; of a private one every value is of a kind that no public row has."""
+    zone = "open" if is_public else "SECRET zone"
+    held = (
+        f"{i % 7},£98765.{i % 9},2087-12-{1 + i % 28}"
+        if not is_public
+        else f"{i % 7},$1{i % 9}.50,2021-03-0{1 + i % 9}"
+    )
+    label = "ab"[i * 7 % 11 > 5] if is_public else f"SECRET {i % 3}"
+    return f"{zone},{held},{label}" + (",SECRET\n" if is_short else "\n")
+
+
+@pytest.mark.parametrize("n", [600, 60_000])
+@pytest.mark.parametrize("rule", RULES)
+def test_with_a_rule_nothing_of_a_private_row_is_told_or_written(tmp_path, capsys, monkeypatch, rule, n):
+    monkeypatch.chdir(tmp_path)
+    is_public = RULES[rule]
+    if is_public is None:
+        mask = rows_by(rule).by_number(0, np.arange(n))
+        is_public = mask.__getitem__
+    header = "zone,x,pay,day,y\n"
+    short = range(7, n, 50) if RULES[rule] else ()  # a line that is no row has no number
+    Path("rows.csv").write_text(
+        header
+        + "".join(row(i, is_public=is_public(i), is_short=i in short and not is_public(i)) for i in range(n))
+    )
+    Path("friends.csv").write_text(header + "".join(row(i, is_public=True) for i in range(300)))
+    out = tmp_path / "rows.toml"
+    settings = {"target": "y", "public": rule, "out": out, "ask": False}
+    init(Path("rows.csv"), force=False, as_json=False, **settings)
+    init(Path("rows.csv"), force=True, as_json=True, **settings)
+    said = capsys.readouterr()
+    told = said.out + said.err + out.read_text()
+    assert "money" in told
+    assert [canary for canary in CANARIES if canary in told] == []
+    assert load(out).dataset.rule.kind == parse_public_rule(rule).kind
 
 
 def test_a_long_list_of_columns_to_read_finds_room_and_the_rest_is_left_out(tmp_path, capsys):
@@ -213,7 +247,10 @@ def test_a_long_list_of_columns_to_read_finds_room_and_the_rest_is_left_out(tmp_
         ("a,b\n1,x\n2,y\n", {"target": "c"}, ConfigError, 'no column "c"; it has'),
         ("1,5\n3,4\n", {"target": "c"}, ConfigError, "columns are called column_1 to column_2"),
         ("price,b\n1,x\n2,y\n", {"target": "prize"}, ConfigError, 'did you mean "price"?'),
-        ("a,b\n1,x\n2,x\n", {"target": "b"}, DataError, "1 different values in 2 rows"),
+        ("a,b\n1,x\n2,x\n" * 20, {"target": "b"}, DataError, "one value in the"),
+        ("a,b\n1,x\n2,y\n" * 9, {"target": "b"}, DataError, "too few to learn from"),
+        ("a,b\n" + "1.5,2,3,x\n" * 40, {"target": "b"}, DataError, "its first line has 2 fields"),
+        ('[{"a": 1}]\n', {"target": "b"}, DataError, "it is JSON"),
         ("", {"target": "b"}, DataError, "the file is empty"),
         ("%PDF-1.4 \0\0", {"target": "b"}, DataError, "a PDF"),
         ("a,b\n", {"target": "b"}, DataError, "a header and no rows"),
@@ -237,6 +274,54 @@ def test_what_cannot_be_looked_at_is_told_in_one_message_and_nothing_is_written(
     assert sorted(tmp_path.iterdir()) == before
 
 
+ASKED = {
+    "the second of all": ("2\n2\n2\n", 0, "site = 'north'"),
+    "the first of all": ("\n\n\n", 0, "random 0.38"),
+    "wrong answers first": ("x\n9\n0\n2\n\n\n", 0, "is none of these"),
+    "Ctrl-C": ("\x03", 130, "interrupted"),
+    "Ctrl-C at the second question": ("1\n\x03", 130, "interrupted"),
+    "the end of input": ("1\n\x04", 2, "the input ended"),
+}
+
+
+def typed(arguments, keys, folder):
+    """What a terminal shows, and the exit code, where these keys are typed: one line a question."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        os.execv(sys.executable, [sys.executable, "-m", "flows.command.cli", *arguments])
+    lines, shown, seen = re.findall(r"[^\n\x03\x04]*[\n\x03\x04]", keys), b"", 0
+    with contextlib.suppress(OSError):  # its end is where the other end is closed
+        while part := os.read(terminal, 4096):
+            shown += part
+            if lines and shown[seen:].endswith(b"]: "):
+                seen = len(shown)
+                os.write(terminal, lines.pop(0).encode())
+    return shown.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ASKED)
+def test_questions_are_asked_until_they_are_answered_or_the_asking_ends(tmp_path, name):
+    keys, code, said = ASKED[name]
+    table = {
+        "day": [f"0{1 + i % 9}/0{1 + i % 5}/2021" for i in range(400)],
+        "site": ["north", "south", "south"] * 133 + ["south"],
+        "won": np.where(np.arange(400) ** 2 % 11 > 4, "w", "l"),
+        "age": np.arange(400) % 50,
+        "y": np.where(np.arange(400) ** 2 % 11 > 4, "yes", "no"),
+    }
+    pl.DataFrame(table).write_csv(tmp_path / "rows.csv")
+    shown, ended = typed(["init", "rows.csv", "--target", "y", "--ask"], keys, tmp_path)
+    assert (ended, said in shown) == (code, True), shown
+    assert "Traceback" not in shown
+    assert (tmp_path / "rows.toml").exists() is (code == 0)
+    if name == "the second of all":
+        spec = load(tmp_path / "rows.toml").dataset
+        assert "%m/%d" in spec.derive["day_month"]
+        assert "won" not in spec.drop
+
+
 LAID_OUT = {
     "blanks.data": ("  1.5  2 yes\n  0.5 12  no\n" * 30, "3", "blanks between its fields", 60),
     "title.csv": (
@@ -247,6 +332,14 @@ LAID_OUT = {
     ),
     "units.csv": ("x,z,y\n(m),(s),\n" + "1.5,2,yes\n0.5,1,no\n" * 30, "y", "second header", 60),
     "again.csv": ("x,z,y\n1,2,yes\n0,1,no\nx,z,y\n,,\n" * 9, "y", "its header again between its rows", 18),
+    "from_r.csv": ("x,z,y\n" + "n1,1,2,yes\nn2,0,1,no\n" * 30, "y", "a name too few", 60),
+    "commas.csv": ("x,z,y\n" + "1,2,yes,\n0,1,no,\n" * 30, "y", "a name too few", 60),
+    "ends.csv": (
+        "x,z,y\r\n" + "1,2,yes\r\n" * 30 + "0,1,no\n" * 30,
+        "y",
+        "lines that end in different ways",
+        60,
+    ),
     "twice.csv": ("x,X,y\n" + "1,2,yes\n0,1,no\n" * 30, "y", "columns of the same name", 60),
 }
 
@@ -254,7 +347,7 @@ LAID_OUT = {
 @pytest.mark.parametrize("name", LAID_OUT)
 def test_a_layout_that_no_run_reads_is_named_and_written_anew(tmp_path, capsys, name):
     content, target, what, n_rows = LAID_OUT[name]
-    (tmp_path / name).write_text(content)
+    (tmp_path / name).write_bytes(content.encode())
     out = tmp_path / "rows.toml"
     init(tmp_path / name, target=target, public="random 0.5", out=out, force=False, ask=False, as_json=True)
     said = json.loads(capsys.readouterr().out)
@@ -265,7 +358,8 @@ def test_a_layout_that_no_run_reads_is_named_and_written_anew(tmp_path, capsys, 
     ) as query:
         rows = query.execute(file.select(file.columns, file.columns)).fetchall()
     assert len(rows) == n_rows
-    assert {row[-1] for row in rows} == {"yes", "no"}
+    place = file.columns.index(load(out).dataset.target)
+    assert {row[place] for row in rows} == {"yes", "no"}
     assert Path(path).stat().st_mode & 0o077 == 0
 
 
@@ -318,6 +412,10 @@ REFUSED_BY_RUNS = {
     ),
     "a short line": (plain("1,2\n"), ""),
     "a line of totals": (plain("Total,600,\n"), ""),
+    "numbers in two notations": (
+        plain(odd=lambda i, y: f"{i},25" if i % 2 else f"{i}.25"),
+        "more than one way",
+    ),
     "an empty column": (plain(odd=lambda i, y: ""), "empty"),
 }
 
@@ -335,7 +433,8 @@ def test_what_a_run_would_refuse_is_dealt_with_before_it_is_written(tmp_path, ca
     found = ingest_files(spec, [tmp_path / "rows.csv"], zones, seed=0)
     features = spec.features([column.name for column in found.columns])
     assert {"x", "x_number"} & set(features)
-    assert not any(name in ("odd", "odd_number", "odd_month") for name in features)
+    assert "odd" not in features
+    assert ("odd_number" in features) is (name == "numbers in two notations")
 
 
 def test_a_name_of_the_catalogue_brings_nothing_of_the_catalogue(tmp_path, capsys):
@@ -367,3 +466,39 @@ def test_a_configuration_that_is_there_is_not_written_over(tmp_path, capsys):
     assert out.read_text() == "mine"
     look(tmp_path, "tabs.tsv", capsys, force=True)
     assert tomllib.loads(out.read_text())["name"] == "tabs"
+
+
+REAL = {
+    "abalone/abalone.csv": "9",
+    "algerian/Algerian_forest_fires_dataset_UPDATE.csv": "Classes",
+    "anonymity/AnonymityPoll.csv": "Smartphone",
+    "aquatic/qsar_aquatic_toxicity.csv": "9",
+    "cbm/naval.csv": "1",
+    "census/adult-train.csv.gz": "15",
+    "diabetes/Healthcare-Diabetes.csv": "Outcome",
+    "diabetes/diabetes_pri.csv": "9",
+    "employee/Employee.csv": "LeaveOrNot",
+    "fish/qsar_fish_toxicity.csv": "LC50",
+    "housing/housing.data": "14",
+    "istanbul/data_akbilgic.csv": "ISE",
+    "jobs_partial/stackoverflow_full.csv.gz": "Employed",
+    "music/default_features_1059_tracks.txt": "69",
+    "taxi/Taxi_Trips_2022_03.parquet": "payment_type",
+    "taxi/tfx_data.csv": "tips",
+    "wine/winequality-red.csv": "quality",
+    "wine/winequality-white.csv": "quality",
+}
+QUICK = ("algerian/Algerian_forest_fires_dataset_UPDATE.csv",)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in REAL]
+)
+def test_a_real_file_runs_as_it_is_and_beats_the_most_frequent_answer(data_home, tmp_path, name):
+    out = tmp_path / "real.toml"
+    init(data_home / name, target=REAL[name], public=None, out=out, force=False, ask=False, as_json=True)
+    chain = Chain(Store(tmp_path / "run"), load(out, ["evaluation.redraws=0"]))
+    assert chain.page
+    scores = scores_of(chain)["scores"]
+    ours = scores["ours"]
+    assert ours["r2"] > 0 if "r2" in ours else ours["accuracy"] > scores["majority"]["accuracy"]

@@ -1,24 +1,59 @@
-"""Texts that ingest takes as they stand and that mean something else: numbers with words between them, and words in capitals here
-and there. Each is read by one expression, from a column that is declared a text.
+"""Texts that ingest takes as they stand and that mean something else: numbers with words between them or written in more than one
+way, and words in capitals here and there. Each is read by one expression, from a column that is declared a text.
 """
 
 from __future__ import annotations
 
-from storage.raw.recognition.findings import LEVELS_LISTED, ColumnSample, Finding, Reading, new_name, sql_name
+import re
+
+from storage.raw.recognition.findings import (
+    FITS,
+    LEVELS_LISTED,
+    ColumnSample,
+    Finding,
+    Reading,
+    new_name,
+    sql_name,
+)
+
+_COMMA_FIRST = re.compile(r"[-+]?[0-9]{1,3}(?:[. ]?[0-9]{3})*,[0-9]+")
+_POINT_FIRST = re.compile(r"[-+]?[0-9]{1,3}(?:[, ]?[0-9]{3})*(?:\.[0-9]*)?")
+
+
+def recognise_mixed(sample: ColumnSample) -> Finding | None:
+    """That numbers are written in more than one way, some with a decimal comma and some with a decimal point."""
+    texts = list(dict.fromkeys(sample.spread))
+    comma = [text for text in texts if _COMMA_FIRST.fullmatch(text) and not _POINT_FIRST.fullmatch(text)]
+    point = [text for text in texts if _POINT_FIRST.fullmatch(text) and not _COMMA_FIRST.fullmatch(text)]
+    n_read = sum(bool(_COMMA_FIRST.fullmatch(text) or _POINT_FIRST.fullmatch(text)) for text in texts)
+    if min(len(comma), len([text for text in point if "." in text])) < 2 or n_read < FITS * len(texts):
+        return None
+    name = sql_name(sample.column)
+    plain = f"replace({name}, ' ', '')"
+    # A comma before the last digits stands before the decimals, unless there are three of them and no point before it.
+    is_comma = f"regexp_matches({name}, ',([0-9]{{1,2}}|[0-9]{{4,}})$|[.].*,')"
+    expression = (
+        f"CAST(CASE WHEN {is_comma} THEN replace(replace({plain}, '.', ''), ',', '.') "
+        f"ELSE replace({plain}, ',', '') END AS DOUBLE)"
+    )
+    longest = [max(some, key=len) for some in (comma, point)]
+    sentence = f"numbers written in more than one way, as in {longest[0]!r} and {longest[1]!r}"
+    return _found(sample, sentence, "number", expression)
 
 
 def recognise(sample: ColumnSample) -> Finding | None:
     """What the column means, and how it is read; None where it means what stands there."""
     if not sample.head or sample.is_number or sample.is_truth:
         return None
+    name = sql_name(sample.column)
     if sample.is_mostly_number:
-        return _found(sample, "numbers, and words that then are missing", "number", "CAST({} AS DOUBLE)")
+        return _found(sample, "numbers, and words that then are missing", "number", f"CAST({name} AS DOUBLE)")
     texts = {*sample.head, *sample.spread}
     if sample.n_distinct <= LEVELS_LISTED and len({text.lower() for text in texts}) < len(texts):
-        return _found(sample, "texts that differ in capital letters alone", "lower", "lower(trim({}))")
+        return _found(sample, "texts that differ in capital letters alone", "lower", f"lower(trim({name}))")
     return None
 
 
 def _found(sample: ColumnSample, sentence: str, part: str, expression: str) -> Finding:
-    derive = (new_name(sample.column, part), expression.format(sql_name(sample.column)))
+    derive = (new_name(sample.column, part), expression)
     return Finding(column=sample.column, sentence=sentence, readings=(Reading("", (derive,)),))
