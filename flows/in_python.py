@@ -34,7 +34,6 @@ from tasks.progress import Timeline
 from tasks.report import read_facts
 from tasks.step import faults_stay_in_zone
 
-EPSILON = 1.0
 FRAME = "frame.parquet"
 UNNAMED_INDEX = "__index_level_"
 """Of pandas, where rows have labels in no column."""
@@ -159,7 +158,7 @@ def _of_data(path: Path, name: str, laid: dict[str, Any]) -> RunConfig:
             """ldptree.run(data, target="paid", public="random 0.1")"""
         )
     dataset = {"name": name, "path": [str(path)]}
-    return parse(_merged({"name": name, "dataset": dataset, "privacy": {"epsilon": EPSILON}}, laid))
+    return parse(_merged({"name": name, "dataset": dataset}, laid))
 
 
 def _changed(config: RunConfig, laid: dict[str, Any]) -> RunConfig:

@@ -200,7 +200,7 @@ class RunTables(Table):
     names no campaign is else a trial.
     """
     dataset: DatasetSpec
-    privacy: PrivacyConfig
+    privacy: PrivacyConfig = PrivacyConfig()
     simulation: SimulationConfig = SimulationConfig()
     campaign: CampaignConfig = CampaignConfig()
     features: FeaturesConfig = FeaturesConfig()

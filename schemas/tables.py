@@ -55,7 +55,7 @@ class Table(BaseModel):
 class PrivacyConfig(Table):
     """What leaves a holder's hands."""
 
-    epsilon: Epsilon
+    epsilon: Epsilon = 1.0
     """What one holder may spend in this run, above 0 and at most 64."""
     max_released_checks: int = Field(default=0, ge=0)
     """The most answers to expectations of private rows that may ever leave the holders of a work folder."""

@@ -223,7 +223,7 @@ def test_an_assignment_that_cannot_be_is_refused_by_its_key(desk, assignment, sa
         ("quickstrat", None, "Did you mean quickstart?"),
         (".", None, ".: is a folder"),
         ("word.toml", b"name = mine\n", "word.toml: not TOML: Invalid value (at line 1, column 8)"),
-        ("empty.toml", b"", "empty.toml: 3 problems\n  dataset: missing\n  name: missing\n  privacy: missing"),
+        ("empty.toml", b"", "empty.toml: 2 problems\n  dataset: missing\n  name: missing"),
         ("binary.toml", b"\xff\xfe\0", "binary.toml: not UTF-8 text. A configuration is a TOML file."),
         ("rides.csv", None, "rides.csv: not TOML"),
     ],

@@ -93,9 +93,9 @@ def test_an_epsilon_that_is_no_number_is_refused_by_its_key(epsilon, shown):
     assert shown in said
 
 
-def test_epsilon_has_no_default():
-    with pytest.raises(ConfigError, match=r"privacy\.epsilon: missing"):
-        parse(raw() | {"privacy": {}})
+def test_epsilon_is_1_unless_another_is_named():
+    without = {key: table for key, table in raw().items() if key != "privacy"}
+    assert parse(without).privacy.epsilon == parse(without | {"privacy": {}}).privacy.epsilon == 1.0
 
 
 @pytest.mark.parametrize(
@@ -265,8 +265,7 @@ def test_a_key_can_be_taken_away(tmp_path):
     assert "label_range" not in config.model.settings
     assert load("wine", ["model=", "model.estimator=lpdt"]).model.label_range is None
     assert load("wine", ["simulation.noise_seed= "]).simulation.noise_seed is None
-    with pytest.raises(ConfigError, match=r"privacy\.epsilon: missing"):
-        load("wine", ["privacy.epsilon="])
+    assert load("wine", ["privacy.epsilon="]).privacy.epsilon == 1.0
 
 
 def test_an_empty_text_is_no_absence():
