@@ -23,6 +23,7 @@ from ldptree.models import Model
 from schemas.config import RunConfig, load, parse
 from schemas.dataset import FILE_SUFFIXES
 from storage import tables
+from storage.objects.addresses import refuse_bucket
 from storage.store import Store
 from tasks.artifacts import read_model
 from tasks.data.source import check_named
@@ -111,7 +112,8 @@ def run(
 ) -> Run:
     """As `ldptree.run` says. Raises LdptreeError."""
     folder = TemporaryDirectory(prefix="ldptree-", ignore_cleanup_errors=True) if work is None else None
-    store = Store(Path(folder.name if folder else work or "").absolute())
+    refuse_bucket(str(work), "ldptree.run")
+    store = Store(folder.name if folder else Path(work or ""))
     store.check_rights()
     config = _configure(source, store, _lay_over(settings, target=target, public=public, epsilon=epsilon))
     check_named(config.dataset)

@@ -24,6 +24,7 @@ from storage import warehouse
 from storage.formats import read_stamped
 from storage.ledger.campaigns import Campaign
 from storage.ledger.seal import check_state
+from storage.objects.addresses import bucket_address, refuse_bucket
 from storage.store import Store
 
 NEVER_COLLECTED = ("campaigns", "faults", "ledger", "released_checks")
@@ -99,6 +100,7 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
     """Delete the artifacts that none of the newest `keep` runs refers to, copies of kept runs, and what killed runs left. Says
     what went. Raises ConfigError.
     """
+    refuse_bucket(work, "ldptree gc")
     store = _existing(work)
     with in_use(store.root, alone=True):
         kept = newest_runs(store, keep)
@@ -226,6 +228,8 @@ def _inputs(record: Record) -> list[str]:
 
 
 def _existing(work: Path) -> Store:
+    if bucket_address(work) is not None:
+        return Store(work)
     if (fault := folder_fault(work)) is not None:
         fault = "no such work folder" if fault == NO_SUCH_FOLDER else fault
         raise ConfigError(f"{shown_path(work)}: {fault}. Name it with --work.")

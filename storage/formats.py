@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ldptree.errors import ArtifactCorrupt
-from storage.objects.object_store import ObjectStore
+from storage.objects.object_store import NotReached, ObjectStore
 
 KEY = "format"
 SEAL = "seal"
@@ -41,7 +41,7 @@ def read_stamped(objects: ObjectStore, name: str, kind: str, remedy: str) -> dic
     where = objects.where(name)
     try:
         content = json.loads(objects.get(name))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotReached):
         raise
     except OSError as fault:
         raise Damaged(f"{where}: cannot be read ({fault.strerror}). {remedy}") from None

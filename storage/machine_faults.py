@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ldptree.errors import ConfigError, LdptreeError
 from schemas.named_files import shown_path
+from storage.objects.object_store import NotReached
 
 GOES_ON = "run the same command: it goes on from there"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -28,6 +29,10 @@ def machine_fault(fault: BaseException, work: Path | None = None) -> LdptreeErro
     """What to say of a fault of the machine, with the exit code it has; None where it is another fault."""
     if _is_memory(fault):
         return LdptreeError(_MEMORY)
+    if isinstance(fault, NotReached):
+        return LdptreeError(
+            f"{fault.filename}: {fault.strerror}. Look after the network and the object store, and {GOES_ON}."
+        )
     number = _number(fault)
     if number is None:
         return None

@@ -24,7 +24,7 @@ from schemas.manifest import ZONES, FileEntry, MadeBy, Manifest, Record, Zone
 from storage.digests import Hasher
 from storage.formats import Damaged, read_stamped, stamped
 from storage.holders.secret import secret_of
-from storage.objects.folder import FolderObjects
+from storage.objects.addresses import open_objects
 
 KEYED: tuple[Zone, ...] = ("holders", "simulation")
 # A damaged folder with no valid record is replaced once a possible other writer had this long to finish its own.
@@ -51,13 +51,20 @@ class ArtifactKey:
 class Store:
     """The work folder of a project. Raises ConfigError where the folder cannot be used."""
 
-    def __init__(self, root: str | Path) -> None:
-        """Open (and make, where it is not there) the work folder `root`."""
-        self.objects = FolderObjects(root)
+    def __init__(self, work: str | Path) -> None:
+        """Open (and make, where it is not there) the work folder `work`: a path, or the address of a bucket."""
+        self.objects = open_objects(work)
         self.root = self.objects.root
 
+    @property
+    def work(self) -> str:
+        """What another store of the same work folder is opened by."""
+        return self.objects.where("")
+
     def check_rights(self) -> None:
-        """As `FolderObjects.check_rights`."""
+        """Raises ConfigError where a run could not write in one of its folders, or read what all steps read: told before anything
+        is started or anybody asked.
+        """
         self.objects.check_rights()
 
     def zone(self, zone: Zone) -> Path:
@@ -137,13 +144,17 @@ class Store:
 
     def files(self, manifest: Manifest) -> list[Path]:
         """The paths of an artifact's files, in the manifest's order."""
-        return [self.objects.path(name) for name in manifest.names]
+        return [self._path(manifest, entry.name) for entry in manifest.files]
 
     def file(self, manifest: Manifest, name: str) -> Path:
         """The path of one file of an artifact. Raises KeyError."""
         if all(entry.name != name for entry in manifest.files):
             raise KeyError(name)
-        return self.objects.path(f"{manifest.path}/{name}")
+        return self._path(manifest, name)
+
+    def _path(self, manifest: Manifest, name: str) -> Path:
+        # Raw files of one's own are in no store: their names are their paths.
+        return self.objects.path(f"{manifest.path}/{name}") if manifest.path else Path(name)
 
     def condition(self, manifest: Manifest) -> Condition:
         """Whether an artifact is there, and is what was written. Raises OSError where that cannot be looked at."""

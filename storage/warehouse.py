@@ -1,12 +1,12 @@
 """The warehouse: one DuckDB file with the totals of every run, for a person with a duckdb shell. Never the only copy of anything.
 
-It is built anew from Parquet and manifests after each run, aside, and renamed: deleting it loses nothing.
+It is built anew from Parquet and manifests after each run: deleting it loses nothing.
 """
 
 from __future__ import annotations
 
 import json
-import secrets
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from storage.sql import literal
 from storage.store import Store
 
 NAME = "warehouse.duckdb"
+PARTS = ("totals", "cells", "shards")
 LATEST = 50
 """How many of the newest runs the warehouse holds."""
 
@@ -88,10 +89,10 @@ FILE = {"run": "VARCHAR", "part": "VARCHAR", "filename": "VARCHAR"}
 
 @dataclass(frozen=True)
 class RunTables:
-    """What the warehouse takes of one run: its folder of totals, and facts about it."""
+    """What the warehouse takes of one run: its totals, a file for each of `PARTS`, and facts about it."""
 
     run: str
-    totals: Path
+    totals: Mapping[str, Path]
     facts: Mapping[str, Any]
     nodes: Sequence[Mapping[str, Any]]
     classes: Sequence[str]
@@ -112,12 +113,12 @@ def all_runs(store: Store) -> list[RunTables]:
         content = read_stamped(
             store.objects, entry.name, "tables", "Delete it: only the warehouse then lacks this run."
         )
-        folder = store.root / content["totals"]
-        if folder.is_dir():
+        names = {part: f"{content['totals']}/{part}.parquet" for part in PARTS}
+        if all(store.objects.size(name) is not None for name in names.values()):
             runs.append(
                 RunTables(
                     entry.name.split("/")[-2],
-                    folder,
+                    {part: store.objects.path(name) for part, name in names.items()},
                     content["facts"],
                     content["nodes"],
                     content["classes"],
@@ -131,11 +132,9 @@ def build(store: Store, runs: Sequence[RunTables]) -> Path:
     """Write the warehouse over the old one. Raises OSError."""
     import duckdb
 
-    path = store.zone("curator") / NAME
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".aside-{secrets.token_hex(8)}")
+    draft = store.objects.draft_folder("curator")
     try:
-        with duckdb.connect(str(aside)) as connection:
+        with duckdb.connect(str(draft / NAME)) as connection:
             connection.execute("CREATE SCHEMA stored")
             _create(connection)
             if runs:
@@ -145,11 +144,10 @@ def build(store: Store, runs: Sequence[RunTables]) -> Path:
                 connection.execute(f"COMMENT ON VIEW {view} IS {literal(comment)}")
             for column, comment in COMMENTS.items():
                 connection.execute(f"COMMENT ON COLUMN stored.{column} IS {literal(comment)}")
-        aside.replace(path)
+        store.objects.put(f"curator/{NAME}", (draft / NAME).read_bytes())
     finally:
-        aside.unlink(missing_ok=True)
-        Path(f"{aside}.wal").unlink(missing_ok=True)
-    return path
+        shutil.rmtree(draft, ignore_errors=True)
+    return store.objects.path(f"curator/{NAME}")
 
 
 def _create(connection: Any) -> None:
@@ -172,9 +170,7 @@ def _fill(connection: Any, runs: Sequence[RunTables]) -> None:
     ]
     nodes = [dict(node) | {"run": run.run} for run in runs for node in run.nodes]
     files = [
-        {"run": run.run, "part": part, "filename": str(run.totals / f"{part}.parquet")}
-        for run in runs
-        for part in ("totals", "cells", "shards")
+        {"run": run.run, "part": part, "filename": str(run.totals[part])} for run in runs for part in PARTS
     ]
     connection.execute(f"INSERT INTO stored.runs {_from_json(TABLES['runs'])}", [json.dumps(facts)])
     for name, columns, rows in (

@@ -18,6 +18,7 @@ from flows.command.interrupt import EXIT_CODES, FINISHED_STEPS_STAND, INTERRUPTE
 from flows.command.streams import output_fault, prepare_streams, print_file, print_json
 from ldptree.errors import BudgetError, ConfigError, LdptreeError
 from storage.machine_faults import check_working_directory, machine_fault
+from storage.objects.addresses import bucket_address, refuse_bucket
 
 app = typer.Typer(
     name="ldptree",
@@ -33,7 +34,9 @@ WORK = Path("work")
 Work = Annotated[
     Path,
     typer.Option(
-        "--work", help="The work folder: artifacts, runs, Prefect's database.", envvar="LDPTREE_WORK"
+        "--work",
+        help="The work folder: artifacts, runs, Prefect's database. Or a bucket, s3://NAME/PREFIX.",
+        envvar="LDPTREE_WORK",
     ),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and Prefect's log.")]
@@ -348,6 +351,7 @@ def ui(
         typer.echo(f"Prefect UI: http://127.0.0.1:{port}   (stop with Ctrl-C)", err=True)
         typer.echo(f"All runs:   {pages}", err=True)
 
+    refuse_bucket(work, "ldptree ui")
     raise typer.Exit(start_ui(work, port, tell))
 
 
@@ -414,7 +418,7 @@ def _command(config: str, assignments: list[str] | None, work: Path) -> str:
     words = ["ldptree", "run", config, *(w for a in assignments or [] for w in ("--set", a))]
     if work != WORK:
         # Elsewhere nobody is known to have answered.
-        words += ["--work", str(work)]
+        words += ["--work", bucket_address(work) or str(work)]
     return shlex.join(words)
 
 

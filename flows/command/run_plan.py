@@ -23,6 +23,7 @@ from flows.pipeline import Pipeline
 from ldptree.errors import BudgetError, DataError, LdptreeError
 from schemas.config import RunConfig
 from schemas.manifest import ZONES, Record
+from storage.objects.addresses import bucket_address
 from storage.objects.folder import check_work_folder
 from storage.store import Store
 from tasks.data import source
@@ -196,9 +197,11 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
 
 def _look_at(config: RunConfig, work: Path) -> Look:
     # A folder that no run has used stays as it is; one that none can use is an error.
-    check_work_folder(work)
+    is_folder = bucket_address(work) is None
+    if is_folder:
+        check_work_folder(work)
     numbers = not config.model.asks_once
-    if not any((work / zone).exists() for zone in ZONES):
+    if is_folder and not any((work / zone).exists() for zone in ZONES):
         look = Look(None, numbers)
         nothing = Terms(config, config.dataset, None, None)
         run = Pipeline(store=cast("Store", None), config=config, execute=look, given=nothing)

@@ -23,6 +23,7 @@ from flows.command.warmup import warm_up
 from flows.server.process import Server
 from flows.server.watch import watched
 from schemas.config import RunConfig
+from storage.objects.addresses import bucket_address
 from storage.store import Store
 
 METRICS = (
@@ -46,7 +47,7 @@ def run_here(
     if debug:
         os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "INFO")
     before = end_at_once()
-    title = f"{config.name} at epsilon {config.privacy.epsilon:g}, in {work}"
+    title = f"{config.name} at epsilon {config.privacy.epsilon:g}, in {bucket_address(work) or work}"
     try:
         with StepList(title, steps_of(config), quiet=as_json) as shown:
             server = Server(store.root, again=command)
@@ -82,7 +83,7 @@ def _run(
     runner: Any = ThreadPoolTaskRunner(max_workers=workers)
     flow = train.with_options(task_runner=runner)
     with ended_politely(), watched(server):
-        summary: dict[str, Any] = flow(config=config, work=str(store.root), command=command)
+        summary: dict[str, Any] = flow(config=config, work=store.work, command=command)
     return summary
 
 

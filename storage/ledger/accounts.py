@@ -24,7 +24,7 @@ from storage.digests import canonical
 from storage.formats import read_stamped, refuse_later, stamped
 from storage.holders.holder_names import check_name_type
 from storage.ledger.copy_index import CopyIndex
-from storage.objects.object_store import ObjectStore
+from storage.objects.object_store import NotReached, ObjectStore
 from storage.store import Store
 
 VERSION = 2
@@ -184,6 +184,8 @@ def _decoded(objects: ObjectStore, name: str) -> tuple[float | None, list[Charge
     """The cap stated in a file, and its charges. Raises ArtifactCorrupt."""
     try:
         digest, _, content = objects.get(name).partition(b"\n")
+    except NotReached:
+        raise
     except OSError:
         raise _damaged(objects, name, "not to be read") from None
     if hashlib.sha256(content).hexdigest().encode() != digest:

@@ -22,7 +22,7 @@ from schemas.manifest import Manifest, Strict
 from storage.digests import Hasher, canonical
 from storage.formats import Damaged, read_stamped, stamped
 from storage.ledger.copy_index import CopyIndex
-from storage.objects.object_store import ObjectStore
+from storage.objects.object_store import NotReached, ObjectStore
 from storage.store import Store
 
 REMEDY = (
@@ -149,8 +149,7 @@ class Campaign:
             for path in paths:
                 # What a run left that was stopped before its files were asked is of no use: others may have been asked since.
                 if path.name.split(".")[0] not in before.files.values() or path.stem not in kept:
-                    self._objects.put(f"{self._holders}/answered/{path.name}", path.read_bytes())
-                    kept[path.stem] = Hasher().of_file(path)
+                    kept[path.stem] = self._keep(path)
             now = _Asked(files=before.files | dict(digests), answers=kept)
             return stamped("files", now.model_dump(mode="json"))
 
@@ -182,10 +181,25 @@ class Campaign:
         return None
 
     def _kept(self, stem: str, asked: _Asked) -> NDArray[np.uint64] | None:
-        name = f"{self._holders}/answered/{stem}.npy"
-        if stem not in asked.answers and self._objects.size(name) is None:
+        digest, name = asked.answers.get(stem), f"{self._holders}/answered/{stem}.npy"
+        if digest is not None and self._objects.size(own := self._own_name(stem, digest)) is not None:
+            name = own
+        if digest is None and self._objects.size(name) is None:
             return None
-        return _hashes(self._objects, name, asked.answers.get(stem))
+        return _hashes(self._objects, name, digest)
+
+    def _keep(self, path: Path) -> str:
+        """Keep who answers through a file; returns the digest of that. By a name of its own where another run kept others, who
+        may be asked, or never were.
+        """
+        content = path.read_bytes()
+        digest, name = Hasher().of_bytes(content), f"{self._holders}/answered/{path.name}"
+        if not self._objects.create(name, content) and Hasher().of_bytes(self._objects.get(name)) != digest:
+            self._objects.create(self._own_name(path.stem, digest), content)
+        return digest
+
+    def _own_name(self, stem: str, digest: str) -> str:
+        return f"{self._holders}/answered/{stem}-{digest[:16]}.npy"
 
 
 class _Published(Strict):
@@ -226,6 +240,8 @@ def _hashes(objects: ObjectStore, name: str, digest: str | None) -> NDArray[np.u
         if digest not in (None, Hasher().of_file(path)):
             raise _damaged(objects, name)
         found: NDArray[np.uint64] = np.load(path)
+    except NotReached:
+        raise
     except (OSError, ValueError, EOFError):
         raise _damaged(objects, name) from None
     return found

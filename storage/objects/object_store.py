@@ -23,11 +23,21 @@ class Entry:
     modified: float
 
 
+class NotReached(OSError):  # noqa: N818 - as Damaged
+    """The store does not answer, or not as it should: what is there is not known."""
+
+
 class ObjectStore(Protocol):
     """Objects by name, each of them whole or absent, whenever a process or the machine stops.
 
     What a call wrote is there after a loss of power, once the call has returned. Each raises OSError where it cannot be done.
+    `root` is a folder on this machine, where programs keep what is no object.
     """
+
+    root: Path
+
+    def check_rights(self) -> None:
+        """Raises ConfigError where a run could not write here, or read what all steps read."""
 
     def get(self, name: str) -> bytes:
         """The bytes of an object. Raises FileNotFoundError."""

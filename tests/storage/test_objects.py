@@ -11,9 +11,32 @@ from storage.objects.folder import FolderObjects
 NAME = "curator/reports/r.bin"
 
 
-@pytest.fixture
-def objects(tmp_path):
-    return FolderObjects(tmp_path / "work")
+@pytest.fixture(scope="module")
+def server():
+    pytest.importorskip("moto")
+    from s3_server import s3_server
+
+    with s3_server() as port:
+        yield port
+
+
+@pytest.fixture(params=["folder", "memory", pytest.param("s3", marks=pytest.mark.slow)])
+def objects(request, tmp_path):
+    if request.param == "folder":
+        return FolderObjects(tmp_path / "work")
+    pytest.importorskip("obstore")
+    from obstore.store import MemoryStore
+
+    from storage.objects.bucket import BucketObjects
+
+    if request.param == "memory":
+        return BucketObjects(MemoryStore(), "memory://", tmp_path / "copies")
+    pytest.importorskip("moto")
+    from s3_server import bucket_objects, make_bucket
+
+    port, name = request.getfixturevalue("server"), f"bucket-{abs(hash(request.node.name)):x}"
+    make_bucket(port, name)
+    return bucket_objects(port, name, tmp_path / "copies")
 
 
 def at_once(n, act):

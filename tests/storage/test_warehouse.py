@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage import warehouse
-from storage.warehouse import RunTables, build
+from storage.warehouse import PARTS, RunTables, build
 
 NODES = [
     {"node": 0, "parent": -1, "depth": 0, "is_leaf": False, "path": "everyone"},
@@ -51,7 +51,9 @@ def run_tables(folder: Path, run: str, scale: float = 1.0) -> RunTables:
         "cells": 2,
         "depth": 1,
     }
-    return RunTables(run, folder, facts, NODES, ["cash", 'it\'s a "card"'])
+    return RunTables(
+        run, {part: folder / f"{part}.parquet" for part in PARTS}, facts, NODES, ["cash", 'it\'s a "card"']
+    )
 
 
 def ask(path, sql):
@@ -89,9 +91,9 @@ def test_its_figures_are_those_of_the_run(store, tmp_path):
 def test_where_reports_are_about_one_of_several_classes_totals_name_it_and_others_name_none(store, tmp_path):
     several = run_tables(tmp_path, "several")
     for name in ("totals", "cells"):
-        table = pq.read_table(several.totals / f"{name}.parquet")
+        table = pq.read_table(several.totals[name])
         parts = [table.add_column(0, "output", pa.array([k] * len(table), pa.int32())) for k in (0, 1)]
-        pq.write_table(pa.concat_tables(parts), several.totals / f"{name}.parquet")
+        pq.write_table(pa.concat_tables(parts), several.totals[name])
     several = replace(several, outputs=["app", "cash"])
     for runs in ([several], [several, run_tables(tmp_path, "one")]):
         path = build(store, runs)
@@ -128,7 +130,7 @@ def test_it_holds_the_newest_runs(store, tmp_path, monkeypatch):
 def test_a_build_that_fails_leaves_the_old_one_and_nothing_else(store, tmp_path):
     path = build(store, [run_tables(tmp_path, "one")])
     broken = run_tables(tmp_path, "two")
-    (broken.totals / "cells.parquet").write_bytes(b"PAR1")
+    (broken.totals["cells"]).write_bytes(b"PAR1")
     with pytest.raises(duckdb.Error):
         build(store, [broken])
     assert ask(path, "SELECT run FROM runs") == [("one",)]

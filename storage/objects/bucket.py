@@ -1,0 +1,233 @@
+"""The object store in a bucket: Amazon's S3 and what speaks its language, Google's and Azure's, by obstore; or in memory.
+
+A put is atomic there, and one with mode "create" succeeds once: that is a charge's number, and a report's name. An answer may be
+lost although the put was done, and obstore then tries again: each writer marks what it puts, and knows its own again.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import obstore
+import obstore.store
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+
+from ldptree.errors import ConfigError
+from storage.objects.object_store import Entry, NotReached, Write
+
+WRITER = "ldptree-writer"
+"""The attribute of an object that says who put it."""
+BLOCK = 1 << 23
+
+
+CLIENT = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(minutes=5)}
+RETRIES = {"max_retries": 5, "retry_timeout": timedelta(minutes=2)}
+
+
+def open_bucket(address: str) -> BucketObjects:
+    """The objects at an address, as "s3://bucket/prefix", with the credentials that the environment has for it.
+
+    Raises ConfigError where nothing can be written there, or nothing can be written once.
+    """
+    try:
+        # obstore reads this from the environment too, but for where there are other options of the client.
+        client = CLIENT | {"allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"}
+        bucket = obstore.store.from_url(address, client_options=client, retry_config=RETRIES)
+    except (BaseError, ValueError):
+        raise ConfigError(
+            f"work folder {address}: no address of a bucket. Name one as s3://bucket/prefix."
+        ) from None
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    root = cache / "ldptree" / hashlib.sha256(address.encode()).hexdigest()[:16]
+    objects, probe = BucketObjects(bucket, address, root), f"probe-{secrets.token_hex(8)}"
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_once = objects.create(probe, b"") and not objects.create(probe, b"")
+        objects.delete(probe)
+    except OSError as fault:
+        raise ConfigError(
+            f"work folder {address}: cannot be written ({fault.strerror}). Look after the bucket's name, the credentials and "
+            "the network (AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT and so on), or name another folder with --work."
+        ) from None
+    if not is_once:
+        raise ConfigError(
+            f"work folder {address}: this object store does not refuse to write an object a second time (conditional put), so "
+            "that a holder could be asked twice. Name another one with --work."
+        )
+    return objects
+
+
+class BucketObjects:
+    """The objects of a bucket, or of a prefix in it."""
+
+    def __init__(self, bucket: Any, where: str, root: Path) -> None:
+        """Objects of `bucket`, an obstore store that a person knows as `where`; `root` is a local folder for copies."""
+        self._bucket = bucket
+        self._where = where.rstrip("/")
+        self.root = root
+
+    def check_rights(self) -> None:
+        """Nothing more: what was written when it was opened is as much as a run needs."""
+
+    def get(self, name: str) -> bytes:
+        """The bytes of an object. Raises FileNotFoundError."""
+        with self._faults_of(name):
+            return bytes(obstore.get(self._bucket, name).bytes())
+
+    def size(self, name: str) -> int | None:
+        """How many bytes an object has, None where there is none."""
+        try:
+            with self._faults_of(name):
+                return int(obstore.head(self._bucket, name)["size"])
+        except FileNotFoundError:
+            return None
+
+    def entries(self, folder: str, *, deep: bool = False) -> Iterator[Entry]:
+        """The objects of a folder, of those below it too if `deep`, by name."""
+        with self._faults_of(folder):
+            if deep:
+                found = [one for page in obstore.list(self._bucket, prefix=folder or None) for one in page]
+            else:
+                found = list(obstore.list_with_delimiter(self._bucket, prefix=folder or None)["objects"])
+        entries = (Entry(one["path"], one["size"], one["last_modified"].timestamp()) for one in found)
+        return iter(sorted(entries, key=lambda entry: entry.name))
+
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders right below a folder, in order."""
+        with self._faults_of(folder):
+            listed = obstore.list_with_delimiter(self._bucket, prefix=folder or None)
+        return sorted(listed["common_prefixes"])
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Put an object unless there is one of this name: of all who do so one gets True, whose bytes stand."""
+        return self._put_if(name, data, "create")
+
+    def draw(self, name: str, write: Write) -> bool:
+        """As `create`: what is drawn is nowhere but in this process until it stands."""
+        drawn = io.BytesIO()
+        write(drawn)
+        return self.create(name, drawn.getvalue())
+
+    def put(self, name: str, data: bytes) -> None:
+        """Put an object, in place of one of this name if there is one."""
+        with self._faults_of(name):
+            obstore.put(self._bucket, name, memoryview(data))
+
+    def change(self, name: str, make: Callable[[bytes | None], bytes]) -> None:
+        """Put what `make` makes of an object, unless another was faster: then of what that one left."""
+        while True:
+            old: bytes | None = None
+            version: Any = "create"
+            try:
+                with self._faults_of(name):
+                    got = obstore.get(self._bucket, name)
+                    old = bytes(got.bytes())
+                    version = {key: got.meta[key] for key in ("e_tag", "version") if got.meta[key]}
+            except FileNotFoundError:
+                pass
+            new = make(old)
+            if new == old or self._put_if(name, new, version):
+                return
+
+    def delete(self, name: str) -> None:
+        """Remove an object; one that is not there is passed over."""
+        with self._faults_of(name):
+            obstore.delete(self._bucket, name)
+
+    def publish(self, draft: Path, name: str) -> bool:
+        """Put the files of a local folder, and remove it; False where another has put the first of them."""
+        for path in sorted(path for path in draft.rglob("*") if path.is_file()):
+            if not self.create(f"{name}/{path.relative_to(draft).as_posix()}", path.read_bytes()):
+                return False
+        shutil.rmtree(draft)
+        return True
+
+    def withdraw(self, name: str) -> None:
+        """Remove the objects of a folder and of those below it."""
+        for entry in self.entries(name, deep=True):
+            self.delete(entry.name)
+
+    def draft_folder(self, folder: str) -> Path:
+        """A new folder on this machine, for its user only."""
+        draft = self.root / "drafts" / folder / secrets.token_hex(8)
+        draft.mkdir(mode=0o700, parents=True)
+        return draft
+
+    def path(self, name: str) -> Path:
+        """A local copy of an object, made once of each version of it. Raises FileNotFoundError."""
+        with self._faults_of(name):
+            got = obstore.get(self._bucket, name)
+            copy = self.root / "copies" / str(got.meta["e_tag"]).strip('"') / name
+            if copy.exists():
+                return copy
+            copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            aside = copy.with_name(f".aside-{secrets.token_hex(8)}")
+            try:
+                with aside.open("wb") as file:
+                    for block in got.stream(min_chunk_size=BLOCK):
+                        file.write(block)
+                aside.replace(copy)
+            finally:
+                aside.unlink(missing_ok=True)
+        return copy
+
+    def where(self, name: str) -> str:
+        """The address of an object."""
+        return f"{self._where}/{name}".rstrip("/")
+
+    def _put_if(self, name: str, data: bytes, mode: Any) -> bool:
+        """Put an object on a condition; False where it does not hold. Raises OSError where nobody can say."""
+        writer = secrets.token_hex(16)
+        with self._faults_of(name):
+            try:
+                obstore.put(
+                    self._bucket,
+                    name,
+                    memoryview(data),
+                    mode=mode,
+                    attributes={WRITER: writer},
+                    use_multipart=False,
+                )
+            except (AlreadyExistsError, PreconditionError):
+                return self._is_of(writer, name)
+            except BaseError:
+                if self._is_of(writer, name):  # only the answer was lost
+                    return True
+                raise
+        return True
+
+    def _is_of(self, writer: str, name: str) -> bool:
+        """Whether what stands was put by this writer."""
+        try:
+            found = obstore.get(self._bucket, name, options={"head": True}).attributes
+        except FileNotFoundError:
+            return False
+        return bool(found.get(WRITER) == writer)
+
+    @contextmanager
+    def _faults_of(self, name: str) -> Iterator[None]:
+        """Raise what obstore raises as OSError, in words that quote nothing of the answer."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise FileNotFoundError(errno.ENOENT, "no such object", self.where(name)) from None
+        except (PermissionDeniedError, UnauthenticatedError):
+            raise PermissionError(errno.EACCES, "no right to it", self.where(name)) from None
+        except BaseError:
+            raise NotReached(errno.EIO, "does not answer as it should", self.where(name)) from None

@@ -1,0 +1,147 @@
+"""Runs whose work folder is in a bucket: they learn what a run in a folder learns, and ask each holder once, on any machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("obstore")
+
+from chain import Chain, rides, rides_config
+from obstore.store import MemoryStore
+
+from flows.execute import Plainly
+from flows.finish import finish
+from ldptree.errors import ConfigError, LdptreeError
+from storage.ledger.accounts import Account
+from storage.objects.bucket import BucketObjects
+from storage.store import Store
+
+N = 600
+RELEASE = {"simulation": {"noise_seed": None}, "evaluate": False}
+
+
+@pytest.fixture
+def over(monkeypatch):
+    """A store of these objects."""
+
+    def opened(objects):
+        monkeypatch.setattr("storage.store.open_objects", lambda _: objects)
+        store = Store("")
+        monkeypatch.undo()
+        return store
+
+    return opened
+
+
+def walked(store, path, **changes):
+    """A run without Prefect, to its end."""
+    run = Chain(store, rides_config(path, **changes), execute=Plainly(store))
+    run.walk()
+    return run
+
+
+def test_a_run_in_a_bucket_learns_what_one_in_a_folder_does(over, tmp_path):
+    path, bucket = rides(tmp_path / "rides.csv", N, 1), MemoryStore()
+    here = walked(Store(tmp_path / "here"), path, evaluate=False)
+    objects = BucketObjects(bucket, "memory://bucket", tmp_path / "copies")
+    there = walked(over(objects), path, evaluate=False)
+    assert there.protocol.digest == here.protocol.digest
+    assert there.model["model"].digest == here.model["model"].digest
+    summary = finish(there)
+    assert summary["model"] == f"memory://bucket/runs/{there.name}/model.json"
+    assert (
+        objects.get(f"runs/{there.name}/model.json")
+        == here.store.file(here.model["model"], "model.json").read_bytes()
+    )
+    another = walked(
+        over(BucketObjects(bucket, "memory://bucket", tmp_path / "another machine")), path, evaluate=False
+    )
+    assert {step.state for step in another.timeline.steps()} <= {"cached"}
+    assert another.model == there.model
+
+
+def test_two_machines_ask_each_holder_once(over, tmp_path):
+    path, bucket = rides(tmp_path / "rides.csv", N, 1), MemoryStore()
+    first, second = (
+        over(BucketObjects(bucket, "memory://bucket", tmp_path / name)) for name in ("one", "two")
+    )
+    privacy = {"privacy": {"lifetime_epsilon": 2.0}}
+    asked = walked(first, path, **RELEASE, **privacy)
+    assert [one["reports"] for one in walked(second, path, **RELEASE, **privacy).reports] == [
+        one["reports"] for one in asked.reports
+    ]
+    assert len(Account(second, None).read()) == len(Account(first, None).read())
+    with pytest.raises(LdptreeError, match="spent"):
+        walked(second, path, **RELEASE, **privacy, model={"depth": 2})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_a_run_behind_a_bad_network_ends_or_goes_on_to_the_same_model(over, tmp_path, seed):
+    pytest.importorskip("moto")
+    from s3_server import bucket_objects, by_chance, make_bucket, proxy, s3_server
+
+    path, campaign = rides(tmp_path / "rides.csv", N, 1), {"campaign": {"name": "rides"}}
+    here = walked(Store(tmp_path / "here"), path, **campaign)
+    with s3_server() as port:
+        make_bucket(port, "bucket")
+        for attempt in range(20):
+            with proxy(port, by_chance(100 * seed + attempt, 0.08)) as between:
+                objects = bucket_objects(between.server_port, "bucket", tmp_path / f"{attempt}", retries=1)
+                try:
+                    there = walked(over(objects), path, **campaign)
+                except (OSError, LdptreeError):
+                    continue
+            break
+        plain = over(bucket_objects(port, "bucket", tmp_path / "plain"))
+        again = walked(plain, path, **campaign)
+        names = [entry.name for entry in plain.objects.entries("curator/reports", deep=True)]
+    assert again.model["model"].digest == there.model["model"].digest == here.model["model"].digest
+    assert len(names) == len(here.reports)
+
+
+@pytest.mark.slow
+def test_the_command_line_takes_a_bucket(tmp_path):
+    pytest.importorskip("moto")
+    from s3_server import make_bucket, s3_server
+
+    with s3_server() as port:
+        make_bucket(port, "bucket")
+
+        def ldptree(*words, machine="one"):
+            environment = os.environ | {
+                "AWS_ENDPOINT": f"http://127.0.0.1:{port}",
+                "AWS_ALLOW_HTTP": "true",
+                "AWS_REGION": "us-east-1",
+                "AWS_ACCESS_KEY_ID": "key",
+                "AWS_SECRET_ACCESS_KEY": "secret",
+                "XDG_CACHE_HOME": str(tmp_path / machine),
+            }
+            command = [str(Path(sys.executable).with_name("ldptree")), *words]
+            return subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=200, check=False
+            )
+
+        run = ("run", "quickstart", "--set", "dataset.rows=2000", "--set", "evaluate=false", "--work")
+        done = ldptree(*run, "s3://bucket/team")
+        assert done.returncode == 0, done.stderr
+        assert "report  s3://bucket/team/runs/" in done.stdout
+        planned = ldptree(*run, "s3://bucket/team", "--plan", machine="two")
+        assert "compute" not in planned.stdout
+        assert "report       cached" in planned.stdout
+        for words, said in (
+            ((*run, "s3://not-there/team"), "not-there/team: cannot be written"),
+            (("gc", "--work", "s3://bucket/team"), "works in a folder only"),
+        ):
+            refused = ldptree(*words)
+            assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+
+
+def test_an_address_that_is_none_is_refused():
+    with pytest.raises(ConfigError, match="no address of a bucket"):
+        Store("az://b")

@@ -1,0 +1,135 @@
+"""An S3 server on this machine (moto's), and a proxy before it that loses requests and answers as a network does."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import threading
+from contextlib import contextmanager
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from moto.server import ThreadedMotoServer
+from obstore.store import S3Store
+
+from storage.objects.bucket import BucketObjects
+
+FAULTS = ("refused", "dropped", "lost", "late", "hanging")
+"""What may happen to a request: answered 500 and not done, dropped and not done; done and the answer lost, or 500, or none."""
+
+
+@contextmanager
+def s3_server():
+    """The port of an S3 server with nothing in it."""
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    try:
+        yield server.get_host_and_port()[1]
+    finally:
+        server.stop()
+
+
+def make_bucket(port, name):
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("PUT", f"/{name}")
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+def bucket_objects(port, name, root, *, prefix="some/where", retries=2):
+    """The objects below a prefix of a bucket; faults are tried again at once, so often."""
+    quick = {"init_backoff": timedelta(milliseconds=1), "max_backoff": timedelta(milliseconds=5)}
+    bucket = S3Store(
+        name,
+        prefix=prefix,
+        endpoint=f"http://127.0.0.1:{port}",
+        region="us-east-1",
+        access_key_id="key",
+        secret_access_key="secret",
+        client_options={"allow_http": True, "timeout": timedelta(seconds=2)},
+        retry_config={"max_retries": retries, "backoff": quick},
+    )
+    return BucketObjects(bucket, f"s3://{name}/{prefix}", root)
+
+
+class Proxy(ThreadingHTTPServer):
+    """Passes requests on to `port`, but for those to which `fault()` gives one of `FAULTS`."""
+
+    daemon_threads = True
+
+    def __init__(self, port, fault=lambda _method: ""):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.behind, self.fault, self.is_over = port, fault, threading.Event()
+
+    def handle_error(self, *_):
+        """Clients hang up: nothing to tell."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def _pass_on(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        fault = self.server.fault(self.command)
+        if fault in ("refused", "dropped"):
+            self._answer(500, {}, b"") if fault == "refused" else self._hang_up()
+            return
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.behind)
+        connection.request(self.command, self.path, body, dict(self.headers))
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        if fault == "hanging":
+            self.server.is_over.wait()
+        if fault in ("lost", "hanging"):
+            self._hang_up()
+        elif fault == "late":
+            self._answer(500, {}, b"")
+        else:
+            self._answer(answer.status, dict(answer.getheaders()), content)
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on  # noqa: N815 - as http.server has it
+
+    def _hang_up(self):
+        self.close_connection = True
+        self.connection.close()
+
+    def _answer(self, status, headers, content):
+        self.send_response_only(status)
+        length = headers.get("Content-Length", str(len(content))) if self.command == "HEAD" else len(content)
+        for name, value in headers.items():
+            if name.lower() not in ("content-length", "transfer-encoding", "connection"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, *_):
+        """Nothing."""
+
+
+@contextmanager
+def proxy(port, fault=lambda _method: ""):
+    """A proxy before `port`."""
+    server = Proxy(port, fault)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.is_over.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def by_chance(seed, share):
+    """A fault for this share of the requests, the same ones each time."""
+    chance, lock = random.Random(seed), threading.Lock()
+
+    def fault(_method):
+        with lock:
+            return chance.choice(FAULTS[:4]) if chance.random() < share else ""
+
+    return fault

@@ -1,0 +1,155 @@
+"""A bucket behind a bad network: requests are lost, and answers to what was done. Nobody wins twice, and no charge is lost."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import pytest
+
+pytest.importorskip("obstore")
+pytest.importorskip("moto")
+
+from s3_server import FAULTS, bucket_objects, by_chance, make_bucket, proxy, s3_server
+
+from ldptree.errors import BudgetError
+from ldptree.protocol.ledger import Charge, RowRange
+from storage.ledger.accounts import Account
+from storage.ledger.seal import check_state, seal_state
+from storage.store import Store
+
+pytestmark = pytest.mark.slow
+WRITERS = 6
+ROWS = RowRange(source="rows.csv", start=0, stop=10)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with s3_server() as port:
+        yield port
+
+
+@pytest.fixture
+def bucket(server, request):
+    name = f"bucket-{abs(hash(request.node.name)):x}"
+    make_bucket(server, name)
+    return name
+
+
+def over(objects):
+    """The store of these objects."""
+    store = Store.__new__(Store)
+    store.objects, store.root = objects, objects.root
+    return store
+
+
+def at_once(n, act):
+    gate = threading.Barrier(n)
+    threads = [threading.Thread(target=lambda number=i: (gate.wait(), act(number))) for i in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("often", ["once", "always"])
+def test_a_put_that_was_done_is_known_to_be_whatever_the_answer(server, bucket, tmp_path, fault, often):
+    """And one that was not done says so."""
+    left = itertools.repeat(fault) if often == "always" else iter([fault])
+
+    def of_puts(method):
+        return next(left, "") if method == "PUT" else ""
+
+    with proxy(server, of_puts) as between:
+        objects = bucket_objects(between.server_port, bucket, tmp_path)
+        is_done = fault in ("lost", "late", "hanging") or often == "once"
+        if is_done:
+            assert objects.create("a/b", b"mine")
+            objects.put("a/c", b"mine") if often == "once" else None
+        else:
+            with pytest.raises(OSError, match="does not answer as it should"):
+                objects.create("a/b", b"mine")
+    plain = bucket_objects(server, bucket, tmp_path)
+    assert (plain.size("a/b") == 4) == is_done
+    assert not is_done or not plain.create("a/b", b"another's")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_many_who_write_once_at_most_one_wins_behind_a_bad_network(server, bucket, tmp_path, seed):
+    found = {}
+    with proxy(server, by_chance(seed, 0.4)) as between:
+
+        def write(number):
+            objects = bucket_objects(between.server_port, bucket, tmp_path, retries=1)
+            for name in range(5):
+                try:
+                    found[number, name] = objects.create(f"drawn/{name}", f"{number}".encode())
+                except OSError:
+                    found[number, name] = None
+
+        at_once(WRITERS, write)
+    plain = bucket_objects(server, bucket, tmp_path)
+    for name in range(5):
+        said = [found[number, name] for number in range(WRITERS)]
+        assert said.count(True) <= 1
+        if True in said:
+            assert plain.get(f"drawn/{name}") == str(said.index(True)).encode()
+        if False in said:
+            assert plain.size(f"drawn/{name}") is not None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_change_is_lost_behind_a_bad_network(server, bucket, tmp_path, seed):
+    """Each adds its number to a set: what was said to be done stands at the end."""
+    done = []
+    with proxy(server, by_chance(seed, 0.3)) as between:
+
+        def add(number):
+            objects = bucket_objects(between.server_port, bucket, tmp_path, retries=1)
+            for item in range(3):
+                mine = f"{number}-{item}"
+                try:
+                    objects.change(
+                        "set", lambda old, m=mine: " ".join({*(old or b"").decode().split(), m}).encode()
+                    )
+                except OSError:
+                    continue
+                done.append(mine)
+
+        at_once(WRITERS, add)
+    assert done
+    assert {*done} <= {*bucket_objects(server, bucket, tmp_path).get("set").decode().split()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_machines_that_charge_at_once_behind_a_bad_network_never_overspend(server, bucket, tmp_path, seed):
+    paid = []
+    with proxy(server, by_chance(seed, 0.2)) as between:
+
+        def charge(number):
+            store = over(bucket_objects(between.server_port, bucket, tmp_path, retries=1))
+            asked = Charge(question=f"question {number}", epsilon=1.0, who=ROWS, about="a question")
+            try:
+                Account(store, None).charge([asked], cap=3.0)
+            except (OSError, BudgetError):
+                return
+            paid.append(asked.question)
+
+        at_once(WRITERS, charge)
+    ledger = Account(over(bucket_objects(server, bucket, tmp_path)), None).read()
+    assert ledger.spent_by(ROWS) <= 3.0
+    assert {*paid} <= {entry.question for entry in ledger.entries}
+
+
+def test_machines_that_seal_at_once_forget_nothing(server, bucket, tmp_path):
+    def run(number):
+        store = over(bucket_objects(server, bucket, tmp_path / str(number)))
+        store.hasher("holders")
+        asked = Charge(question=f"question {number}", epsilon=0.1, who=ROWS, about="a question")
+        Account(store, None).charge([asked], cap=None)
+        seal_state(store)
+
+    at_once(4, run)
+    sealed = check_state(over(bucket_objects(server, bucket, tmp_path)))
+    assert sum(name.endswith(".charge") for name in sealed.files) == 4
