@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 from flows.budget import Cost, Spent
@@ -68,8 +69,8 @@ class Execute(Protocol):
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Show how a run ended, where there is somewhere to show it. `summary`: of one that did not stop."""
 
-    def stop(self, message: str, command: str) -> None:
-        """Say why a run stopped, where there is somewhere to say it. `command`: what goes on from there."""
+    def stop(self, message: str, command: str, page: Path | None) -> None:
+        """Say why a run stopped, where there is somewhere to. `command`: what goes on from there. `page`: its own, if any."""
 
 
 @dataclass
@@ -95,7 +96,7 @@ class Plainly:
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Nothing: whoever called it has what it returns."""
 
-    def stop(self, message: str, command: str) -> None:
+    def stop(self, message: str, command: str, page: Path | None) -> None:
         """Nothing: whoever called it has the error."""
 
 
@@ -140,11 +141,14 @@ class ByPrefect(Plainly):
 
         show_run(self.artifacts, markdown, title, summary)
 
-    def stop(self, message: str, command: str) -> None:
+    def stop(self, message: str, command: str, page: Path | None) -> None:
         """In the run's log, and beside its results."""
+        from flows.server.artifacts import show_page
         from flows.server.run_log import log_failure
 
         log_failure(self.artifacts, message, command)
+        if page is not None:
+            show_page(self.artifacts, page)
 
     def _as_task(self, task: StepTask) -> Task[..., Record]:
         from flows.server.step_tasks import as_task, tag_of
@@ -189,5 +193,5 @@ class Found:
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Nothing."""
 
-    def stop(self, message: str, command: str) -> None:
+    def stop(self, message: str, command: str, page: Path | None) -> None:
         """Nothing."""

@@ -89,11 +89,13 @@ def page_of_failure(run: Pipeline) -> Iterator[None]:
     try:
         yield
     except LdptreeError as error:
-        with suppress(Exception):
-            run.execute.stop(str(error), run.command)
+        page = None
         with suppress(Exception):  # a full disk, say: why the run stopped is what has to be said
             if run.store.objects.size(f"{run_folder(run)}/{PAGE}") is None:
                 _write_stop(run, _describe_stop(run, str(error)))
+            page = run.store.objects.path(f"{run_folder(run)}/{PAGE}")
+        with suppress(Exception):
+            run.execute.stop(str(error), run.command, page)
         raise
 
 

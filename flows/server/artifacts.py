@@ -62,9 +62,11 @@ class Artifacts:
         """Send a text."""
         self.send(lambda: create_markdown_artifact(text, key=key, description=description))
 
-    def link(self, address: str, key: str, text: str) -> None:
+    def link(self, address: str, key: str, description: str) -> None:
         """Send a link."""
-        self.send(lambda: create_link_artifact(address, key=key, link_text=text))
+        self.send(
+            lambda: create_link_artifact(address, key=key, link_text=description, description=description)
+        )
 
 
 def show_run(artifacts: Artifacts, markdown: str, title: str, summary: Mapping[str, Any] | None) -> None:
@@ -76,7 +78,11 @@ def show_run(artifacts: Artifacts, markdown: str, title: str, summary: Mapping[s
         rows = [{"model": "ldptree"} | summary["metrics"]]
         rows += [{"model": name} | metrics for name, metrics in summary["baselines"].items()]
         artifacts.table(rows, "scores", "Scores on held-back private rows (simulation)")
-    page = Path(summary["report"])
+    show_page(artifacts, Path(summary["report"]))
+
+
+def show_page(artifacts: Artifacts, page: Path) -> None:
+    """A link to the run's page where `ldptree ui` serves it, else where it is."""
     pages = find_pages(Path(os.environ.get("PREFECT_HOME", page.parents[2] / "prefect")))
     if pages is None:
         where = f"`{page}`\n\n`ldptree ui` serves the pages of a work folder beside this."

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 
 import pytest
+from chain import rides
+from whole_runs import rides_toml, run
 
 from flows.server import artifacts as sent
 from flows.server import run_log
@@ -12,7 +14,8 @@ from flows.server.artifacts import Artifacts
 from flows.server.shards import progress_shown
 from flows.server.step_tasks import as_task, limited_tags, tag_of
 from flows.train_flow import train_config
-from ldptree.errors import ConfigError
+from ldptree.errors import ConfigError, DataError
+from schemas.config import load
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
 from tasks import progress
 from tasks.fit import fit
@@ -133,7 +136,19 @@ def test_a_deployed_run_whose_configuration_is_refused_says_why(api, tmp_path):
     ]
     assert "did you mean epsilon?" in why["data"]
     assert str(refused.value) in why["data"]
-    run = api.get(f"/flow_runs/{why['flow_run_id']}")
-    assert run["name"].startswith("refused-")
-    assert run["state_name"] == "Failed"
+    refused_run = api.get(f"/flow_runs/{why['flow_run_id']}")
+    assert refused_run["name"].startswith("refused-")
+    assert refused_run["state_name"] == "Failed"
     assert not (tmp_path / "work").exists()
+
+
+def test_a_run_that_stopped_says_why_and_shows_its_page(api, tmp_path):
+    dataset = {"path": str(rides(tmp_path / "rides.csv", 100, seed=1)), "target": "absent"}
+    config = load(rides_toml(tmp_path / "rides.toml", dataset["path"], dataset=dataset))
+    with pytest.raises(DataError) as stopped:
+        run(config, tmp_path / "work")
+    (page,) = (tmp_path / "work").glob("runs/*/report.html")
+    runs = {"name": {"any_": [page.parent.name]}}
+    shown = {one["key"]: one["data"] for one in api.post("/artifacts/filter", {"flow_runs": runs})}
+    assert str(stopped.value) in shown["run-failure"]
+    assert str(page) in shown["run-page"]
