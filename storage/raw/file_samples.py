@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ldptree.errors import DataError
 from schemas.named_files import read_fault, shown_path
@@ -22,12 +23,15 @@ from storage.raw.layouts import Layout, recognise_layout, split_records, tidy_re
 
 MOST_BYTES = 8 << 20
 MOST_ROWS = 20_000
-MOST_CELLS = 600_000
-"""Of a file, looked at."""
+MOST_CELLS = 400_000
+FEWEST_ROWS = 600
+"""Of a file, looked at; the fewest rows whatever their width."""
 N_BLOCKS = 8
 """Stretches of a longer file that are looked at besides its beginning, evenly spread up to its end; half of all bytes."""
 MOST_CHECKED = 256 << 20
 """Bytes of a file that are all read to tell its encoding: what takes less than a second."""
+MOST_DECODED = 20_000_000
+"""Values of a group of rows of a Parquet file that is read as a whole: what takes half a second."""
 MOST_SEARCHED = 256 << 10
 """Characters in which a field of several lines is searched for."""
 LAST_BYTES = 4 << 10
@@ -183,7 +187,7 @@ def _layout(path: Path, start: bytes, encoding: str, *, is_gzipped: bool) -> Lay
 def _fitting(head: str, layout: Layout) -> int:
     """Characters that hold no more rows and values than are looked at."""
     lines = head.count("\n") or 1
-    rows = min(MOST_ROWS, max(MOST_CELLS // max(layout.n_fields, 1), 1_000))
+    rows = min(MOST_ROWS, max(MOST_CELLS // max(layout.n_fields, 1), FEWEST_ROWS))
     return min(MOST_BYTES, int(len(head) / lines * rows) + 1)
 
 
@@ -220,7 +224,7 @@ def _blocks_of_gzip(path: Path, encoding: str, n_bytes: int) -> list[str]:
     each, found = n_bytes // N_BLOCKS & ~1, []
     with gzip.open(path, "rb") as stream:
         place, last = stream.seek(n_bytes), b""
-        while place < MOST_CHECKED // 4 and (block := stream.read(raw_files.BLOCK)):
+        while place < MOST_CHECKED // 8 and (block := stream.read(raw_files.BLOCK)):
             place += len(block)
             found.append(block[:each])
             last = (last + block)[-each:]
@@ -253,7 +257,7 @@ def _write_sample(copy: Path, head: str, blocks: list[str], layout: Layout) -> N
 
 
 def _sample_parquet(path: Path, folder: Path, *, is_spread: bool) -> FileSample:
-    """Some rows of a Parquet file: its first, or some of several of its groups of rows."""
+    """Some rows of a Parquet file: its first, or some from all over it."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -261,19 +265,36 @@ def _sample_parquet(path: Path, folder: Path, *, is_spread: bool) -> FileSample:
     to = folder / path.name
     with parquet.ParquetFile(path) as file:
         total, n_groups = file.metadata.num_rows, file.metadata.num_row_groups
-        rows = max(min(MOST_ROWS, MOST_CELLS // max(len(file.schema_arrow), 1)), 1_000)
+        rows = max(min(MOST_ROWS, MOST_CELLS // max(len(file.schema_arrow), 1)), FEWEST_ROWS)
         is_whole = total <= rows
-        spread = is_spread and not is_whole and n_groups > 1
+        spread = is_spread and not is_whole
         groups = range(0, n_groups, max(n_groups // N_BLOCKS, 1)) if spread else range(n_groups)
-        each = -(-rows // len(groups)) if spread else rows
+        n_parts = -(-N_BLOCKS // len(groups)) if spread else 1
+        each = -(-rows // (len(groups) * n_parts)) if spread else rows
         batches: list[pa.RecordBatch] = []
         for group in groups:
-            left = min(each, rows - sum(batch.num_rows for batch in batches))
-            for batch in file.iter_batches(batch_size=max(left, 1), row_groups=[group]):
-                batches.append(batch.slice(0, left))
-                if spread or (left := left - batch.num_rows) <= 0:
-                    break
-            if sum(batch.num_rows for batch in batches) >= rows:
+            batches += _parts_of_group(file, group, each, n_parts)
+            if not spread and sum(batch.num_rows for batch in batches) >= rows:
                 break
-        parquet.write_table(pa.Table.from_batches(batches, file.schema_arrow), to)
+        table = pa.Table.from_batches(batches, file.schema_arrow)
+        parquet.write_table(table if spread else table.slice(0, rows), to)
     return FileSample(source=path, path=to, is_whole=is_whole, is_spread=spread)
+
+
+def _parts_of_group(file: Any, group: int, n_rows: int, n_parts: int) -> list[Any]:
+    """Parts of so many rows of a group of rows: evenly from all over it, or of a very large group its first."""
+    known = file.metadata.row_group(group)
+    if known.num_rows * known.num_columns > MOST_DECODED:
+        n_rows, n_parts = n_rows * n_parts, 1
+    batches = file.iter_batches(batch_size=n_rows, row_groups=[group])
+    if n_parts == 1:
+        return [next(batches)]
+    step = max(known.num_rows // n_rows // n_parts, 1)
+    found: list[Any] = []
+    last = None
+    for index, batch in enumerate(batches):
+        if index % step == 0 and len(found) < n_parts - 1:
+            found.append(batch)
+        else:
+            last = batch
+    return found if last is None else [*found, last]

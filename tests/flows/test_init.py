@@ -363,7 +363,7 @@ def test_a_layout_that_no_run_reads_is_named_and_written_anew(tmp_path, capsys, 
     assert Path(path).stat().st_mode & 0o077 == 0
 
 
-def late(folder):
+def late(folder, suffix):
     """A long file whose first nine tenths have one class, no gap and no word."""
     n = 60_000
     rng = np.random.default_rng(1)
@@ -375,14 +375,19 @@ def late(folder):
         "day": ["2021-03-04"] * n,
         "y": np.where(np.arange(n) < 0.9 * n, "a", "b"),
     }
-    path = folder / "late.csv"
-    pl.DataFrame(table | {"open": np.arange(n) % 2}).write_csv(path)
+    path, rows = folder / f"late.{suffix}", pl.DataFrame(table | {"open": np.arange(n) % 2})
+    if suffix == "parquet":
+        rows.write_parquet(path, row_group_size=n)
+    else:
+        text = rows.write_csv().encode()
+        path.write_bytes(gzip.compress(text, 1) if suffix == "csv.gz" else text)
     return path
 
 
-def test_what_stands_only_at_the_end_of_a_long_file_is_seen(tmp_path, capsys):
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+def test_what_stands_only_at_the_end_of_a_long_file_is_seen(tmp_path, capsys, suffix):
     out = tmp_path / "late.toml"
-    init(late(tmp_path), target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    init(late(tmp_path, suffix), target="y", public=None, out=out, force=False, ask=False, as_json=True)
     said = json.loads(capsys.readouterr().out)
     assert not said["all_rows"]
     assert "words that then are missing" in said["columns"]["z"]["note"]

@@ -22,6 +22,8 @@ _POINT_FIRST = re.compile(r"[-+]?[0-9]{1,3}(?:[, ]?[0-9]{3})*(?:\.[0-9]*)?")
 
 def recognise_mixed(sample: ColumnSample) -> Finding | None:
     """That numbers are written in more than one way, some with a decimal comma and some with a decimal point."""
+    if sample.is_number or sample.is_truth:
+        return None
     texts = list(dict.fromkeys(sample.spread))
     comma = [text for text in texts if _COMMA_FIRST.fullmatch(text) and not _POINT_FIRST.fullmatch(text)]
     point = [text for text in texts if _POINT_FIRST.fullmatch(text) and not _COMMA_FIRST.fullmatch(text)]
