@@ -149,6 +149,24 @@ FAULTS = (
         ("test_a_file_that_stands_is_never_written_over",),
     ),
     Fault(
+        "a seal that follows another one than was looked at",
+        "partial(operator.eq, sealed)",
+        "lambda old: True",
+        ("test_a_run_that_was_overtaken_seals_on_what_it_did_not_see",),
+    ),
+    Fault(
+        "answers of two runs that were each counted alone",
+        "check_release(objects, answers, cap, kept)",
+        "pass",
+        ("test_answers_of_two_runs_at_once_are_not_more_than_the_cap",),
+    ),
+    Fault(
+        "a put into a bucket that writes over what stands",
+        "mode=mode,",
+        'mode="overwrite",',
+        ("test_of_many_who_write_once_one_wins_and_its_bytes_stand",),
+    ),
+    Fault(
         "lost reports of real holders are drawn again",
         "return store.has_record(place) and store.find(place) is None",
         "return False",

@@ -29,6 +29,7 @@ from obstore.exceptions import (
 )
 
 from ldptree.errors import ConfigError
+from storage.objects.lasting import fsync
 from storage.objects.object_store import Entry, NotReached, Write
 
 WRITER = "ldptree-writer"
@@ -172,20 +173,25 @@ class BucketObjects:
     def path(self, name: str) -> Path:
         """A local copy of an object, made once of each version of it. Raises FileNotFoundError."""
         with self._faults_of(name):
-            got = obstore.get(self._bucket, name)
-            copy = self.root / "copies" / str(got.meta["e_tag"]).strip('"') / name
+            copy = self._copy(obstore.head(self._bucket, name), name)
             if copy.exists():
                 return copy
+            got = obstore.get(self._bucket, name)
+            copy = self._copy(got.meta, name)  # another version may have come between
             copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             aside = copy.with_name(f".aside-{secrets.token_hex(8)}")
             try:
                 with aside.open("wb") as file:
                     for block in got.stream(min_chunk_size=BLOCK):
                         file.write(block)
+                fsync(aside)
                 aside.replace(copy)
             finally:
                 aside.unlink(missing_ok=True)
         return copy
+
+    def _copy(self, version: Any, name: str) -> Path:
+        return self.root / "copies" / str(version["e_tag"]).strip('"') / name
 
     def where(self, name: str) -> str:
         """The address of an object."""

@@ -10,6 +10,7 @@ import pytest
 from ldptree.errors import ArtifactCorrupt, BudgetError, ProtocolMismatch
 from schemas.manifest import FileEntry, MadeBy, Manifest
 from storage.ledger.campaigns import Campaign
+from storage.objects.folder import FolderObjects
 from storage.store import Store
 
 MADE = MadeBy(step="partition", version="1", parameters={}, inputs={})
@@ -104,6 +105,20 @@ def test_who_answered_is_kept_once_a_file(store, tmp_path):
     campaign.ask({"may.csv": "d1", "june.csv": "d2"}, answers(tmp_path / "b", d1=[9], d2=[5, 7]))
     assert campaign.answered(["d1"]).tolist() == [1, 5]
     assert campaign.answered(["d1", "d2", "unknown"]).tolist() == [1, 5, 7]
+
+
+def test_of_two_runs_that_ask_one_new_file_at_once_the_answers_of_one_hold(store, tmp_path, monkeypatch):
+    """The other run asks between this one's look and its word; each chose other holders."""
+    real, others = FolderObjects.change, iter([answers(tmp_path / "b", d1=[9])])
+
+    def change(self, name, make):
+        if (theirs := next(others, None)) is not None:
+            store.objects.create("holders/campaigns/trips/answered/d1.npy", theirs[0].read_bytes())
+        real(self, name, make)
+
+    monkeypatch.setattr(FolderObjects, "change", change)
+    Campaign(store, "trips").ask({"may.csv": "d1"}, answers(tmp_path / "a", d1=[5, 1]))
+    assert Campaign(store, "trips").answered(["d1"]).tolist() == [1, 5]
 
 
 def test_reports_received_are_kept_once_each(store):

@@ -176,3 +176,11 @@ def test_of_many_who_publish_a_folder_one_wins_with_all_its_files(objects):
     objects.withdraw("public/step/key")
     assert names(objects) == []
     assert objects.publish(drafted(objects, a="again"), "public/step/key")
+
+
+def test_a_file_for_libraries_has_what_stands_now_also_of_a_large_object(objects):
+    for content in (bytes(range(256)) * 100_000, b"newer"):
+        objects.put(NAME, content)
+        path = objects.path(NAME)
+        assert path.name == "r.bin"
+        assert path.read_bytes() == content
