@@ -1,0 +1,59 @@
+"""The hand-written pages: every link and anchor leads somewhere, each page says in its first line who it is for, and
+together they are short.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("docs/tutorial", "docs/how-to", "docs/explanation", "docs/reference")
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "tests/README.md", "docs/index.md")),
+    *sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md")),
+]
+MOST_WORDS = 9_500
+
+
+def text_of(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"(?ms)^```.*?^```", "", page.read_text())
+
+
+def anchors_of(page: Path) -> set[str]:
+    """What may stand behind # in a link to a page: its headings as GitHub and Sphinx name them."""
+    headings = re.findall(r"(?m)^#+ (.+)$", text_of(page))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def is_hand_written(page: Path) -> bool:
+    return "/reference/" not in page.as_posix()
+
+
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading():
+    lost = []
+    for page in [*PAGES, *(ROOT / "docs").glob("measured/*.md"), *(ROOT / "docs").glob("gallery/*.md")]:
+        for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)):
+            if re.match(r"[a-z]+:", link):
+                continue
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists() or (anchor and anchor not in anchors_of(target)):
+                lost.append(f"{page.relative_to(ROOT)}: {link}")
+    assert lost == []
+
+
+def test_every_page_of_the_site_says_first_who_it_is_for():
+    first = {page: page.read_text().split("\n\n")[1] for page in PAGES if page.is_relative_to(ROOT / "docs")}
+    assert [str(page.relative_to(ROOT)) for page, line in first.items() if not line.startswith("For ")] == []
+
+
+def test_hand_written_pages_are_short():
+    """Words outside code and tables."""
+    written = {page.relative_to(ROOT).as_posix(): text_of(page).splitlines() for page in PAGES if is_hand_written(page)}
+    words = {
+        page: sum(len(line.split()) for line in lines if not line.startswith(("|", "    ")))
+        for page, lines in written.items()
+    }
+    assert sum(words.values()) <= MOST_WORDS, sorted(words.items(), key=lambda item: -item[1])
