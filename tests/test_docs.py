@@ -13,7 +13,7 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "tests/README.md", "docs/index.md")),
     *sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md")),
 ]
-MOST_WORDS = 9_500
+MOST_WORDS = 10_000
 
 
 def text_of(page: Path) -> str:
@@ -45,13 +45,18 @@ def test_every_link_of_a_page_leads_to_a_file_and_a_heading():
 
 
 def test_every_page_of_the_site_says_first_who_it_is_for():
-    first = {page: page.read_text().split("\n\n")[1] for page in PAGES if page.is_relative_to(ROOT / "docs")}
-    assert [str(page.relative_to(ROOT)) for page, line in first.items() if not line.startswith("For ")] == []
+    pages = [page for page in PAGES if page.is_relative_to(ROOT / "docs")]
+    missing = [page for page in pages if not re.match(r"# .+\n\n(<!--.*-->\n\n)?For ", page.read_text())]
+    assert missing == []
 
 
 def test_hand_written_pages_are_short():
     """Words outside code and tables."""
-    written = {page.relative_to(ROOT).as_posix(): text_of(page).splitlines() for page in PAGES if is_hand_written(page)}
+    written = {
+        page.relative_to(ROOT).as_posix(): text_of(page).splitlines()
+        for page in PAGES
+        if is_hand_written(page)
+    }
     words = {
         page: sum(len(line.split()) for line in lines if not line.startswith(("|", "    ")))
         for page, lines in written.items()
