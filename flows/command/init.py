@@ -16,6 +16,7 @@ from ldptree.errors import ConfigError
 from schemas.config import load
 from schemas.dataset import parse_public_rule
 from storage.raw.file_samples import FileSample, write_tidy
+from storage.raw.layouts import BLANKS
 from storage.raw.raw_files import DELIMITER_NAMES
 from tasks.first_look.proposal import Proposal, choose_first, propose, write_toml
 from tasks.first_look.rehearsal import settle
@@ -157,7 +158,9 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
         )
         lines.append("           public rows alone")
     if layout is not None:
-        delimiter = DELIMITER_NAMES.get(layout.delimiter, "blanks")
+        delimiter = DELIMITER_NAMES.get(
+            layout.delimiter, "blanks" if layout.delimiter == BLANKS else layout.delimiter
+        )
         header = "a header" if seen.file.has_header else "no header"
         lines.append(f"written    {_encoding_name(sample.encoding)}, {delimiter} between fields, {header}")
     if sample.oddities:

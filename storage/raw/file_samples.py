@@ -78,8 +78,8 @@ class FileSample:
         return encoded + (self.layout.oddities if self.layout else ())
 
 
-def sample_file(path: Path, folder: Path, *, is_spread: bool) -> FileSample:
-    """A sample of a file, written into `folder`. `is_spread`: from all over it; else its first rows.
+def sample_file(path: Path, folder: Path, *, name: str, is_spread: bool) -> FileSample:
+    """A sample of a file, written into `folder`. `name`: of a column; `is_spread`: from all over it, else its first rows.
 
     Raises DataError where it cannot be read as a table.
     """
@@ -96,7 +96,7 @@ def sample_file(path: Path, folder: Path, *, is_spread: bool) -> FileSample:
     copy = folder / f"{path.name.removesuffix('.gz')}"
     size = path.stat().st_size
     encoding = _encoding(path, start, is_short=size <= MOST_CHECKED and kind == "text")
-    layout = None if encoding is None else _layout(path, start, encoding, is_gzipped=kind == "gzip")
+    layout = None if encoding is None else _layout(path, start, encoding, name, is_gzipped=kind == "gzip")
     if encoding is None or layout is None:
         shutil.copyfile(path, copy) if kind == "text" else copy.write_bytes(start)
         return FileSample(source=path, path=copy, is_whole=True)  # to be refused with its own reason
@@ -171,7 +171,7 @@ def _text(content: bytes, encoding: str) -> str:
     return content.decode(encoding, errors=errors).removeprefix("\ufeff")
 
 
-def _layout(path: Path, start: bytes, encoding: str, *, is_gzipped: bool) -> Layout | None:
+def _layout(path: Path, start: bytes, encoding: str, name: str, *, is_gzipped: bool) -> Layout | None:
     """The layout that the beginning and the end of a file show; None where the quotes do not follow the rules."""
     text, end = _text(start[:MOST_SEARCHED], encoding).rstrip("\r"), ""
     if not is_gzipped:
@@ -179,7 +179,7 @@ def _layout(path: Path, start: bytes, encoding: str, *, is_gzipped: bool) -> Lay
             stream.seek(max(path.stat().st_size - LAST_BYTES, 0) & ~1)
             end = _text(stream.read(), encoding).lstrip("\n")
     try:
-        return recognise_layout(text, end, raw_files.likely_delimiter(path, text))
+        return recognise_layout(text, end, raw_files.likely_delimiter(path, text), name)
     except csv.Error:
         return None
 
@@ -194,7 +194,7 @@ def _fitting(head: str, layout: Layout) -> int:
 def _spans_lines(head: str, layout: Layout) -> bool:
     """Whether some record has several lines, so that none can be found from the middle of a file."""
     start = head[:MOST_SEARCHED]
-    return '"' in start and any(
+    return "\n" not in start or any(
         "\n" in cell
         for record in split_records(io.StringIO(start, newline=""), layout.delimiter)
         for cell in record
@@ -245,12 +245,14 @@ def _write_sample(copy: Path, head: str, blocks: list[str], layout: Layout) -> N
         copy.write_text(head, encoding="utf-8", newline="")
         return
     with copy.open("w", encoding="utf-8", newline="") as sink:
-        writer = csv.writer(sink, delimiter="," if layout.oddities else layout.delimiter, lineterminator="\n")
+        delimiter = "," if layout.oddities else layout.delimiter
+        end = "\r\n" if "\r\n" in head and not layout.oddities else "\n"
+        writer = csv.writer(sink, delimiter=delimiter, lineterminator=end)
         records = split_records(io.StringIO(head, newline=""), layout.delimiter)
         if layout.oddities:
             writer.writerows(tidy_records(records, layout))
         else:
-            sink.write(head if head.endswith(("\n", "\r")) else head + "\n")
+            sink.write(head if head.endswith(("\n", "\r")) else head + end)
         for block in blocks:
             found = list(split_records(io.StringIO(block, newline=""), layout.delimiter))
             writer.writerows(record for record in found if len(record) == layout.n_fields)

@@ -16,6 +16,8 @@ from storage.raw.raw_files import DELIMITERS
 
 BLANKS = " "
 """The delimiter of a text whose fields stand apart by any number of blanks."""
+RARE_DELIMITERS = ("^", "~", ":")
+"""Tried where none of the usual ones splits most lines alike."""
 LOOKED_AT = 60
 """Records from which the layout is told."""
 MOST_TITLES = 8
@@ -64,13 +66,16 @@ class Layout:
             "its header again between its rows": self.repeats_header,
             "a name too few in its header": self.lacks_name,
             "lines that end in different ways": self.mixes_ends,
+            "a line break in its header": any(_ENDS.search(name) for name in self.header),
             "columns of the same name": len(set(map(str.lower, self.header))) < len(self.header),
         }
         return tuple(what for what, is_so in found.items() if is_so)
 
 
-def recognise_layout(text: str, end: str, default: str) -> Layout:
-    """The layout of a text, by its first lines and its end. `default`: the delimiter that splits the first line into most fields.
+def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
+    """The layout of a text, by its first lines and its end.
+
+    `default`: the delimiter that splits the first line into most fields. `name`: of a column; a line that has it is a header.
 
     Raises csv.Error where the quotes do not follow the rules.
     """
@@ -91,7 +96,8 @@ def recognise_layout(text: str, end: str, default: str) -> Layout:
     )
     lacks_name = _lacks_name(records[place], n_fields)
     names = tuple(cell.strip() for cell in records[place])
-    if holds_values(names):
+    is_named = name in names and not _NUMBER.fullmatch(name)
+    if holds_values(names) and not is_named:
         n_titles = place if len(records[0]) == 1 else 0
         return Layout(
             delimiter=delimiter,
@@ -162,7 +168,7 @@ def _different(names: Sequence[str]) -> list[str]:
     found: list[str] = []
     taken = {name.lower() for name in names}
     seen: set[str] = set()
-    for name in names:
+    for name in (_ENDS.sub(" ", name) for name in names):
         new, number = name, 2
         while name and new.lower() in (seen if new == name else seen | taken):
             new, number = f"{name}_{number}", number + 1
@@ -179,6 +185,10 @@ def _delimiter(text: str, default: str) -> str:
     best = max(fits, key=lambda mark: fits[mark])
     if fits[best] > 1:
         return best
+    for mark in RARE_DELIMITERS:
+        records = _first(text, mark, LOOKED_AT)
+        if records and len(records[0]) == _fit(records) > 1:
+            return mark
     records = _first(text, BLANKS, LOOKED_AT)
     numbers = sum(_NUMBER.fullmatch(cell) is not None for record in records for cell in record)
     is_table = _fit(records) > 1 and numbers > sum(map(len, records)) / 2

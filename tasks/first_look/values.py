@@ -111,13 +111,14 @@ def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstL
         ConfigError: there is no such column, or the rule is none.
     """
     rule = None if public is None else parse_public_rule(public, "--public")
-    sample = sample_file(path, folder, is_spread=rule is None or rule.kind == "predicate")
+    sample = sample_file(path, folder, name=target, is_spread=rule is None or rule.kind == "predicate")
     file = _inspected(sample)
+    raw_files.check_count(file, len(file.columns))
     target = _known_target(path, file, target)
     if rule is not None and rule.path is not None:
         second = folder / "public"
         second.mkdir()
-        other = _inspected(sample_file(Path(rule.path), second, is_spread=True))
+        other = _inspected(sample_file(Path(rule.path), second, name=target, is_spread=True))
         raw_files.same_columns([file, other])
         file = other
     used = check_predicate(rule.predicate, file.columns, "--public") if rule and rule.predicate else ()

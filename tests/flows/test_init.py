@@ -340,6 +340,7 @@ LAID_OUT = {
         "lines that end in different ways",
         60,
     ),
+    "broken.csv": ('"x\nm",z,y\n' + "1,2,yes\n0,1,no\n" * 30, "y", "a line break in its header", 60),
     "twice.csv": ("x,X,y\n" + "1,2,yes\n0,1,no\n" * 30, "y", "columns of the same name", 60),
 }
 
@@ -379,7 +380,7 @@ def late(folder, suffix):
     if suffix == "parquet":
         rows.write_parquet(path, row_group_size=n)
     else:
-        text = rows.write_csv().encode()
+        text = rows.write_csv(line_terminator="\r\n").encode()
         path.write_bytes(gzip.compress(text, 1) if suffix == "csv.gz" else text)
     return path
 
@@ -421,6 +422,12 @@ REFUSED_BY_RUNS = {
         plain(odd=lambda i, y: f"{i},25" if i % 2 else f"{i}.25"),
         "more than one way",
     ),
+    "infinite numbers": (
+        plain(odd=lambda i, y: "inf" if i % 50 == 0 else f"{i % 13}.5"),
+        "words that then are missing",
+    ),
+    "the sign behind": (plain(odd=lambda i, y: f"{i}.5-" if i % 3 else f"{i}.5"), "the sign behind"),
+    "blanks around truth": (plain(odd=lambda i, y: " True " if i % 3 else " False "), ""),
     "an empty column": (plain(odd=lambda i, y: ""), "empty"),
 }
 
@@ -438,8 +445,9 @@ def test_what_a_run_would_refuse_is_dealt_with_before_it_is_written(tmp_path, ca
     found = ingest_files(spec, [tmp_path / "rows.csv"], zones, seed=0)
     features = spec.features([column.name for column in found.columns])
     assert {"x", "x_number"} & set(features)
-    assert "odd" not in features
-    assert ("odd_number" in features) is (name == "numbers in two notations")
+    assert ("odd" in features) is (name == "blanks around truth")
+    numbers = ("numbers in two notations", "infinite numbers", "the sign behind")
+    assert ("odd_number" in features) is (name in numbers)
 
 
 def test_a_name_of_the_catalogue_brings_nothing_of_the_catalogue(tmp_path, capsys):
@@ -451,7 +459,13 @@ def test_a_name_of_the_catalogue_brings_nothing_of_the_catalogue(tmp_path, capsy
 
 @pytest.mark.parametrize(
     ("first", "has_header"),
-    [("1,2,y", True), ("0,1,y", True), ("39,State-gov,77516", False), ("a,7.5,0.3", False)],
+    [
+        ("1,2,y", True),
+        ("0,1,y", True),
+        ("2019,2021,y", True),
+        ("39,State-gov,77516", False),
+        ("a,7.5,0.3", False),
+    ],
 )
 def test_a_first_line_that_counts_its_columns_is_a_header_and_one_with_measures_is_none(
     tmp_path, capsys, first, has_header

@@ -22,7 +22,7 @@ _CURRENCY = (
 _UNIT = r"[^\W\d_]{1,8}[²³]?(?:/[^\W\d_]{1,8}[²³]?)?|°[CF]?"
 _DECORATED = re.compile(
     rf"(?P<open>\()?(?P<sign>[-+−]?) ?(?P<before>{_CURRENCY})? ?(?P<inner>[-+−]?)"
-    rf"(?P<body>[0-9.,][0-9.,'_ ]*(?:[eE][-+]?[0-9]+)?) ?(?P<after>[%‰]|{_CURRENCY}|{_UNIT})?(?P<close>\))?"
+    rf"(?P<body>[0-9.,][0-9.,'_ ]*(?:[eE][-+]?[0-9]+)?) ?(?P<after>[%‰]|{_CURRENCY}|{_UNIT})?(?P<close>\))?(?P<last>-)?"
 )
 _BLANKS = "\u00a0\u202f\u2009"
 _CONVENTIONS = (("", "."), (",", "."), ("", ","), (".", ","), (" ", "."), (" ", ","), ("'", "."), ("_", "."))
@@ -43,6 +43,7 @@ class _Number:
     body: str
     is_negative: bool
     in_brackets: bool
+    has_last_sign: bool
     currency: str
     suffix: str
 
@@ -59,7 +60,9 @@ def recognise(sample: ColumnSample) -> Finding | None:
     if len(suffixes) > 1 or (suffixes - {"", "%", "‰"} and len(texts) <= UNIT_LEVELS):
         return None
     ways = _ways(numbers, len(texts))
-    is_plain = ways[:1] == [("", ".")] and not any(n.currency or n.suffix or n.in_brackets for n in numbers)
+    is_plain = ways[:1] == [("", ".")] and not any(
+        n.currency or n.suffix or n.in_brackets or n.has_last_sign for n in numbers
+    )
     if not ways or (is_plain and "−" not in "".join(texts)):
         return None
     currencies = sorted({number.currency for number in numbers} - {""})
@@ -79,14 +82,17 @@ def _take_apart(text: str) -> _Number | None:
     found = _DECORATED.fullmatch(_folded(text))
     if found is None or bool(found["open"]) != bool(found["close"]) or (found["sign"] and found["inner"]):
         return None
+    if found["last"] and (found["sign"] or found["inner"] or found["open"]):
+        return None
     after = found["after"] or ""
     is_money = bool(after) and re.fullmatch(_CURRENCY, after) is not None
     if is_money and found["before"]:
         return None
     return _Number(
         body=found["body"].strip(),
-        is_negative=bool(found["open"]) or (found["sign"] or found["inner"]) in ("-", "−"),
+        is_negative=bool(found["open"] or found["last"]) or (found["sign"] or found["inner"]) in ("-", "−"),
         in_brackets=bool(found["open"]),
+        has_last_sign=bool(found["last"]),
         currency=found["before"] or (after if is_money else ""),
         suffix="" if is_money else after,
     )
@@ -134,6 +140,8 @@ def _reading(column: str, way: tuple[str, str], texts: Sequence[str], numbers: S
     words = {number.currency for number in numbers} | {number.suffix for number in numbers}
     marks = sorted(words - {""}, key=len, reverse=True)
     marks += [c for c in "()" if any(number.in_brackets for number in numbers)]
+    has_last_sign = any(number.has_last_sign for number in numbers)
+    marks += ["-"] if has_last_sign else []
     marks += [c for c in _BLANKS + " " if c in shape]
     if thousands == "'":
         marks += [c for c in "'’" if c in shape]
@@ -152,6 +160,8 @@ def _reading(column: str, way: tuple[str, str], texts: Sequence[str], numbers: S
     expression = f"CAST({text} AS DOUBLE)"
     if any(number.in_brackets for number in numbers):
         expression = f"CASE WHEN starts_with({name}, '(') THEN -1 ELSE 1 END * {expression}"
+    elif has_last_sign:
+        expression = f"CASE WHEN contains({name}, '-') THEN -1 ELSE 1 END * {expression}"
     label = (
         "the point stands before the decimals" if decimal == "." else "the comma stands before the decimals"
     )
@@ -174,9 +184,12 @@ def _sentence(texts: Sequence[str], numbers: Sequence[_Number], ways: Sequence[t
         what = "percentages" if suffix == "%" else f"numbers with the unit {suffix!r}"
     thousands, decimal = ways[0]
     extra = [_BETWEEN[thousands]] if thousands else []
+    extra += ["the sign behind them"] if any(number.has_last_sign for number in numbers) else []
     extra += ["a decimal comma"] if decimal == "," and _has_comma(numbers) else []
     described = " and ".join(extra)
     if len(ways) > 1:
         described = f"{described or 'a decimal point'}, or is it another mark? The values do not tell"
-    shown = max(texts, key=lambda text: (sum(c in text for c in ",.'_$€£%( "), -texts.index(text)))
+    shown = max(
+        texts, key=lambda text: (text[-1:] == "-", sum(c in text for c in ",.'_$€£%( "), -texts.index(text))
+    )
     return f"{what}{' with ' + described if described else ''}, as in {shown!r}"

@@ -17,6 +17,7 @@ from storage.raw.recognition.findings import (
 )
 
 _COMMA_FIRST = re.compile(r"[-+]?[0-9]{1,3}(?:[. ]?[0-9]{3})*,[0-9]+")
+_INFINITE = re.compile(r"[-+]?(?:inf|infinity|nan)", re.IGNORECASE)
 _POINT_FIRST = re.compile(r"[-+]?[0-9]{1,3}(?:[, ]?[0-9]{3})*(?:\.[0-9]*)?")
 
 
@@ -49,11 +50,18 @@ def recognise(sample: ColumnSample) -> Finding | None:
         return None
     name = sql_name(sample.column)
     if sample.is_mostly_number:
-        return _found(sample, "numbers, and words that then are missing", "number", f"CAST({name} AS DOUBLE)")
+        return _found(sample, "numbers, and words that then are missing", "number", _finite(name, sample))
     texts = {*sample.head, *sample.spread}
     if sample.n_distinct <= LEVELS_LISTED and len({text.lower() for text in texts}) < len(texts):
         return _found(sample, "texts that differ in capital letters alone", "lower", f"lower(trim({name}))")
     return None
+
+
+def _finite(name: str, sample: ColumnSample) -> str:
+    """The number that a text is; what is written as an infinite one is missing."""
+    number = f"CAST({name} AS DOUBLE)"
+    has_infinite = any(_INFINITE.fullmatch(text) for text in (*sample.head, *sample.spread))
+    return f"CASE WHEN isfinite({number}) THEN {number} END" if has_infinite else number
 
 
 def _found(sample: ColumnSample, sentence: str, part: str, expression: str) -> Finding:
