@@ -47,8 +47,7 @@ class ArtifactCorrupt(LdptreeError):  # noqa: N818 - the house's word
 
 
 class AssumedRangeWarning(UserWarning):
-    """An estimator assumes a range of a feature or of the label, or cuts public values off at the one it was given.
+    """An estimator assumes the range of a feature or of the label, or clips public values to the range it was given.
 
-    Values beyond a range are moved to its end, where nothing can be learned from them. Only what is public decides whether this
-    warning comes, and what it says.
+    Nothing can be learned from clipped values. Public values alone decide whether this warning comes, and what it says.
     """

@@ -5,8 +5,8 @@ Needs Python and numpy, nothing else. What the curator does with reports is else
     client = Client(Path("protocol.json").read_text(), max_epsilon=2.0, memory=FileMemory("answered.json"))
     send(client.report({"trip_miles": 3.2, "company": "Flash Cab"}, "Cash").to_json())
 
-Coins come from the operating system. A report is made once for each holder, campaign and round, kept with its cost before it
-is given out, and given out again whoever asks: a second draw would be a second release. What a holder spends in a lifetime,
+Coins come from the operating system. A report is made once for each holder, campaign and round, and kept with its cost before
+it is given out. Later calls return the same report: a second draw would be a second release. What a holder spends in a lifetime,
 over all protocols, campaigns and rounds, stays within `lifetime_epsilon`.
 """
 
@@ -49,7 +49,7 @@ class Report:
         id: 32 random hexadecimal digits, drawn with the report: one that arrives twice counts once.
         payload: the bytes of the report, as the protocol's mechanism packs them.
         output: which output of the protocol's base it is about, where holders draw one; else None.
-        simulation: its coins came from a seed: it is nobody's, and is not counted beside real ones.
+        simulation: whether its coins came from a seed; such a report is never counted beside real ones.
     """
 
     protocol: str
@@ -112,13 +112,13 @@ class Client:
     Args:
         protocol: a Protocol, or its JSON.
         max_epsilon: the most a report may cost; compared with what the protocol's integers really spend.
-        memory: where reports and what they cost are kept: a `FileMemory`, or another mapping of texts to texts. What forgets
-            with the process, as {}, is for simulations: who forgets is asked again.
+        memory: where reports and their costs are kept: a `FileMemory`, or another mapping of texts to texts. One that is lost
+            with the process, such as {}, is for simulations only.
         lifetime_epsilon: the most that a holder may spend on all protocols together. The memory keeps it: the smallest that
             was ever stated holds. None: the one it keeps or, while it keeps none, `max_epsilon`.
         words: coins for a simulation, `Words` or a numpy Generator, which is drawn from once, for their seed; None: the
             operating system's.
-        max_protocol_bytes: the longest text of a protocol that is read: one with a public model in it is long.
+        max_protocol_bytes: the longest protocol that is read, in bytes; one with a public model is long.
 
     Raises:
         BudgetError: the protocol spends more than `max_epsilon`.

@@ -123,22 +123,22 @@ class _CorrectionEstimator(PublicRowsEstimator):
 class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # type: ignore[misc]
     """A public classifier, corrected where private people differ from it.
 
-    A model is fitted on public rows and published. Every private row computes its own residual, 0/1 of a class less the model's
-    share of it, and sends (cell, residual rounded at random) as one epsilon-LDP value. The model is corrected in each cell of a
-    small tree, by how much the reports say and as far as they are sure. With more than two classes, each private row draws the
-    one class whose residual it reports, and says which.
+    A model is fitted on public rows and published. Every private row computes its residual (1 if it has the class, else 0, less
+    the model's share), rounds it at random, and sends it with its cell as one epsilon-LDP value. In each cell of a small tree
+    the model is corrected by the mean residual, shrunk by how uncertain it is. With more than two classes, each private row
+    draws the one class whose residual it reports, and says which.
 
     Args:
         epsilon: the budget of each private row, above 0 and at most 64.
-        base: "forest", "tree" (smoothed, which knows how unsure it is), "boosting", or a fitted scikit-learn tree, forest or
-            histogram boosting whose training rows its owner declares public (inside searches in a `FrozenEstimator`, as
-            they clone it otherwise). Without public rows a constant.
+        base: "forest", "tree" (smoothed, with its uncertainty), "boosting", or a fitted scikit-learn tree, forest or histogram
+            boosting whose training rows you declare public (in a `FrozenEstimator` inside searches, which clone it otherwise).
+            Without public rows a constant.
         partition: of the collection tree: "cart", "max-edge" or "random-edge"; without public rows one of the edges.
         depth: of the collection tree: "auto", or the deepest a cell may lie, at most 62.
         mechanism: an oracle's name, or "auto": grr or oue, whichever leaves less noise.
         label_levels: levels of a residual: "auto", or a whole number from 2.
         feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
-        max_protocol_bytes: the largest protocol that is published; a forest is made smaller to fit, all else is refused.
+        max_protocol_bytes: the largest protocol that is published; a forest shrinks to fit, any other base is refused.
         random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
             repeated, and protects nobody.
 
@@ -147,7 +147,7 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # typ
         base_: the public model (`PublicModel`).
         corrections_: cell by cell: share of people, correction, sd, evidence (`Corrections`).
         says_: one line: what was found, or that it is within noise of nothing.
-        plan_, protocols_, totals_: what was asked, in one protocol, and what came back; over 2 classes have totals each.
+        plan_, protocols_, totals_: what was asked, in one protocol, and what came back; more than 2 classes have totals each.
         model_: what is released.
         ledger_: what every private row spent, on what.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
@@ -256,10 +256,10 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
         return self.model_.predict(rows)
 
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
-        """The prediction -+ how unsure the correction of its cell is, with probability `level`, each float64 [n].
+        """Low and high ends, float64 [n] each, that hold the corrected prediction with probability `level`.
 
-        It is an interval of the correction, given the public model's shape within the cell. By how much that model is off for
-        people like the row beside its mean error in the cell is not in it: the mean label of such people lies outside more often.
+        The interval covers the correction's uncertainty only, not how the public model's error varies within a cell: the mean
+        label of people like the row lies outside more often.
         """
         rows = self._read_rows(X)
         low, high = self.model_.interval(rows, level)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class LPCTClassifier(Noisy, ClassifierMixin, TreeEstimator):  # type: ignore[misc]
     """Locally private classification tree with public data (LPCT, Ma and Yang, JMLR 2024), and what goes beyond it.
 
-    A tree is grown on public rows; every private row sends one epsilon-LDP report of its cell and label; the two are
-    weighed against each other, cell by cell. By default the whole epsilon goes on one joint report, the private totals
-    tell how far public and private people differ, and cells are smoothed over the tree: nothing is to be tuned.
+    A tree is grown on public rows. Every private row sends one epsilon-LDP report of its cell and label. In each cell the
+    model weighs public labels against reports. The defaults spend the whole epsilon on one joint report, learn from the
+    totals how far public and private people differ, and smooth cells over the tree; they need no tuning.
 
     Args:
         epsilon: the budget of each private row, above 0 and at most 64.
@@ -41,13 +41,13 @@ class LPCTClassifier(Noisy, ClassifierMixin, TreeEstimator):  # type: ignore[mis
         partition: "cart" (in its cells `ldptree.inference.depth.default_min_samples_leaf`), "max-edge" or
             "random-edge"; without public rows always one of the edges.
         depth: "auto", or the deepest a cell may lie, at most 62.
-        lam: "learned", "auto", or the weight of a public row in private people: 0 is LPCT-P, infinity LPCT-Q.
+        lam: "learned", "auto", or how many private people one public row counts for: 0 is LPCT-P, infinity LPCT-Q.
         prune: "smooth", "variance", "none", or LPCT's Algorithm 2: "paper", or `PaperOptions`.
         rule: "margin", or "ratio" as printed in LPCT eq. 8 (with a fixed lam).
         outside: private values out of range are moved to the border ("clip"), or their row reports "outside" ("drop").
         feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
-        tune: None, or "private": a share of the private rows never reports for training and chooses among candidates by one
-            privatised report each of their errors (docs/measured/tuning.md).
+        tune: None, or "private": a share of the private rows does not train, and chooses among candidates by one private
+            report each of their errors (docs/measured/tuning.md).
         candidates: dicts of lam, prune, rule, depth, mechanism, partition, the first of which stays unless
             another is surely better; None: a grid around these parameters that shares its training reports.
         validation_share: of the private rows, where there is tuning.
@@ -56,7 +56,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, TreeEstimator):  # type: ignore[mis
             repeated, and protects nobody.
 
     Attributes:
-        classes_: the labels of the public rows; without public rows, of all rows (then declared by passing them).
+        classes_: the labels of the public rows; without public rows, those of all rows.
         partition_: the tree on scaled features.
         mechanism_: how holders report.
         totals_: the unbiased totals, with their variances.
@@ -123,17 +123,14 @@ class LPCTClassifier(Noisy, ClassifierMixin, TreeEstimator):  # type: ignore[mis
         return np.asarray(self.model_.probability[nodes] - 1.0 / self.classes_.size)
 
     def margin_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Ends of what is believed of each row's margins with probability `level`, in the shape of `decision_function`.
+        """Low and high ends of each row's margins, believed with probability `level`; each in the shape of `decision_function`.
 
-        A margin is a class's share less 1/C; noise may carry its estimate beyond a share's range.
-        Where an interval holds 0 the reports do not carry a decision, and one may abstain.
+        A margin is a class's share less 1/C. Where an interval holds 0 the reports carry no decision, and you may abstain.
 
-        Measured (docs/measured/lpct.md), by default those of 90 % hold about that or more where public and private people are
-        alike, as do
-        those with lam = 0, and with prune = "none" beside lam = "learned"; where the two differ and epsilon is small, fewer do.
-        Other settings hold less even where people are alike: lam = "auto" or above 0 takes the public cells of a CART at
-        their word though their own labels chose them, and prune = "variance" or "paper" does not count its choice between a
-        cell and its ancestors.
+        Measured (docs/measured/lpct.md): by default, and with lam = 0, 90 % intervals hold 90 % or more where public and
+        private people are alike, and less where they differ and epsilon is small. Other settings hold less: lam = "auto" or
+        above 0 ignores that public labels chose the cells of a CART, and prune = "variance" or "paper" ignores its own choice
+        between a cell and its ancestors.
         """
         nodes = self._nodes(X)
         low, high = (end[nodes] for end in self.model_.estimate_interval(level))

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 class LPDTRegressor(Noisy, RegressorMixin, TreeEstimator):  # type: ignore[misc]
     """Locally private regression tree with public data (LPDT, NeurIPS 2023), and what goes beyond it.
 
-    A tree is grown on public rows; every private row sends one epsilon-LDP report of its cell and label; public and private
-    means are weighed against each other, cell by cell, and smoothed over the tree. By default the whole epsilon goes on one
-    joint report, the label rounded at random between levels of its range, and nothing is to be tuned.
+    A tree is grown on public rows. Every private row sends one epsilon-LDP report of its cell and label. In each cell the
+    model weighs the public mean against the private one, and smooths over the tree. The defaults spend the whole epsilon on
+    one joint report, with the label rounded at random between levels of its range; they need no tuning.
 
     The paper's estimator is mechanism = "randomized_response", partition = "max-edge" (LPDT-M) or "cart" (LPDT-V), lam = 0,
-    prune = "none", rule = "ratio", with a depth, min_samples_leaf and rho of one's own.
+    prune = "none", rule = "ratio", with your own depth, min_samples_leaf and rho.
 
     Args:
         epsilon: the budget of each private row, above 0 and at most 64.
@@ -45,20 +45,20 @@ class LPDTRegressor(Noisy, RegressorMixin, TreeEstimator):  # type: ignore[misc]
             of grr and oue), "randomized_response" for the paper's (eqs 3 and 4), "signed_subset" or "discrete_laplace" of the
             two ends of the range, or "laplace" to compare with (a simulation device, refused without `random_state`).
         partition: "cart", "max-edge" or "random-edge"; without public rows always one of the edges.
-        depth: "auto", or the deepest a cell may lie, at most 62. "auto": reports are asked about no more cells than n and
-            epsilon carry (`ldptree.inference.depth.number_depths`), and public rows part these further where lam is not 0 and
-            prune = "smooth".
+        depth: "auto", or the deepest a cell may lie, at most 62. "auto": reports are about as many cells as n and epsilon
+            allow (`ldptree.inference.depth.number_depths`); where lam is not 0 and prune = "smooth", public rows split them
+            further.
         min_samples_leaf: fewest public rows in a cell, or "auto" (`inference.depth.default_min_samples_leaf`); not
             used without public rows.
-        lam: "learned", "auto", or the weight of a public row in private people: 0 for private alone, infinity for public.
+        lam: "learned", "auto", or how many private people one public row counts for: 0 for private alone, infinity for public.
         prune: "smooth", "fallback" (a cell whose evidence is too weak takes an ancestor's), or "none".
         rule: "margin", or "ratio" as printed in LPDT eq. 5, 0/0 = 0 (with a fixed lam).
         rho: share of epsilon that the cell gets where it is sent apart from the label (LPDT D.1).
         label_range: (low, high) that private labels are moved into; None: that of the public labels, or (-1, 1) without any.
         outside: private values out of range are moved to the border ("clip"), or their row reports "outside" ("drop").
         feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
-        tune: None, or "private": a share of the private rows never reports for training and chooses among candidates by one
-            privatised report each of their errors (docs/measured/tuning.md).
+        tune: None, or "private": a share of the private rows does not train, and chooses among candidates by one private
+            report each of their errors (docs/measured/tuning.md).
         candidates: dicts of lam, prune, rule, depth, min_samples_leaf, mechanism, partition, rho, the first of which stays unless
             another is surely better; None: a grid around these parameters that shares its training reports.
         validation_share: of the private rows, where there is tuning.
@@ -68,7 +68,7 @@ class LPDTRegressor(Noisy, RegressorMixin, TreeEstimator):  # type: ignore[misc]
 
     Attributes:
         label_range_: the range in use.
-        partition_, mechanism_, totals_, model_, protocol_, ledger_, tuning_: as of `LPCTClassifier`; `model_.partition` may part
+        partition_, mechanism_, totals_, model_, protocol_, ledger_, tuning_: as of `LPCTClassifier`; `model_.partition` may split
             the cells of `partition_`, the tree that holders are asked about, further.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """

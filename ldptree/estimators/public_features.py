@@ -106,10 +106,10 @@ class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  #
         epsilon: the budget of each row, at most 64.
         private_features: columns that everybody protects, by number or name; [] protects the label alone.
         label_range: (low, high), where labels may lie; those beyond are moved to its ends. None: (-1, 1). It must come from
-            what is known without looking at private labels. Wide is cheap (a tenth of the rows tell where the labels are,
-            to a sixteenth of the range); too narrow is not.
-        feature_range: (low, high), numbers or one for each feature, to which features are scaled. None: of the values that
-            are shown, and (0, 1) where nobody shows one.
+            what is known without looking at private labels. Too wide costs
+            little (a tenth of the rows locate the labels to a sixteenth of the range); too narrow costs more.
+        feature_range: (low, high), numbers or one for each feature, to which features are scaled. None: the range of
+            the values that are shown, or (0, 1) where there are none.
         random_state: None draws coins from the operating system. A number makes a simulation that can be repeated, and
             protects nobody.
 
