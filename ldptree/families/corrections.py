@@ -19,6 +19,7 @@ from the public model than noise makes them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -121,6 +122,8 @@ class Corrections:
         discrepancy: float64 [L, M], the part of it that says that private people differ from public ones.
         priors: the chosen discrepancy process of each output: what is said to have been found.
         common_sd: how far all the reports' mean residuals may be off together (`CorrectionPlan.common_sd`).
+        chance_alike: how likely the reports would differ so much were private people like public ones: by noise, and by what
+            public rows leave open of the public model's error (`CorrectionPlan.doubt`). NaN where it is not known.
     """
 
     share: Floats
@@ -131,6 +134,7 @@ class Corrections:
     discrepancy: Floats
     priors: tuple[DiscrepancyPrior, ...]
     common_sd: float = 0.0
+    chance_alike: float = math.nan
 
     @property
     def evidence(self) -> Floats:
@@ -151,16 +155,7 @@ class Corrections:
     @cached_property
     def chance(self) -> float:
         """How likely noise alone would make the reports differ so much from the public model (chi-square)."""
-        from scipy.stats import chi2
-
-        heard = np.isfinite(self.noise_sd) & (self.noise_sd > 0)
-        precision = np.divide(1.0, self.noise_sd**2, out=np.zeros_like(self.noise_sd), where=heard)
-        pull = (precision * self.observed).sum(axis=0)
-        # of cells that are off together by N(0, common): what their mean says counts the less (Sherman and Morrison 1950)
-        together = self.common_sd**2 * pull**2 / (1.0 + self.common_sd**2 * precision.sum(axis=0))
-        distance = np.sum(self.evidence**2) - np.sum(together)
-        n_heard = max(int(np.isfinite(self.noise_sd).sum()), 1)  # an output may have been drawn by nobody
-        return float(chi2.sf(distance, n_heard))
+        return _chance_of(self.observed, self.noise_sd, self.common_sd)
 
     @property
     def has_no_effect(self) -> bool:
@@ -192,10 +187,22 @@ class Corrections:
         clearest = self._clearest
         most, sd = float(self.correction[clearest]), float(self.sd[clearest])
         of = f"share of {classes[clearest[1]]} " if len(classes) > 2 else ""
+        name = f"{base[0].upper()}{base[1:]}"
+        if math.isnan(self.chance_alike):
+            found = f"{name} is wrong on private people"
+        elif self.is_particular:
+            found = f"{name} is wrong on private people in particular"
+        else:
+            found = f"{name} is wrong, perhaps for everybody"
         return (
-            f"{base[0].upper()}{base[1:]} is wrong on private people: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) where "
-            f"that is clearest, in {cells} (chance that noise alone does this {self.chance:.2g})."
+            f"{found}: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) where that is clearest, in {cells} (chance that noise "
+            f"alone does this {self.chance:.2g})."
         )
+
+    @property
+    def is_particular(self) -> bool:
+        """Whether private people surely differ from public ones: more than what public rows leave open of the model's error."""
+        return self.chance_alike < SURELY
 
     @property
     def _clearest(self) -> tuple[int, int]:
@@ -241,7 +248,26 @@ def correct(plan: CorrectionPlan, seen: Sequence[ResidualEstimates]) -> Correcti
         discrepancy=np.stack([c[2] for c in columns], axis=1),
         priors=tuple(c[3] for c in columns),
         common_sd=plan.common_sd,
+        chance_alike=_chance_of(
+            np.stack([one.mean for one in seen], axis=1),
+            np.sqrt(np.stack([one.variance for one in seen], axis=1) + plan.doubt),
+            plan.common_sd,
+        ),
     )
+
+
+def _chance_of(observed: Floats, sd: Floats, common_sd: float) -> float:
+    """How likely noise of these sds, and of one that the cells of an output share, makes means [L, M] as large as observed."""
+    from scipy.stats import chi2
+
+    heard = np.isfinite(sd) & (sd > 0)
+    precision = np.divide(1.0, sd**2, out=np.zeros_like(sd), where=heard)
+    pull = (precision * observed).sum(axis=0)
+    # of cells that are off together by N(0, common): what their mean says counts the less (Sherman and Morrison 1950)
+    together = common_sd**2 * pull**2 / (1.0 + common_sd**2 * precision.sum(axis=0))
+    distance = np.sum(precision * observed**2) - np.sum(together)
+    n_heard = max(int(np.isfinite(sd).sum()), 1)  # an output may have been drawn by nobody
+    return float(chi2.sf(distance, n_heard))
 
 
 def _one(

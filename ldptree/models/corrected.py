@@ -138,6 +138,8 @@ class CorrectedModel(Model):
                 raise DataError(f"corrected model: {name} is below 0")
         if not 0 <= found.common_sd < math.inf:
             raise DataError(f"corrected model: common_sd is {found.common_sd}, no number from 0 on")
+        if not (math.isnan(found.chance_alike) or 0 <= found.chance_alike <= 1):
+            raise DataError(f"corrected model: chance_alike is {found.chance_alike}, no chance")
         if self.default.shape != (m,) or not np.isfinite(self.default).all():
             raise DataError(f"corrected model: default has shape {self.default.shape}, expected ({m},)")
         if len(found.priors) != m or len(self.protocol_digests) not in (1, m):
@@ -285,10 +287,10 @@ class CorrectedModel(Model):
 
     @classmethod
     def text_fields(cls, kind: str) -> tuple[Collection[str], Collection[str]]:
-        """Its fields, with those of its corrections in the place of these; `common_sd` where it is not 0; older versions also
-        wrote a slope.
+        """Its fields, with those of its corrections in the place of these: `common_sd` where it is not 0, `chance_alike` where it
+        is known. Older versions also wrote a slope.
         """
-        return (*_OWN, *_ARRAYS, "priors"), ("slope", "common_sd")
+        return (*_OWN, *_ARRAYS, "priors"), ("slope", "common_sd", "chance_alike")
 
     def to_content(self) -> dict[str, Any]:
         """Fields as plain values."""
@@ -296,7 +298,8 @@ class CorrectedModel(Model):
         content = {name: serialize.plain_value(getattr(self, name)) for name in _OWN}
         content |= {name: serialize.plain_value(getattr(found, name)) for name in _ARRAYS}
         content["priors"] = [[float(p.root), float(p.step), float(p.decay)] for p in found.priors]
-        return content | ({"common_sd": found.common_sd} if found.common_sd else {})
+        content |= {"common_sd": found.common_sd} if found.common_sd else {}
+        return content | ({} if math.isnan(found.chance_alike) else {"chance_alike": found.chance_alike})
 
     @classmethod
     def of_content(cls, data: Mapping[str, Any]) -> Self:
@@ -312,6 +315,9 @@ class CorrectedModel(Model):
                 **arrays,
                 priors=tuple(DiscrepancyPrior(root=r, step=s, decay=d) for r, s, d in priors.tolist()),
                 common_sd=serialize.typed(float, data.get("common_sd", 0.0), cls.NAME, "common_sd"),
+                chance_alike=serialize.typed(float, data["chance_alike"], cls.NAME, "chance_alike")
+                if "chance_alike" in data
+                else math.nan,
             ),
             **serialize.read_fields(cls, data, _OWN, of=cls.NAME),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,6 +59,7 @@ def describe_corrections(model: CorrectedModel, evidence: Evidence) -> Descripti
         cells=_cells(model, public, answered, evidence),
         statements=(*_statements(model, public, answered, outputs), *_strengths(model, evidence.rows)),
         is_found=not found.has_no_effect,
+        is_particular=None if math.isnan(found.chance_alike) else found.is_particular,
         chance=float(found.chance),
         says=found.says_of(model.classes),
         spread=public.plan.range.half / 2,

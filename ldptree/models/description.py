@@ -226,6 +226,7 @@ class Description:
         statements: other findings.
         differences: of each output, private less public over all private people; () where it was not learned.
         is_found: whether the reports speak for a difference; None where that was not asked.
+        is_particular: whether it is of private people in particular; None where that is not known.
         chance: how likely noise alone would differ so much; None where it is not known.
         says: the model's own line on what it found.
         spread: a typical difference between two labels, where the label is a number.
@@ -241,6 +242,7 @@ class Description:
     statements: tuple[Statement, ...] = ()
     differences: tuple[Estimate, ...] = ()
     is_found: bool | None = None
+    is_particular: bool | None = None
     chance: float | None = None
     says: str = ""
     spread: float = 1.0

@@ -40,6 +40,8 @@ SAYS = {
     "average unclear": "On average no error of the public model on “{output}” can be told: {size}.",
     "average difference": "Private {nouns} differ from public ones in “{output}” by {size} on average.",
     "no difference": "The reports give no reason to think that private {nouns} differ from public ones.",
+    "particular": "Public rows do not explain that: private {nouns} differ from public ones.",
+    "for everybody": "It may be wrong for everybody: public rows do not rule that out.",
     "hidden": "The noise could hide a difference of {size} in “{output}” on average.",
     "chance": "Noise alone would make the reports differ so much with a chance of {chance}.",
     "clear kinds": "A correction is clear in {clear} of {cells}, which hold about {share} of private {nouns}.",

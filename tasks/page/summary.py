@@ -173,6 +173,8 @@ def _differences(run: Run) -> list[Sentence]:
         elif model.tree is not None:
             at = model.tree.clearest
             sentences.append(_average(run, model.tree.estimates[at], model.outputs[at]))
+        if model.is_found and model.is_particular is not None:
+            sentences.append(say("particular" if model.is_particular else "for everybody", nouns=run.nouns))
         return sentences
     if not model.differences:
         return []

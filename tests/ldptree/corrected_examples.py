@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from example_models import every_kind_of_feature, random_rows, random_tree
 
@@ -61,6 +63,7 @@ def corrected(
             discrepancy=correction,
             priors=(ALIKE,) * shape[1],
             common_sd=0.0 if classes else 0.125,
+            chance_alike=math.nan if classes else 0.5,
         ),
         classes=classes,
         default=rng.random(shape[1]),

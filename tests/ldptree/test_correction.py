@@ -179,6 +179,22 @@ def test_a_model_that_is_right_is_called_wrong_no_more_often_than_stated(heavy):
     assert alarms <= 24
 
 
+def test_a_public_model_of_few_rows_is_not_called_wrong_for_private_people_in_particular(forest):
+    """Its error is found, and is everybody's: people are alike. A shift that public rows cannot hide is particular."""
+    model, facts = forest
+    X, _ = rows(300, 0)
+    sides = grow_cart(facts.X, X[:, 1] > 0.5, depth=1, n_classes=2, criterion="variance")
+    plan = make_plan(replace(facts, grow=lambda depth: sides), epsilon=4.0, n_holders=40_000, depth=1)
+    for shift, is_particular in ((0.0, False), (0.6, True)):
+        for seed in range(5):
+            totals, *_ = asked(plan, model, 40_000, seed, shift)
+            moved = [replace(one, mean=one.mean + 0.02) for one in [ResidualEstimates.of(plan, totals)]]
+            found = correct(plan, moved)
+            assert not found.has_no_effect
+            assert found.is_particular == is_particular
+            assert ("in particular" if is_particular else "perhaps for everybody") in found.says
+
+
 def test_two_standard_deviations_cover_the_truth_though_the_public_model_knows_no_doubt(forest):
     """Over 30 collections. Taken at its word that it knows its own error, as the corrections take it, half would be covered."""
     model, facts = forest
