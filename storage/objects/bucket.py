@@ -58,7 +58,8 @@ def open_bucket(address: str) -> BucketObjects:
     root = cache / "ldptree" / hashlib.sha256(address.encode()).hexdigest()[:16]
     objects, probe = BucketObjects(bucket, address, root), f"probe-{secrets.token_hex(8)}"
     try:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        root.mkdir(parents=True, exist_ok=True)
+        root.chmod(0o700)  # copies of the holders' objects are in it
         is_once = objects.create(probe, b"") and not objects.create(probe, b"")
         objects.delete(probe)
     except OSError as fault:

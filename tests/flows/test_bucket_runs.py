@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -131,6 +132,8 @@ def test_the_command_line_takes_a_bucket(tmp_path):
         done = ldptree(*run, "s3://bucket/team")
         assert done.returncode == 0, done.stderr
         assert "report  s3://bucket/team/runs/" in done.stdout
+        (copies,) = (tmp_path / "one" / "ldptree").iterdir()
+        assert stat.S_IMODE(copies.stat().st_mode) == 0o700
         planned = ldptree(*run, "s3://bucket/team", "--plan", machine="two")
         assert "compute" not in planned.stdout
         assert "report       cached" in planned.stdout
