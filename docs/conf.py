@@ -16,6 +16,7 @@ html_title = "ldptree"
 author = "The ldptree authors"
 copyright = author  # noqa: A001  # Sphinx asks for this name
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+highlight_language = "text"
 html_theme = "furo"
 html_show_sourcelink = False
 html_show_sphinx = False
