@@ -227,6 +227,15 @@ def test_with_a_rule_nothing_of_a_private_row_is_told_or_written(tmp_path, capsy
     assert "money" in told
     assert [canary for canary in CANARIES if canary in told] == []
     assert load(out).dataset.rule.kind == parse_public_rule(rule).kind
+    assert load(out).dataset.positive in ("a", "b")  # two classes in public rows, five in all
+    if n == 600:  # what is refused quotes nothing either
+        for column in ("zone", "y"):
+            for file in ("rows.csv", "friends.csv"):
+                text = Path(file).read_text()
+                Path(file).write_text(text.replace(",b\n", ",a\n"))
+            with pytest.raises(LdptreeError) as refused:
+                init(Path("rows.csv"), force=True, as_json=False, **(settings | {"target": column}))
+            assert [canary for canary in CANARIES if canary in str(refused.value)] == []
 
 
 def test_a_long_list_of_columns_to_read_finds_room_and_the_rest_is_left_out(tmp_path, capsys):
