@@ -33,11 +33,14 @@ class Axis:
         if high <= low:
             low, high = low - 0.5, high + 0.5
         pad = 0.04 * (high - low)
-        step = _round_step((high - low) / 4)
-        low, high = low - pad, high + pad
-        first = math.ceil(low / step)
-        ticks = [first + i for i in range(12) if (first + i) * step <= high]
-        return cls(low, high, tuple(tick * step for tick in ticks))
+        size, low, high = high - low, low - pad, high + pad
+        ticks: tuple[float, ...] = ()
+        for parts in (4, 8):  # a round step may leave room for a tick or two alone
+            step = _round_step(size / parts)
+            first, last = math.ceil(low / step), math.floor(high / step)
+            if len(ticks) < 3:
+                ticks = tuple(tick * step for tick in range(first, last + 1))
+        return cls(low, high, ticks)
 
     def at(self, value: float) -> str:
         """Where a value lies, in percent; at an end where it is beyond."""

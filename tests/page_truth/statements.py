@@ -51,6 +51,8 @@ WORDS_ONLY = frozenset(
         "strengths",
         "public as good",
         "public better",
+        "particular",
+        "for everybody",
     )
 )
 """Sentences without figures of their own."""
@@ -100,6 +102,7 @@ def check(run: Run) -> list[str]:
         + check_rows(run)
         + check_tree(run)
         + check_verdict(run)
+        + check_for_whom(run)
         + check_marks(run)
         + check_bars(run)
         + check_strip(run)
@@ -143,6 +146,24 @@ def check_verdict(run: Run) -> list[str]:
     if advice != {expected} - {None}:
         faults.append(f"advice {advice} under {chip!r}")
     return faults
+
+
+SURE = 0.05
+"""A chance below which something is said to be found."""
+
+
+def check_for_whom(run: Run) -> list[str]:
+    """Whether an error found is said to be of private people in particular, or perhaps of everybody."""
+    stated = {one.attributes.get("data-says") for one in run.page.every("span")} & {
+        "particular",
+        "for everybody",
+    }
+    found = getattr(run.model, "corrections", None)
+    expected = set()
+    is_found = found is not None and (found.chance <= SURE or any(p.root or p.step for p in found.priors))
+    if found is not None and is_found and not math.isnan(found.chance_alike):
+        expected = {"particular" if found.chance_alike < SURE else "for everybody"}
+    return [] if stated == expected else [f"{stated} where {expected or 'nothing'} is so"]
 
 
 def check_sentence(run: Run, key: str, text: str) -> list[str]:
