@@ -13,10 +13,11 @@ from flows.pipeline import Pipeline
 from ldptree.errors import LdptreeError
 from schemas.config import RunConfig
 from schemas.manifest import Record
+from schemas.row_format import RowFormat
 from storage.formats import stamped
 from storage.store import Store
 from storage.warehouse import all_runs, build
-from tasks.artifacts import read_scores
+from tasks.artifacts import read_model, read_scores
 from tasks.data.validate import check_passed, failures
 from tasks.page.data import Run
 from tasks.page.making import peak_rss_mb
@@ -63,6 +64,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
         "run": run.name,
         "report": store.objects.where(page),
         "model": store.objects.where(model),
+        "row_format": _row_format(run).model_dump(mode="json"),
     }
     write_json(store, f"{folder}/run.json", summary)
     list_run(store, folder, facts)
@@ -70,6 +72,18 @@ def finish(run: Pipeline) -> dict[str, Any]:
         build(store, all_runs(store))
     run.execute.show(summarize(facts), facts.title, summary)
     return summary
+
+
+def _row_format(run: Pipeline) -> RowFormat:
+    """How rows to predict are read."""
+    found = run.ingested.facts
+    return RowFormat.of(
+        read_model(run.store, run.model["model"]).digest,
+        run.terms.dataset,
+        found["features"],
+        found["columns"],
+        found["derived_from"],
+    )
 
 
 def stop_where_failed(run: Pipeline) -> None:

@@ -22,6 +22,7 @@ from ldptree.errors import ConfigError
 from ldptree.models import Model
 from schemas.config import RunConfig, load, parse
 from schemas.dataset import FILE_SUFFIXES
+from schemas.row_format import RowFormat
 from storage import tables
 from storage.objects.addresses import refuse_bucket
 from storage.store import Store
@@ -80,9 +81,14 @@ class Run:
         """What was found, in a sentence."""
         return headline(self.facts).text
 
-    def predict(self, frame: Any) -> pa.Table:
-        """What the model answers to every row of a frame, as `ldptree predict` writes it. Raises ConfigError, DataError."""
-        return predict_table(self.model, _table(frame))
+    def predict(self, source: Any) -> pa.Table:
+        """What the model answers to every row of a frame or of a data file, as `ldptree predict` writes it.
+
+        Rows are read as the run read its own, derived columns and names of a headerless file too; they may lack the label.
+        Raises ConfigError, DataError.
+        """
+        rows = Path(source) if isinstance(source, str | PathLike) else _table(source, "Run.predict")
+        return predict_table(self.model, rows, RowFormat.model_validate(self.summary["row_format"]))
 
     def __str__(self) -> str:
         """The page's summary, as Markdown."""
@@ -177,26 +183,39 @@ def _merged(tables_below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[s
     return merged
 
 
-def _table(frame: Any) -> pa.Table:
-    """The columns of a frame. Raises ConfigError where it is none."""
+def _table(frame: Any, called: str, more: str = "") -> pa.Table:
+    """The columns of a frame. Raises ConfigError where it is none, naming what was called with it and what `more` it takes."""
     if not hasattr(frame, "__arrow_c_stream__"):
         raise ConfigError(
-            f"ldptree.run: a {type(frame).__name__} is no source. Give a frame (polars, pandas 3 or pyarrow), the path of a "
-            "data file, a TOML file, the name of a packaged configuration, or nested dicts with a table dataset."
+            f"{called}: a {type(frame).__name__} is no source. Give a frame (polars, pandas 3 or pyarrow) or the path of a data "
+            f"file{more}."
         )
     table = pa.table(frame)
     table = table.drop_columns([name for name in table.column_names if name.startswith(UNNAMED_INDEX)])
     # The same rows are the same file, whoever made the frame.
-    plain = [
-        field.with_type(pa.string()) if field.type in (pa.large_string(), pa.string_view()) else field
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(plain))
+    columns = [_plain(table.column(index)) for index in range(table.num_columns)]
+    return pa.table(columns, names=table.column_names)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column without the types and encodings that other readers of Arrow and Parquet do not have."""
+    if pa.types.is_dictionary(column.type):
+        kind = _plain_type(column.type.value_type)
+        # By way of a dictionary of that type: Arrow decodes none of every type of text.
+        return column.cast(pa.dictionary(pa.int32(), kind)).cast(kind)
+    return column.cast(_plain_type(column.type))
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if kind in (pa.large_string(), pa.string_view()):
+        return pa.string()
+    return pa.float32() if pa.types.is_float16(kind) else kind
 
 
 def _keep_frame(frame: Any, store: Store) -> Path:
     """The rows of a frame as a file in the holders' zone. Raises ConfigError where it is no frame."""
-    table = _table(frame)
+    more = ", a TOML file, the name of a packaged configuration, or nested dicts with a table dataset"
+    table = _table(frame, "ldptree.run", more)
     name = f"holders/frames/{FRAME}"
     with pa.BufferOutputStream() as buffer:
         with tables.writer(buffer, table.schema) as sink:

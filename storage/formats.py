@@ -40,11 +40,18 @@ def read_stamped(objects: ObjectStore, name: str, kind: str, remedy: str) -> dic
     """
     where = objects.where(name)
     try:
-        content = json.loads(objects.get(name))
+        text = objects.get(name)
     except (FileNotFoundError, NotReached):
         raise
     except OSError as fault:
         raise Damaged(f"{where}: cannot be read ({fault.strerror}). {remedy}") from None
+    return unstamped(text, where, kind, remedy)
+
+
+def unstamped(text: bytes, where: str, kind: str, remedy: str) -> dict[str, Any]:
+    """The content of what `stamped(kind, ...)` made and stands at `where`. Raises as `read_stamped`."""
+    try:
+        content = json.loads(text)
     except (ValueError, RecursionError):
         raise Damaged(f"{where}: damaged. {remedy}") from None
     if not isinstance(content, dict):

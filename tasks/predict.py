@@ -1,11 +1,12 @@
 """Scoring a table with a model: Parquet or CSV in, Parquet out, a batch at a time; or a frame. No step of a run: what a user does
-with its model.
+with its model. Beside the `run.json` of its run, a model reads raw rows as the run read its own (`other_rows`); alone, it reads
+columns of its own names (`foreign_tables`).
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -14,15 +15,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from ldptree.encoding import Encoding
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
 from ldptree.models import Model, read_model
 from schemas.named_files import A_FOLDER, check_output, read_fault, shown_path, written_whole
+from schemas.row_format import RowFormat
 from storage import foreign_tables, tables
+from storage.formats import unstamped
 from storage.raw import raw_files
+from storage.raw.other_rows import OtherRows
 from storage.raw.raw_files import RawFile
 from storage.sql import quote
+
+RUN = "run.json"
+"""The summary of a run, beside its model."""
 
 
 def load_model(path: Path) -> Model:
@@ -40,6 +48,23 @@ def load_model(path: Path) -> Model:
         raise ArtifactCorrupt(f"{path}: {refusal}") from None
 
 
+def read_row_format(path: Path, model: Model) -> RowFormat | None:
+    """How the run of a model read its rows: as `run.json` beside the model's file says, where that is of this model.
+
+    Raises ArtifactCorrupt where `run.json` is damaged.
+    """
+    beside = path.with_name(RUN)
+    if read_fault(beside) is not None:
+        return None
+    remedy = "Copy it from the run's folder again, or take it away: then the model reads columns of its own names alone."
+    try:
+        found = unstamped(beside.read_bytes(), str(beside), "run", remedy).get("row_format")
+        rows = None if found is None else RowFormat.model_validate(found)
+    except ValidationError:
+        raise ArtifactCorrupt(f"{beside}: damaged. {remedy}") from None
+    return rows if rows is not None and rows.model == model.digest else None
+
+
 def predict_file(model: Path, data: Path, out: Path) -> int:
     """Write what the model answers to every row (`Model.predict_columns`); returns the rows.
 
@@ -47,31 +72,58 @@ def predict_file(model: Path, data: Path, out: Path) -> int:
     type; ConfigError: `out` cannot be written, or is one of the two.
     """
     loaded = load_model(model)
-    if (fault := read_fault(data)) is not None:
-        raise DataError(f"{shown_path(data)}: {fault}. Name a CSV or Parquet file.")
-    names, read = _rows_of(data, loaded.encoding)
+    answers = predict_rows(loaded, data, read_row_format(model, loaded))
     check_output(out, "--out")
     if any(out.exists() and out.samefile(path) for path in (model, data)):
         raise ConfigError(f"--out {out}: that is what is read. Name another file.")
-    check_columns(loaded, names, str(data))
-    empty = _answered(loaded, np.empty((0, len(loaded.encoding.columns))))
     rows = 0
-    with (
-        written_whole(out, "--out") as aside,
-        tables.writer(aside, empty.schema) as sink,
-        closing(read()) as batches,
-    ):
-        for batch in batches:
-            predicted = _answered(loaded, _raw_matrix(batch, loaded.encoding, str(data)))
+    with written_whole(out, "--out") as aside, tables.writer(aside, _empty(loaded).schema) as sink:
+        for predicted in answers:
             sink.write_table(predicted)
             rows += predicted.num_rows
     return rows
 
 
-def predict_table(model: Model, table: pa.Table) -> pa.Table:
-    """What a model answers to every row of a table in memory, a row each. Raises DataError as `predict_file` does."""
-    check_columns(model, table.column_names, "the table")
-    return _answered(model, _raw_matrix(table, model.encoding, "the table"))
+def predict_table(model: Model, source: Path | pa.Table, rows: RowFormat | None) -> pa.Table:
+    """What a model answers to every row, a row each. Raises DataError as `predict_file` does."""
+    return pa.Table.from_batches(
+        [batch for table in predict_rows(model, source, rows) for batch in table.to_batches()],
+        _empty(model).schema,
+    )
+
+
+def predict_rows(model: Model, source: Path | pa.Table, rows: RowFormat | None) -> Iterator[pa.Table]:
+    """What a model answers to the rows of a file or of a table in memory, a batch at a time; `rows` says how they are read.
+
+    Raises DataError: at once where the source cannot be read or lacks a column, later where a value is of another type.
+    """
+    where = "the table"
+    if not isinstance(source, pa.Table):
+        where = str(source)
+        if (fault := read_fault(source)) is not None:
+            raise DataError(f"{shown_path(source)}: {fault}. Name a CSV or Parquet file.")
+    if rows is not None:
+        return _answers(model, OtherRows.of(source, model.encoding, rows, where).batches)
+    names, read = _rows_of(source, model.encoding)
+    check_columns(model, names, where)
+    return _answers(model, partial(_matrices, read, model.encoding, where))
+
+
+def _answers(model: Model, read: Callable[[], Generator[NDArray[np.float64]]]) -> Generator[pa.Table]:
+    with closing(read()) as matrices:
+        for raw in matrices:
+            yield _answered(model, raw)
+
+
+def _matrices(
+    read: Callable[[], Iterator[pa.Table]], encoding: Encoding, where: str
+) -> Generator[NDArray[np.float64]]:
+    for table in read():
+        yield _raw_matrix(table, encoding, where)
+
+
+def _empty(model: Model) -> pa.Table:
+    return _answered(model, np.empty((0, len(model.encoding.columns))))
 
 
 def check_columns(model: Model, names: Sequence[str], where: str) -> None:
@@ -93,12 +145,16 @@ def _answered(model: Model, raw: NDArray[np.float64]) -> pa.Table:
     return pa.table(texts, names=[name for name, _ in columns])
 
 
-def _rows_of(data: Path, encoding: Encoding) -> tuple[Sequence[str], Callable[[], Generator[pa.Table]]]:
-    """The columns of a file, and what reads its rows in batches. Raises DataError."""
+def _rows_of(
+    data: Path | pa.Table, encoding: Encoding
+) -> tuple[Sequence[str], Callable[[], Iterator[pa.Table]]]:
+    """The columns of a file or of a table in memory, and what reads its rows in batches. Raises DataError."""
+    if isinstance(data, pa.Table):
+        return data.column_names, partial(iter, (data,))
     if raw_files.file_kind(data) == "parquet":
         source = _open(data)
         return source.schema_arrow.names, partial(_read_groups, source, encoding, data)
-    file = raw_files.inspect(data)
+    file = raw_files.inspect(data, needs_rows=False)
     return file.columns, partial(_read_text, file, encoding)
 
 

@@ -183,7 +183,9 @@ def plan(
 @app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="A model.json.")],
-    data: Annotated[Path, typer.Argument(help="CSV or Parquet with the model's raw columns.")],
+    data: Annotated[
+        Path, typer.Argument(help="CSV or Parquet: rows as the run takes them, with or without the label.")
+    ],
     out: Annotated[
         Path,
         typer.Option(
@@ -195,7 +197,10 @@ def predict(
         ),
     ],
 ) -> None:
-    """Score a CSV or Parquet file with a model, streamed."""
+    """Score a CSV or Parquet file with a model, streamed.
+
+    Beside the run.json of its run, rows are read as the run read its own, derived columns too.
+    """
     from tasks.predict import predict_file
 
     rows = predict_file(model, data, out)

@@ -1,4 +1,4 @@
-"""Raw files as they come, CSV and Parquet: looked at before they are trusted, opened in a locked DuckDB.
+"""Raw files as they come, CSV and Parquet, or a table in memory: looked at before they are trusted, opened in a locked DuckDB.
 
 What the columns mean is not known here: a raw CSV column is text, and `tasks.data.ingest` makes types of it. No message
 holds a value of a row; what DuckDB says about a faulty line (it quotes the line) is put into words of our own.
@@ -16,7 +16,7 @@ import queue
 import threading
 import zlib
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
@@ -39,6 +39,7 @@ MOST_COLUMNS = 4_000
 ROW = "_row"
 INTERNAL = "_ldptree"
 """The start of the names that queries use inside; no file may use it."""
+TABLE = f"{INTERNAL}_table"
 
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
@@ -77,10 +78,10 @@ _LINE_FAULTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RawFile:
-    """One raw file that has been looked at: its columns in order, and how to read it."""
+    """One raw file that has been looked at: its columns in order, and how to read it. A table in memory is one, too."""
 
     path: Path
-    kind: Literal["csv", "parquet"]
+    kind: Literal["csv", "parquet", "table"]
     columns: tuple[str, ...]
     families: tuple[Family | None, ...]
     """What each column is by the file's own word: text for all of a CSV; None where no such type can be used."""
@@ -90,6 +91,8 @@ class RawFile:
     """Blank lines before the first that is not."""
     is_gzipped: bool = False
     nulls: tuple[str, ...] = ("",)
+    table: Any = field(default=None, repr=False, compare=False)
+    """The rows of a table in memory."""
 
     @property
     def name(self) -> str:
@@ -106,11 +109,12 @@ class RawFile:
         A CSV's columns are text with `nulls` as NULL. With `skip_bad_lines`, lines that cannot be parsed are left
         out and remembered for `rejected_lines`; else they are an error.
         """
-        if self.kind == "parquet":
+        if self.kind != "csv":
             chosen = ", ".join(
                 f"{quote(column)} AS {quote(alias)}" for column, alias in zip(columns, aliases, strict=True)
             )
-            return f"SELECT {chosen} FROM read_parquet({literal(str(self.path))})"
+            rows = quote(TABLE) if self.kind == "table" else f"read_parquet({literal(str(self.path))})"
+            return f"SELECT {chosen} FROM {rows}"
         positions = {column: index for index, column in enumerate(self.columns)}
         chosen = ", ".join(
             f"c{positions[column]} AS {quote(alias)}" for column, alias in zip(columns, aliases, strict=True)
@@ -135,18 +139,47 @@ class RawFile:
 
 
 def inspect(
-    path: Path, *, delimiter: str | None = None, columns: Sequence[str] = (), nulls: Sequence[str] = ("",)
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    columns: Sequence[str] = (),
+    nulls: Sequence[str] = ("",),
+    needs_rows: bool = True,
 ) -> RawFile:
     """Look at one file: every byte of a text (encoding, NULs, a gzip's end), a Parquet's footer, the header.
 
     `columns` names the columns of a CSV without a header. Raises DataError on a file that is missing, unreadable,
-    empty, in another format, damaged, or whose header is not one.
+    empty, in another format, damaged, or whose header is not one; where it `needs_rows`, also on one with a header alone.
     """
     kind = file_kind(path)
     if kind == "parquet":
-        return _inspect_parquet(path, tuple(nulls) or ("",))
+        return _inspect_parquet(path, needs_rows)
     _check_bytes(path, is_gzipped=kind == "gzip")
-    return _inspect_csv(path, kind == "gzip", delimiter, tuple(columns), tuple(nulls) or ("",))
+    return _inspect_csv(
+        path, kind == "gzip", delimiter, tuple(columns), tuple(nulls) or ("",), needs_rows=needs_rows
+    )
+
+
+def of_table(table: Any, name: str) -> RawFile:
+    """A table in memory, under the name that messages call it. Raises DataError where its names are not those of columns."""
+    path, names = Path(name), tuple(table.schema.names)
+    _check_names(path, names)
+    families = tuple(_family(kind) for kind in table.schema.types)
+    return RawFile(path=path, kind="table", columns=names, families=families, table=table)
+
+
+def first_fields(path: Path, delimiter: str | None = None) -> list[str]:
+    """The fields of a text's first line that is not blank, split at `delimiter` or at what splits it into most.
+
+    None of a Parquet. Raises DataError where the start tells already that the file cannot be read.
+    """
+    kind = file_kind(path)
+    if kind == "parquet":
+        return []
+    check_start(path)
+    start = _start_of(path, is_gzipped=kind == "gzip")
+    records = _first_records(start, delimiter or _delimiter(path, start, None, 0))
+    return [cell.strip() for cell in records[0]] if records else []
 
 
 def check_start(path: Path) -> None:
@@ -185,7 +218,10 @@ def connect(files: Sequence[RawFile]) -> Any:
     import duckdb
 
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "temp_directory": ""})
-    paths = ", ".join(literal(str(file.path)) for file in files)
+    paths = ", ".join(literal(str(file.path)) for file in files if file.table is None)
+    for file in files:
+        if file.table is not None:
+            connection.register(TABLE, file.table)
     connection.execute("SET enable_progress_bar = false")
     # A longer IN list would become a join, whose rows come out of order. The search for common subexpressions
     # takes minutes on tables of thousands of columns.
@@ -335,18 +371,29 @@ def _wide_encoding(start: bytes) -> str:
     return ""
 
 
-def _inspect_csv(
-    path: Path, is_gzipped: bool, delimiter: str | None, names: tuple[str, ...], nulls: tuple[str, ...]
-) -> RawFile:
+def _start_of(path: Path, *, is_gzipped: bool) -> str:
+    """The first 2 MiB of a text."""
     with open_text(path, is_gzipped=is_gzipped) as stream:
-        start = stream.read(LONGEST_LINE).decode("utf-8-sig", errors="ignore")
+        return stream.read(LONGEST_LINE).decode("utf-8-sig", errors="ignore")
+
+
+def _inspect_csv(
+    path: Path,
+    is_gzipped: bool,
+    delimiter: str | None,
+    names: tuple[str, ...],
+    nulls: tuple[str, ...],
+    *,
+    needs_rows: bool,
+) -> RawFile:
+    start = _start_of(path, is_gzipped=is_gzipped)
     if "\n" not in start and "\r" not in start and len(start) >= LONGEST_LINE // 4:
         raise DataError(f"{path.name}: not a CSV file: no line ends within the first 2 MiB.")
     delimiter = _delimiter(path, start, delimiter, len(names))
     records = _first_records(start, delimiter)
     has_header = not names
     if has_header:
-        if len(records) < 2:
+        if needs_rows and len(records) < 2:
             raise DataError(f"{path.name}: a header and no rows. Name a file that has some, or leave it out.")
         names = tuple(cell.strip() or f"unnamed_{index + 1}" for index, cell in enumerate(records[0]))
     elif len(records[0]) != len(names):
@@ -402,7 +449,7 @@ def _delimiter(path: Path, start: str, given: str | None, n_names: int) -> str:
     return given
 
 
-def _inspect_parquet(path: Path, nulls: tuple[str, ...]) -> RawFile:
+def _inspect_parquet(path: Path, needs_rows: bool) -> RawFile:
     import pyarrow
     from pyarrow import parquet
 
@@ -422,7 +469,7 @@ def _inspect_parquet(path: Path, nulls: tuple[str, ...]) -> RawFile:
         except (OSError, pyarrow.ArrowException):
             fault = "the Parquet file is damaged. Fetch or write it again."
         else:
-            if n_rows == 0:
+            if needs_rows and n_rows == 0:
                 fault = "a schema and no rows."
     if fault:
         raise DataError(f"{path.name}: {fault}")

@@ -63,20 +63,22 @@ class TypedQuery:
     kept: tuple[TypedColumn, ...]
     """The columns of the result, from the file or derived."""
     target: str
+    """"" where no label is asked for."""
     holder: str | None
     public: str | None
     where: str | None
     numeric: bool = False
     """Whether the target must be a number."""
 
-    def rows(self, file: RawFile, *, skip_bad_lines: bool = False) -> str:
-        """Kept columns in their storage types, then PUBLIC and ASKED (true, false or NULL) and BAD (never NULL)."""
+    def rows(self, file: RawFile, *, skip_bad_lines: bool = False, more: str = "") -> str:
+        """Kept columns in their storage types, then PUBLIC and ASKED (true, false or NULL) and BAD (never NULL); then `more`,
+        expressions over the typed columns.
+        """
         kept = ", ".join(f"{_stored(column)} AS {quote(column.name)}" for column in self.kept)
         exact = _any([fault for fault, _, _, _ in self._faults(file)])
         bad = f"CASE WHEN {self._suspicion(file)} THEN coalesce({exact}, FALSE) ELSE FALSE END"
-        return (
-            f"SELECT {kept}, {self._zone()}, {bad} AS {quote(BAD)} FROM ({self._typed(file, skip_bad_lines)})"
-        )
+        last = f"{bad} AS {quote(BAD)}{', ' if more else ''}{more}"
+        return f"SELECT {kept}, {self._zone()}, {last} FROM ({self._typed(file, skip_bad_lines)})"
 
     def faults(self, file: RawFile, *, skip_bad_lines: bool = False) -> str:
         """The bad rows only: number in the file, PUBLIC, ASKED, the first fault's column, kind and value, all raw texts."""
@@ -190,7 +192,9 @@ class TypedQuery:
 
     def _late(self) -> list[tuple[str, str, str, str]]:
         """Faults that show in the typed columns: as `_faults`."""
-        late = [(f"({quote(self.target)} IS NULL)", self.target, LABEL_MISSING, "NULL")]
+        late = []
+        if self.target:
+            late.append((f"({quote(self.target)} IS NULL)", self.target, LABEL_MISSING, "NULL"))
         if self.holder is not None:
             late.append((f"({quote(self.holder)} IS NULL)", self.holder, HOLDER_MISSING, "NULL"))
         for column in self.kept:

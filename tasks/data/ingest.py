@@ -71,6 +71,8 @@ class IngestResult:
     """Raw columns that are no features although nobody dropped them, with what public rows show them to be."""
     types: dict[str, ColumnType] = field(default_factory=dict)
     """The type of every raw column that is kept or left out."""
+    derived_from: dict[str, ColumnType] = field(default_factory=dict)
+    """The type of every raw column that others are derived from."""
 
     @property
     def n_public(self) -> int:
@@ -423,6 +425,11 @@ def _write(plan: IngestPlan, zones: ZoneFolders) -> IngestResult:
             for column in plan.found_types.types
             if column in plan.found_types.left_out or column not in plan.spec.drop
         },
+        derived_from={
+            column: plan.query.types[column]
+            for name, text in plan.query.derive.items()
+            for column in check_predicate(text, plan.files[0].columns, f"dataset.derive.{name}")
+        },
     )
 
 
@@ -558,7 +565,7 @@ def _check_whole(
         )
 
 
-@step("ingest", version="2", home="holders", order=1, says="typed Parquet, each zone apart")
+@step("ingest", version="3", home="holders", order=1, says="typed Parquet, each zone apart")
 def ingest(
     draft: Draft,
     *,
@@ -608,6 +615,7 @@ def ingest(
     return {
         "columns": [[column.name, column.type, column.storage] for column in found.columns],
         "types": found.types,
+        "derived_from": found.derived_from,
         "features": list(dataset.features(columns, found.rule_columns)),
         "rule_columns": list(found.rule_columns),
         "label": found.label,

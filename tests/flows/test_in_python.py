@@ -47,7 +47,7 @@ def test_frames_of_every_kind_learn_the_same_model(data, of_frame):
     frame = pl.read_csv(data)
     labelled = frame.to_pandas()
     labelled.index = labelled.index[::-1].to_numpy() * 2.5
-    for source in (pa.table(frame), labelled):
+    for source in (pa.table(frame), labelled, frame.with_columns(pl.col("firm").cast(pl.Categorical))):
         assert in_python.run(source, **OF_RIDES).model.to_json() == of_frame.model.to_json()
 
 

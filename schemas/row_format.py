@@ -1,0 +1,57 @@
+"""How a run read its raw rows, kept beside its model: other rows are predicted as the run read its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schemas.dataset import ColumnType, DatasetSpec, Names
+from schemas.tables import Table
+
+
+class RowFormat(Table):
+    """What a raw row is to a model. Its types come from the configuration and from public rows."""
+
+    model: str
+    """The digest of the model."""
+    target: str
+    """The label's column, which rows to predict may lack."""
+    columns: Names = ()
+    """Names of a file without a header."""
+    delimiter: str | None = None
+    nulls: Names
+    """Texts that mean "missing"."""
+    types: dict[str, ColumnType]
+    """Of the features, and of the raw columns that some of them are derived from."""
+    derive: dict[str, str]
+    """Features that are SQL expressions over one raw row."""
+
+    @classmethod
+    def of(
+        cls,
+        model: str,
+        dataset: DatasetSpec,
+        features: Sequence[str],
+        columns: Sequence[Sequence[str]],
+        derived_from: dict[str, ColumnType],
+    ) -> RowFormat:
+        """The format of a run's rows.
+
+        Args:
+            model: its digest.
+            dataset: what the configuration says of the rows.
+            features: names of the features.
+            columns: name and type of every column that ingest kept, and how it is stored.
+            derived_from: types of raw columns that others are derived from.
+        """
+        kept = {name: kind for name, kind, _ in columns if name in features}
+        return cls.model_validate(
+            {
+                "model": model,
+                "target": dataset.target,
+                "columns": dataset.columns,
+                "delimiter": dataset.delimiter,
+                "nulls": dataset.nulls,
+                "types": derived_from | kept,
+                "derive": {name: text for name, text in dataset.derive.items() if name in features},
+            }
+        )

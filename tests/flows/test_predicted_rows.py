@@ -1,0 +1,173 @@
+"""What is predicted is read as the run read its own rows: without a header, with derived columns, as a file or as a frame."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from flows import in_python
+from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
+from tasks.predict import predict_file
+
+ROWS = 900
+HOUR = "hour(strptime(started, '%Y-%m-%d %H:%M'))"
+
+
+@pytest.fixture(scope="module")
+def rides():
+    """Raw rows as texts; a dash says that nothing is known."""
+    rng = np.random.default_rng(0)
+    miles, minute = rng.gamma(2, 3, ROWS).round(2), rng.integers(0, 1440, ROWS)
+    card = rng.random(ROWS) < 0.2 + 0.5 * (miles > 6) + 0.2 * (minute > 720)
+    return pl.DataFrame(
+        {
+            "zone": np.where(np.arange(ROWS) % 3 == 0, "open", "closed"),
+            "started": [f"2024-03-{1 + i % 28:02} {m // 60:02}:{m % 60:02}" for i, m in enumerate(minute)],
+            "miles": ["-" if i % 40 == 0 else str(m) for i, m in enumerate(miles)],
+            "firm": rng.choice(["1", "2"], ROWS),
+            "paid": np.where(card, "card", "cash"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("rows")
+
+
+@pytest.fixture(scope="module")
+def run(rides, folder):
+    """Of a file without a header, its fields parted by semicolons, whose hour is derived from a column that is dropped."""
+    rides.write_csv(folder / "rides.txt", separator=";", include_header=False)
+    dataset = {
+        "columns": rides.columns,
+        "delimiter": ";",
+        "nulls": ["-"],
+        "types": {"firm": "text"},
+        "drop": ["started"],
+        "derive": {"hour": HOUR},
+        "positive": "card",
+    }
+    return in_python.run(
+        folder / "rides.txt",
+        target="paid",
+        public="zone = 'open'",
+        epsilon=4.0,
+        seed=7,
+        work=folder / "work",
+        dataset=dataset,
+        model={"estimator": "lpct", "depth": 3},
+        evaluation={"redraws": 2},
+    )
+
+
+@pytest.fixture(scope="module")
+def answers(run, folder):
+    found = run.predict(folder / "rides.txt")
+    assert found.num_rows == ROWS
+    assert set(found.column("prediction").to_pylist()) == {"card", "cash"}
+    return found
+
+
+def as_numbers(rides):
+    """Without the label and the zone, its miles a number."""
+    return rides.select("started", pl.col("miles").cast(pl.Float64, strict=False), "firm")
+
+
+def parquet(rides, path):
+    as_numbers(rides).write_parquet(path)
+    return path
+
+
+def text(rides, path, **options):
+    rides.write_csv(path, **options)
+    return path
+
+
+SOURCES = {
+    "no label, other delimiter": lambda rides, path: text(
+        rides.drop("paid"), path, separator="|", include_header=False
+    ),
+    "a header, other order": lambda rides, path: text(rides.select("firm", "miles", "started"), path),
+    "Parquet": parquet,
+    "polars": lambda rides, _: as_numbers(rides).with_columns(pl.col("firm").cast(pl.Categorical)),
+    "pandas": lambda rides, _: as_numbers(rides).to_pandas(),
+    "pyarrow": lambda rides, _: as_numbers(rides).to_arrow(),
+    "derived before": lambda rides, _: as_numbers(rides).select(
+        "miles", "firm", hour=pl.col("started").str.slice(11, 2).cast(pl.Int8)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_rows_of_every_kind_are_answered_as_the_runs_own_file(kind, run, rides, folder, answers):
+    assert run.predict(SOURCES[kind](rides, folder / f"{kind}.data")).equals(answers)
+
+
+def test_the_command_line_reads_them_by_what_stands_beside_the_model(run, folder, answers, tmp_path):
+    out = tmp_path / "out.parquet"
+    assert predict_file(Path(run.summary["model"]), folder / "rides.txt", out) == ROWS
+    assert pq.read_table(out).equals(answers)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rides: rides.drop("started"), "lacks the column 'started', of which 'hour' is derived"),
+        (lambda rides: rides.rename({"miles": "Miles"}), r"lacks the column 'miles'.*\"Miles\""),
+        (lambda rides: rides.with_columns(miles=pl.lit("far")), 'column "miles": not a number'),
+        (lambda rides: rides.with_columns(started=pl.lit("today")), '"hour" cannot be derived in any row'),
+        (lambda rides: rides.with_columns(firm=pl.lit(1.0)), "'firm' is of type number, another type"),
+        (lambda rides: rides.with_columns(firm=pl.lit([1])), "lists, structs and bytes"),
+    ],
+)
+def test_rows_that_are_no_rows_of_the_model_are_refused_in_one_sentence(change, message, run, rides):
+    with pytest.raises(DataError, match=message) as refused:
+        run.predict(change(as_numbers(rides)))
+    assert "\n" not in str(refused.value)
+    assert "far" not in str(refused.value)
+    assert "today" not in str(refused.value)
+
+
+def test_files_that_are_no_rows_are_refused_and_no_rows_have_no_answers(run, rides, tmp_path):
+    path = tmp_path / "rows.csv"
+    for content, message in (("", "the file is empty"), ("a,b\n1,2\n", "2 columns and no header")):
+        path.write_text(content)
+        with pytest.raises(DataError, match=message):
+            run.predict(path)
+    with pytest.raises(ConfigError, match=r"Run\.predict: a int is no source"):
+        run.predict(3)
+    path.write_text("started,miles,firm\n")
+    assert run.predict(path).num_rows == run.predict(as_numbers(rides).head(0)).num_rows == 0
+
+
+def test_a_summary_beside_the_model_counts_only_where_it_is_whole_and_of_that_model(run, folder, tmp_path):
+    model, beside = Path(run.summary["model"]), tmp_path / "run.json"
+    shutil.copy(model, tmp_path / "model.json")
+    content = json.loads(model.with_name("run.json").read_text())
+    content["row_format"]["model"] = "0" * 64
+    del content["format"]
+    beside.write_text(json.dumps(content))
+    with pytest.raises(DataError, match="lacks the column"):  # the file has no header
+        predict_file(tmp_path / "model.json", folder / "rides.txt", tmp_path / "out.parquet")
+    beside.write_bytes(model.with_name("run.json").read_bytes().replace(b'"started"', b'"startet"'))
+    with pytest.raises(ArtifactCorrupt, match=r"run\.json: damaged"):
+        predict_file(tmp_path / "model.json", folder / "rides.txt", tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_an_expression_that_came_with_a_model_reads_nothing_but_its_row(run, folder, tmp_path):
+    model = Path(run.summary["model"])
+    shutil.copy(model, tmp_path / "model.json")
+    content = json.loads(model.with_name("run.json").read_text())
+    content["row_format"]["derive"]["hour"] = "(SELECT count(*) FROM read_text('/etc/hostname'))"
+    del content["format"]
+    (tmp_path / "run.json").write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=r"derive\.hour: .*subquery"):
+        predict_file(tmp_path / "model.json", folder / "rides.txt", tmp_path / "out.parquet")
