@@ -5,13 +5,10 @@ python docs/write_reference.py            # writes the files anew; tests/test_co
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
 import sys
 import typing
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +20,6 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "reference"
 SIGNS = {Ge: ("ge", "at least"), Gt: ("gt", "above"), Le: ("le", "at most"), Lt: ("lt", "below")}
 WRITTEN = "<!-- written by `python docs/write_reference.py` -->"
-
-
-@cache
-def docstrings(table: type[BaseModel]) -> dict[str, str]:
-    """What stands below each field of a class."""
-    (body,) = ast.parse(inspect.cleandoc("\n" + inspect.getsource(table))).body
-    assert isinstance(body, ast.ClassDef)
-    found = {}
-    for field, text in zip(body.body, body.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-            assert isinstance(field.target, ast.Name)
-            assert isinstance(text.value, ast.Constant)
-            found[field.target.id] = " ".join(str(text.value.value).split())
-    return found
-
-
-def describe(table: type[BaseModel], key: str) -> str:
-    """What is said of a key, by its class or the one that it inherits it from."""
-    for one in table.__mro__:
-        if issubclass(one, BaseModel) and one is not BaseModel and (text := docstrings(one).get(key)):
-            return text
-    return ""
 
 
 def words(info: FieldInfo) -> str:
@@ -89,6 +64,8 @@ def default(info: FieldInfo) -> str:
 
 def rows(table: type[BaseModel], prefix: str = "", *, without: frozenset[str] = frozenset()) -> Iterator[str]:
     """A line for each key of a table."""
+    from schemas.descriptions import describe_key
+
     for key, info in table.model_fields.items():
         if key in without:
             continue
@@ -96,7 +73,7 @@ def rows(table: type[BaseModel], prefix: str = "", *, without: frozenset[str] = 
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield from rows(inner, f"{prefix}{key}.")
             continue
-        cells = (f"`{prefix}{key}`", default(info), describe(table, key), words(info))
+        cells = (f"`{prefix}{key}`", default(info), describe_key(table, key), words(info))
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -106,6 +83,7 @@ HEAD = ["| key | default | meaning | values |", "|---|---|---|---|"]
 def write_configuration() -> Iterator[str]:
     """Every key of a configuration."""
     from schemas.config import RunConfig
+    from schemas.descriptions import describe_key
     from schemas.families import FAMILIES, ModelConfig
 
     tables = {name: info.annotation for name, info in RunConfig.model_fields.items()}
@@ -130,7 +108,7 @@ def write_configuration() -> Iterator[str]:
     for name in ("dataset", "privacy", "simulation", "evaluation", "campaign"):
         yield from ("", f"## [{name}]", "", *HEAD, *rows(tables[name], f"{name}."))  # type: ignore[arg-type]
     for name, family in FAMILIES.items():
-        meaning = describe(family, "estimator")
+        meaning = describe_key(family, "estimator")
         yield from ("", f'## [model] of estimator = "{name}"', "", meaning)
         found = list(
             rows(family, "model.", without=frozenset({"estimator"}) | frozenset(ModelConfig.model_fields))

@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from ldptree.errors import ConfigError
+from schemas.tables import Table
 
 Scalar = str | int | float | bool
 ColumnType = Literal["integer", "number", "text", "boolean"]
@@ -95,10 +96,8 @@ class TypedColumn(BaseModel):
     storage: str
 
 
-class DatasetSpec(BaseModel):
-    """One data set, checked once here; what takes it trusts it."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+class DatasetSpec(Table):
+    """Where the rows are, what is learned of them, and which of them are public."""
 
     name: str = Field(min_length=1, max_length=200)
     """An entry of the catalogue, whose keys yours are laid over; any other name needs a path."""
@@ -108,7 +107,7 @@ class DatasetSpec(BaseModel):
     """What the page calls one row."""
     nouns: str = "rows"
     """What the page calls several rows."""
-    names: dict[str, dict[str, str]] = {}
+    names: dict[str, dict[str, str]] = Field(default={})
     """Words for the codes of a column: names.payment_type = {"0" = "cash", "1" = "card"}."""
     unit: str = Field(default="", max_length=40)
     """What a label that is a number is measured in: "$"."""
@@ -140,13 +139,13 @@ class DatasetSpec(BaseModel):
     """Columns to leave out, and whatever gives the label away."""
     categorical: Names = ()
     """Columns to take as categories: numbers that are codes, and texts of up to 1,000 values."""
-    types: dict[str, ColumnType] = {}
+    types: dict[str, ColumnType] = Field(default={})
     """A column's type, where it is not told from public rows."""
-    ranges: Annotated[dict[str, tuple[float, float]], BeforeValidator(_values_as_tuples)] = {}
+    ranges: Annotated[dict[str, tuple[float, float]], BeforeValidator(_values_as_tuples)] = Field(default={})
     """What a number may hold: an expectation, and a narrower type for whole numbers; never clips."""
-    levels: Annotated[dict[str, Scalars], BeforeValidator(_values_as_tuples)] = {}
+    levels: Annotated[dict[str, Scalars], BeforeValidator(_values_as_tuples)] = Field(default={})
     """The values of a category, at most 1,000; another one is encoded as none of them."""
-    derive: dict[str, str] = {}
+    derive: dict[str, str] = Field(default={})
     """New columns, as SQL expressions over one row: minutes = "trip_seconds / 60"."""
     holder: str = Field(default="row", min_length=1)
     """Who a person is: "row", or the column that names them."""

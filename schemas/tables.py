@@ -12,12 +12,16 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
     model_serializer,
     model_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from ldptree.limits import MAX_LIFETIME, check_epsilon
+from schemas.descriptions import describe_key
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
@@ -50,6 +54,17 @@ class Table(BaseModel):
     """One table of the file: frozen, no key that nobody declared, no text taken for a number or a truth."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """With what is written below each key: Prefect's form shows it."""
+        schema = handler(core_schema)
+        for key, value in handler.resolve_ref_schema(schema).get("properties", {}).items():
+            if text := describe_key(cls, key):
+                value["description"] = text
+        return schema
 
 
 class PrivacyConfig(Table):

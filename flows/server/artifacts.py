@@ -75,10 +75,21 @@ def show_run(artifacts: Artifacts, markdown: str, title: str, summary: Mapping[s
     if summary is None:
         return
     if summary["metrics"]:
-        rows = [{"model": "ldptree"} | summary["metrics"]]
-        rows += [{"model": name} | metrics for name, metrics in summary["baselines"].items()]
+        scores = {"ldptree": summary["metrics"]} | summary["baselines"]
+        rows = [{"model": _in_words(name)} | _rounded(metrics) for name, metrics in scores.items()]
         artifacts.table(rows, "scores", "Scores on held-back private rows (simulation)")
     show_page(artifacts, Path(summary["report"]))
+
+
+def _rounded(metrics: Mapping[str, float | None]) -> dict[str, str]:
+    """Metrics by their names in words, to four digits; "-" for one that a model has not."""
+    return {
+        _in_words(name): "-" if value is None else format(value, ".4g") for name, value in metrics.items()
+    }
+
+
+def _in_words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def show_page(artifacts: Artifacts, page: Path) -> None:

@@ -52,7 +52,8 @@ def log_step(
         return  # its table stands since it was made
     key = "step-" + "".join(c if c.isalnum() else "-" for c in label.lower())
     times = {"state": state, "seconds": round(sum(record.seconds for record in records), 1)}
-    artifacts.table([{"step": label} | times | row], key, f"What the step {label} left")
+    rows = [{"what": name, "value": value} for name, value in (times | row).items()]
+    artifacts.table(rows, key, f"What the step {label} left")
 
 
 def _in_words(name: str, value: Any) -> str:

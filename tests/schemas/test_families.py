@@ -68,3 +68,11 @@ def test_the_schema_of_a_deployment_takes_a_model_with_or_without_its_estimator(
     jsonschema.validate(config | {"model": model}, SCHEMA)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(config | {"model": model | {"depht": 3}}, SCHEMA)
+
+
+def test_every_key_says_in_the_form_what_it_is():
+    for table in SCHEMA["$defs"].values():
+        shown = {
+            key: bool({"description", "$ref"} & set(value)) for key, value in table["properties"].items()
+        }
+        assert all(shown.values()), (table["title"], shown)

@@ -115,6 +115,7 @@ def test_a_run_triggered_from_outside_completes_and_shows_its_artifacts(api, dep
     shown = api.post("/artifacts/filter", {"flow_runs": {"id": {"any_": [ended["id"]]}}})
     by_key = {artifact["key"]: artifact for artifact in shown if artifact["key"]}
     assert {"run-summary", "run-page", "scores"} <= by_key.keys()
+    assert all(len(row["accuracy"]) <= len("0.1234") for row in json.loads(by_key["scores"]["data"]))
     assert by_key["run-summary"]["type"] == "markdown"
     assert "reports from" in by_key["run-summary"]["data"]
     assert ended["name"].startswith("form-eps2-")

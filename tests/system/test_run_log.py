@@ -73,6 +73,16 @@ def test_nothing_of_a_record_is_shown_but_what_is_listed(lines, zone):
     ]
 
 
+def test_the_table_of_a_step_has_a_line_for_each_fact_so_that_none_is_cut_off(lines):
+    kept = Kept()
+    record = record_of("scale", "public").model_copy(update={"facts": {"n_public": 7, "n_features": 3}})
+    run_log.log_step(kept, "scale", "scale", [record], n_cached=0)
+    ((rows, key, _),) = kept.shown
+    assert key == "step-scale"
+    assert {"what": "public rows", "value": 7} in rows
+    assert {len(row) for row in rows} == {2}
+
+
 def test_a_step_that_stood_has_a_line_and_no_other_table(lines):
     kept = Kept()
     run_log.log_step(kept, "split", "split", [record_of("split", "holders")], n_cached=1)
