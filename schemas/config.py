@@ -93,15 +93,6 @@ class RunConfig(RunTables):
             )
         return self
 
-    @model_validator(mode="after")
-    def _check_signed_subset(self) -> RunConfig:
-        classes = self.dataset.classes
-        if self.privacy.mechanism == "signed_subset" and classes is not None and len(classes) != 2:
-            raise ValueError(
-                f'privacy.mechanism: "signed_subset" is for two classes, and dataset.classes has {len(classes)}; use "auto"'
-            )
-        return self
-
     @property
     def label(self) -> Label | None:
         """What the label is, by the estimator or by what is declared; None where only public rows can tell."""

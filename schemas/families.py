@@ -21,13 +21,14 @@ from pydantic import (
 
 from ldptree.errors import ConfigError
 from ldptree.limits import MAX_DEPTH, MAX_PROTOCOL_BYTES, check_weight, label_ends
+from ldptree.public_models import AUTO_BASE
 from schemas.dataset import DatasetSpec
 from schemas.tables import NAME, CampaignConfig, PrivacyConfig, SimulationConfig, Table, not_bool
 
 Label = Literal["class", "number"]
 MOST_LEVELS = 1024
-JOINT_MECHANISMS = ("auto", "grr", "oue", "sue", "ss", "olh")
-"""Those that report a residual jointly with its cell."""
+RESIDUAL_MECHANISMS = ("auto", "grr", "oue", "sue", "ss", "olh", "signed_subset")
+"""Those that report a residual and its cell together."""
 
 
 def _lam(value: float | str) -> float | str:
@@ -93,9 +94,9 @@ class PaperConfig(Table):
 class CorrectionConfig(Table):
     """The public model that is corrected, and what is asked about its errors."""
 
-    base: Literal["auto", "forest", "boosting", "tree", "blend"] = "auto"
-    """The public model: "auto" is "forest" for classes and "blend" for numbers. "tree": one smoothed tree. "blend": forests
-    and a straight line, weighed by out-of-fold errors.
+    base: Literal["auto", "blend", "forest", "boosting", "tree"] = "auto"
+    """The public model: "auto" is "blend": forests, boosted trees and a straight line, weighed by their errors on public rows
+    that they were not fitted on. "tree": one smoothed tree, which knows how unsure it is.
     """
     label_levels: Auto | Annotated[Whole, AfterValidator(_levels)] = "auto"
     """To how many levels the public model's error on a row is rounded before it is reported."""
@@ -120,9 +121,14 @@ class CorrectionConfig(Table):
         return raw
 
     @property
+    def named_base(self) -> str:
+        """The public model that is fitted."""
+        return AUTO_BASE if self.base == "auto" else self.base
+
+    @property
     def is_for_numbers(self) -> bool:
         """Whether a key is set that only a label that is a number has."""
-        return self.base == "blend" or self.residual_range != "auto"
+        return self.residual_range != "auto"
 
 
 class FeaturesConfig(Table):
@@ -464,8 +470,12 @@ class LPCTConfig(WeighedConfig):
         return super().question_settings(run, n_public) | own
 
     def faults(self, run: RunTables) -> list[str]:
-        """A campaign asks each holder once, and Algorithm 2 may ask again."""
-        faults = super().faults(run)
+        """A campaign asks each holder once, and Algorithm 2 may ask again; a mechanism is for two classes."""
+        faults, classes = super().faults(run), run.dataset.classes
+        if run.privacy.mechanism == "signed_subset" and classes is not None and len(classes) != 2:
+            faults.append(
+                f'privacy.mechanism: "signed_subset" is for two classes, and dataset.classes has {len(classes)}; use "auto"'
+            )
         if run.campaign.name and self.may_ask_again:
             faults.append(
                 "model.paper.termination: a campaign asks each holder once, and Algorithm 2 may ask again; set it to false"
@@ -531,17 +541,11 @@ class CorrectionModelConfig(TreeConfig):
             return "number"
         return declared
 
-    def base_of(self, run: RunTables) -> str:
-        """The public model that is corrected."""
-        if run.correction.base != "auto":
-            return run.correction.base
-        return "blend" if self.label_of(run) == "number" else "forest"
-
     def question_settings(self, run: RunTables, n_public: int) -> dict[str, Any]:
         """The tree, the public model and its errors."""
         own = run.correction
         return super().question_settings(run, n_public) | {
-            "base": self.base_of(run),
+            "base": own.named_base,
             "n_levels": own.label_levels,
             "residual_range": None if own.residual_range == "auto" else own.residual_range,
             "max_bytes": own.max_protocol_bytes,
@@ -550,26 +554,26 @@ class CorrectionModelConfig(TreeConfig):
     def summarize(self, run: RunTables) -> dict[str, Any]:
         """What is corrected, and the kind of its label."""
         own = {"lam": None, "target": run.dataset.target, "label": self.label_of(run)}
-        return own | {"base": self.base_of(run)}
+        return own | {"base": run.correction.named_base}
 
     def campaign_terms(self, run: RunTables) -> dict[str, Any]:
         """What is corrected, and the kind of its label."""
         kind = "number" if self.label_of(run) == "number" else "class"
-        own = run.correction.model_dump(mode="json") | {"base": self.base_of(run)}
+        own = run.correction.model_dump(mode="json") | {"base": run.correction.named_base}
         return {"label": kind} | {f"correction.{key}": value for key, value in own.items()}
 
     def faults(self, run: RunTables) -> list[str]:
         """A residual is reported jointly with its cell; some keys are for numbers."""
         faults, own, mechanism = super().faults(run), run.correction, run.privacy.mechanism
         is_number = self.label_of(run) == "number"
-        if mechanism not in JOINT_MECHANISMS:
+        if mechanism not in RESIDUAL_MECHANISMS:
             faults.append(
-                f'privacy.mechanism: "{mechanism}" is not for a residual, which is reported jointly with its '
-                f"cell; use one of {', '.join(JOINT_MECHANISMS)}"
+                f'privacy.mechanism: "{mechanism}" is not for a residual, which is reported together with '
+                f"its cell; use one of {', '.join(RESIDUAL_MECHANISMS)}"
             )
-        if not is_number and own.base == "blend":
+        if mechanism == "signed_subset" and own.label_levels not in ("auto", 2):
             faults.append(
-                'correction.base: "blend" is for a label that is a number; for classes take "forest", "boosting" or "tree"'
+                f'correction.label_levels: "signed_subset" rounds to 2 levels, not to {own.label_levels}; leave it out'
             )
         if not is_number and own.residual_range != "auto":
             faults.append(

@@ -88,8 +88,8 @@ class PrivacyConfig(Table):
         "laplace",
         "signed_subset",
     ] = "auto"
-    """How a holder reports. "auto": a joint report by "grr" or "oue", whichever has less noise. "laplace" is for seeded
-    simulations.
+    """How a holder reports. "auto": cell and label together by "grr" or "oue", whichever has less noise; a correction may take
+    "signed_subset" too. "laplace" is for seeded simulations.
     """
     outside: Literal["clip", "drop"] = "clip"
     """A number outside the public range is moved to the border ("clip") or reported as "outside" ("drop")."""

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = ("ldptree", "schemas", "storage", "tasks", "flows")
 """Each may import itself and what stands before it."""
 
-ALGORITHMS_MAY = {"numpy", "numba", "scipy", "sklearn", "ldptree"}
+ALGORITHMS_MAY = {"numpy", "numba", "scipy", "sklearn", "threadpoolctl", "ldptree"}
 FILES = {
     "io",
     "pathlib",

@@ -17,10 +17,11 @@ from ldptree.families.correction_plan import CorrectionPlan
 from ldptree.families.corrections import Corrections
 from ldptree.families.family import converse
 from ldptree.limits import MAX_PROTOCOL_BYTES, is_number
-from ldptree.mechanisms import JOINT_CHOICES
+from ldptree.mechanisms import RESIDUAL_CHOICES
 from ldptree.models.corrected import CorrectedModel
 from ldptree.partition import PARTITIONS
-from ldptree.public_models.fit import BASES, with_thresholds
+from ldptree.public_models import BASES
+from ldptree.public_models.fit import with_thresholds
 from ldptree.public_models.model import PublicModel
 from ldptree.validation import Noisy, check_depth, one_of
 
@@ -100,9 +101,14 @@ class _CorrectionEstimator(PublicRowsEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self._fitted_base is None:
-            one_of("base", self.base, BASES, "or a fitted scikit-learn tree, forest or histogram boosting")
+            one_of(
+                "base",
+                self.base,
+                ("auto", *BASES),
+                "or a fitted scikit-learn tree, forest or histogram boosting",
+            )
         one_of("partition", self.partition, PARTITIONS)
-        one_of("mechanism", self.mechanism, JOINT_CHOICES)
+        one_of("mechanism", self.mechanism, RESIDUAL_CHOICES)
         check_depth(self.depth)
         levels = self.label_levels
         if not self._is_auto("label_levels") and not (
@@ -130,12 +136,13 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # typ
 
     Args:
         epsilon: the budget of each private row, above 0 and at most 64.
-        base: "forest", "tree" (smoothed, with its uncertainty), "boosting", or a fitted scikit-learn tree, forest or histogram
-            boosting whose training rows you declare public (in a `FrozenEstimator` inside searches, which clone it otherwise).
-            Without public rows a constant.
+        base: "auto", which is "blend": forests, boosted trees and a straight line, weighed by their errors on public rows that
+            they were not fitted on; "forest", "boosting", "tree" (smoothed, with its uncertainty), or a fitted scikit-learn tree,
+            forest or histogram boosting whose training rows you declare public (in a `FrozenEstimator` inside searches, which
+            clone it otherwise). Without public rows a constant.
         partition: of the collection tree: "cart", "max-edge" or "random-edge"; without public rows one of the edges.
         depth: of the collection tree: "auto", or the deepest a cell may lie, at most 62.
-        mechanism: an oracle's name, or "auto": grr or oue, whichever leaves less noise.
+        mechanism: an oracle's name, "signed_subset", or "auto": of grr, oue and signed_subset the one that leaves least noise.
         label_levels: levels of a residual: "auto", or a whole number from 2.
         feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
         max_protocol_bytes: the largest protocol that is published; a forest shrinks to fit, any other base is refused.
@@ -159,7 +166,7 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # typ
         self,
         epsilon: float = 1.0,
         *,
-        base: Any = "forest",
+        base: Any = "auto",
         partition: str = "cart",
         depth: str | int = "auto",
         mechanism: str = "auto",
@@ -204,9 +211,7 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
     As `CorrectionClassifier`, with the residual label less prediction, clipped to a range that public out-of-fold errors give.
 
     Args:
-        base: "blend": forests and a straight line, weighed by their errors on public rows that they were not fitted on
-            (`ldptree.public_models.blend`); or as of `CorrectionClassifier`.
-        epsilon, partition, depth, mechanism, label_levels, feature_range, max_protocol_bytes, random_state: as of
+        epsilon, base, partition, depth, mechanism, label_levels, feature_range, max_protocol_bytes, random_state: as of
             `CorrectionClassifier`.
         residual_range: residuals are clipped to +- this: "auto" (2 rms of public out-of-fold errors, at most the largest; without
             public rows 1), or a number above 0.
@@ -222,7 +227,7 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
         self,
         epsilon: float = 1.0,
         *,
-        base: Any = "blend",
+        base: Any = "auto",
         partition: str = "cart",
         depth: str | int = "auto",
         mechanism: str = "auto",

@@ -66,10 +66,10 @@ def choose_family(label: str, n_public: int, mechanism: str) -> Choice:
         n_public: public rows.
         mechanism: how holders report, or "auto".
     """
-    from ldptree.mechanisms import JOINT_CHOICES
+    from ldptree.mechanisms import RESIDUAL_CHOICES
 
     tree = {"class": "lpct", "number": "lpdt"}[label]
-    if mechanism not in JOINT_CHOICES:
+    if mechanism not in RESIDUAL_CHOICES:
         return Choice(tree, f'mechanism = "{mechanism}" reports a label, not the error of a public model')
     if n_public < FEWEST_FOR_A_MODEL:
         few = f"{n_public} public rows" if n_public != 1 else "1 public row"

@@ -32,6 +32,7 @@ from ldptree.models.corrected import CorrectedModel, shares_of
 from ldptree.partition import grow_partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.published_base import DRAWN, PublishedBase
+from ldptree.public_models import AUTO_BASE
 from ldptree.public_models.fit import fit_public, take_public
 from ldptree.public_models.model import PublicModel, constant, indicators
 
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Rows = NDArray[np.float32]
 
-AUTO_BASE = {"class": "forest", "number": "blend"}
-"""The base that is fitted unless one is named."""
 _BYTES_A_CELL = 128
 
 
@@ -74,7 +73,7 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
     Attributes:
         epsilon: of each holder.
         heading: what the protocol says besides, as keyword arguments of `Protocol`: its target at least.
-        base: one of `public_models.fit.BASES`, "auto" (`AUTO_BASE`), or a fitted scikit-learn model of the raw columns.
+        base: one of `public_models.BASES`, "auto" (`AUTO_BASE`), or a fitted scikit-learn model of the raw columns.
         partition, seed: how the tree of cells is grown.
         min_samples_leaf: fewest public rows in a cell of it, but of one cut from the base itself; or "auto"
             (`ldptree.inference.depth.default_min_samples_leaf`).
@@ -129,7 +128,7 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
         if not isinstance(self.base, str):
             model = take_public(self.base, encoding, X, y, n_classes=n_classes, max_bytes=room)
         elif len(y):
-            base = AUTO_BASE["class" if n_classes else "number"] if self.base == "auto" else self.base
+            base = AUTO_BASE if self.base == "auto" else self.base
             model = fit_public(base, X, y, n_classes=n_classes, max_bytes=room)
         else:
             even = [0.0] if not n_classes else [0.5] if n_classes == 2 else [1.0 / n_classes] * n_classes

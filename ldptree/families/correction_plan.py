@@ -10,7 +10,7 @@ public errors leave unsure of the offset is an error that all cells share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -20,7 +20,7 @@ import numpy as np
 from ldptree.errors import ConfigError
 from ldptree.inference.depth import NUMBER_LEVELS
 from ldptree.inference.tree_gaussian import Levels
-from ldptree.mechanisms import JOINT_CHOICES, Mechanism, number_mechanism_for
+from ldptree.mechanisms import MECHANISMS, RESIDUAL_CHOICES, Mechanism, mechanism_for
 from ldptree.protocol.stochastic_rounding import expected_shares, label_levels
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_AUTO = ("grr", "oue")
+_AUTO = ("grr", "oue", "signed_subset")
 NOISE_OF_SCALE = 0.04
 """Where the public model does not know its own error: the standard deviation of a cell's mean that a report may have, in the
 label's scale. Of .1, .05, .04 and .03 on the Chicago trips, .1 is too deep and the others are equal."""
@@ -197,13 +197,14 @@ def make_plan(
         n_holders: how many will report on one output, at least 1.
         depth: "auto", or the deepest a cell may lie.
         n_levels: "auto", or B.
-        mechanism: one of `ldptree.mechanisms.JOINT_CHOICES`; "auto": grr or oue, whichever leaves the smaller variance.
+        mechanism: one of `ldptree.mechanisms.RESIDUAL_CHOICES`; "auto": of grr, oue and signed_subset the one that leaves the
+            smallest variance.
 
     Raises:
         ConfigError: the mechanism is not known, or refuses epsilon or sizes.
     """
-    if mechanism not in JOINT_CHOICES:
-        raise ConfigError(f'mechanism = "{mechanism}": known are {", ".join(JOINT_CHOICES)}')
+    if mechanism not in RESIDUAL_CHOICES:
+        raise ConfigError(f'mechanism = "{mechanism}": known are {", ".join(RESIDUAL_CHOICES)}')
     on = partial(
         _on,
         evidence,
@@ -261,15 +262,22 @@ def _on(
     n_levels: int | str,
     mechanism: str,
 ) -> CorrectionPlan:
-    oracles = _AUTO if mechanism == "auto" else (mechanism,)
-    counts = NUMBER_LEVELS if n_levels == "auto" else (int(n_levels),)
     choices = [
-        _noise(evidence, number_mechanism_for(name, epsilon, tree.n_leaves, b), n_holders)
-        for name in oracles
-        for b in counts
+        _noise(evidence, mechanism_for(name, epsilon, tree.n_leaves, b), n_holders)
+        for name in (_AUTO if mechanism == "auto" else (mechanism,))
+        for b in _level_counts(name, n_levels)
+        if mechanism != "auto" or MECHANISMS[name].for_classes in (None, b)
     ]
     best = min(choices, key=lambda choice: choice[0])
     return _plan(evidence, tree, *best)
+
+
+def _level_counts(mechanism: str, n_levels: int | str) -> Sequence[int]:
+    """To how many levels residuals may be rounded for it."""
+    if n_levels != "auto":
+        return (int(n_levels),)
+    only = MECHANISMS[mechanism].for_classes
+    return NUMBER_LEVELS if only is None else (only,)
 
 
 def plan_published(

@@ -31,6 +31,8 @@ NUMBER_MECHANISMS: dict[str, type[NumberLaplace | NumberResponse]] = {
 
 JOINT_CHOICES = ("auto", *ORACLES)
 """Of `CHOICES` those that stand for a joint report."""
+RESIDUAL_CHOICES = ("auto", *(name for name, one in MECHANISMS.items() if one.carries_residuals))
+"""Of `CHOICES` those that the residual of a public model may be reported by."""
 CHOICES = ("auto", *MECHANISMS)
 """What a run may name: an oracle stands for the joint report over it, "auto" for the joint report over the quieter of
 grr and oue. "signed_subset" is for two classes, or a number's two ends."""
@@ -109,6 +111,7 @@ __all__ = [
     "JOINT_CHOICES",
     "MECHANISMS",
     "NUMBER_MECHANISMS",
+    "RESIDUAL_CHOICES",
     "Mechanism",
     "adds_noise_to_every_cell",
     "choose_oracle",

@@ -45,6 +45,8 @@ class Mechanism(ABC):
     fewest_classes: ClassVar[int] = 2
     is_joint: ClassVar[bool] = False
     """Whether cell and label are reported as one value."""
+    carries_residuals: ClassVar[bool] = False
+    """Whether one report, with the whole epsilon, says the cell and a residual that is rounded between levels."""
     sums_values: ClassVar[bool] = False
     """Whether `aggregate` gives a sum of each value, in the order of values."""
     dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint8)

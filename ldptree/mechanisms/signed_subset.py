@@ -60,6 +60,7 @@ class SignedSubset(Mechanism):
     name: ClassVar[str] = "signed_subset"
     for_classes: ClassVar[int | None] = 2
     form: ClassVar[Form] = "signed set"
+    carries_residuals: ClassVar[bool] = True
     sums_values: ClassVar[bool] = True
 
     elements: SubsetSelection

@@ -136,7 +136,7 @@ class Protocol:
         faults = []
         if not self.numeric:
             faults.append("a residual is a number; the protocol does not say so (numeric)")
-        if not self.mechanism.is_joint:
+        if not self.mechanism.carries_residuals:
             faults.append(
                 f"{self.mechanism.name} is not for residuals, which are reported jointly with the cell"
             )

@@ -1,210 +1,380 @@
-"""A forest and a straight line side by side, as trees: the public model for labels that are numbers.
+"""Several public models beside each other, weighed by their answers to rows they were not fitted on: the public model unless
+another is named.
 
-What lives here: the linear part, how much of it is taken, and all of it as one list of trees. What does not: the forests
-themselves, and the size in a protocol (`public_fit`).
+    f = sum_i w_i f_i,    w_i >= 0,    sum_i w_i = 1
 
-    f = (1 - w) F + w (L + G)
-
-F is a forest on the labels, L a ridge regression, G a forest on what L leaves; w in [0, 1] is least squares on answers to rows of
-other folds. L is a sum of one function a column with at most 2 `STEPS` steps, so that it is trees as well: what carries, checks,
-runs and exports a forest does so here.
+The f_i are forests, boostings, a ridge regression on stairs, and that ridge regression with a forest on what it leaves. Each is
+fitted by least squares to numbers, or to the indicators of the classes, so that all are sums of trees and f is one list of trees
+as well: what carries, checks, runs and exports a forest does so here. w minimises the squared error of answers to rows of other
+folds (of a forest: out of bag) and a penalty on w^2 that weighs little where rows are many (stacking: Wolpert 1992, Breiman
+1996).
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldptree.models.ensemble import LEAF, Ensemble, rounded
+from ldptree.models.ensemble import Ensemble, rounded
+from ldptree.public_models.linear import Linear
+from ldptree.public_models.model import n_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
     Rows = NDArray[np.float32]
-    Tree = tuple[NDArray[np.int64], Floats, NDArray[np.int64], NDArray[np.int64], Floats]
-    Grow = Callable[[Rows, Floats, int], Ensemble]
+    Tree = tuple[Any, Any, Any, Any, Floats]
 
-STEPS = 32
-"""Steps of a column: as many at equal distances, as many with equally many public rows."""
 FOLDS = 5
-TREES_OF_A_FOLD = 40
 FEWEST_ROWS = 2 * FOLDS
-"""Public rows below which there is a forest alone."""
-PENALTIES = tuple(float(v) for v in np.logspace(-4, 2, 13))
-"""Ridge penalties in public rows, for columns of variance 1; the best by leaving one row out is taken."""
+"""Public rows below which nothing can be weighed."""
+MOST_WEIGHED_ON = 10_000
+"""Rows that the weights are found on where there are more."""
+MOST_DRAWN = 20_000
+"""Rows that a tree of a forest draws where there are more: a forest has to fit into a protocol, and trees that drew more rows
+only get larger leaves. On 100,000 rows a fourth of the time, as good on private people
+(docs/measured/correction.md)."""
+N_TREES = 200
+"""Trees of a forest of weight 1; one of weight .3 keeps .3 of them."""
+GROWN = 100
+"""Trees of a forest that is weighed; fewer would make it look worse than it is."""
+FEWEST_TREES = 50
+"""Of a forest of weight 1: leaves get larger until so many fit."""
+LEAST_WEIGHT = 0.03
+"""What weighs less is left out."""
+PENALTY = 10.0
+"""On w^2, in squared errors of the best model over public rows: on 10 rows w is nearly even, on 1,000 nearly free."""
+_PROBE = 8
+_NODE_BYTES = 48
+_DIGITS = 3
+"""Of a weight: sums whose last bits differ from machine to machine give the same weights."""
+_SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
-class StepTransform:
-    """Columns whose values are replaced by one value a step.
+class Learnt:
+    """A fitted model.
 
     Attributes:
-        limits: of each column, ascending: step k holds limits[k - 1] < x <= limits[k].
-        values: of each column, one a step: the mean of its public rows, or its middle where there are none.
+        trees: with values [nodes, M].
+        offset: [M], added to them.
+        is_mean: whether the answer is a mean of the trees, of which some do as well; else their sum.
+        held_out: float64 [n, M], answers to the rows by models that they had no part in; None where not asked for.
     """
 
-    limits: tuple[Floats, ...]
-    values: tuple[Floats, ...]
+    trees: Sequence[Tree]
+    offset: Floats
+    is_mean: bool = False
+    held_out: Floats | None = None
 
-    @classmethod
-    def of(cls, X: Rows) -> StepTransform:
-        """Of encoded public rows [n, d], n >= 1; a column with one value has one step."""
-        found = [_steps(column.astype(np.float64)) for column in X.T]
-        return cls(tuple(f[0] for f in found), tuple(f[1] for f in found))
-
-    def __call__(self, X: Rows) -> Floats:
-        """float64 [n, d] of encoded rows."""
-        pairs = zip(X.T, self.limits, self.values, strict=True)
-        return np.stack([v[np.searchsorted(limits, x.astype(np.float64))] for x, limits, v in pairs], axis=1)
-
-
-def _steps(x: Floats) -> tuple[Floats, Floats]:
-    """Limits and values of one column. Limits lie between values that occur, where an encoded row cannot touch them."""
-    seen = np.unique(x)
-    between = (seen[1:] + seen[:-1]) / 2
-    parts = np.arange(1, STEPS) / STEPS
-    wanted = np.concatenate([np.quantile(x, parts), seen[0] + parts * (seen[-1] - seen[0])])
-    limits = np.unique(between[np.searchsorted(between, wanted[wanted < between.max(initial=-np.inf)])])
-    step = np.searchsorted(limits, x)
-    return limits, np.bincount(step, x, limits.size + 1) / np.bincount(step, minlength=limits.size + 1)
+    def times(self, weight: float, n_trees: int) -> list[Tree]:
+        """Its trees, or so many of them that it is a mean of, as they are added up."""
+        kept = self.trees[:n_trees] if self.is_mean else self.trees
+        by = weight / len(kept) if self.is_mean and kept else weight
+        return [(*tree[:4], by * tree[4]) for tree in kept]
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
-    """A ridge regression on stairs.
+class PublicSample:
+    """Encoded public rows [n, d] with numbers or indicators [n, M], and the bytes that a forest alone may have."""
+
+    X: Rows
+    Y: Floats
+    is_class: bool
+    room: int
+
+    @cached_property
+    def lines(self) -> list[Linear]:
+        """The ridge regression of every output."""
+        return [Linear.fit(self.X, y) for y in self.Y.T]
+
+    @cached_property
+    def by_line(self) -> Floats:
+        """Answers [n, M] of the ridge regression to rows that it was not fitted on, or that were few of very many."""
+        if len(self.X) > MOST_WEIGHED_ON:
+            return np.stack([line(self.X) for line in self.lines], axis=1)
+        return self.answer_held_out(_answer_by_lines)
+
+    def answer_held_out(self, answer: Callable[[Rows, Floats, Rows], Floats]) -> Floats:
+        """Answers [n, M] to each fold by what is fitted on the others; `answer` takes rows, labels and other rows."""
+        fold = np.random.default_rng(_SEED).permutation(len(self.Y)) % FOLDS
+        found = np.empty(self.Y.shape)
+        for k in range(FOLDS):
+            is_in = fold != k
+            found[~is_in] = answer(self.X[is_in], self.Y[is_in], self.X[~is_in])
+        return found
+
+
+class Model(ABC):
+    """One of the f_i: how it is fitted."""
+
+    name: str
+
+    @abstractmethod
+    def learn(self, sample: PublicSample, n_trees: int | None = None) -> Learnt:
+        """Fit it, with held-out answers; or a forest of so many trees, without."""
+
+
+@dataclass(frozen=True)
+class Line(Model):
+    """The ridge regression on stairs."""
+
+    name: str = "line"
+
+    def learn(self, sample: PublicSample, n_trees: int | None = None) -> Learnt:
+        """See `Model`."""
+        lines = sample.lines
+        trees = [tree for m, line in enumerate(lines) for tree in _of_output(line.trees(1.0), m, len(lines))]
+        offset = np.array([line.offset for line in lines])
+        return Learnt(trees, offset, held_out=sample.by_line if n_trees is None else None)
+
+
+@dataclass(frozen=True)
+class Forest(Model):
+    """A forest.
 
     Attributes:
-        stairs: of the columns.
-        slope: float64 [d], 0 for a column with one value.
-        offset: the answer where all values are 0.
+        of_numbers, of_classes: share of the columns tried at a cut, or "sqrt", the root of their number.
+        min_rows: fewest rows of a leaf.
     """
 
-    stairs: StepTransform
-    slope: Floats
-    offset: float
+    name: str
+    of_numbers: float | str
+    of_classes: float | str
+    min_rows: int = 1
 
-    @classmethod
-    def fit(cls, X: Rows, y: Floats) -> Linear:
-        """On encoded public rows [n, d] with labels [n], n >= 2."""
-        from sklearn.linear_model import RidgeCV
-
-        stairs = StepTransform.of(X)
-        Z = stairs(X)
-        middle, spread = Z.mean(axis=0), Z.std(axis=0)
-        unit = np.where(spread > 0, spread, np.inf)
-        ridge = RidgeCV(alphas=[len(y) * p for p in PENALTIES]).fit((Z - middle) / unit, y)
-        slope: Floats = ridge.coef_ / unit
-        return cls(stairs, slope, float(ridge.intercept_ - middle @ slope))
-
-    def __call__(self, X: Rows) -> Floats:
-        """float64 [n] of encoded rows [n, d]."""
-        return self.offset + self.stairs(X) @ self.slope
-
-    def trees(self, weight: float) -> list[Tree]:
-        """One tree for each column that is used, its values times `weight`."""
-        steps = zip(self.stairs.limits, self.stairs.values, self.slope, strict=True)
-        return [
-            _tree(column, limits, weight * slope * values)
-            for column, (limits, values, slope) in enumerate(steps)
-            if limits.size and slope
-        ]
+    def learn(self, sample: PublicSample, n_trees: int | None = None) -> Learnt:
+        """See `Model`."""
+        columns = self.of_classes if sample.is_class else self.of_numbers
+        min_rows = _min_rows_within(sample, columns, self.min_rows)
+        forest = _grown(sample, columns, min_rows, n_trees or GROWN, is_held_out=n_trees is None)
+        held_out = forest.oob_prediction_.reshape(sample.Y.shape) if n_trees is None else None
+        return Learnt(_trees_of(forest), np.zeros(sample.Y.shape[1]), is_mean=True, held_out=held_out)
 
 
-def _tree(column: int, limits: Floats, values: Floats) -> Tree:
-    """The balanced tree of a function with limits.size + 1 steps of one column: parents before children."""
-    feature: list[int] = []
-    threshold: list[float] = []
-    children: tuple[list[int], list[int]] = ([], [])
-    value: list[list[float]] = []
-    todo = [(0, values.size, -1, 0)]
-    while todo:
-        low, high, parent, side = todo.pop()
-        node, middle = len(feature), (low + high) // 2
-        if parent >= 0:
-            children[side][parent] = node
-        is_leaf = high - low == 1
-        feature.append(LEAF if is_leaf else column)
-        threshold.append(0.0 if is_leaf else float(limits[middle - 1]))
-        for ids in children:
-            ids.append(LEAF)
-        value.append([float(values[low]) if is_leaf else 0.0])
-        if not is_leaf:
-            todo += [(middle, high, node, 1), (low, middle, node, 0)]
-    left, right = (np.array(ids) for ids in children)
-    return np.array(feature), np.array(threshold), left, right, np.array(value)
+@dataclass(frozen=True)
+class Rest(Model):
+    """The ridge regression, and a forest on what it leaves of rows that it was not fitted on; the trees are the forest's."""
+
+    forest: Forest
+    name: str = "line and forest"
+
+    def learn(self, sample: PublicSample, n_trees: int | None = None) -> Learnt:
+        """See `Model`."""
+        forest = self.forest.learn(replace(sample, Y=sample.Y - sample.by_line), n_trees)
+        if forest.held_out is None:
+            return forest
+        return replace(forest, held_out=sample.by_line + forest.held_out)
+
+
+@dataclass(frozen=True)
+class Boosting(Model):
+    """scikit-learn's histogram boosting, a model an output."""
+
+    name: str
+    max_leaf_nodes: int
+    max_iter: int
+    learning_rate: float
+    min_samples_leaf: int
+
+    def learn(self, sample: PublicSample, n_trees: int | None = None) -> Learnt:
+        """See `Model`."""
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1, "openmp"):  # more threads cost more than they save
+            fitted = [self._fit(sample.X, y) for y in sample.Y.T]
+            held_out = sample.answer_held_out(self._answer) if n_trees is None else None
+        trees = [tree for m, one in enumerate(fitted) for tree in _of_output(_rounds_of(one), m, len(fitted))]
+        offset = np.array([float(np.ravel(one._baseline_prediction)[0]) for one in fitted])
+        return Learnt(trees, offset, held_out=held_out)
+
+    def _fit(self, X: Rows, y: Floats) -> Any:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        return HistGradientBoostingRegressor(
+            max_leaf_nodes=self.max_leaf_nodes,
+            max_iter=self.max_iter,
+            learning_rate=self.learning_rate,
+            min_samples_leaf=self.min_samples_leaf,
+            early_stopping=False,
+            random_state=_SEED,
+        ).fit(X, y)
+
+    def _answer(self, X: Rows, Y: Floats, others: Rows) -> Floats:
+        return np.stack([self._fit(X, y).predict(others) for y in Y.T], axis=1)
+
+
+LINE = Line()
+REST = Rest(Forest("rest", 1.0, 0.5, min_rows=2))
+MODELS: tuple[Model, ...] = (
+    LINE,
+    REST,
+    Forest("forest", 1.0, "sqrt"),
+    Forest("forest of few columns", 1 / 3, 1 / 3),
+    Boosting("boosting of small trees", 4, 75, 0.2, 5),
+    Boosting("boosting", 16, 60, 0.15, 10),
+)
 
 
 @dataclass(frozen=True, eq=False)
-class BlendWeight:
-    """How much of the linear part is taken.
+class Blend:
+    """What was fitted.
 
     Attributes:
-        weight: w.
-        errors: float64 [n], label less the answer of a blend that the row had no part in but for w.
+        ensemble: f.
+        errors: float64 [m, M], labels less the answers of a blend that the row had no part in but for w; of m rows, all or some.
+        weights: by the name of the model; those of `MODELS`, 0 for one that is left out.
     """
 
-    weight: float
+    ensemble: Ensemble
     errors: Floats
+    weights: dict[str, float]
 
 
-def weigh(X: Rows, y: Floats, grow: Grow) -> BlendWeight:
-    """w by least squares on rows of other folds; the same rows, the same w.
+def fit_blend(X: Rows, Y: Floats, *, is_class: bool, max_bytes: int) -> Blend:
+    """Fit and weigh all models; the same rows, the same blend.
 
     Args:
-        X, y: encoded public rows [n, d] and labels [n], n at least `FEWEST_ROWS`.
-        grow: a forest of so many trees on rows and labels.
+        X, Y: encoded public rows [n, d], numbers or indicators [n, M], n at least `FEWEST_ROWS`.
+        is_class: which of the two.
+        max_bytes: what forests are made smaller for, as far as they can be; the ensemble may still be larger.
     """
-    fold = np.random.default_rng(0).permutation(len(y)) % FOLDS
-    plain, bent = np.empty(len(y)), np.empty(len(y))
-    for k in range(FOLDS):
-        is_in = fold != k
-        rows, labels, others = X[is_in], y[is_in], X[~is_in]
-        linear = Linear.fit(rows, labels)
-        plain[~is_in] = grow(rows, labels, TREES_OF_A_FOLD).predict(others)[:, 0]
-        rest = grow(rows, labels - linear(rows), TREES_OF_A_FOLD).predict(others)[:, 0]
-        bent[~is_in] = linear(others) + rest
-    apart = bent - plain
-    size = float(apart @ apart)
-    weight = float(np.clip(apart @ (y - plain) / size, 0.0, 1.0)) if size > 0 else 0.0
-    return BlendWeight(weight, y - plain - weight * apart)
-
-
-def blended(X: Rows, y: Floats, weight: float, n_trees: int, grow: Grow) -> Ensemble:
-    """The blend on encoded public rows, with n_trees trees of forests in all."""
-    if weight == 0.0:
-        return grow(X, y, n_trees)
-    linear = Linear.fit(X, y)
-    half = n_trees if weight == 1.0 else n_trees // 2
-    parts = [(weight, grow(X, y - linear(X), half))]
-    if weight < 1.0:
-        parts.insert(0, (1.0 - weight, grow(X, y, n_trees - half)))
-    offset = np.array([weight * linear.offset])
-    trees = linear.trees(weight)
-    line = [Ensemble.of_trees(trees, np.zeros(1))] if trees else []
-    return _side_by_side([*parts, *((1.0, part) for part in line)], offset)
-
-
-def _side_by_side(parts: Sequence[tuple[float, Ensemble]], offset: Floats) -> Ensemble:
-    """All trees of the parts, values times the part's weight and rounded again."""
-    starts = np.cumsum([0, *(part.n_nodes for _, part in parts)])
-
-    def moved(name: str) -> NDArray[np.int32]:
-        ids = [
-            np.where(getattr(p, name) < 0, LEAF, getattr(p, name) + s)
-            for (_, p), s in zip(parts, starts, strict=False)
+    sample = some = PublicSample(X, Y, is_class, max_bytes)
+    if len(X) > MOST_WEIGHED_ON:
+        at = np.sort(np.random.default_rng(_SEED).permutation(len(X))[:MOST_WEIGHED_ON])
+        some = replace(sample, X=X[at], Y=Y[at])
+    learnt = [model.learn(some) for model in MODELS]
+    answers = np.stack([one.held_out for one in learnt if one.held_out is not None])
+    w = weigh(answers, some.Y)
+    errors = some.Y - np.tensordot(w, answers, 1)
+    if some is not sample:
+        learnt = [
+            model.learn(sample, _share_of(N_TREES, weight)) if weight or model is LINE else one
+            for model, one, weight in zip(MODELS, learnt, w, strict=True)
         ]
-        return np.concatenate(ids).astype(np.int32)
+    weights = {model.name: float(weight) for model, weight in zip(MODELS, w, strict=True)}
+    return Blend(ensemble=_summed(learnt, w, max_bytes), errors=errors, weights=weights)
 
-    return Ensemble(
-        feature=np.concatenate([part.feature for _, part in parts]),
-        threshold=np.concatenate([part.threshold for _, part in parts]),
-        left=moved("left"),
-        right=moved("right"),
-        value=np.concatenate([rounded(weight * part.value) for weight, part in parts]),
-        roots=moved("roots"),
-        offset=rounded(offset + sum(weight * part.offset for weight, part in parts)),
-    )
+
+def weigh(answers: Floats, wanted: Floats) -> Floats:
+    """w, float64 [models], of held-out answers [models, n, M] to rows whose answer is wanted [n, M]."""
+    from scipy.optimize import nnls
+
+    errors = (answers - wanted).reshape(len(answers), -1)
+    products = errors @ errors.T / errors.shape[1]
+    least = float(products.diagonal().min())
+    if least == 0.0:  # exact: nothing is better than the first of those
+        found = np.zeros(len(answers))
+        found[int(np.argmin(products.diagonal()))] = 1.0
+        return found
+    products /= least
+    products += (PENALTY / len(wanted) + 1e-9) * np.eye(len(answers))
+    root = np.linalg.cholesky(products)
+    # the least w' P w with sum w = 1: without that condition, of w' P w + (1 - sum w)^2, but for a factor
+    found, _ = nnls(np.vstack([root.T, np.ones(len(answers))]), np.append(np.zeros(len(answers)), 1.0))
+    found /= found.sum()
+    found[found < LEAST_WEIGHT] = 0.0
+    found = np.round(found / found.sum(), _DIGITS)
+    return np.asarray(found / found.sum())
+
+
+def _summed(learnt: Sequence[Learnt], w: Floats, max_bytes: int) -> Ensemble:
+    """One list of trees, with as many of each forest as its weight has a part in `N_TREES`, or as fit."""
+    weights = w.copy()
+    weights[MODELS.index(LINE)] += w[MODELS.index(REST)]
+    offset = sum((weight * one.offset for weight, one in zip(weights, learnt, strict=True)), np.zeros(1))
+    n_trees = float(N_TREES)
+    while True:
+        kept = [_share_of(n_trees, weight) for weight in w]
+        trees = [
+            tree
+            for one, weight, n in zip(learnt, weights, kept, strict=True)
+            if weight
+            for tree in one.times(float(weight), n)
+        ]
+        if not trees:  # a line without a slope
+            trees = [_constant(offset.size)]
+        ensemble = Ensemble.of_trees(trees, rounded(offset))
+        size = n_bytes(ensemble)
+        if size <= max_bytes or n_trees < 2:
+            return ensemble
+        n_trees *= 0.95 * min(max_bytes / size, 1.0)
+
+
+def _constant(n_outputs: int) -> Tree:
+    leaf = np.array([-1])
+    return leaf, np.zeros(1), leaf, leaf, np.zeros((1, n_outputs))
+
+
+def _share_of(n_trees: float, weight: float) -> int:
+    """The trees of a forest of this weight, 1 at least."""
+    return max(math.ceil(n_trees * weight), 1)
+
+
+def _answer_by_lines(X: Rows, Y: Floats, others: Rows) -> Floats:
+    return np.stack([Linear.fit(X, y)(others) for y in Y.T], axis=1)
+
+
+def _of_output(trees: Sequence[Tree], output: int, n_outputs: int) -> list[Tree]:
+    """Trees of values [nodes, 1], as trees of n_outputs that only have something to say of one."""
+    found = []
+    for *shape, value in trees:
+        wide = np.zeros((len(value), n_outputs))
+        wide[:, output] = value[:, 0]
+        found.append((*shape, wide))
+    return found
+
+
+def _rounds_of(boosted: Any) -> list[Tree]:
+    """The trees of a boosting of numbers."""
+    found = []
+    for (predictor,) in boosted._predictors:
+        nodes = predictor.nodes
+        is_leaf = nodes["is_leaf"].astype(bool)
+        left, right = (np.where(is_leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
+        value = np.where(is_leaf, nodes["value"], 0.0)[:, None]
+        found.append((nodes["feature_idx"], nodes["num_threshold"], left, right, value))
+    return found
+
+
+def _grown(
+    sample: PublicSample, columns: float | str, min_rows: int, n_trees: int, *, is_held_out: bool
+) -> Any:
+    """A fitted forest, with out-of-bag answers if wanted; the same whatever number of cores grows it."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    return RandomForestRegressor(
+        n_trees,
+        max_features=columns,
+        min_samples_leaf=min_rows,
+        max_samples=MOST_DRAWN if len(sample.X) > MOST_DRAWN else None,
+        oob_score=is_held_out,
+        random_state=_SEED,
+        n_jobs=-1,
+    ).fit(sample.X, sample.Y if sample.Y.shape[1] > 1 else sample.Y[:, 0])
+
+
+def _trees_of(forest: Any) -> list[Tree]:
+    trees = (one.tree_ for one in forest.estimators_)
+    return [(t.feature, t.threshold, t.children_left, t.children_right, t.value[:, :, 0]) for t in trees]
+
+
+def _min_rows_within(sample: PublicSample, columns: float | str, min_rows: int) -> int:
+    """Rows of a leaf, no fewer than wanted, with which `FEWEST_TREES` trees fit into the room, judged by a few trees."""
+    n, n_outputs = sample.Y.shape
+    while True:
+        most = 2 * min(n, MOST_DRAWN) / min_rows * (_NODE_BYTES + 8 * n_outputs)
+        if most * FEWEST_TREES <= sample.room or min_rows > n:
+            return min_rows
+        few = _trees_of(_grown(sample, columns, min_rows, _PROBE, is_held_out=False))
+        size = n_bytes(Ensemble.of_trees(few, np.zeros(n_outputs))) / _PROBE * FEWEST_TREES
+        if size <= sample.room:
+            return min_rows
+        min_rows = max(min_rows + 1, int(min_rows * size / sample.room))

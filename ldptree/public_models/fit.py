@@ -18,8 +18,9 @@ from ldptree.errors import ConfigError, DataError
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.models.ensemble import Ensemble, from_sklearn
 from ldptree.partition.label_unit import centre_of, fit_in_unit, unit_of
-from ldptree.public_models import blend as public_blend
+from ldptree.public_models import BASES
 from ldptree.public_models import smoothed_tree as public_tree
+from ldptree.public_models.blend import FEWEST_ROWS, MOST_DRAWN, N_TREES, fit_blend
 from ldptree.public_models.model import PublicModel, constant, indicators, n_bytes, n_outputs
 
 if TYPE_CHECKING:
@@ -28,17 +29,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Rows = NDArray[np.float32]
 
-BASES = ("tree", "forest", "boosting", "blend")
-OF_NUMBERS = ("blend",)
-"""Bases for labels that are numbers alone."""
-N_TREES = 200
 FEWEST_TREES = 100
 MIN_SAMPLES_LEAF = 2
 FOLDS = 5
-MOST_DRAWN = 20_000
-"""Rows that a tree of a forest draws where there are more: a forest has to fit into a protocol, and trees that drew more rows
-only get larger leaves. On 100,000 rows a fourth of the time, as good on private people
-(docs/measured/correction.md)."""
 _SEED = 0
 _PROBE, _PROBE_OF_MANY = 16, 8
 _ROOM = 0.9
@@ -52,19 +45,15 @@ def fit_public(
     """Fit one of `BASES` on encoded public rows [n, d] with numbers or class indices [n], n >= 1; the same rows, the same model.
 
     "tree" is the smoothed tree, "forest" 200 trees of scikit-learn (with its out-of-bag errors), "boosting" its histogram
-    boosting, "blend" two forests of 200 trees together and a linear part (`public_blend`). A tree of a forest draws at most
-    `MOST_DRAWN` rows. A forest that is too large gets fewer trees, down to 100, then larger leaves. Labels far from 0 are counted
-    from their centre (`label_unit`), which is put into the offset: a published value keeps 7 digits, the offset all of them.
+    boosting, "blend" several models, weighed (`public_models.blend`; of fewer than 10 rows a forest). A tree of a forest draws at
+    most `MOST_DRAWN` rows. A forest that is too large gets fewer trees, down to 100, then larger leaves. Labels far from 0 are
+    counted from their centre (`label_unit`), which is put into the offset: a published value keeps 7 digits, the offset all.
 
     Raises:
-        ConfigError: the base is unknown, not for classes, or still too large: its size is named.
+        ConfigError: the base is unknown, or still too large: its size is named.
     """
     if base not in BASES:
         raise ConfigError(f'base = "{base}": known are {", ".join(BASES)}, or a fitted scikit-learn model')
-    if n_classes and base in OF_NUMBERS:
-        raise ConfigError(
-            f'base = "{base}" is for a label that is a number; for classes take "forest", "boosting" or "tree"'
-        )
     centre = 0.0 if n_classes else centre_of(y)
     if centre:
         return _within(_moved(fit_public(base, X, y - centre, max_bytes=max_bytes), centre), max_bytes)
@@ -75,8 +64,8 @@ def fit_public(
         return constant(wanted[0], n_classes)
     if base == "boosting":
         return _within(_boosted(X, y, n_classes), max_bytes)
-    if base == "blend" and len(X) >= public_blend.FEWEST_ROWS:
-        return _within(_blend(X, wanted[:, 0], max_bytes), max_bytes)
+    if base == "blend" and len(X) >= FEWEST_ROWS:
+        return _within(_blend(X, y, n_classes, max_bytes), max_bytes)
     return _within(_forest(X, y, n_classes, max_bytes), max_bytes)
 
 
@@ -248,20 +237,13 @@ def _forest_size(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> tu
         min_rows = max(min_rows + 1, int(min_rows * FEWEST_TREES * per_tree / aim))
 
 
-def _blend(X: Rows, y: Floats, max_bytes: int) -> PublicModel:
-    n_trees, min_rows = _forest_size(X, y, 0, max_bytes)
-    unit = unit_of(y)
-
-    def grow(rows: Rows, labels: Floats, n: int) -> Ensemble:
-        return from_sklearn(_grown(rows, labels, 0, n, min_rows, unit))
-
-    found = public_blend.weigh(X, y, grow)
-    while True:
-        ensemble = public_blend.blended(X, y, found.weight, n_trees, grow)
-        size = n_bytes(ensemble)
-        if size <= max_bytes or n_trees == FEWEST_TREES:
-            return PublicModel(ensemble=ensemble, errors=found.errors[:, None])
-        n_trees = max(FEWEST_TREES, int(0.9 * n_trees * max_bytes / size))
+def _blend(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> PublicModel:
+    unit = 1.0 if n_classes else unit_of(y)
+    found = fit_blend(X, indicators(y, n_classes) / unit, is_class=n_classes > 0, max_bytes=max_bytes)
+    ensemble = found.ensemble
+    if unit != 1.0:
+        ensemble = replace(ensemble, value=ensemble.value * unit, offset=ensemble.offset * unit)
+    return PublicModel(ensemble=ensemble, errors=found.errors * unit, n_classes=n_classes)
 
 
 def _grown(

@@ -7,7 +7,7 @@ from chain import Chain, fares, fares_config, learned, rides, rides_config
 
 from flows.command import running
 from ldptree.families import FEWEST_FOR_A_MODEL, choose_family
-from ldptree.mechanisms import CHOICES, JOINT_CHOICES
+from ldptree.mechanisms import CHOICES, RESIDUAL_CHOICES
 from storage.store import Store
 from tasks.report import read_facts
 
@@ -20,9 +20,9 @@ def test_a_public_model_is_corrected_where_public_rows_carry_one(label, tree):
     families = [choose_family(label, n, "auto").family for n in (0, 1, FEWEST_FOR_A_MODEL - 1)]
     assert families == [tree] * 3
     assert choose_family(label, FEWEST_FOR_A_MODEL, "auto").family == "correction"
-    others = set(CHOICES) - set(JOINT_CHOICES)
+    others = set(CHOICES) - set(RESIDUAL_CHOICES)
     assert {choose_family(label, 1000, mechanism).family for mechanism in others} == {tree}
-    assert {choose_family(label, 1000, mechanism).family for mechanism in JOINT_CHOICES} == {"correction"}
+    assert {choose_family(label, 1000, mechanism).family for mechanism in RESIDUAL_CHOICES} == {"correction"}
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_public_model_is_corrected_where_public_rows_carry_one(label, tree):
     [
         (rides, rides_config, 120, "lpct", ""),
         (fares, fares_config, 120, "lpdt", ""),
-        (rides, rides_config, 240, "correction", "forest"),
+        (rides, rides_config, 240, "correction", "blend"),
         (fares, fares_config, 240, "correction", "blend"),
     ],
 )

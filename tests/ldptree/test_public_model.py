@@ -8,10 +8,11 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifi
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.models.ensemble import from_sklearn
+from ldptree.public_models import BASES
 from ldptree.public_models import blend as public_blend
 from ldptree.public_models import fit as public_fit
 from ldptree.public_models import smoothed_tree as public_tree
-from ldptree.public_models.fit import BASES, fit_public, take_public, with_thresholds
+from ldptree.public_models.fit import fit_public, take_public, with_thresholds
 from ldptree.public_models.model import constant, indicators, n_bytes, top_of
 
 
@@ -22,7 +23,7 @@ def _few_trees():
         patch.setattr(public_fit, "N_TREES", 40)
         patch.setattr(public_fit, "FEWEST_TREES", 20)
         patch.setattr(public_fit, "_PROBE", 8)
-        patch.setattr(public_blend, "TREES_OF_A_FOLD", 20)
+        patch.setattr(public_blend, "GROWN", 20)
         yield
 
 
@@ -41,7 +42,7 @@ def unit(d=3, high=1.0):
     ("base", "n_classes"),
     [
         *(("tree", 0), ("tree", 3), ("forest", 0), ("forest", 2), ("boosting", 0)),
-        pytest.param("blend", 0, marks=pytest.mark.slow),
+        *(pytest.param("blend", c, marks=pytest.mark.slow) for c in (0, 2, 3)),
     ],
 )
 def test_out_of_fold_errors_are_those_of_fresh_rows(base, n_classes):

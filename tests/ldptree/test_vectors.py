@@ -46,9 +46,11 @@ BASE_LABELS[3] = BASE_LABELS[2]
 """By the number of declared classes; "cheque" is not declared."""
 MARKED = {"oue, of a simulation": "oue"}
 """A protocol that says it is of a simulation."""
+SIGNED = {"base, two classes, signed_subset": "two classes, one share"}
+"""Where the residual has two levels and is reported by a signed subset."""
 GONE = 16
 """The coins with this number belonged to a kind of base that is no more; those of later answers stay what they were."""
-EVERY = [*(name for name in NAMES if name not in LATER), *OF_NUMBERS, *OF_BASES, *LATER, *MARKED]
+EVERY = [*(name for name in NAMES if name not in LATER), *OF_NUMBERS, *OF_BASES, *LATER, *MARKED, *SIGNED]
 
 
 def protocol_of(name: str) -> Protocol:
@@ -116,8 +118,11 @@ def answers_to(name: str) -> tuple[Protocol, list]:
         return protocol_of(name), ROWS
     if name in MARKED:
         return replace(protocol_of(MARKED[name]), simulation=True), ROWS
-    if name in OF_BASES:
-        protocol = base_examples.protocol_of(OF_BASES[name])
+    if name in OF_BASES or name in SIGNED:
+        protocol = base_examples.protocol_of(OF_BASES.get(name) or SIGNED[name])
+        if name in SIGNED:
+            mechanism = mechanism_for("signed_subset", protocol.epsilon, protocol.n_cells, 2)
+            protocol = replace(protocol, mechanism=mechanism, classes=label_levels(*protocol.label_range, 2))
         return protocol, list(zip(base_examples.ROWS, BASE_LABELS[len(protocol.label_classes)], strict=True))
     return number_protocol_of(name), [(row, y) for (row, _), y in zip(ROWS, LABELS, strict=True)]
 

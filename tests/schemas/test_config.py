@@ -165,14 +165,27 @@ def test_a_word_that_is_like_none_is_told_without_a_guess():
             "'auto', 'grr', 'oue', 'sue', 'ss', 'olh', 'discrete_laplace', 'randomized_response', 'laplace' or 'signed_subset'",
         ),
         (
-            {"privacy": {"mechanism": "signed_subset"}, "dataset": {"classes": ["a", "b", "c"]}},
+            {
+                "privacy": {"mechanism": "signed_subset"},
+                "dataset": {"classes": ["a", "b", "c"]},
+                "model": LPCT,
+            },
             "privacy.mechanism",
             'is for two classes, and dataset.classes has 3; use "auto"',
         ),
         (
-            {"privacy": {"mechanism": "signed_subset"}, "model": {"estimator": "correction"}},
+            {
+                "privacy": {"mechanism": "signed_subset"},
+                "model": {"estimator": "correction"},
+                "correction": {"label_levels": 4},
+            },
+            "correction.label_levels",
+            '"signed_subset" rounds to 2 levels, not to 4; leave it out',
+        ),
+        (
+            {"privacy": {"mechanism": "randomized_response"}, "model": {"estimator": "correction"}},
             "privacy.mechanism",
-            '"signed_subset" is not for a residual',
+            '"randomized_response" is not for a residual',
         ),
         (
             {

@@ -18,12 +18,9 @@ def test_the_defaults_are_those_of_the_estimators():
         other = of(epsilon=2.0)
         for key in ("partition", "depth"):
             assert getattr(config.model, key) == getattr(other, key)
-        for key in ("label_levels", "max_protocol_bytes"):
+        for key in ("base", "label_levels", "max_protocol_bytes"):
             assert getattr(config.correction, key) == getattr(other, key)
         assert config.privacy.mechanism == other.mechanism
-    number = fares_config("a.csv", **MENDED)
-    bases = [one.question_settings(100)["base"] for one in (config, number)]
-    assert bases == [CorrectionClassifier(epsilon=2.0).base, CorrectionRegressor(epsilon=2.0).base]
     assert config.correction.residual_range == CorrectionRegressor(epsilon=2.0).residual_range
     assert config.model.min_samples_leaf == "auto"
 
@@ -44,7 +41,7 @@ def test_a_label_is_a_class_where_one_is_declared_and_a_number_where_none_is():
         ({"unit": "$"}, "number"),
     ]:
         assert rides_config("a.csv", **MENDED, dataset=plain["dataset"] | dataset).label == label
-    assert rides_config("a.csv", **plain, correction={"base": "blend"}).label == "number"
+    assert rides_config("a.csv", **plain, correction={"residual_range": 2.0}).label == "number"
 
 
 @pytest.mark.parametrize(("make", "label"), [(rides_config, "number"), (fares_config, "class")])
@@ -70,7 +67,7 @@ def test_the_slope_of_an_older_version_is_refused_with_what_to_do():
 
 
 @pytest.mark.parametrize("name", ["quickstart", "chicago", "taxi_fare"])
-def test_ready_made_runs_mend_a_forest_and_their_tree_is_one_word_away(name):
+def test_ready_made_runs_correct_a_public_model_and_their_tree_is_one_word_away(name):
     assert load(name).model.estimator == "correction"
     tree = "lpdt" if load(name).is_numeric else "lpct"
     assert load(name, [f"model.estimator={tree}"]).model.estimator == tree
@@ -87,7 +84,6 @@ def test_ready_made_runs_mend_a_forest_and_their_tree_is_one_word_away(name):
         ({"model": {"rho": 0.4}}, 'model.rho: is for estimator = "lpdt"'),
         ({"model": {"label_range": [0, 1]}}, 'model.label_range: is for estimator = "lpdt"'),
         ({"correction": {"base": "forrest"}}, "correction.base: "),
-        ({"correction": {"base": "blend"}}, 'number; for classes take "forest", "boosting" or "tree"'),
         ({"correction": {"bas": "forest"}}, "correction.bas: unknown key; did you mean base?"),
         ({"correction": {"label_levels": 1}}, 'write "auto", or from 2 to 1024 levels, got 1'),
         ({"correction": {"label_levels": True}}, "true and false are not numbers"),
@@ -100,7 +96,7 @@ def test_ready_made_runs_mend_a_forest_and_their_tree_is_one_word_away(name):
         ({"correction": {"max_protocol_bytes": 0}}, "correction.max_protocol_bytes: "),
         (
             {"privacy": {"epsilon": 1.0, "mechanism": "discrete_laplace"}},
-            'privacy.mechanism: "discrete_laplace" is not for a residual, which is reported jointly with its cell; use one of',
+            'privacy.mechanism: "discrete_laplace" is not for a residual, which is reported together with its cell; use one of',
         ),
         (
             {"model": {"estimator": "lpct"}, "correction": {"base": "tree"}},

@@ -36,6 +36,7 @@ class FrequencyOracle(Mechanism):
     """
 
     is_joint: ClassVar[bool] = True
+    carries_residuals: ClassVar[bool] = True
     sums_values: ClassVar[bool] = True
     fewest_classes: ClassVar[int] = 1
 

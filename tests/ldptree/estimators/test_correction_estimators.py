@@ -11,8 +11,7 @@ from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.correction import CorrectionClassifier, CorrectionRegressor
 from ldptree.models.corrected import shares_of
-from ldptree.public_models import fit
-from ldptree.public_models.fit import BASES
+from ldptree.public_models import BASES, fit
 
 
 def people(n=4000, n_public=250, seed=0, n_classes=0, shift=1.0):

@@ -14,7 +14,8 @@ from ldptree.estimators import CorrectionRegressor, LPDTRegressor
 from ldptree.families.public_features.surface import fit_surface
 from ldptree.partition.label_unit import FAR, centre_of, fit_in_unit, in_range_of_one, unit_of
 from ldptree.partition.masked import grow_masked_tree
-from ldptree.public_models.fit import BASES, fit_public
+from ldptree.public_models import BASES
+from ldptree.public_models.fit import fit_public
 
 SMALL = 2.0**-40
 """About 10^-12; a power of two, so that no label is rounded to another one."""
