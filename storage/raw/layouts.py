@@ -89,8 +89,10 @@ def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
     place = next(
         (
             index
-            for index, record in enumerate(records[: MOST_TITLES + 1])
-            if (len(record) == n_fields or _lacks_name(record, n_fields)) and _filled(record) >= 0.6 * typical
+            for index, (record, below) in enumerate(zip(records[: MOST_TITLES + 1], [*records[1:], []]))
+            if (len(record) == n_fields or _lacks_name(record, n_fields))
+            and _filled(record) >= 0.6 * typical
+            and not _is_comment(record, below)
         ),
         0,
     )
@@ -98,7 +100,7 @@ def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
     names = tuple(cell.strip() for cell in records[place])
     is_named = name in names and not _NUMBER.fullmatch(name)
     if holds_values(names) and not is_named:
-        n_titles = place if len(records[0]) == 1 else 0
+        n_titles = place if len(records[0]) == 1 or records[0][0].startswith("#") else 0
         return Layout(
             delimiter=delimiter,
             default=default,
@@ -163,6 +165,11 @@ def _lacks_name(record: Sequence[str], n_fields: int) -> bool:
     return len(record) == n_fields - 1 > 1 and _filled(record) == len(record) and not holds_values(record)
 
 
+def _is_comment(record: Sequence[str], below: Sequence[str]) -> bool:
+    """Whether a record is a remark, and no header behind a "# " as NumPy writes it: one stands above values."""
+    return record[0].startswith("# ") and not holds_values(below)
+
+
 def _different(names: Sequence[str]) -> list[str]:
     """The names, with a number behind those that stand there before."""
     found: list[str] = []
@@ -178,9 +185,10 @@ def _different(names: Sequence[str]) -> list[str]:
 
 
 def _delimiter(text: str, default: str) -> str:
-    """The delimiter that splits most records alike; the default where it does."""
-    fits = {mark: _fit(_first(text, mark, LOOKED_AT)) for mark in (default, *DELIMITERS)}
-    if fits[default] > 1:
+    """The delimiter that splits most records alike; the default where it does, and splits the first record, too."""
+    split = {mark: _first(text, mark, LOOKED_AT) for mark in (default, *DELIMITERS)}
+    fits = {mark: _fit(records) for mark, records in split.items()}
+    if fits[default] > 1 and len(split[default][0]) > 1 and not split[default][0][0].startswith("# "):
         return default
     best = max(fits, key=lambda mark: fits[mark])
     if fits[best] > 1:

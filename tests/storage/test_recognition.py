@@ -114,6 +114,13 @@ def test_one_number_that_tells_is_enough():
     assert len(found(["1,234", "8,336,817"]).readings) == 1
 
 
+def test_commas_are_between_thousands_where_smaller_numbers_go_without():
+    long, short = [f"{i},250" for i in range(1, 30)], [str(i) for i in range(700, 730)]
+    assert "commas between thousands" in found([*long, *short]).sentence
+    assert "whether 1,250 is 1250 or 1.25" in found(long).sentence
+    assert len(found([*long, *short, "1000"]).readings) == 2  # a thousand without its comma
+
+
 def test_dates_in_several_orders_are_of_no_use():
     finding = found(["12/31/2021", "31/12/2021", "30/12/2021", "12/30/2021"])
     assert "more than one form" in finding.sentence

@@ -86,15 +86,14 @@ def recognise_numbers(sample: ColumnSample) -> Finding | None:
     n_different = len(np.unique(values))
     if n_different < NEARLY * len(values):
         return None
-    alike = "no two alike" if n_different == len(values) else "nearly all different"
-    count = f"in {len(values):,} public values"
+    alike = "all different" if n_different == len(values) else "nearly all different"
     if bool((np.diff(values) >= 0).all()):
-        why = "that only rise from row to row: row numbers, identifiers or points in time"
+        what, why = "row numbers, identifiers or points in time", " and only rise from row to row"
     elif _is_named_so(sample.column) or _are_long(sample.head) or _is_no_chance(values, n_different):
-        why = "and not by chance: identifiers"
+        what, why = "identifiers", ", which is no chance"
     else:
         return None
-    return Finding(column=sample.column, sentence=f"whole numbers, {alike} {count}, {why}")
+    return Finding(column=sample.column, sentence=f"{what}: {len(values):,} whole numbers are {alike}{why}")
 
 
 def recognise_texts(sample: ColumnSample) -> Finding | None:
@@ -110,14 +109,12 @@ def recognise_texts(sample: ColumnSample) -> Finding | None:
         what = "free text" if words >= WORDS else "identifiers or names"
         return Finding(
             column=sample.column,
-            sentence=f"{what}: {n_different:,} different texts in {len(texts):,} public values",
+            sentence=f"{what}: {n_different:,} different texts in {len(texts):,} values",
         )
     if words >= 2 * WORDS and 2 < n_different == len(texts):
-        return Finding(column=sample.column, sentence="free text: no two public values alike")
+        return Finding(column=sample.column, sentence="free text: no two values alike")
     if is_many:
-        return Finding(
-            column=sample.column, sentence=f"more than {LEVELS_LISTED} different texts in public rows"
-        )
+        return Finding(column=sample.column, sentence=f"more than {LEVELS_LISTED} different texts")
     return None
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.raw.recognition.findings import FITS, ColumnSample, Finding, Reading, new_name, sql_name
+from storage.raw.recognition.findings import FEW, FITS, ColumnSample, Finding, Reading, new_name, sql_name
 from storage.sql import literal
 
 UNIT_LEVELS = 10
@@ -116,7 +116,20 @@ def _ways(numbers: Sequence[_Number], n_texts: int) -> list[tuple[str, str]]:
     for way in _CONVENTIONS:
         if count[way] == most:
             different.setdefault(tuple(read[way]), way)
-    return list(different.values())
+    found = list(different.values())
+    thousands = [way for way in found if way[0]]
+    return thousands if len(found) > 1 and _are_thousands([number.body for number in numbers]) else found
+
+
+def _are_thousands(bodies: Sequence[str]) -> bool:
+    """Whether a mark before three digits stands between thousands: numbers without it are smaller, and there are some of both.
+
+    Where it stood before the decimals, they would always be three, and then no number would go without.
+    """
+    marked = [body for body in bodies if not body.isdigit()]
+    return len(marked) >= FEW <= len(bodies) - len(marked) and all(
+        len(body) <= 3 for body in bodies if body.isdigit()
+    )
 
 
 def _value(body: str, thousands: str, decimal: str) -> float | None:
@@ -183,12 +196,14 @@ def _sentence(texts: Sequence[str], numbers: Sequence[_Number], ways: Sequence[t
     elif suffix:
         what = "percentages" if suffix == "%" else f"numbers with the unit {suffix!r}"
     thousands, decimal = ways[0]
+    if len(ways) > 1:
+        read = {number.body: [_value(number.body, *way) for way in ways] for number in numbers}
+        shown, values = next((body, one) for body, one in read.items() if None not in one and len({*one}) > 1)
+        return f"{what}, and the values do not tell whether {shown} is {' or '.join(f'{one:.12g}' for one in values)}"
     extra = [_BETWEEN[thousands]] if thousands else []
     extra += ["the sign behind them"] if any(number.has_last_sign for number in numbers) else []
     extra += ["a decimal comma"] if decimal == "," and _has_comma(numbers) else []
     described = " and ".join(extra)
-    if len(ways) > 1:
-        described = f"{described or 'a decimal point'}, or is it another mark? The values do not tell"
     shown = max(
         texts, key=lambda text: (text[-1:] == "-", sum(c in text for c in ",.'_$€£%( "), -texts.index(text))
     )
