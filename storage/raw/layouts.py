@@ -89,7 +89,9 @@ def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
     place = next(
         (
             index
-            for index, (record, below) in enumerate(zip(records[: MOST_TITLES + 1], [*records[1:], []]))
+            for index, (record, below) in enumerate(
+                zip(records[: MOST_TITLES + 1], [*records[1:], []], strict=False)
+            )
             if (len(record) == n_fields or _lacks_name(record, n_fields))
             and _filled(record) >= 0.6 * typical
             and not _is_comment(record, below)
