@@ -15,6 +15,8 @@ WHOLE = 6.9
 """Width of the branch that holds everybody, in rem."""
 NEAR = 14.0
 """Percent of the width within which two labels touch."""
+LABEL = 17.0
+"""Percent of the width that a label takes at most."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,18 @@ class Axis:
     def label_marks(self, marks: Sequence[tuple[float, str, str]]) -> list[tuple[str, str, str, str]]:
         """Labels of marks (value, text, role) under the axis: where, the text, its side and its role; none over another.
 
-        The first two are told apart by their sides where they are near; the others stand where there is room.
+        The first two are told apart by their sides ("en": left of the place, "st": right of it) where they are near; the others
+        stand where there is room.
         """
         found: list[tuple[float, str, str, str]] = []
         places = [float(self.at(value)[:-1]) for value, _, _ in marks]
-        near = len(marks) > 1 and abs(places[0] - places[1]) < NEAR
-        for number, (place, (_, text, role)) in enumerate(zip(places, marks, strict=True)):
-            side = ""
-            if near and number < 2:
-                side = "en" if place <= places[1 - number] and (number == 0 or place < places[0]) else "st"
+        sides = [""] * len(marks)
+        if len(marks) > 1 and abs(places[0] - places[1]) < NEAR:
+            sides[:2] = ["en", "st"] if places[0] <= places[1] else ["st", "en"]
+            left = min(max(min(places[:2]), LABEL), 100 - LABEL)
+            right = max(min(max(places[:2]), 100 - LABEL), left)
+            places[:2] = [left if side == "en" else right for side in sides[:2]]
+        for number, (place, side, (_, text, role)) in enumerate(zip(places, sides, marks, strict=True)):
             if number < 2 or all(abs(place - other) >= 2 * NEAR for other in places[:2]):
                 found.append((place, text, side, role))
         return [(f"{place:.2f}%", text, side, role) for place, text, side, role in found]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ldptree.encoding import NumericFeature
@@ -39,7 +41,7 @@ def draw_example(protocol: Protocol, names: Names) -> Example | None:
     level = int(rng.integers(n))
     named = not protocol.numeric and protocol.base is None
     levels = tuple(
-        name_level(protocol.target, value, names) if named else f"{value:g}".replace("-", "\u2212")
+        name_level(protocol.target, value, names) if named else _name_number(protocol, value)
         for value in _values(protocol)
     )
     facts = protocol.mechanism.describe()
@@ -51,8 +53,18 @@ def draw_example(protocol: Protocol, names: Names) -> Example | None:
     return Example(row=tuple(features[:MOST_COLUMNS]), cell=cell, level=level, levels=levels, bits=bits)
 
 
-def _values(protocol: Protocol) -> tuple[object, ...]:
+def _values(protocol: Protocol) -> tuple[Any, ...]:
     """What the levels of a report are: classes, or numbers; of errors their places from -1 to 1."""
     if protocol.base is None:
         return tuple(protocol.classes)
     return tuple(np.linspace(-1.0, 1.0, protocol.n_classes).tolist())
+
+
+def _name_number(protocol: Protocol, value: float) -> str:
+    """A level that is a number, in figures; one that is an error in words of the public answer."""
+    if protocol.base is None:
+        return f"{value:g}".replace("-", "\u2212")
+    if abs(value) < 1e-9:
+        return "right"
+    direction = "high" if value < 0 else "low"
+    return f"too {direction}" if abs(value) == 1 else direction

@@ -28,10 +28,10 @@ from tasks.page.data import AtEpsilon, Check, Run, Score
 from tasks.page.summary import find_reference, name_score, say_direction, say_rows
 from tasks.page.units import Unit, cell_unit, label_unit, say_path, score_unit
 
-MOST_ENDS, MOST_LEVELS = 12, 4
+MOST_ENDS, MOST_LEVELS = 8, 4
 """Ends of the tree that are drawn, and levels of it below the root."""
-ALL_ENDS = 16
-"""A tree with no more ends is drawn whole, down to that level."""
+ALL_ENDS = 12
+"""A tree of no more cells is drawn whole, down to that level."""
 TABLED_CELLS = 400
 LISTED_CHECKS = 400
 DRAWN_STRENGTHS, LEAST_STRENGTH = 3, 0.005
@@ -231,7 +231,7 @@ def tabulate_cells(run: Run) -> Table | None:
         rows.append(tuple(row))
         if is_correction and cell.estimates[cell.clearest].is_clear:
             marked.append(place)
-    notes = [say("counts", nouns=run.nouns), *_weighing(run), *_basis(run)]
+    notes = [say("counts"), *_weighing(run), *_basis(run)]
     if len(model.cells) > len(cells):
         notes.insert(0, say("table cut", shown=units.count(len(cells)), cells=units.count(len(model.cells))))
     title = f"Every kind of {run.noun}"
@@ -343,7 +343,7 @@ def say_strip(run: Run) -> list[Sentence]:
     if run.scores is None:
         return []
     better = "" if run.label == "class" else " Lower is better."
-    sentences, reference = [say("strip", nouns=run.nouns, better=better)], find_reference(run)
+    sentences, reference = [say("strip", better=better)], find_reference(run)
     if reference is None:
         return sentences
     name, least = name_score(run, reference, in_sentence=True), None

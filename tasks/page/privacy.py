@@ -71,7 +71,7 @@ def odds(run: Run) -> str:
 
 def snoop(run: Run) -> Sentence:
     """What a guess can rise to."""
-    return say("snoop", nouns=run.nouns, guess=units.sure(best_guess(run.privacy.epsilon)))
+    return say("snoop", guess=units.sure(best_guess(run.privacy.epsilon)))
 
 
 def _who(run: Run) -> Sentence:

@@ -108,7 +108,7 @@ def _learned(run: Run) -> dict[str, Any]:
         "shown": lambda node: findings.shown_estimate(run, node),
         "output": lambda node: findings.name_output(run, node),
         "leans": lambda node: findings.name_lean(run, node),
-        "condition": lambda node: units.say_path(node.conditions, run.nouns),
+        "condition": lambda node, previous: units.say_split(node, previous, run.nouns),
         "cut": lambda node: units.plural(node.cells, "kind", "kinds"),
         "shares": _shares(run),
         "strengths": findings.find_strengths(run),
@@ -144,7 +144,7 @@ def _tree_caption(run: Run) -> Sentence:
         f"tree {run.model.figure}",
         nouns=run.nouns,
         what=what if run.label == "class" else "answer",
-        output=run.model.outputs[0] if len(run.model.outputs) == 1 else "its likeliest class",
+        output=f"“{run.model.outputs[0]}”" if len(run.model.outputs) == 1 else "the likeliest class",
         target=run.target,
     )
 
@@ -182,8 +182,7 @@ def _true_answer(run: Run, example: Example) -> Sentence:
     """What the made-up row would answer."""
     cell, level = example.cell + 1, example.levels[example.level]
     if run.model.figure == "correction":
-        is_low = 2 * example.level >= len(example.levels)
-        return say("example error", cell=cell, level=f"too {'low' if is_low else 'high'}")
+        return say("example error", cell=cell, level=level)
     if run.label == "class":
         return say("example class", cell=cell, level=level)
     return say("example number", cell=cell, level=f"{level}{units.FIXED}{run.unit}".rstrip())

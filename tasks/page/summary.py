@@ -167,7 +167,9 @@ def _differences(run: Run) -> list[Sentence]:
     model = run.model
     if model.figure == "correction":
         sentences = []
-        if model.chance is not None and not model.is_found:
+        if model.chance is not None and not model.is_found and verdict(run) == "better":
+            sentences.append(say("not by reports", chance=units.percent(model.chance, 0)))
+        elif model.chance is not None and not model.is_found:
             sentences.append(say("no difference", nouns=run.nouns))
             sentences.append(say("chance", chance=units.percent(model.chance, 0)))
         elif model.tree is not None:
@@ -237,8 +239,6 @@ def _kinds(run: Run) -> list[Sentence]:
             "clear kinds",
             clear=units.count(len(clear)),
             cells=units.plural(len(run.model.cells), f"kind of {run.noun}", f"kinds of {run.noun}"),
-            share=units.portion(min(sum(cell.share for cell in clear), 1.0)),
-            nouns=run.nouns,
         )
     ]
 
@@ -348,7 +348,7 @@ def warnings(run: Run) -> list[Caution]:
         ):
             keys.append(("device", {}))
         if run.scores is not None:
-            keys.append(("not private", {"noun": run.noun}))
+            keys.append(("not private", {"nouns": run.nouns}))
         unclear = len(run.model.cells) - len(find_clear(run))
         if run.model.figure == "correction" and unclear:
             cells = units.plural(unclear, f"kind of {run.noun}", f"kinds of {run.noun}")

@@ -9,13 +9,16 @@ from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
-from ldptree.models.description import Condition, Estimate
+from ldptree.models.description import Condition, Estimate, Node
 from tasks.page.data import Run
 
 NARROW = "\u202f"
 FIXED = "\u00a0"
 MINUS = "\u2212"
 MOST_DIGITS = 9
+SUFFIXES = {"share": f"{NARROW}%", "points": f"{FIXED}points"}
+CURRENCIES = ("$", "€", "£", "¥")
+"""Units that stand before their figure."""
 
 
 def count(n: float) -> str:
@@ -168,8 +171,14 @@ class Unit:
         """The figure with its unit."""
         if self.kind == "share":
             return percent(value, 1 + more)
-        text = self.bare(value, more)
-        return f"{text}{FIXED}{self.name}" if self.name else text
+        return self._with_name(self.bare(value, more))
+
+    def _with_name(self, figure: str) -> str:
+        """A figure with the unit behind it; a currency's sign stands before it."""
+        if self.name in CURRENCIES:
+            sign = figure[0] if figure[0] in f"+{MINUS}" else ""
+            return f"{sign}{self.name}{figure[len(sign) :]}"
+        return f"{figure}{FIXED}{self.name}" if self.name else figure
 
     def error(self, sd: float) -> str:
         """Two standard deviations: "± 2.2", never written as nothing."""
@@ -186,10 +195,9 @@ class Unit:
         text = self.bare(estimate.value)
         if estimate.sd is not None:
             text += f" {self.error(estimate.sd)}"
-        named = {"share": f"{NARROW}%", "points": f"{FIXED}points"}.get(
-            self.kind, f"{FIXED}{self.name}" if self.name else ""
-        )
-        return text + (named if with_unit else "")
+        if not with_unit:
+            return text
+        return text + SUFFIXES[self.kind] if self.kind in SUFFIXES else self._with_name(text)
 
     @property
     def title(self) -> str:
@@ -217,14 +225,13 @@ def score_unit(run: Run) -> Unit:
     return Unit("number", min((figure for figure in figures if figure > 0), default=1.0))
 
 
-def say_condition(one: Condition) -> str:
-    """A condition in words: "trip miles 2.5 to 7", which has 7 and not 2.5."""
+def say_condition(one: Condition, *, is_named: bool = True) -> str:
+    """A condition in words: "trip miles 2.5 to 7", which has 7 and not 2.5. `is_named`: whether a stretch has its column."""
     column = one.column.replace("_", " ")
     if one.low is not None or one.high is not None:
         low, high = (_end(end, one) for end in (one.low, one.high))
-        if not low:
-            return f"{column} up to {high}"
-        return f"{column} {low} to {high}" if high else f"{column} over {low}"
+        stretch = (f"{low} to {high}" if high else f"over {low}") if low else f"up to {high}"
+        return f"{column} {stretch}" if is_named else stretch
     if one.levels:
         return f"{column} is {'not ' if one.is_not else ''}{_or(one.levels)}"
     return f"{column} is {'known' if one.is_not else 'missing'}"
@@ -238,6 +245,14 @@ def _end(value: float | None, one: Condition) -> str:
 
 def _or(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def say_split(node: Node, previous: Node | None, nouns: str) -> str:
+    """What tells a node from its parent; a stretch of the column that the node drawn right above it has goes without a name."""
+    if previous is None or len(node.conditions) != 1:
+        return say_path(node.conditions, nouns)
+    columns = {one.column for one in (*previous.conditions, *node.conditions)}
+    return say_condition(node.conditions[0], is_named=len(columns) > 1)
 
 
 def say_path(path: Sequence[Condition], nouns: str, most: int = 6) -> str:

@@ -90,7 +90,7 @@ def test_a_campaign_has_its_trend_beside_its_newest_run(chain, facts):
 @pytest.mark.parametrize(
     ("asked", "said", "cost"),
     [
-        (False, "nobody's privacy was spent", "nothing spent"),
+        (False, "nobody’s privacy was spent", "nothing spent"),
         (True, "nobody reports twice", "<b>ε = 2</b>"),
     ],
 )

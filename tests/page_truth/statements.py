@@ -183,6 +183,7 @@ def numbers(text: str, run: Run) -> list[str]:
     """The numbers of a text, names from the data left out."""
     for name in sorted(names(run), key=len, reverse=True):
         text = text.replace(f"“{name}”", "")
+    text = re.sub(r"[$€£¥](?=\d)", "", text)
     return re.findall(rf"(?<![\w.]){NUMBER}(?![\w])", text)
 
 
@@ -309,7 +310,7 @@ def noise_cost(run: Run) -> Figures:
     score = run.scores["scores"]["no_noise"]
     scale = 100.0 if is_class(run) else 1.0
     cost = (chief(run, score) - chief(run, ours(run))) * (1 if is_class(run) else -1)
-    return cost, 95.0, -scale * score["lead"][1], -scale * score["lead"][0]
+    return cost, -scale * score["lead"][1], -scale * score["lead"][0]
 
 
 def average(run: Run) -> Figures:
@@ -333,7 +334,7 @@ def clear_kinds(run: Run) -> Figures:
     is_clear = (np.abs(found.correction) >= 2 * found.sd) & (found.correction != 0)
     strength = np.where(found.correction != 0, np.abs(found.correction) / np.maximum(found.sd, 1e-300), 0.0)
     clear = is_clear[np.arange(len(strength)), strength.argmax(axis=1)]
-    return float(clear.sum()), float(clear.size), 100.0 * float(found.share[clear].sum())
+    return float(clear.sum()), float(clear.size)
 
 
 def spread(run: Run) -> Figures:
@@ -423,6 +424,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "average unclear": signed_average,
     "average difference": lambda run: (None, None),
     "hidden": hidden,
+    "not by reports": lambda run: (100.0 * float(run.model.corrections.chance),),
     "chance": lambda run: (100.0 * float(run.model.corrections.chance),),
     "clear kinds": clear_kinds,
     "unclear": lambda run: (clear_kinds(run)[1] - clear_kinds(run)[0],),  # type: ignore[operator]

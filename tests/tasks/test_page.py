@@ -93,7 +93,8 @@ def test_a_page_is_well_formed_and_loads_and_runs_nothing(runs: dict[str, Run], 
     assert "url(" not in html
     ids = [value for _, key, value in page.attributes if key == "id"]
     assert len(ids) == len(set(ids))
-    assert {v for _, key, v in page.attributes if key in ("aria-labelledby", "aria-describedby")} <= set(ids)
+    described = [v for _, key, v in page.attributes if key in ("aria-labelledby", "aria-describedby")]
+    assert {one for value in described for one in value.split()} <= set(ids)
     assert len(html) < 150_000
 
 
@@ -109,11 +110,11 @@ def test_every_picture_can_be_said_or_is_left_out_and_no_mark_lies_outside(
 
 
 def _count_words(element: Element, *, closed: bool) -> int:
-    """Words with a letter, of what is open or of all; tables, code and the example's row are no prose."""
+    """Words and numerals, also those in pictures, of what is open or of all; bodies of tables and code are no prose."""
     found = 0
     for part in element.content:
         if isinstance(part, str):
-            found += len([word for word in part.split() if any(map(str.isalpha, word))])
+            found += len([word for word in part.split() if any(map(str.isalnum, word))])
         elif part.tag in ("style", "title", "code", "tbody"):
             continue
         elif closed or element.tag != "details" or part.tag == "summary":
@@ -194,6 +195,10 @@ def test_where_nothing_is_found_the_heading_says_so(runs: dict[str, Run]) -> Non
     run = runs["a correction"]
     run = replace(_scored(run, (-0.01, 0.001)), description=replace(run.model, is_found=False))
     assert "found nothing that the public model does not know already" in summary.headline(run).text
+    better = replace(_scored(run, (0.01, 0.03)), description=replace(run.model, is_found=False))
+    assert {"no difference", "not by reports"} & {one.key for one in summary.lead(better)} == {
+        "not by reports"
+    }
 
 
 def test_a_public_model_that_does_better_is_admitted(runs: dict[str, Run]) -> None:
@@ -235,7 +240,7 @@ def test_without_scores_the_page_claims_no_accuracy(runs: dict[str, Run]) -> Non
 def test_a_stopped_run_says_so_first_and_names_the_checks(runs: dict[str, Run]) -> None:
     page = Page(render(runs["stopped"])).words
     assert page.index("The run stopped at the step") < page.index("miles is between 0 and 5")
-    assert "nobody's privacy was spent" in page
+    assert "nobody’s privacy was spent" in page
     assert "✗ failed" in page
     assert "7 rows: 6.5" in page
 
@@ -437,6 +442,23 @@ def test_the_example_is_made_up_and_says_so(runs: dict[str, Run]) -> None:
     assert example is not None
     assert len(example.bits) == run.privacy.k
     assert 'data-example="made-up"' in render(run)
+    corrected = runs["a correction"].privacy.example
+    assert corrected is not None
+    assert {"too high", "too low"} <= set(corrected.levels) <= {"too high", "high", "right", "low", "too low"}
+
+
+def test_a_stretch_right_under_another_of_its_column_goes_without_the_columns_name() -> None:
+    def node(column: str) -> Node:
+        return Node(
+            share=0.5,
+            cells=1,
+            estimates=(Estimate(value=0.0),),
+            conditions=(Condition(column=column, low=2.0),),
+        )
+
+    assert units.say_split(node("miles"), None, "rows") == "miles over 2"
+    assert units.say_split(node("miles"), node("hour"), "rows") == "miles over 2"
+    assert units.say_split(node("miles"), node("miles"), "rows") == "over 2"
 
 
 @pytest.mark.parametrize("values", [[0.1, 0.9], [-3e6, 5e6], [1e-7, 3e-7], [4.0], [0.0, 0.0]])
@@ -449,8 +471,8 @@ def test_an_axis_has_round_ticks_and_holds_its_values(values: list[float]) -> No
 
 def test_numbers_are_written_with_the_decimals_their_spread_calls_for() -> None:
     unit = units.Unit("number", 5.3, "$")
-    assert unit.value(12.4) == "12.40\u00a0$"
-    assert unit.estimate(Estimate(value=12.4, sd=0.2), with_unit=True) == "12.40 ±\u00a00.40\u00a0$"
+    assert unit.value(12.4) == "$12.40"
+    assert unit.estimate(Estimate(value=12.4, sd=0.2), with_unit=True) == "$12.40 ±\u00a00.40"
     assert unit.error(1e-6) == "±\u00a00.000002"
     assert units.Unit("points", signed=True).bare(-0.0534) == "\u22125.3"
     assert units.Unit("share").value(0.6317) == "63.2\u202f%"

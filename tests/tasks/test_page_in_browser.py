@@ -124,14 +124,14 @@ def test_long_names_of_classes_and_columns_are_not_cut_off(
 
 APART = """() => {
   const boxes = (query, within) => [...within.querySelectorAll(query)].map(e => e.getBoundingClientRect());
-  const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+  const over = (a, b, gap) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > gap
     && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
-  const clash = found => found.some((a, i) => found.slice(i + 1).some(b => over(a, b)));
+  const clash = (found, gap = 1) => found.some((a, i) => found.slice(i + 1).some(b => over(a, b, gap)));
   const groups = [...document.querySelectorAll('.xl, .yl, svg.ax, svg.mini, .hl')].map(e => boxes('span, text', e));
   const tree = document.querySelector('.tree'), area = tree.getBoundingClientRect();
   const rows = boxes('.lf', tree), nodes = boxes('.nd', tree);
   return {
-    labels: groups.filter(clash).length, drawn: groups.flat().length,
+    labels: groups.filter(group => clash(group, -3)).length, drawn: groups.flat().length,
     rows: clash(rows), middle: rows.every(r => r.top > area.top - 1 && r.bottom < area.bottom + 1),
     nodes: nodes.every(n => n.left > area.left - 1 && n.right < Math.min(...rows.map(r => r.left)) + 1),
   };
@@ -186,6 +186,21 @@ def test_both_themes_are_readable_and_differ(browser: Any, pages: dict[str, Path
         assert len({colours["ours"], colours["public"], colours["reference"]}) == 3
     assert seen["light"]["paper"] != seen["dark"]["paper"]
     assert seen["light"]["ours"] != seen["dark"]["ours"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_axe_finds_nothing_that_bars_anybody(browser: Any, pages: dict[str, Path], name: str) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
+    for theme in ("light", "dark"):
+        context = browser.new_context(bypass_csp=True, color_scheme=theme)
+        page = context.new_page()
+        page.goto(pages[name].as_uri())
+        page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+        found = axe.Axe().run(page).response["violations"]
+        context.close()
+        assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == [], theme
 
 
 def test_a_fold_opens_without_a_script(browser: Any, pages: dict[str, Path]) -> None:
