@@ -18,7 +18,6 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
 
 from ldptree.limits import MAX_LIFETIME, check_epsilon
 from schemas.descriptions import describe_key
@@ -56,9 +55,7 @@ class Table(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """With what is written below each key: Prefect's form shows it."""
         schema = handler(core_schema)
         for key, value in handler.resolve_ref_schema(schema).get("properties", {}).items():
