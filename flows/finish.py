@@ -17,7 +17,7 @@ from schemas.row_format import RowFormat
 from storage.formats import stamped
 from storage.store import Store
 from storage.warehouse import all_runs, build
-from tasks.artifacts import read_model, read_scores
+from tasks.artifacts import read_scores
 from tasks.data.validate import check_passed, failures
 from tasks.page.data import Run
 from tasks.page.making import peak_rss_mb
@@ -78,7 +78,7 @@ def _row_format(run: Pipeline) -> RowFormat:
     """How rows to predict are read."""
     found = run.ingested.facts
     return RowFormat.of(
-        read_model(run.store, run.model["model"]).digest,
+        run.model.facts["digest"],
         run.terms.dataset,
         found["features"],
         found["columns"],

@@ -75,15 +75,18 @@ def _run(
         logging.getLogger().addHandler(logging.NullHandler())
         warnings.simplefilter("ignore")
     warm_up(config, store.root)
+    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.task_runners import ThreadPoolTaskRunner
 
     from flows.train_flow import train
 
     server.wait()
     runner: Any = ThreadPoolTaskRunner(max_workers=workers)
-    flow = train.with_options(task_runner=runner)
-    with ended_politely(), watched(server):
-        summary: dict[str, Any] = flow(config=config, work=store.work, command=command)
+    train.task_runner = runner  # `with_options` describes every parameter anew
+    # On a work folder's own server heartbeats are looked for of deployments only. The end of a flow waits a second for them.
+    quiet = {} if server.is_named else {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
+    with ended_politely(), watched(server), temporary_settings(quiet):
+        summary: dict[str, Any] = train(config=config, work=store.work, command=command)
     return summary
 
 

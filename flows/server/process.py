@@ -48,7 +48,7 @@ def environment(work: Path) -> dict[str, str]:
 
 
 class Server:
-    """The server of one run. `temporary` is whether this run had to start it."""
+    """The server of one run. `temporary` is whether this run had to start it, `is_named` whether the user named it."""
 
     def __init__(self, work: Path, *, start: bool = True, again: str = "the same command") -> None:
         """Find a server, or begin to start one; does not wait for it.
@@ -63,7 +63,10 @@ class Server:
         self._lock: IO[str] | None = None
         self._ends = contextlib.ExitStack()
         self.temporary = False
-        self.url = os.environ.get("PREFECT_API_URL") or standing.find(self._home, again)
+        self.url = os.environ.get("PREFECT_API_URL")
+        self.is_named = bool(self.url)
+        if not self.is_named:
+            self.url = standing.find(self._home, again)
         if self.url is None and start:
             self.temporary = True
             self.url = self._begin()

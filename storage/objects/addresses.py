@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from ldptree.errors import ConfigError
-from storage.objects.folder import FolderObjects
 from storage.objects.object_store import ObjectStore
 
 _ADDRESS = re.compile(r"(s3|gs|az):/+([^/].*)")
@@ -22,6 +21,8 @@ def open_objects(work: str | Path) -> ObjectStore:
     """The objects of a work folder. Raises ConfigError where it cannot be used."""
     address = bucket_address(work)
     if address is None:
+        from storage.objects.folder import FolderObjects
+
         return FolderObjects(work)
     from storage.objects.bucket import open_bucket
 

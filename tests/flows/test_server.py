@@ -66,7 +66,15 @@ def kept_up(work):
 
 def test_a_standing_server_is_found(work, url, kept_up):
     kept_up(url)
-    assert Server(work, start=False).url == url
+    found = Server(work, start=False)
+    assert (found.url, found.is_named) == (url, False)
+
+
+def test_a_server_that_the_user_names_comes_first(work, url, kept_up, monkeypatch):
+    kept_up(url)
+    monkeypatch.setenv("PREFECT_API_URL", "http://prefect.example/api")
+    found = Server(work, start=False)
+    assert (found.url, found.is_named) == ("http://prefect.example/api", True)
 
 
 @pytest.mark.parametrize("stated", ["as it was", "of an older version", "garbage", "empty"])
