@@ -33,7 +33,7 @@ def _read_class(body: ast.ClassDef) -> dict[str, str]:
         match field, text:
             case (
                 ast.AnnAssign(target=ast.Name(id=key)),
-                ast.Expr(value=ast.Constant(value=str(said))),
+                ast.Expr(value=ast.Constant(value=str(below))),
             ):
-                found[key] = " ".join(said.split())
+                found[key] = " ".join(below.split())
     return found

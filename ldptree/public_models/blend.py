@@ -137,24 +137,34 @@ class Line(Model):
 
 
 @dataclass(frozen=True)
+class Growth:
+    """How the trees of a forest are grown.
+
+    Attributes:
+        columns: share of the columns tried at a cut, or "sqrt", the root of their number.
+        min_rows: fewest rows of a leaf.
+    """
+
+    columns: float | str
+    min_rows: int
+
+
+@dataclass(frozen=True)
 class Forest(Model):
     """A forest.
 
     Attributes:
-        of_numbers, of_classes: share of the columns tried at a cut, or "sqrt", the root of their number.
-        min_rows: fewest rows of a leaf.
+        of_numbers, of_classes: how its trees are grown.
     """
 
     name: str
-    of_numbers: float | str
-    of_classes: float | str
-    min_rows: int = 1
+    of_numbers: Growth
+    of_classes: Growth
 
     def learn(self, sample: PublicSample, n_trees: int | None = None) -> Learnt:
         """See `Model`."""
-        columns = self.of_classes if sample.is_class else self.of_numbers
-        min_rows = _min_rows_within(sample, columns, self.min_rows)
-        forest = _grown(sample, columns, min_rows, n_trees or GROWN, is_held_out=n_trees is None)
+        growth = _growth_within(sample, self.of_classes if sample.is_class else self.of_numbers)
+        forest = _grown(sample, growth, n_trees or GROWN, is_held_out=n_trees is None)
         held_out = forest.oob_prediction_.reshape(sample.Y.shape) if n_trees is None else None
         return Learnt(_trees_of(forest), np.zeros(sample.Y.shape[1]), is_mean=True, held_out=held_out)
 
@@ -212,12 +222,12 @@ class Boosting(Model):
 
 
 LINE = Line()
-REST = Rest(Forest("rest", 1.0, 0.5, min_rows=2))
+REST = Rest(Forest("rest", of_numbers=Growth(1.0, 2), of_classes=Growth(0.5, 2)))
 MODELS: tuple[Model, ...] = (
     LINE,
     REST,
-    Forest("forest", 1.0, "sqrt"),
-    Forest("forest of few columns", 1 / 3, 1 / 3),
+    Forest("forest", of_numbers=Growth(1.0, 1), of_classes=Growth("sqrt", 1)),
+    Forest("smoother forest", of_numbers=Growth(1 / 3, 1), of_classes=Growth("sqrt", 5)),
     Boosting("boosting of small trees", 4, 75, 0.2, 5),
     Boosting("boosting", 16, 60, 0.15, 10),
 )
@@ -344,16 +354,14 @@ def _rounds_of(boosted: Any) -> list[Tree]:
     return found
 
 
-def _grown(
-    sample: PublicSample, columns: float | str, min_rows: int, n_trees: int, *, is_held_out: bool
-) -> Any:
+def _grown(sample: PublicSample, growth: Growth, n_trees: int, *, is_held_out: bool) -> Any:
     """A fitted forest, with out-of-bag answers if wanted; the same whatever number of cores grows it."""
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(
         n_trees,
-        max_features=columns,
-        min_samples_leaf=min_rows,
+        max_features=growth.columns,
+        min_samples_leaf=growth.min_rows,
         max_samples=MOST_DRAWN if len(sample.X) > MOST_DRAWN else None,
         oob_score=is_held_out,
         random_state=_SEED,
@@ -366,15 +374,16 @@ def _trees_of(forest: Any) -> list[Tree]:
     return [(t.feature, t.threshold, t.children_left, t.children_right, t.value[:, :, 0]) for t in trees]
 
 
-def _min_rows_within(sample: PublicSample, columns: float | str, min_rows: int) -> int:
-    """Rows of a leaf, no fewer than wanted, with which `FEWEST_TREES` trees fit into the room, judged by a few trees."""
+def _growth_within(sample: PublicSample, growth: Growth) -> Growth:
+    """The same, with leaves so large that `FEWEST_TREES` trees fit into the room, judged by a few trees."""
     n, n_outputs = sample.Y.shape
     while True:
-        most = 2 * min(n, MOST_DRAWN) / min_rows * (_NODE_BYTES + 8 * n_outputs)
-        if most * FEWEST_TREES <= sample.room or min_rows > n:
-            return min_rows
-        few = _trees_of(_grown(sample, columns, min_rows, _PROBE, is_held_out=False))
+        most = 2 * min(n, MOST_DRAWN) / growth.min_rows * (_NODE_BYTES + 8 * n_outputs)
+        if most * FEWEST_TREES <= sample.room or growth.min_rows > n:
+            return growth
+        few = _trees_of(_grown(sample, growth, _PROBE, is_held_out=False))
         size = n_bytes(Ensemble.of_trees(few, np.zeros(n_outputs))) / _PROBE * FEWEST_TREES
         if size <= sample.room:
-            return min_rows
-        min_rows = max(min_rows + 1, int(min_rows * size / sample.room))
+            return growth
+        larger = max(growth.min_rows + 1, int(growth.min_rows * size / sample.room))
+        growth = replace(growth, min_rows=larger)

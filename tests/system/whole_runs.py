@@ -101,10 +101,21 @@ class Api:
                 logging.disable(logging.NOTSET)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        """The answer to a question, asked again while the server's database is busy. Raises urllib.error.HTTPError."""
-        request = urllib.request.Request(
-            f"{self.url}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
+        """The answer to a question. Raises urllib.error.HTTPError."""
+        return self._ask(path, json.dumps(body).encode(), "POST")
+
+    def get(self, path: str) -> Any:
+        """What stands under an address. Raises urllib.error.HTTPError."""
+        return self._ask(path, None, "GET")
+
+    def delete(self, path: str) -> None:
+        """Delete what stands under an address. Raises urllib.error.HTTPError."""
+        self._ask(path, None, "DELETE")
+
+    def _ask(self, path: str, body: bytes | None, method: str) -> Any:
+        """What is answered, asked again while the server's database is busy."""
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}{path}", body, headers, method=method)
         tries = 1
         while True:
             try:
@@ -115,16 +126,6 @@ class Api:
                     raise
                 tries += 1
                 time.sleep(0.5)
-
-    def get(self, path: str) -> Any:
-        """What stands under an address. Raises urllib.error.HTTPError."""
-        with urllib.request.urlopen(f"{self.url}{path}", timeout=30) as answer:
-            return json.loads(answer.read())
-
-    def delete(self, path: str) -> None:
-        """Delete what stands under an address. Raises urllib.error.HTTPError."""
-        request = urllib.request.Request(f"{self.url}{path}", method="DELETE")
-        urllib.request.urlopen(request, timeout=30).close()
 
     def refusal(self, path: str, body: dict[str, Any]) -> int:
         """The HTTP status of a question that is refused."""
