@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from prefect.tasks import Task
 
     from flows.server.artifacts import Artifacts
+    from flows.server.engine import Engine
 
 Call = dict[str, Any]
 Inputs = Callable[[], Call]
@@ -102,9 +103,12 @@ class Plainly:
 
 @dataclass
 class ByPrefect(Plainly):
-    """Steps as Prefect tasks of the current flow, shards mapped; what they leave is in its log and among its `artifacts`."""
+    """Steps as Prefect tasks of the current flow, shards mapped by `engine`; what they leave is in its log and among its
+    `artifacts`.
+    """
 
     artifacts: Artifacts
+    engine: Engine
 
     def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Record:
         """The record of a step, found or made."""
@@ -117,7 +121,7 @@ class ByPrefect(Plainly):
         return record
 
     def shards(self, task: StepTask, inputs: Shards, round_number: int) -> list[Record]:
-        """The records of all shards, at most as many at once as the flow has workers."""
+        """The records of all shards, in whatever order the engine computes them."""
         from prefect import unmapped
 
         from flows.server.run_log import log_step
@@ -129,9 +133,11 @@ class ByPrefect(Plainly):
         labels = [f"{label}: {number} of {len(shards)}" for number in range(1, len(shards) + 1)]
         with progress_shown(self.artifacts, len(shards), task.step.name):
             arguments: dict[str, Any] = {key: unmapped(value) for key, value in common.items()} | mapped
-            futures = self._as_task(task).map(unmapped(self.store), labels, **arguments)
-            records: list[Record] = futures.result()
-        n_cached = sum(future.state.name == CACHED for future in futures)
+            call = {"store": unmapped(self.store), "label": labels, "arguments": arguments}
+            records, n_cached = [], 0
+            for state in self.engine.map(self._as_task(task), task.step.name, call):
+                records.append(state.result())
+                n_cached += state.name == CACHED
         log_step(self.artifacts, label, task.step.name, records, n_cached=n_cached)
         return records
 

@@ -122,6 +122,10 @@ def run(
     store = Store(folder.name if folder else Path(work or ""))
     store.check_rights()
     config = _configure(source, store, _lay_over(settings, target=target, public=public, epsilon=epsilon))
+    if config.run.engine != "threads":
+        raise ConfigError(
+            "run.engine: `ldptree.run` computes in this process. Leave it out, or give `ldptree run`."
+        )
     check_named(config.dataset)
     timeline = Timeline()
     with faults_stay_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():

@@ -8,7 +8,6 @@ from typing import Any
 
 from prefect import flow
 from prefect.runtime import flow_run
-from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.execute import ByPrefect
 from flows.finish import finish, page_of_failure, stop_where_failed
@@ -16,17 +15,15 @@ from flows.naming import run_name, tag_run
 from flows.pipeline import Pipeline
 from flows.provenance import in_use
 from flows.server.artifacts import Artifacts
+from flows.server.engine import engine_of
 from flows.server.run_log import refusal_logged
 from schemas.config import RunConfig, load
 from storage.store import Store
 from tasks.progress import Timeline
 from tasks.step import faults_stay_in_zone
 
-RUNNER: Any = ThreadPoolTaskRunner(max_workers=2)
-"""Threads: numpy, numba, polars and duckdb release the GIL."""
 
-
-@flow(name="train", flow_run_name=run_name, task_runner=RUNNER)
+@flow(name="train", flow_run_name=run_name)
 def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str, Any]:
     """Learn from private rows that nobody sees.
 
@@ -41,7 +38,7 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
     return _train(config, work, command)
 
 
-@flow(name="train", flow_run_name=run_name, task_runner=RUNNER)
+@flow(name="train", flow_run_name=run_name)
 def train_config(config: str, overrides: Sequence[str] = (), work: str = "work") -> dict[str, Any]:
     """The same with a configuration by its name, as a schedule has it.
 
@@ -70,11 +67,12 @@ def _train(config: RunConfig, work: str, command: str) -> dict[str, Any]:
         in_use(store.root),
         timeline.listening(),
         Artifacts() as artifacts,
+        engine_of(config.run, store) as engine,
     ):
         run = Pipeline(
             store=store,
             config=config,
-            execute=ByPrefect(store, artifacts),
+            execute=ByPrefect(store, artifacts, engine),
             timeline=timeline,
             command=command,
             name=flow_run.name,

@@ -23,7 +23,15 @@ from ldptree.errors import ConfigError
 from ldptree.limits import MAX_DEPTH, MAX_PROTOCOL_BYTES, check_weight, label_ends
 from ldptree.public_models import AUTO_BASE
 from schemas.dataset import DatasetSpec
-from schemas.tables import NAME, CampaignConfig, PrivacyConfig, SimulationConfig, Table, not_bool
+from schemas.tables import (
+    NAME,
+    CampaignConfig,
+    EngineConfig,
+    PrivacyConfig,
+    SimulationConfig,
+    Table,
+    not_bool,
+)
 
 Label = Literal["class", "number"]
 MOST_LEVELS = 1024
@@ -209,6 +217,7 @@ class RunTables(Table):
     privacy: PrivacyConfig = PrivacyConfig()
     simulation: SimulationConfig = SimulationConfig()
     campaign: CampaignConfig = CampaignConfig()
+    run: EngineConfig = Field(default=EngineConfig(), exclude=True)
     features: FeaturesConfig = FeaturesConfig()
     histoftree: HistOfTreeConfig = HistOfTreeConfig()
     correction: CorrectionConfig = CorrectionConfig()

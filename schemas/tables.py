@@ -130,6 +130,25 @@ class EvaluateConfig(Table):
     """The most private rows that the models without privacy are fitted on."""
 
 
+class EngineConfig(Table):
+    """Where shards are computed. It changes no result and no key of an artifact."""
+
+    engine: Literal["threads", "ray"] = "threads"
+    """In threads of this process, or in processes of a Ray cluster."""
+    ray_address: str | None = Field(default=None, pattern=r"^(auto|[^\s:/]+:[0-9]{1,5})$")
+    """The Ray cluster of which this machine is one, as "10.0.0.1:6379" or "auto". Without it Ray is started on this machine."""
+    workers: int | None = Field(default=None, ge=1, le=256)
+    """How many shards are computed at once; as many as this machine has CPUs if left out."""
+
+    @model_validator(mode="after")
+    def _check_cluster(self) -> EngineConfig:
+        if self.ray_address is not None and self.engine != "ray":
+            raise ValueError('ray_address: only engine = "ray" has a cluster; set that, or leave it out')
+        if self.ray_address is not None and self.workers is not None:
+            raise ValueError("workers: the CPUs of the cluster at ray_address decide; leave one of both out")
+        return self
+
+
 class CampaignConfig(Table):
     """A named collection that later runs continue."""
 

@@ -56,6 +56,10 @@ class Store:
         self.objects = open_objects(work)
         self.root = self.objects.root
 
+    def __reduce__(self) -> Any:
+        """In another process it is opened there, on another machine with that machine's rights."""
+        return Store, (self.work,)
+
     @property
     def work(self) -> str:
         """What another store of the same work folder is opened by."""

@@ -49,6 +49,12 @@ def found(step: str) -> None:
     _tell(step, "found", 1.0)
 
 
+def ended_elsewhere(step: str, *, is_done: bool, seconds: float) -> None:
+    """State that a step, or one shard of it, was done in another process or failed there; `seconds` ago it began."""
+    _tell(step, "start", seconds)
+    _tell(step, "end" if is_done else "failed", 1.0)
+
+
 @contextlib.contextmanager
 def watch(step: str) -> Iterator[None]:
     """Tell of a step's start and end."""
@@ -107,7 +113,7 @@ class Timeline:
             if event == "expect":
                 entry.shards = int(fraction)
             if event == "start" and entry.state == "cached":
-                entry.state, entry.start = "computed", now
+                entry.state, entry.start = "computed", now - fraction
             if event in ("end", "failed", "found"):
                 entry.seconds = now - entry.start
                 entry.shards_done += 1

@@ -6,6 +6,7 @@ Which step follows which, and what makes a step a cached Prefect task, is in `fl
 
 from __future__ import annotations
 
+import importlib
 import secrets
 import time
 import traceback
@@ -114,6 +115,10 @@ class StepTask:
         self.work = work
         self.retries = retries
 
+    def __reduce__(self) -> Any:
+        """In another process it is the step of this name as it is installed there."""
+        return _installed_step, (self.work.__module__, self.step.name)
+
     def fn(self, store: Store, **arguments: Any) -> Record:
         """Run the step, or find what it left, without Prefect."""
         place = self.step.place(store, arguments)
@@ -128,6 +133,11 @@ class StepTask:
         ):
             facts = self.work(draft, **arguments)
             return draft.finish(facts or {}, time.monotonic() - began)
+
+
+def _installed_step(module: str, name: str) -> StepTask:
+    importlib.import_module(module)
+    return REGISTERED[name]
 
 
 @contextmanager

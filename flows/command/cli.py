@@ -97,8 +97,13 @@ def run(
         ),
     ] = None,
     work: Work = WORK,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Shards perturbed at once.")] = os.cpu_count()
-    or 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, max=256, help="Shards computed at once; without it as many as there are CPUs."),
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option(metavar="ENGINE", help='Where shards are computed: "threads" or "ray".')
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     debug: Debug = False,
     plan: Annotated[bool, typer.Option("--plan", help="Say what would run, and run nothing.")] = False,
@@ -112,9 +117,12 @@ def run(
     """Run a configuration, from raw files to one HTML page."""
     from schemas.config import load
 
-    if release:
-        assignments = [*(assignments or []), "release=true"]
-    settings = load(config, assignments)
+    options = {"release": "true" if release else None, "run.engine": engine}
+    assignments = [
+        *(assignments or []),
+        *(f"{key}={value}" for key, value in options.items() if value is not None),
+    ]
+    settings = load(config, [*assignments, *([] if workers is None else [f"run.workers={workers}"])])
     # Before a server is started: what is wrong with the names and rules that a run was given.
     from tasks.data.source import check_named
 
@@ -129,7 +137,6 @@ def run(
     run_here(
         settings,
         work,
-        workers=workers,
         as_json=as_json,
         debug=debug,
         command=_command(config, assignments, work),

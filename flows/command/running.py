@@ -38,9 +38,7 @@ NUMBER_METRICS = (("mse", "MSE", ".4g"), ("mae", "MAE", ".4g"), ("r2", "R²", ".
 LAST_WORDS_SECONDS = 5.0
 
 
-def run_here(
-    config: RunConfig, work: Path, *, workers: int, as_json: bool, debug: bool, command: str
-) -> None:
+def run_here(config: RunConfig, work: Path, *, as_json: bool, debug: bool, command: str) -> None:
     """Run the flow in this process and print what came of it. Raises LdptreeError."""
     store = Store(work)
     store.check_rights()
@@ -54,7 +52,7 @@ def run_here(
             if server.temporary:
                 shown.say("starting this run's server; the first in a work folder takes longest")
             try:
-                summary = _run(config, store, server, workers=workers, debug=debug, command=command)
+                summary = _run(config, store, server, debug=debug, command=command)
             finally:
                 _send_last_words()
                 server.stop()
@@ -66,9 +64,7 @@ def run_here(
         _show(summary, temporary=server.temporary)
 
 
-def _run(
-    config: RunConfig, store: Store, server: Server, *, workers: int, debug: bool, command: str
-) -> dict[str, Any]:
+def _run(config: RunConfig, store: Store, server: Server, *, debug: bool, command: str) -> dict[str, Any]:
     if not debug:
         # Prefect's loggers have handlers of their own; of all others nothing is shown.
         logging.getLogger().setLevel(logging.CRITICAL)
@@ -76,13 +72,10 @@ def _run(
         warnings.simplefilter("ignore")
     warm_up(config, store.root)
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
-    from prefect.task_runners import ThreadPoolTaskRunner
 
     from flows.train_flow import train
 
     server.wait()
-    runner: Any = ThreadPoolTaskRunner(max_workers=workers)
-    train.task_runner = runner  # `with_options` describes every parameter anew
     # On a work folder's own server heartbeats are looked for of deployments only. The end of a flow waits a second for them.
     quiet = {} if server.is_named else {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
     with ended_politely(), watched(server), temporary_settings(quiet):

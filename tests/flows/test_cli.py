@@ -112,7 +112,7 @@ def test_a_run_is_handed_what_was_typed(typed, runs, tmp_path):
     assert (asked["config"].name, asked["config"].privacy.epsilon) == ("quickstart", 0.5)
     assert asked["config"].dataset.public == "random 0.1"
     assert asked["work"] == tmp_path / "w"
-    assert (asked["workers"], asked["as_json"], asked["debug"]) == (3, True, True)
+    assert (asked["config"].run.workers, asked["as_json"], asked["debug"]) == (3, True, True)
     assert asked["command"] == (
         "ldptree run quickstart --set privacy.epsilon=0.5 --set 'dataset.public=random 0.1' "
         f"--work {tmp_path / 'w'}"

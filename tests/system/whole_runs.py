@@ -152,12 +152,11 @@ class Api:
 
 def run(config: Any, work: Path, *, workers: int = 2) -> dict[str, Any]:
     """A run in this process; its summary."""
-    from prefect.task_runners import ThreadPoolTaskRunner
-
     from flows.train_flow import train
+    from schemas.tables import EngineConfig
 
-    flow = train.with_options(task_runner=ThreadPoolTaskRunner(max_workers=workers))
-    return flow(config=config, work=str(work))
+    config = config.model_copy(update={"run": EngineConfig(workers=workers)})
+    return train(config=config, work=str(work))
 
 
 def steps(summary: dict[str, Any], state: str) -> set[str]:
