@@ -59,9 +59,10 @@ check: lint types test  ## lint, types and tests
 bench: develop  ## the timed comparisons (minutes)
 	$(BIN)/python benchmarks/pipeline.py
 
-reference: develop  ## write the parts of the docs that are told from the code
+reference: develop  ## write the docs that are generated: from the code, and from what was measured
 	$(BIN)/python docs/draw_architecture.py
 	$(BIN)/python docs/write_reference.py
+	$(BIN)/python docs/write_measured.py
 
 docs: $(DOCS)  ## the documentation as a site: site/index.html
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site

@@ -46,6 +46,29 @@ def test_the_reference_is_told_from_the_code(monkeypatch):
     assert keys == [], "a key of a configuration needs a docstring below it"
 
 
+def test_the_pages_of_what_was_measured_are_written_from_their_data(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    pages = importlib.import_module("write_measured").written()
+    stale = [path.name for path, text in pages.items() if not path.exists() or path.read_text() != text]
+    assert stale == [], "run: make reference"
+    without_data = {path.name for path in (ROOT / "docs" / "measured").glob("*.md")} - {p.name for p in pages}
+    assert without_data <= {"correction.md"}
+
+
+def test_a_tidy_table_of_results_is_shown_with_epsilons_side_by_side(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    measured = importlib.import_module("write_measured")
+    (tmp_path / "scores.csv").write_text(
+        "set,method,parameters,eps,score,spread\nwine,lpct,,1,0.61,0.01\nwine,lpct,,4,0.66,\nwine,public,,1,0.6,\n"
+    )
+    rows = measured.cells_of(measured.Table(tidy="scores.csv"), tmp_path)
+    assert rows == [
+        ["set", "method", "eps 1", "eps 4"],
+        ["wine", "lpct", "0.61 ± 0.01", "0.66"],
+        ["wine", "public", "0.6", ""],
+    ]
+
+
 def test_the_files_that_the_architecture_names_are_there():
     named = set(re.findall(r"`([\w/.-]+/[\w.-]+\.(?:py|md|toml))`", ARCHITECTURE.read_text()))
     assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []

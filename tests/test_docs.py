@@ -1,10 +1,12 @@
 """The hand-written pages: every link and anchor leads somewhere, each page says in its first line who it is for, and
-together they are short.
+together they are short. What is written by hand in the data of generated pages counts too.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -13,7 +15,7 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "tests/README.md", "docs/index.md")),
     *sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md")),
 ]
-MOST_WORDS = 9_700
+MOST_WORDS = 14_000
 
 
 def text_of(page: Path) -> str:
@@ -50,15 +52,33 @@ def test_every_page_of_the_site_says_first_who_it_is_for():
     assert missing == []
 
 
-def test_hand_written_pages_are_short():
+def prose_in(value: object) -> Iterator[str]:
+    """The texts of a page's data, without its tables and commands."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            if key not in ("csv", "tidy", "command", "cores"):
+                yield from prose_in(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from prose_in(one)
+    elif isinstance(value, str):
+        yield value
+
+
+def test_hand_written_words_are_few():
     """Words outside code and tables."""
     written = {
         page.relative_to(ROOT).as_posix(): text_of(page).splitlines()
         for page in PAGES
         if is_hand_written(page)
     }
+    for path in (ROOT / "docs").glob("*/*.toml"):
+        written[path.relative_to(ROOT).as_posix()] = list(prose_in(tomllib.loads(path.read_text())))
     words = {
         page: sum(len(line.split()) for line in lines if not line.startswith(("|", "    ")))
         for page, lines in written.items()
     }
-    assert sum(words.values()) <= MOST_WORDS, sorted(words.items(), key=lambda item: -item[1])
+    assert sum(words.values()) <= MOST_WORDS, (
+        sum(words.values()),
+        sorted(words.items(), key=lambda item: -item[1]),
+    )

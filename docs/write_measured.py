@@ -1,0 +1,147 @@
+"""Writes the pages of what was measured: docs/measured/NAME.md is told from docs/measured/NAME.toml.
+
+    python docs/write_measured.py            # writes the pages anew; tests/test_contributing.py fails where one is stale
+
+A file is one `Page`: results, each with the command that takes it, the day, its claims (held or not) and its tables. A
+table is CSV as it is shown, or a tidy CSV file beside it with the columns of `TIDY`, of which `across` becomes the columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+FOLDER = Path(__file__).parent / "measured"
+TIDY = ("set", "method", "parameters", "eps", "score", "spread")
+WRITTEN = "<!-- written by `python docs/write_measured.py` from {name} -->"
+
+
+class Strict(BaseModel):
+    """A table of the file; a key that it does not know is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Claim(Strict):
+    """What was claimed before it was measured."""
+
+    says: str
+    held: bool
+
+
+class Table(Strict):
+    """Figures: as they are shown (`csv`), or tidy in a file (`tidy`) with the values of `across` as columns."""
+
+    title: str = ""
+    csv: str = ""
+    tidy: str = ""
+    across: str = "eps"
+
+
+class Result(Strict):
+    """One thing that was measured: `note` is what a reader must know before the tables, `finding` what they show."""
+
+    title: str
+    date: datetime.date
+    command: str = ""
+    cores: str = ""
+    note: str = ""
+    finding: str = ""
+    pictures: dict[str, str] = {}
+    claims: tuple[Claim, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+
+class Page(Strict):
+    """What one page shows: `reader` says whom it is for, `about` what holds for all of its results."""
+
+    title: str
+    reader: str
+    about: str = ""
+    results: tuple[Result, ...]
+
+
+def read_page(path: Path) -> Page:
+    """The file as it is checked: a `pydantic.ValidationError` names what is wrong in it."""
+    return Page.model_validate(tomllib.loads(path.read_text()))
+
+
+def spread_out(rows: list[dict[str, str]], across: str) -> list[list[str]]:
+    """A tidy table with the values of one column side by side; columns that are empty throughout are left out."""
+    values = list(dict.fromkeys(row[across] for row in rows))
+    down = [
+        name for name in TIDY[:4] if name != across and any(row[name] not in ("", "default") for row in rows)
+    ]
+    found: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in rows:
+        shown = row["score"] + (f" ± {row['spread']}" if row["spread"] else "")
+        found.setdefault(tuple(row[name] for name in down), {})[row[across]] = shown
+    head = [*down, *(f"{across} {value}" if across == "eps" else value for value in values)]
+    return [head, *([*key, *(cells.get(value, "") for value in values)] for key, cells in found.items())]
+
+
+def cells_of(table: Table, folder: Path) -> list[list[str]]:
+    """The header and the rows of a table."""
+    if not table.tidy:
+        return list(csv.reader(io.StringIO(table.csv)))
+    with (folder / table.tidy).open(newline="") as file:
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != TIDY:
+            raise ValueError(f"{table.tidy}: the columns must be {', '.join(TIDY)}")
+        return spread_out(list(reader), table.across)
+
+
+def write_table(rows: list[list[str]]) -> Iterator[str]:
+    """Markdown."""
+    if len({len(row) for row in rows}) != 1:
+        raise ValueError(f"rows of different lengths below the header {rows[0]}")
+    for number, row in enumerate(rows):
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+        if number == 0:
+            yield "|" + "---|" * len(row)
+
+
+def write_result(result: Result, folder: Path) -> Iterator[str]:
+    """A section."""
+    yield from (f"## {result.title}", "", result.note.strip(), "")
+    yield from (f"![{words}]({path})\n" for path, words in result.pictures.items())
+    for table in result.tables:
+        yield from (*((table.title, "") if table.title else ()), *write_table(cells_of(table, folder)), "")
+    yield from (f"- {'Held' if claim.held else '**Not held**'}: {claim.says}" for claim in result.claims)
+    yield from ("", result.finding.strip(), "")
+    where = f", {result.cores}" if result.cores else ""
+    yield f"Measured {result.date:%Y-%m-%d}{where}" + (":" if result.command else ".")
+    if result.command:
+        yield from ("", *(f"    {line}" for line in result.command.strip().splitlines()))
+    yield ""
+
+
+def write_page(page: Page, name: str, folder: Path) -> str:
+    """The Markdown of a page."""
+    lines = [f"# {page.title}", "", WRITTEN.format(name=name), "", page.reader, "", page.about.strip(), ""]
+    for result in page.results:
+        lines += write_result(result, folder)
+    kept: list[str] = []
+    for line in "\n".join(lines).splitlines():
+        if line or (kept and kept[-1]):
+            kept.append(line)
+    return "\n".join(kept).rstrip() + "\n"
+
+
+def written(folder: Path = FOLDER) -> dict[Path, str]:
+    """Each page and what it should say."""
+    return {
+        path.with_suffix(".md"): write_page(read_page(path), path.name, folder)
+        for path in sorted(folder.glob("*.toml"))
+    }
+
+
+if __name__ == "__main__":
+    for path, text in written().items():
+        path.write_text(text)
