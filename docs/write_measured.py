@@ -1,4 +1,4 @@
-"""Writes the pages of what was measured: docs/measured/NAME.md is told from docs/measured/NAME.toml.
+"""Writes the pages of what was measured, and the gallery: docs/measured/NAME.md is told from docs/measured/NAME.toml.
 
     python docs/write_measured.py            # writes the pages anew; tests/test_contributing.py fails where one is stale
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-FOLDER = Path(__file__).parent / "measured"
+FOLDERS = [Path(__file__).parent / name for name in ("measured", "gallery")]
 TIDY = ("set", "method", "parameters", "eps", "score", "spread")
 WRITTEN = "<!-- written by `python docs/write_measured.py` from {name} -->"
 
@@ -134,10 +134,11 @@ def write_page(page: Page, name: str, folder: Path) -> str:
     return "\n".join(kept).rstrip() + "\n"
 
 
-def written(folder: Path = FOLDER) -> dict[Path, str]:
+def written() -> dict[Path, str]:
     """Each page and what it should say."""
     return {
-        path.with_suffix(".md"): write_page(read_page(path), path.name, folder)
+        path.with_suffix(".md"): write_page(read_page(path), path.name, path.parent)
+        for folder in FOLDERS
         for path in sorted(folder.glob("*.toml"))
     }
 
