@@ -312,9 +312,13 @@ class QuestionCost:
 
 @dataclass(frozen=True)
 class TrialCost:
-    """What a trial costs: nothing, since nobody is asked. What it says is what a release of it would spend of each holder."""
+    """What a trial costs: nothing, since nobody is asked. What it says is what a release of it would spend of each holder.
+
+    asks_parts  whether a question is put to a part of the holders.
+    """
 
     config: RunConfig
+    asks_parts: bool
 
     def charge(self) -> Spent:
         """What a release would spend; nothing is kept."""
@@ -334,7 +338,7 @@ class TrialCost:
 
     def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
         """Nothing is kept. Raises ArtifactCorrupt where one question was not answered by everybody."""
-        if not self.config.model.in_rounds:
+        if not self.asks_parts:
             check_reported(shards, reports)
 
 

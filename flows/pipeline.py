@@ -342,7 +342,7 @@ class Pipeline:
 
     def ask(self, rounds: Sequence[Round]) -> Round | None:
         """The next question, if there may be one."""
-        if rounds and self.config.model.asks_once:
+        if rounds and (self.terms.config.asks_once or _is_last(rounds[-1])):
             return None
         if not rounds and not self.config.model.in_rounds:
             return Round(1, self.published, lambda: self.protocol)
@@ -359,22 +359,36 @@ class Pipeline:
             return self.terms.protocol or self.published["question"]
         return self.terms.publish(self.raw, self.ingested, self.held, self.published)
 
+    def form(self, asked: Round) -> Form:
+        """Whether reports are written, or exact totals drawn. Raises NotComputed."""
+        return "reports" if self.config.model.in_rounds else self.terms.form(self.held, known(asked.asked))
+
     @property
-    def form(self) -> Form:
-        """Whether reports are written, or exact totals drawn."""
-        return "reports" if self.config.model.in_rounds else self.terms.form(self.held, self.published)
+    def charges_first(self) -> bool:
+        """Whether the first charge pays for all questions: a holder is asked some of them. Raises NotComputed."""
+        return self.config.model.in_rounds or bool(known(self.published).facts.get("asks_a_part"))
 
     def cost(self, asked: Round) -> Cost:
-        """What a question costs; of a family that asks in rounds, what all of them do. Raises NotComputed."""
+        """What a question costs; where parts of the holders are asked apart, what all questions do. Raises NotComputed."""
         config, held = self.terms.config, known(self.held)
         if config.is_trial:
-            return TrialCost(config)
-        if not config.model.in_rounds:
-            return QuestionCost(self.store, config, self.raw, held, asked.question(), self.form)
-        key = conversation_key(
-            self.store, config, self.scaled["encoding"], self.shown["shown"], self.scaled.facts["label_range"]
+            return TrialCost(config, asks_parts=self.charges_first)
+        if not self.charges_first:
+            return QuestionCost(self.store, config, self.raw, held, asked.question(), self.form(asked))
+        return ConversationCost(self.store, config, self.raw, held, self._key_of_conversation)
+
+    @property
+    def _key_of_conversation(self) -> str:
+        """By what the ledger knows all questions: what the curator knows before the first one, or that one itself."""
+        if not self.config.model.in_rounds:
+            return str(self.published.facts["digest"])
+        return conversation_key(
+            self.store,
+            self.terms.config,
+            self.scaled["encoding"],
+            self.shown["shown"],
+            self.scaled.facts["label_range"],
         )
-        return ConversationCost(self.store, config, self.raw, held, key)
 
     def _unknown_cost(self) -> Cost:
         config, held = self.terms.config, known(self.held)
@@ -385,9 +399,9 @@ class Pipeline:
     def charge(self, asked: Round, before: Spent | None) -> Spent:
         """What is spent before a question is answered. `before`: what was, before the last one. Raises BudgetError.
 
-        A family that asks in rounds has everybody charged the whole epsilon before the first question.
+        Where parts of the holders are asked apart, everybody is charged the whole epsilon before the first question.
         """
-        if before is not None and self.config.model.in_rounds:
+        if before is not None and self.charges_first:
             return before
         found: Spent = self.execute.charge(lambda: self.cost(asked), self._unknown_cost)
         return found
@@ -425,7 +439,7 @@ class Pipeline:
             "noise_seed": config.noise_seed,
         }
         if not config.model.in_rounds:
-            return call | {"collecting": Collecting(form=self.form, campaign=config.campaign.name)}
+            return call | {"collecting": Collecting(form=self.form(asked), campaign=config.campaign.name)}
         showing = Showing(
             encoding=self.scaled["encoding"],
             shown=self.shown["shown"],
@@ -496,12 +510,17 @@ class Pipeline:
                 "held": self.held.facts,
                 "scaled": self.scaled.facts,
                 "spent": talk.spending,
-                "form": self.form,
+                "form": self.form(talk.last),
                 "why_chosen": self.terms.why_chosen,
             },
             "timeline": NotInKey(self.timeline),
             "command": NotInKey(self.command),
         }
+
+
+def _is_last(asked: Round) -> bool:
+    """Whether surely no question follows; False where that is not known yet."""
+    return isinstance(asked.asked, Record) and asked.asked.facts.get("is_last", False)
 
 
 def _protected(terms: Terms) -> Call:

@@ -129,6 +129,11 @@ class RunConfig(RunTables):
         """What holders send of what they protect: all, or less."""
         return self.model.mask_release(self)
 
+    @property
+    def asks_once(self) -> bool:
+        """Whether no question can follow the first."""
+        return self.model.asks_once(self)
+
     def question_settings(self, n_public: int) -> dict[str, Any]:
         """The settings that questions depend on (`ModelConfig.question_settings`)."""
         return self.model.question_settings(self, n_public)

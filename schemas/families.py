@@ -112,6 +112,10 @@ class CorrectionConfig(Table):
     """Of a number: errors are moved into plus or minus this. By default the smaller of twice the root mean square and the
     largest of public out-of-fold errors.
     """
+    questions: Auto | Literal[1, 2] = "auto"
+    """1: everybody reports on a cell. 2: half report first along which column the public model is wrong, and the cells of
+    the others are cut there. "auto": 2 where public rows and epsilon say that it would be seen. A campaign asks one.
+    """
     max_protocol_bytes: Annotated[Whole, Field(ge=1)] = MAX_PROTOCOL_BYTES
     """The largest protocol that is published, the public model in it. A forest is made smaller to fit; anything else is
     refused.
@@ -303,8 +307,7 @@ class ModelConfig(Table):
         """Whether a second question may follow the first."""
         return self.algorithm_2 is not None and self.algorithm_2.termination
 
-    @property
-    def asks_once(self) -> bool:
+    def asks_once(self, run: RunTables) -> bool:
         """Whether no question can follow the first."""
         return not (self.in_rounds or self.may_ask_again)
 
@@ -557,6 +560,7 @@ class CorrectionModelConfig(TreeConfig):
             "base": own.named_base,
             "n_levels": own.label_levels,
             "residual_range": None if own.residual_range == "auto" else own.residual_range,
+            "questions": own.questions,
             "max_bytes": own.max_protocol_bytes,
         }
 
@@ -565,10 +569,16 @@ class CorrectionModelConfig(TreeConfig):
         own = {"lam": None, "target": run.dataset.target, "label": self.label_of(run)}
         return own | {"base": run.correction.named_base}
 
+    def asks_once(self, run: RunTables) -> bool:
+        """Whether no part of the holders may be asked before the others."""
+        return run.campaign.name is not None or run.correction.questions == 1
+
     def campaign_terms(self, run: RunTables) -> dict[str, Any]:
         """What is corrected, and the kind of its label."""
         kind = "number" if self.label_of(run) == "number" else "class"
-        own = run.correction.model_dump(mode="json") | {"base": run.correction.named_base}
+        own = run.correction.model_dump(mode="json", exclude={"questions"}) | {
+            "base": run.correction.named_base
+        }
         return {"label": kind} | {f"correction.{key}": value for key, value in own.items()}
 
     def faults(self, run: RunTables) -> list[str]:
@@ -583,6 +593,10 @@ class CorrectionModelConfig(TreeConfig):
         if mechanism == "signed_subset" and own.label_levels not in ("auto", 2):
             faults.append(
                 f'correction.label_levels: "signed_subset" rounds to 2 levels, not to {own.label_levels}; leave it out'
+            )
+        if own.questions == 2 and run.campaign.name is not None:
+            faults.append(
+                "correction.questions: a campaign publishes one question for all its runs; leave it out"
             )
         if not is_number and own.residual_range != "auto":
             faults.append(

@@ -100,7 +100,7 @@ class LearningOfTotals(Learning):
         """Write the protocol ("question"), and what public rows say of it ("evidence")."""
         write_protocol(draft, question.protocol)
         write_evidence(draft, question.evidence.to_json())
-        return describe_protocol(question.protocol)
+        return describe_protocol(question.protocol) | {"is_last": question.is_last}
 
     def fit(self) -> Model:
         """The model."""
@@ -239,6 +239,7 @@ def describe_protocol(protocol: Protocol) -> dict[str, Any]:
         "report_bytes": protocol.mechanism.report_bytes,
         "epsilon": protocol.epsilon,
         "epsilon_exact": protocol.epsilon_exact,
+        "asks_a_part": not protocol.asks_everybody,
     }
 
 

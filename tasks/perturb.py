@@ -143,13 +143,14 @@ def _seeded(noise_seed: int, question: str, round_number: int, shard: Path, alik
 def _about_one_tree(
     store: Store, question: Manifest, shard: Manifest, noise_seed: int | None, collecting: Collecting
 ) -> _Shard:
-    """Everybody of a shard, asked about one tree."""
+    """Those of a shard whom a question about one tree asks: mostly everybody."""
     protocol, form = read_protocol(store, question), collecting.form
+    asked = protocol.respondents(shard.rows)
     (path,) = store.files(shard)
 
     def draw(words: Words) -> pa.Table:
-        outputs = protocol.draw_outputs(shard.rows, words)
-        values = values_of(path, protocol, words, outputs)
+        outputs = protocol.draw_outputs(asked.size, words)
+        values = values_of(path, protocol, words, outputs, asked)
         table = (_reports if form == "reports" else _totals)(protocol, values, outputs, words)
         # Drawn last, and of nothing else: what tells a copy of this file from another that says the same.
         identity = words.block(2).tobytes().hex()
@@ -158,7 +159,7 @@ def _about_one_tree(
     return _Shard(
         question=protocol.digest,
         noise=protocol.digest_unmarked,
-        n=shard.rows,
+        n=asked.size,
         drawn=None if noise_seed is None else [noise_seed, form],
         identity=shard.files[0].name if collecting.campaign else shard.digest,
         draw=draw,
@@ -199,21 +200,35 @@ def form(n_private: int, report_bytes: int, max_report_bytes: int) -> Form:
 
 
 def values_of(
-    path: Path, protocol: Protocol, words: Words | None = None, outputs: NDArray[np.int64] | None = None
+    path: Path,
+    protocol: Protocol,
+    words: Words | None = None,
+    outputs: NDArray[np.int64] | None = None,
+    asked: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """The value each holder of a shard has to report, int64 [rows]; a number is rounded with `words`.
+    """The value each of n holders of a shard has to report, int64 [n]; a number is rounded with `words`.
 
-    `outputs`: what each reports on, int64 [rows], where the protocol has them draw it.
+    Args:
+        path: of the shard.
+        protocol: the question.
+        words: coins, where a number is reported.
+        outputs: what each reports on, int64 [n], where the protocol has them draw it.
+        asked: the rows of those n, int64 [n], ascending; None: all.
     """
     found: list[NDArray[np.int64]] = []
-    first = 0
+    first = n_found = 0
     needed = protocol.columns_needed
     for table in tables.batches([path], [*needed, protocol.target]):
         raw = tables.raw_matrix(table, protocol.encoding, needed)
         labels = labels_of(table.column(protocol.target), protocol)
-        drawn = None if outputs is None else outputs[first : first + table.num_rows]
+        if asked is not None and not protocol.asks_everybody:
+            here = (
+                asked[np.searchsorted(asked, first) : np.searchsorted(asked, first + table.num_rows)] - first
+            )
+            raw, labels = raw[here], labels[here]
+        drawn = None if outputs is None else outputs[n_found : n_found + len(raw)]
         found.append(protocol.values(raw, labels, needed, words=words, outputs=drawn))
-        first += table.num_rows
+        first, n_found = first + table.num_rows, n_found + len(raw)
     return np.concatenate(found)
 
 

@@ -208,17 +208,15 @@ def described(received: Received) -> dict[str, Any]:
     """What the command prints as JSON: counts, and every cell with its totals and their standard deviations.
 
     Totals are of classes, of levels of a number, or of levels of a public model's error, which is then named ("residual"); where
-    each report is about one of several labels, of each of these ("labels").
+    each report is about one of several labels, or along one of several columns, of each of these ("labels", "contrasts").
     """
     totals, protocol = received.totals(), received.protocol
     residual = {} if protocol.base is None else {"residual": _residual_of(protocol, protocol.base)}
     found = [_totals_of(one, protocol) for one in totals]
     if protocol.n_outputs > 1:
         assert protocol.base is not None
-        of_labels = [
-            {"label": label, "accepted": one.n_private} | each
-            for label, one, each in zip(protocol.base.labels, totals, found, strict=True)
-        ]
+        of_outputs = [{"accepted": one.n_private} | each for one, each in zip(totals, found, strict=True)]
+        of_all = _named(of_outputs, protocol, protocol.base)
     return (
         residual
         | {
@@ -232,8 +230,18 @@ def described(received: Received) -> dict[str, Any]:
         }
         | ({"passed_over": received.passed_over} if received.passed_over else {})
         | ({"refused": received.refused} if received.refused else {})
-        | ({"labels": of_labels} if protocol.n_outputs > 1 else found[0])
+        | (of_all if protocol.n_outputs > 1 else found[0])
     )
+
+
+def _named(of_outputs: list[dict[str, Any]], protocol: Protocol, base: PublishedBase) -> dict[str, Any]:
+    """What reports say of each output, with the label or the contrast that it is."""
+    if base.contrasts:
+        names = [
+            {"column": protocol.encoding.names[one.feature], "above": one.threshold} for one in base.contrasts
+        ]
+        return {"contrasts": [what | of for what, of in zip(names, of_outputs, strict=True)]}
+    return {"labels": [{"label": label} | of for label, of in zip(base.labels, of_outputs, strict=True)]}
 
 
 def _totals_of(totals: Totals, protocol: Protocol) -> dict[str, Any]:

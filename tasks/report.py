@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES
 from ldptree.errors import DataError
@@ -302,13 +303,15 @@ def describe_privacy(
     spends, answers = np.zeros(n), np.zeros(n, dtype=np.int64)
     columns, asked = name_columns(model.encoding), []
     for question in questions:
-        who = np.arange(n) if isinstance(question, Protocol) else question.respondents(evidence.shown)
+        of_all: Any = n if isinstance(question, Protocol) else evidence.shown
+        who = question.respondents(of_all)
         described = _within(question.describe(), evidence.label_range)
         spends[who] += described.epsilon
         answers[who] += 1
         column = "" if described.feature is None else columns[described.feature]
+        n_asked = _count_asked(question, who, evidence, n)
         asked.append(
-            AskedQuestion(question=described, digest=question.digest, n_asked=who.size, column=column)
+            AskedQuestion(question=described, digest=question.digest, n_asked=n_asked, column=column)
         )
     last = questions[-1]
     return Privacy(
@@ -331,6 +334,14 @@ def describe_privacy(
         mask_release=cast("Literal['all', 'cells', 'none']", config.mask_release),
         example=draw_example(last, config.dataset.names) if isinstance(last, Protocol) else None,
     )
+
+
+def _count_asked(question: Published, who: NDArray[np.int64], evidence: Evidence, n: int) -> int:
+    """How many of n holders a question was put to; of parts that are taken in each shard `who` has about as many."""
+    if not isinstance(question, Protocol) or question.asks_everybody:
+        return int(who.size)
+    n_last = sum(int(one.n_private) for one in evidence.totals)
+    return n - n_last if not question.asked[0] else n_last
 
 
 def _within(question: QuestionDescription, label_range: tuple[float, float] | None) -> QuestionDescription:

@@ -247,9 +247,14 @@ def fares_config(*paths: Path, **changes: Any) -> RunConfig:
 
 
 def mended(make: Callable[..., RunConfig], *paths: Path, **changes: Any) -> RunConfig:
-    """`rides_config` or `fares_config` with a public model that is mended instead: a smoothed tree, which is quick to fit."""
+    """`rides_config` or `fares_config` with a public model that is corrected after one question: a quick smoothed tree."""
     model = {"estimator": "correction"} | changes.pop("model", {})
-    return make(*paths, model=model, correction={"base": "tree"} | changes.pop("correction", {}), **changes)
+    return make(
+        *paths,
+        model=model,
+        correction={"base": "tree", "questions": 1} | changes.pop("correction", {}),
+        **changes,
+    )
 
 
 def shells(path: Path, n: int, seed: int, **columns: Any) -> Path:

@@ -200,7 +200,7 @@ def _look_at(config: RunConfig, work: Path) -> Look:
     is_folder = bucket_address(work) is None
     if is_folder:
         check_work_folder(work)
-    numbers = not config.model.asks_once
+    numbers = config.model.in_rounds or config.model.may_ask_again
     if is_folder and not any((work / zone).exists() for zone in ZONES):
         look = Look(None, numbers)
         nothing = Terms(config, config.dataset, None, None)
@@ -252,7 +252,8 @@ def _without_room(config: RunConfig, lines: list[dict[str, str]]) -> str | None:
 
 def _spending(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
     """The epsilon to spend, and a sentence that says so."""
-    of_run = _spending_in_rounds if config.model.in_rounds else _spending_by_question
+    in_parts = config.model.is_correction and sum(line["name"] == "partition" for line in lines) > 1
+    of_run = _spending_in_rounds if config.model.in_rounds or in_parts else _spending_by_question
     return of_run(config, lines)
 
 

@@ -45,6 +45,7 @@ class _CorrectionEstimator(PublicRowsEstimator):
     depth: Any
     mechanism: Any
     label_levels: Any
+    questions: Any
     max_protocol_bytes: Any
     residual_range: Any = "auto"
 
@@ -69,15 +70,17 @@ class _CorrectionEstimator(PublicRowsEstimator):
             mechanism=str(self.mechanism),
             n_levels=self.label_levels,
             residual_range=None if self._is_auto("residual_range") else float(self.residual_range),
+            questions=self.questions,
             max_bytes=int(self.max_protocol_bytes),
             seed=public_seed(seeds),
         )
         rows = replace(rows, encoding=encoding)
         view = family.summarize(rows.view())
-        self.model_, (answers,) = converse(family, view, rows.respond(seeds))
+        self.model_, transcript = converse(family, view, rows.respond(seeds))
+        answers = transcript[-1]
         self.base_, self.plan_ = view.evidence.base, answers.published.evidence.plan
         self.corrections_ = self.model_.corrections
-        self.protocols_, self.totals_ = (answers.protocol,), answers.totals
+        self.protocols_, self.totals_ = tuple(one.protocol for one in transcript), answers.totals
         self.says_ = self._describe(rows)
 
     def _describe(self, rows: SplitRows) -> str:
@@ -110,6 +113,10 @@ class _CorrectionEstimator(PublicRowsEstimator):
         one_of("partition", self.partition, PARTITIONS)
         one_of("mechanism", self.mechanism, RESIDUAL_CHOICES)
         check_depth(self.depth)
+        if not self._is_auto("questions") and not (
+            is_number(self.questions, whole=True) and self.questions in (1, 2)
+        ):
+            raise ConfigError(f'questions must be "auto", 1 or 2, got {self.questions!r}')
         levels = self.label_levels
         if not self._is_auto("label_levels") and not (
             is_number(levels, whole=True) and 2 <= levels <= MOST_LEVELS
@@ -144,6 +151,8 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # typ
         depth: of the collection tree: "auto", or the deepest a cell may lie, at most 62.
         mechanism: an oracle's name, "signed_subset", or "auto": of grr, oue and signed_subset the one that leaves least noise.
         label_levels: levels of a residual: "auto", or a whole number from 2.
+        questions: 1: everybody reports on a cell. 2: half report first along which column the model is wrong, and the cells
+            of the others are cut there. "auto": 2 where public rows and epsilon say that it would be seen.
         feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
         max_protocol_bytes: the largest protocol that is published; a forest shrinks to fit, any other base is refused.
         random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
@@ -154,7 +163,8 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # typ
         base_: the public model (`PublicModel`).
         corrections_: cell by cell: share of people, correction, sd, evidence (`Corrections`).
         says_: one line: what was found, or that it is within noise of nothing.
-        plan_, protocols_, totals_: what was asked, in one protocol, and what came back; more than 2 classes have totals each.
+        plan_, totals_: what was asked of cells, and what came back; more than 2 classes have totals each.
+        protocols_: the questions, one or two.
         model_: what is released.
         ledger_: what every private row spent, on what.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
@@ -171,6 +181,7 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # typ
         depth: str | int = "auto",
         mechanism: str = "auto",
         label_levels: str | int = "auto",
+        questions: str | int = "auto",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         max_protocol_bytes: int = MAX_PROTOCOL_BYTES,
         random_state: int | np.random.RandomState | None = None,
@@ -181,6 +192,7 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # typ
         self.depth = depth
         self.mechanism = mechanism
         self.label_levels = label_levels
+        self.questions = questions
         self.feature_range = feature_range
         self.max_protocol_bytes = max_protocol_bytes
         self.random_state = random_state
@@ -211,8 +223,8 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
     As `CorrectionClassifier`, with the residual label less prediction, clipped to a range that public out-of-fold errors give.
 
     Args:
-        epsilon, base, partition, depth, mechanism, label_levels, feature_range, max_protocol_bytes, random_state: as of
-            `CorrectionClassifier`.
+        epsilon, base, partition, depth, mechanism, label_levels, questions, feature_range, max_protocol_bytes, random_state: as
+            of `CorrectionClassifier`.
         residual_range: residuals are clipped to +- this: "auto" (2 rms of public out-of-fold errors, at most the largest; without
             public rows 1), or a number above 0.
 
@@ -232,6 +244,7 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
         depth: str | int = "auto",
         mechanism: str = "auto",
         label_levels: str | int = "auto",
+        questions: str | int = "auto",
         residual_range: str | float = "auto",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         max_protocol_bytes: int = MAX_PROTOCOL_BYTES,
@@ -243,6 +256,7 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
         self.depth = depth
         self.mechanism = mechanism
         self.label_levels = label_levels
+        self.questions = questions
         self.residual_range = residual_range
         self.feature_range = feature_range
         self.max_protocol_bytes = max_protocol_bytes

@@ -106,17 +106,17 @@ def words_of(protocol: Protocol, seeds: Ints | None) -> Words:
 
 def respond_with(
     X: Floats,
-    labels_of: Callable[[slice], NDArray[Any]],
+    labels_of: Callable[[slice | Ints], NDArray[Any]],
     *,
     ledger: Ledger,
     seeds: Ints | None,
     start: int = 0,
 ) -> Callable[[Published[Evidence]], Counted[Evidence]]:
-    """The holders' side of a conversation: every private row [n, d] answers each question once.
+    """The holders' side of a conversation: every private row [n, d] answers each question that it is asked once.
 
     Args:
         X: private rows.
-        labels_of: the labels of a slice of them, as `Protocol.values` wants them.
+        labels_of: the labels of some of them, as `Protocol.values` wants them.
         ledger: charged before a report is drawn.
         seeds: of a simulation, or None for the operating system's coins.
         start: the first row's place among the ledger's rows, where only a part of them responds.
@@ -136,26 +136,31 @@ def respond_with(
 def _collect_sums(
     protocol: Protocol,
     X: Floats,
-    labels_of: Callable[[slice], NDArray[Any]],
+    labels_of: Callable[[slice | Ints], NDArray[Any]],
     *,
     ledger: Ledger,
     words: Words,
     start: int,
 ) -> RawSums:
-    """Charge the ledger, have every private row answer once, and add the answers up."""
+    """Charge the ledger, have every private row that is asked answer once, and add the answers up.
+
+    Who is asked in which of several questions is decided by public coins; everybody is charged with the first.
+    """
     mechanism, (round_number,) = protocol.mechanism, protocol.rounds
-    ledger.spend(
-        Charge(
-            question=f"{protocol.digest} {round_number}",
-            epsilon=protocol.epsilon,
-            who=RowRange(source="private rows", start=start, stop=start + len(X)),
-            about=f"round {round_number}: {mechanism.full_name} on {protocol.n_cells:,} cells",
+    asked = protocol.respondents(len(X))
+    if not protocol.asked[0]:
+        ledger.spend(
+            Charge(
+                question=f"{protocol.digest} {round_number}",
+                epsilon=protocol.epsilon,
+                who=RowRange(source="private rows", start=start, stop=start + len(X)),
+                about=f"round {round_number}: {mechanism.full_name} on {protocol.n_cells:,} cells",
+            )
         )
-    )
     sums = RawSums.none(protocol)
     step = max(1, _BLOCK_BYTES // mechanism.report_bytes)
-    for first in range(0, len(X), step):
-        rows = slice(first, first + step)
+    for first in range(0, len(asked), step):
+        rows = slice(first, first + step) if protocol.asks_everybody else asked[first : first + step]
         outputs = protocol.draw_outputs(len(X[rows]), words)
         values = protocol.values(X[rows], labels_of(rows), words=words, outputs=outputs)
         sums.add(mechanism.randomize(values, words), outputs)

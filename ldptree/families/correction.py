@@ -1,6 +1,7 @@
 """Correction: a public model, and one report of every holder about how wrong it is on their own row.
 
-The public model and the plan of the question are made of public rows; how reports become corrections is in `corrections`.
+The public model and the plan of the question are made of public rows; how reports become corrections is in `corrections`, what
+a part of the holders may be asked first in `contrasts`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ldptree.errors import ConfigError, DataError
+from ldptree.families.contrasts import (
+    SHARE,
+    choose_contrasts,
+    cut_above,
+    find_contrast,
+    is_worth_asking,
+    plan_contrasts,
+)
 from ldptree.families.correction_plan import (
     MAX_CELLS,
     CorrectionPlan,
@@ -29,9 +38,9 @@ from ldptree.inference.depth import default_min_samples_leaf
 from ldptree.limits import MAX_PROTOCOL_BYTES, check_labels, check_memory
 from ldptree.mechanisms import adds_noise_to_every_cell
 from ldptree.models.corrected import CorrectedModel, shares_of
-from ldptree.partition import grow_partition
-from ldptree.protocol.protocol import Protocol
-from ldptree.protocol.published_base import DRAWN, PublishedBase
+from ldptree.partition import Partition, grow_partition
+from ldptree.protocol.protocol import EVERYBODY, Protocol
+from ldptree.protocol.published_base import DRAWN, Contrast, PublishedBase
 from ldptree.public_models import AUTO_BASE
 from ldptree.public_models.fit import fit_public, take_public
 from ldptree.public_models.model import PublicModel, constant, indicators
@@ -39,7 +48,6 @@ from ldptree.public_models.model import PublicModel, constant, indicators
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.partition import Partition
     from ldptree.protocol.totals import Totals
 
     Floats = NDArray[np.float64]
@@ -81,6 +89,8 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
         mechanism: an oracle's name, or "auto".
         n_levels: levels of a residual, or "auto".
         residual_range: residuals are clipped to +- this; None: by the public out-of-fold errors.
+        questions: 1: everybody is asked about the cells. 2: a part is asked first along which column the public model is wrong
+            (`contrasts`). "auto": 2 where that would be seen, told from what is public. A campaign asks one.
         max_bytes: the largest protocol.
         frozen: a question that was published before; it is asked as it is.
     """
@@ -94,6 +104,7 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
     mechanism: str = "auto"
     n_levels: int | Literal["auto"] = "auto"
     residual_range: float | None = None
+    questions: Literal["auto", 1, 2] = "auto"
     max_bytes: int = MAX_PROTOCOL_BYTES
     seed: int = 0
     frozen: Protocol | None = None
@@ -178,42 +189,104 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
     def ask(
         self, view: PublicModelled, transcript: Sequence[Counted[PublicSummary]]
     ) -> Published[PublicSummary] | None:
-        """The question about the public model's errors.
+        """The question about the public model's errors in each cell; where it is worth it, one about contrasts before it.
 
         Raises:
-            ConfigError: what is to be published is too large.
+            ConfigError: what is to be published is too large, or two questions were wanted and cannot be asked.
             DataError: fewer holders than outputs of the public model.
         """
-        if transcript:
+        if not transcript:
+            return self._ask_along_columns(view) or self._ask_in_cells(view)
+        first = transcript[0]
+        if len(transcript) > 1 or first.protocol.asks_everybody:
             return None
+        assert first.protocol.base is not None
+        found = find_contrast(first.published.evidence.plan, first.protocol.base.contrasts, first.totals)
+        return self._ask_in_cells(view, asked=(SHARE, EVERYBODY[1]), cut=found)
+
+    def _ask_along_columns(self, view: PublicModelled) -> Published[PublicSummary] | None:
+        """The question about contrasts to a part of the holders; None where it is not worth it."""
+        evidence = view.evidence
+        why_not = self._why_one_question(evidence)
+        contrasts = () if why_not else choose_contrasts(evidence.X)
+        if not contrasts:
+            if self.questions == 2:
+                raise ConfigError(
+                    f"questions = 2: {why_not or 'no column parts the public rows'}. Ask one question"
+                )
+            return None
+        plan = plan_contrasts(
+            evidence,
+            contrasts,
+            epsilon=self.epsilon,
+            n_holders=view.n_holders,
+            n_levels=self.n_levels,
+            mechanism=self.mechanism,
+        )
+        if self.questions == "auto" and not is_worth_asking(plan, evidence):
+            return None
+        protocol = self.publish(view, plan, asked=(0, SHARE), contrasts=contrasts)
+        return Published(protocol, lambda: PublicSummary.of(evidence, plan))
+
+    def _why_one_question(self, evidence: PublicEvidence) -> str:
+        """Why no question about contrasts can come first; "" where one can."""
+        if self.questions == 1:
+            return "one was asked for"
+        if self.frozen is not None or self.heading.get("campaign") is not None:
+            return "a campaign asks one"
+        if evidence.base.n_outputs > 1:
+            return "of over two classes each holder reports on one already"
+        if evidence.own_variance(Partition.single()).any():
+            return 'base "tree" has the cells of its own tree'
+        return ""
+
+    def _ask_in_cells(
+        self, view: PublicModelled, *, asked: tuple[int, int] = EVERYBODY, cut: Contrast | None = None
+    ) -> Published[PublicSummary]:
+        """The question about every cell, to this part of the holders. `cut`: halves that are told apart before the tree."""
+        evidence = view.evidence
+        n_holders = view.n_holders * (asked[1] - asked[0]) // EVERYBODY[1]
         if self.frozen is not None:
-            plan = _plan_behind(self.frozen, view.evidence, max(view.n_holders, 1))
-            return Published(self.frozen, lambda: PublicSummary.of(view.evidence, plan))
-        if not view.n_holders:
+            plan = _plan_behind(self.frozen, evidence, max(n_holders, 1))
+            return Published(self.frozen, lambda: PublicSummary.of(evidence, plan), is_last=True)
+        if not n_holders:
             raise DataError(
                 f'{view.rows.n_private} private people for the {len(view.labels)} classes of "{self.heading["target"]}": each '
                 "reports on one of them, and each class needs one at least. Wait for more, or keep fewer classes (in a run, in "
                 "dataset.classes)."
             )
+        if cut is not None:
+            grow = evidence.grow
+            evidence = replace(
+                evidence, grow=cache(lambda depth: cut_above(grow(depth - 1), cut) if depth else grow(0))
+            )
         plan = make_plan(
-            view.evidence,
+            evidence,
             epsilon=self.epsilon,
-            n_holders=view.n_holders,
+            n_holders=n_holders,
             depth=self.depth,
             n_levels=self.n_levels,
             mechanism=self.mechanism,
         )
         check_memory(plan.partition.n_leaves, plan.mechanism.n_classes)
-        protocol = self.publish(view, plan)
-        return Published(protocol, lambda: PublicSummary.of(view.evidence, plan))
+        protocol = self.publish(view, plan, asked=asked)
+        return Published(protocol, lambda: PublicSummary.of(evidence, plan), is_last=True)
 
-    def publish(self, view: PublicModelled, plan: CorrectionPlan) -> Protocol:
-        """The question about the public model's error: of several outputs each holder draws one.
+    def publish(
+        self,
+        view: PublicModelled,
+        plan: CorrectionPlan,
+        *,
+        asked: tuple[int, int] = EVERYBODY,
+        contrasts: tuple[Contrast, ...] = (),
+    ) -> Protocol:
+        """The question about the public model's error: of several outputs, or contrasts, each holder draws one.
 
         Raises:
             ConfigError: it is larger than `max_bytes`.
         """
         base = view.evidence.base
+        n_residuals = len(contrasts) or base.n_outputs
         protocol = Protocol(
             encoding=view.rows.encoding,
             partition=plan.partition,
@@ -221,9 +294,14 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
             positive=None,
             mechanism=plan.mechanism,
             epsilon=self.epsilon,
+            rounds=(2,) if asked[0] else (1,),
             numeric=True,
+            asked=asked,
             base=PublishedBase(
-                ensemble=base.ensemble, labels=view.labels, output=0 if base.n_outputs == 1 else DRAWN
+                ensemble=base.ensemble,
+                labels=view.labels,
+                output=0 if n_residuals == 1 else DRAWN,
+                contrasts=contrasts,
             ),
             **self.heading,
         )
@@ -236,9 +314,12 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
         return protocol
 
     def fit(self, view: PublicModelled, transcript: Sequence[Counted[PublicSummary]]) -> CorrectedModel:
-        """The public model, corrected by the totals of the answers."""
-        (only,) = transcript
-        return fit_corrected(only.protocol, only.published.evidence, only.totals, epsilon=self.epsilon)
+        """The public model, corrected by the totals of the last answers."""
+        *before, last = transcript
+        model = fit_corrected(last.protocol, last.published.evidence, last.totals, epsilon=self.epsilon)
+        return replace(
+            model, n_private=model.n_private + sum(t.n_private for one in before for t in one.totals)
+        )
 
     def read_evidence(self, data: Mapping[str, Any], protocol: Protocol) -> PublicSummary:
         """See `OneTreeFamily`."""

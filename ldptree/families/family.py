@@ -123,10 +123,12 @@ class Published(Generic[Evidence]):
     Attributes:
         protocol: the question.
         evidence: what public rows say of it, computed when it is first read.
+        is_last: whether surely no question follows it.
     """
 
     protocol: Protocol
     _summarize: Callable[[], Evidence]
+    is_last: bool = False
     _found: list[Evidence] = field(default_factory=list)
 
     @property

@@ -18,6 +18,7 @@ from ldptree.coins import Words
 from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published, converse, respond_in_rounds
 from ldptree.mechanisms import report_values
 from ldptree.planning.detection import smallest_error
+from ldptree.protocol.published_base import Contrast
 from ldptree.protocol.question import PublicView, Question
 from ldptree.protocol.totals import Totals
 from ldptree.simulate.redraws import KnownHolders, KnownResiduals
@@ -39,7 +40,7 @@ FOREST = "public_forest"
 
 @dataclass(frozen=True)
 class Asked:
-    """The size of the first question: cells (None where it is about no tree), bytes of a report."""
+    """The size of the question about cells: how many (None where it is about no tree), bytes of a report."""
 
     cells: int | None
     report_bytes: int
@@ -78,7 +79,7 @@ class LearnerOfTotals(Learner):
     seed: int = 0
     _views: dict[str, Any] = field(default_factory=dict)
     _asked: dict[tuple[int, float], tuple[Any, Any, Published[Any]]] = field(default_factory=dict)
-    _residuals: dict[int, tuple[KnownRows, Floats]] = field(default_factory=dict)
+    _residuals: dict[tuple[int, tuple[Contrast, ...]], tuple[KnownRows, Floats]] = field(default_factory=dict)
 
     def ask(self, n: int, epsilon: float) -> tuple[OneTreeFamily[Any, Any, Any], Any, Published[Any]]:
         """The family, what it sees, and its first question to n people."""
@@ -106,15 +107,20 @@ class LearnerOfTotals(Learner):
         self, people: KnownRows, n: int, epsilon: float, scored: KnownRows, seed: np.random.SeedSequence
     ) -> NDArray[Any]:
         """See `Learner`."""
+        family, view, _ = self.ask(n, epsilon)
+        model = family.fit(view, self._converse(people, n, epsilon, Words.seeded(seed)))
+        return np.asarray(model.predict(scored.raw))
+
+    def _converse(self, people: KnownRows, n: int, epsilon: float, words: Words) -> list[Counted[Any]]:
+        """Ask n people until nothing is left to ask."""
         family, view, question = self.ask(n, epsilon)
-        words = Words.seeded(seed)
         asked: Published[Any] | None = question
         transcript: list[Counted[Any]] = []
         while asked is not None:
-            transcript.append(Counted(asked, self.respond(asked.protocol, people, n, words)))
+            n_asked = len(asked.protocol.respondents(n))
+            transcript.append(Counted(asked, self.respond(asked.protocol, people, n_asked, words)))
             asked = family.ask(view, transcript)
-        model = family.fit(view, transcript)
-        return np.asarray(model.predict(scored.raw))
+        return transcript
 
     def respond(self, protocol: Protocol, people: KnownRows, n: int, words: Words) -> tuple[Totals, ...]:
         """The totals of n people's reports, with the law that their reports have, one an output."""
@@ -142,22 +148,30 @@ class LearnerOfTotals(Learner):
     def _residuals_of(self, protocol: Protocol, people: KnownRows) -> Floats:
         """How wrong the public model is on each of the people, float64 [n, M]; the model is the same in every question."""
         assert protocol.base is not None
-        if id(people) not in self._residuals:
+        known = id(people), protocol.base.contrasts
+        if known not in self._residuals:
             found = protocol.base.all_residuals(people.encoding, people.raw, people.labels)
-            self._residuals[id(people)] = people, found  # with the people, so that no others get their id
-        return self._residuals[id(people)][1]
+            self._residuals[known] = people, found  # with the people, so that no others get their id
+        return self._residuals[known][1]
 
     def size(self, n: int, epsilon: float) -> Asked:
         """See `Learner`."""
         protocol = self.ask(n, epsilon)[2].protocol
+        if not protocol.asks_everybody:
+            words = Words.seeded(np.random.SeedSequence(self.seed))
+            protocol = self._converse(self.split.drawn, n, epsilon, words)[-1].protocol
         return Asked(protocol.n_cells, protocol.mechanism.report_bytes)
 
     def smallest_error(
         self, people: KnownRows, n: int, epsilon: float, share: float, seed: np.random.SeedSequence
     ) -> float | None:
         """See `Learner`."""
-        protocol = self.ask(n, epsilon)[2].protocol
-        totals = self.respond(protocol, people, n, Words.seeded(seed))
+        protocol, words = self.ask(n, epsilon)[2].protocol, Words.seeded(seed)
+        if protocol.asks_everybody:
+            totals = self.respond(protocol, people, n, words)
+        else:  # of several questions the last one is about the cells
+            last = self._converse(people, n, epsilon, words)[-1]
+            protocol, totals = last.protocol, last.totals
         return smallest_error(protocol, totals[0], shares_of_cells(protocol, people), share)
 
     def predict_publicly(self, scored: KnownRows) -> NDArray[Any]:

@@ -26,8 +26,12 @@ from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 from ldptree.protocol.protocol_json import VERSION, read_fields, read_parts
 from ldptree.protocol.published_base import DRAWN, PublishedBase
-from ldptree.protocol.question import QuestionDescription
+from ldptree.protocol.question import About, QuestionDescription
 from ldptree.protocol.stochastic_rounding import label_levels, round_at_random
+
+EVERYBODY = (0, 1000)
+PUBLIC_COINS = 20251123
+"""What the public coins that part holders are drawn from, besides how many there are."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,6 +55,8 @@ class Protocol:
             with coins of a simulation.
         numeric: what is reported is a number; the classes are equally spaced levels of its range, or only the range's two
             ends where the mechanism has levels of its own (`mechanisms.number_label`).
+        asked: of every 1,000 holders those from the first of these numbers to before the second (`respondents`): (0, 1000) is
+            everybody. A question to some and one to the others cost each of them one epsilon.
         base: a public model; the number reported is then not the label but the model's error on it, its residual. None
             where the label itself is asked for.
         version: of this format.
@@ -73,6 +79,7 @@ class Protocol:
     campaign: str | None = None
     simulation: bool = False
     numeric: bool = False
+    asked: tuple[int, int] = EVERYBODY
     base: PublishedBase | None = None
     version: int = VERSION
 
@@ -124,6 +131,10 @@ class Protocol:
             faults.append(f'outside = "{self.outside}": must be clip or drop')
         if len(self.rounds) != 1 or type(self.rounds[0]) is not int or self.rounds[0] not in (1, 2):
             faults.append(f"rounds {self.rounds}: a protocol asks in one round, 1 or 2")
+        if [type(end) for end in self.asked] != [int, int] or not 0 <= self.asked[0] < self.asked[1] <= 1000:
+            faults.append(
+                f"asked {list(self.asked)}: must be two whole numbers from 0 to 1000, the smaller first"
+            )
         if self.target in self.encoding.columns:
             faults.append(f'the target "{self.target}" is among the features')
         try:
@@ -142,6 +153,8 @@ class Protocol:
             )
         if base.ensemble.feature.max() >= self.encoding.n_encoded:
             faults.append(f"the base tests column {base.ensemble.feature.max()} of {self.encoding.n_encoded}")
+        if any(one.feature >= self.encoding.n_encoded for one in base.contrasts):
+            faults.append(f"a contrast is of a column beyond the {self.encoding.n_encoded} there are")
         return faults
 
     def _label_faults(self) -> list[str]:
@@ -171,8 +184,28 @@ class Protocol:
 
     @property
     def n_outputs(self) -> int:
-        """M, over two where each report is about an output of the base that its holder draws; else 1."""
-        return len(self.base.labels) if self.base is not None and self.base.output == DRAWN else 1
+        """M, over one where each report is about an output of the base, or a contrast, that its holder draws; else 1."""
+        return self.base.n_residuals if self.base is not None and self.base.output == DRAWN else 1
+
+    @property
+    def asks_everybody(self) -> bool:
+        """Whether no holder is left for another question."""
+        return self.asked == EVERYBODY
+
+    def respondents(self, n: int) -> NDArray[np.int64]:
+        """Which of n holders, in the order that they are known in, are asked: int64 [m], ascending.
+
+        Public coins, the same for every protocol, put them into an order, of which a part is taken. So questions that ask
+        parts apart ask nobody twice, and those that together ask everybody leave out nobody.
+        """
+        if self.asks_everybody:
+            return np.arange(n)
+        rank = np.empty(n, dtype=np.int64)
+        rank[np.argsort(Words.seeded(np.random.SeedSequence([PUBLIC_COINS, n])).block(n), kind="stable")] = (
+            np.arange(n)
+        )
+        first, stop = self.asked
+        return np.flatnonzero((rank * 1000 >= first * n) & (rank * 1000 < stop * n))
 
     def draw_outputs(self, n: int, words: Words) -> NDArray[np.int64] | None:
         """The output of the base that each of n holders reports on, int64 [n]; None where nothing is to be drawn.
@@ -201,8 +234,11 @@ class Protocol:
             figures |= {"low": low, "high": high}
             if "label_noise_sd" in figures:
                 figures["label_noise_sd"] *= high - low
+        about: About = "cell and label" if self.base is None else "cell and error"
+        if self.base is not None and self.base.contrasts:
+            about, figures["columns"] = "error along columns", len(self.base.contrasts)
         return QuestionDescription(
-            about="cell and label" if self.base is None else "cell and error",
+            about=about,
             mechanism=self.mechanism.full_name,
             epsilon=self.epsilon_exact,
             figures=figures,
@@ -326,9 +362,11 @@ class Protocol:
     def _fields(self) -> dict[str, Any]:
         mechanism = self.mechanism
         only_if = {"simulation": self.simulation, "numeric": self.numeric}
+        asked = {} if self.asks_everybody else {"asked": list(self.asked)}
         base = {} if self.base is None else {"base": self.base.to_json()}
         return (
             {name: True for name, holds in only_if.items() if holds}
+            | asked
             | base
             | {
                 "version": self.version,

@@ -36,6 +36,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "campaign": (str, type(None)),
     "simulation": (bool,),
     "numeric": (bool,),
+    "asked": (list,),
     "base": (dict, type(None)),
     "digest": (str,),
 }
@@ -63,6 +64,7 @@ def read_fields(text: str) -> dict[str, Any]:
         )
     data.setdefault("simulation", False)
     data.setdefault("numeric", False)
+    data.setdefault("asked", [0, 1000])
     data.setdefault("base", None)
     for name in sorted(set(_TYPES) ^ set(data)):
         raise ProtocolMismatch(f'protocol: field "{name:.40}" is {"absent" if name in _TYPES else "unknown"}')
@@ -87,6 +89,7 @@ def read_parts(data: Mapping[str, Any]) -> dict[str, Any]:
     as_they_are = {name: data[name] for name in _AS_THEY_ARE}
     return as_they_are | {
         "rounds": tuple(data["rounds"]),
+        "asked": tuple(data["asked"]),
         "encoding": Encoding.from_json(data["encoding"]),
         "partition": partition,
         "classes": tuple(data["classes"]),

@@ -1,5 +1,5 @@
-"""The public model in a protocol: its trees, its labels, and the residual that a holder computes. Every part of its JSON is
-checked.
+"""The public model in a protocol: its trees, its labels, the residual that a holder computes, and the contrasts that it may be
+asked along. Every part of its JSON is checked.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _FIELDS = {"trees", "labels", "output"}
+_OPTIONAL = {"contrasts"}
 NO_SLOPE = (
     'it has a slope, a straight line beside base "tree", which this version no longer has; read it with the version of ldptree '
     'that wrote it, or learn anew with base = "blend", which has a line in it'
@@ -30,6 +31,31 @@ NO_SLOPE = (
 """What is said of a protocol or a model of an older version that has one."""
 DRAWN: Literal["drawn"] = "drawn"
 """In the place of an output: each report is about one of them, drawn by coins that depend on nothing."""
+
+
+class Contrast(NamedTuple):
+    """Two halves of the people: a residual counts as it is where `x[feature] > threshold`, and else with the other sign.
+
+    The mean of such residuals is half of what the model's errors differ by between halves of equal size.
+
+    Attributes:
+        feature: an encoded column.
+        threshold: where it is cut.
+    """
+
+    feature: int
+    threshold: float
+
+    def signs(self, X: NDArray[np.float32]) -> Floats:
+        """1 or -1 of each encoded row, float64 [n]."""
+        return np.where(X[:, self.feature] > self.threshold, 1.0, -1.0)
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """The pair that stands in a protocol. Raises DataError."""
+        if not isinstance(data, list) or [type(part) for part in data] not in ([int, float], [int, int]):
+            raise DataError("base: a contrast must be a column's number and a threshold")
+        return cls(data[0], float(data[1]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,7 +66,8 @@ class PublishedBase:
         ensemble: the model, on encoded rows.
         labels: the C declared classes, class 1 the positive one where there are two; none where the label is a number.
         output: which of the model's M outputs (`public_model.n_outputs`) a residual is of: 0, or one of over two classes; or
-            `DRAWN`, and each holder draws one of over two.
+            `DRAWN`, and each holder draws one of several.
+        contrasts: of a model with one output: a residual is along one of these, which each holder draws where there are several.
 
     Raises:
         DataError: the parts do not fit each other.
@@ -49,6 +76,7 @@ class PublishedBase:
     ensemble: Ensemble
     labels: tuple[Level, ...] = ()
     output: int | Literal["drawn"] = 0
+    contrasts: tuple[Contrast, ...] = ()
 
     def __post_init__(self) -> None:
         c = len(self.labels)
@@ -60,14 +88,30 @@ class PublishedBase:
             raise DataError(f"base: {self.ensemble.n_outputs} outputs, which do not fit {c} labels")
         if not c and self.ensemble.link != "identity":
             raise DataError(f'base: link "{self.ensemble.link}" is for classes; a number has "identity"')
+        self._check_contrasts()
         if self.output == DRAWN:
-            if n_outputs(c) == 1:
-                raise DataError(f'base: output "{DRAWN}" is for over two labels')
-        elif not 0 <= self.output < n_outputs(c):
-            raise DataError(f"base: output {self.output} of {n_outputs(c)}")
+            if self.n_residuals == 1:
+                raise DataError(f'base: output "{DRAWN}" is for over two labels or several contrasts')
+        elif not 0 <= self.output < self.n_residuals:
+            raise DataError(f"base: output {self.output} of {self.n_residuals}")
         highest = float(np.abs(self.ensemble.value).max()) * self.ensemble.roots.size
         if max(highest, float(np.abs(self.ensemble.offset).max())) > LARGEST:
             raise DataError(f"base: values so large that their sum may be beyond {LARGEST:g}")
+
+    def _check_contrasts(self) -> None:
+        if not self.contrasts:
+            return
+        if n_outputs(len(self.labels)) > 1:
+            raise DataError("base: contrasts are for a number or two labels")
+        if len(set(self.contrasts)) < len(self.contrasts):
+            raise DataError("base: a contrast stands twice")
+        if any(one.feature < 0 or not math.isfinite(one.threshold) for one in self.contrasts):
+            raise DataError("base: a contrast has a column from 0 on, and a threshold that is finite")
+
+    @property
+    def n_residuals(self) -> int:
+        """M, how many residuals a holder has: one an output, or one a contrast."""
+        return len(self.contrasts) or n_outputs(len(self.labels))
 
     def residuals(
         self,
@@ -97,32 +141,41 @@ class PublishedBase:
         return np.asarray(found[np.arange(len(found)), outputs])
 
     def all_residuals(self, encoding: Encoding, raw: Floats, labels: ArrayLike) -> Floats:
-        """The same of every output, float64 [n, M]."""
+        """The same of every output, or along every contrast, float64 [n, M]."""
         wanted = indicators(np.asarray(labels), len(self.labels))
         is_whole = encoding.encodable(raw)
-        found = np.full(wanted.shape, np.nan)
-        predicted = answers(self.ensemble, encoding.encode(raw[is_whole]), len(self.labels))
-        found[is_whole] = wanted[is_whole] - predicted
+        found = np.full((len(wanted), self.n_residuals), np.nan)
+        X = encoding.encode(raw[is_whole])
+        errors = wanted[is_whole] - answers(self.ensemble, X, len(self.labels))
+        signs = [one.signs(X) for one in self.contrasts]
+        found[is_whole] = errors * np.stack(signs, axis=1) if signs else errors
         return found
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists."""
-        return {"trees": self.ensemble.to_json(), "labels": list(self.labels), "output": self.output}
+        found = {"trees": self.ensemble.to_json(), "labels": list(self.labels), "output": self.output}
+        return found | ({"contrasts": [list(one) for one in self.contrasts]} if self.contrasts else {})
 
     @classmethod
     def from_json(cls, data: object) -> Self:
         """The base that `to_json` wrote, every part checked anew. Raises DataError."""
         if isinstance(data, Mapping) and "slope" in data:
             raise DataError(f"base: {NO_SLOPE}")
-        if not isinstance(data, Mapping) or set(data) != _FIELDS:
-            raise DataError(f"base: expected exactly the fields {', '.join(sorted(_FIELDS))}")
+        if not isinstance(data, Mapping) or set(data) - _OPTIONAL != _FIELDS:
+            raise DataError(
+                f"base: expected exactly the fields {', '.join(sorted(_FIELDS))}, and perhaps {', '.join(_OPTIONAL)}"
+            )
         labels = data["labels"]
         if not isinstance(labels, list) or any(type(v) not in (str, int, float, bool) for v in labels):
             raise DataError("base: labels must be a list of texts, numbers or booleans")
         if type(data["output"]) is not int and data["output"] != DRAWN:
             raise DataError(f'base: output must be a whole number or "{DRAWN}"')
+        contrasts = data.get("contrasts", [])
+        if not isinstance(contrasts, list):
+            raise DataError("base: contrasts must be a list")
         return cls(
             ensemble=Ensemble.from_json(data["trees"]),
             labels=tuple(labels),
             output=data["output"],
+            contrasts=tuple(map(Contrast.from_json, contrasts)),
         )

@@ -74,7 +74,16 @@ class PublicView:
         return PublicView(self.values[holders], self.protects[holders])
 
 
-About = Literal["cell and label", "cell and error", "label bin", "feature bin", "label", "residual", "cell"]
+About = Literal[
+    "cell and label",
+    "cell and error",
+    "error along columns",
+    "label bin",
+    "feature bin",
+    "label",
+    "residual",
+    "cell",
+]
 """What a question asks for."""
 
 

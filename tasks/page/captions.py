@@ -99,6 +99,7 @@ SAYS = {
     "who column": "Everyone with the same “{holder}”, who reports on one of their {nouns}, drawn on their own side.",
     "asked cell and label": "Which of {cells} it is, and its “{target}”: one value of {values}.",
     "asked cell and error": "Which of {cells} it is, and the public model’s error: one value of {values}.",
+    "asked first": "{n} others first reported how far the public model is off along one of {columns} columns, drawn at random.",
     "one stands for else": "One of these values stands for anything else.",
     "ends": "A number is first moved into {low} to {high}, then rounded at random to one of {levels} levels.",
     "ends sent": "A number is first moved into {low} to {high}, and leaves with noise added.",
@@ -219,6 +220,7 @@ MECHANISMS = {
 ABOUT = {
     "cell and label": "Its kind, and its {target}",
     "cell and error": "Its kind, and how far the public model is off",
+    "error along columns": "How far the public model is off, along one of {columns} columns",
     "label bin": "In which of {values} bins is the label?",
     "feature bin": "In which of {values} bins is {feature}?",
     "label": "How much is the label?",

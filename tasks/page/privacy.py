@@ -55,6 +55,7 @@ def say_question(asked: AskedQuestion, target: str) -> str:
         shape=SHAPES[question.shape],
         values=units.count(question.figures.get("values", 0)),
         cells=units.count(question.figures.get("cells", 0)),
+        columns=units.count(question.figures.get("columns", 0)),
     )
 
 
@@ -104,6 +105,11 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
             values=units.count(figures["values"]),
         )
     ]
+    sentences += [
+        say("asked first", n=units.count(one.n_asked), columns=units.count(one.question.figures["columns"]))
+        for one in run.privacy.asked
+        if one.question.about == "error along columns"
+    ]
     if figures["values"] == figures["cells"] * figures["levels"] + 1:
         sentences.append(say("one stands for else"))
     if "low" in figures:
@@ -120,7 +126,7 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
     sentences.append(say("mechanism", how=say_mechanism(last), name=last.mechanism.replace("_", " ")))
     sentences += _coins(run, last)
     if run.privacy.form == "reports":
-        n = units.plural(run.n_private, "such report was", "such reports were")
+        n = units.plural(run.privacy.asked[-1].n_asked, "such report was", "such reports were")
         sentences.append(say("reports written", reports=n))
     return tuple(sentences)
 
@@ -164,7 +170,7 @@ def _promise(run: Run) -> tuple[Sentence, ...]:
 
 
 def _spent(run: Run) -> Sentence:
-    rounds = 1 if run.privacy.features else len(run.privacy.asked)
+    rounds = 1 if run.privacy.features else run.privacy.most_answers
     times = "once" if rounds == 1 else f"in {units.count(rounds)} reports"
     return say("spent", epsilon=units.epsilon(run.privacy.epsilon_spent), times=times)
 

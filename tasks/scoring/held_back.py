@@ -172,7 +172,7 @@ def known_labels(shards: Sequence[Path], protocol: Protocol) -> KnownHolders:
 
 
 def known_residuals(shards: Sequence[Path], protocol: Protocol) -> KnownResiduals:
-    """Everybody in these files, and how wrong the public model is for each."""
+    """Everybody in these files whom the question asks, and how wrong the public model is for each."""
     base = protocol.base
     assert base is not None
 
@@ -183,7 +183,8 @@ def known_residuals(shards: Sequence[Path], protocol: Protocol) -> KnownResidual
             labels = labels_of(table.column(protocol.target), protocol)
             cells.append(protocol.cells(raw))
             residuals.append(base.all_residuals(protocol.encoding, raw, labels).astype(np.float32))
-        return np.concatenate(cells), np.concatenate(residuals)
+        asked = protocol.respondents(sum(map(len, cells)))
+        return np.concatenate(cells)[asked], np.concatenate(residuals)[asked]
 
     parts = zip(*_of_each(shards, read), strict=True)
     return KnownResiduals(protocol, *(np.concatenate(part) for part in parts))

@@ -8,7 +8,7 @@ from number_examples import ENCODING, TREE
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.models.ensemble import Ensemble
 from ldptree.protocol.protocol import Protocol
-from ldptree.protocol.published_base import PublishedBase
+from ldptree.protocol.published_base import Contrast, PublishedBase
 from ldptree.protocol.stochastic_rounding import label_levels
 
 ROWS = [
@@ -29,6 +29,8 @@ KINDS = {
     "three classes, softmax": ("olh", 1.0, THREE, 2, "softmax", 3),
     "three classes, shares": ("grr", 1.0, THREE, 1, "identity", 3),
     "three classes, drawn": ("oue", 1.0, THREE, "drawn", "softmax", 3),
+    "two classes, contrasts": ("oue", 1.0, TWO, "drawn", "logistic", 1),
+    "number, contrasts": ("ss", 8.0, (), "drawn", "identity", 1),
 }
 """Oracle, R, labels, output, link and outputs of each kind of base."""
 DRAWN = [kind for kind, (*_, output, _, _) in KINDS.items() if output == "drawn"]
@@ -52,9 +54,16 @@ def ensemble_of(link: str, n_outputs: int, scale: float = 1.0) -> Ensemble:
     )
 
 
+CONTRASTS = (Contrast(0, 0.09375), Contrast(1, 0.5), Contrast(0, 0.5))
+"""Exactly on a row's place; a level; a number's middle."""
+
+
 def base_of(kind: str) -> PublishedBase:
     _, half, labels, output, link, n_outputs = KINDS[kind]
-    return PublishedBase(ensemble=ensemble_of(link, n_outputs, half), labels=labels, output=output)
+    contrasts = CONTRASTS if "contrasts" in kind else ()
+    return PublishedBase(
+        ensemble=ensemble_of(link, n_outputs, half), labels=labels, output=output, contrasts=contrasts
+    )
 
 
 def protocol_of(kind: str = "number", *, epsilon: float = 1.0, n_levels: int = 5, **changes) -> Protocol:

@@ -49,7 +49,9 @@ def with_base(kind="number", **changes):
     """The text of a protocol whose base, or the trees of it, have other fields: a digest made to fit."""
     data = plain(kind)
     for name, value in changes.items():
-        inside = data["base"] if name in data["base"] or name == "more" else data["base"]["trees"]
+        inside = (
+            data["base"] if name in data["base"] or name in ("more", "contrasts") else data["base"]["trees"]
+        )
         inside[name] = value
     return signed(data)
 
@@ -111,12 +113,16 @@ def residual_by_hand(data, row, label, output):
     if x is None or label is None:
         return None
     found = answers_by_hand(data["base"]["trees"], x)
+    sign = 1
+    if "contrasts" in data["base"]:
+        column, threshold = data["base"]["contrasts"][output]
+        sign = 1 if x[column] > threshold else -1
     if not labels:
-        return None if math.isnan(label) else label - found[0]
+        return None if math.isnan(label) else sign * (label - found[0])
     if label not in labels:
         return None
     if len(labels) == 2:
-        return (labels.index(label) == 1) - found[-1]
+        return sign * ((labels.index(label) == 1) - found[-1])
     return (labels.index(label) == output) - found[output]
 
 
@@ -265,7 +271,7 @@ def test_the_output_is_drawn_alike_by_everybody_and_is_said_in_the_clear(kind):
 
 @pytest.mark.parametrize("kind", DRAWN)
 def test_a_report_on_a_drawn_output_says_which_and_travels_with_it(kind):
-    report = client_of(protocol_of(kind)).report(ROWS[0], "cash")
+    report = client_of(protocol_of(kind)).report(ROWS[0], "cash" if KINDS[kind][2] else 9.5)
     sent = json.loads(report.to_json())
     assert sent.keys() == {"protocol", "round", "id", "report", "output"}
     assert Report.from_json(report.to_json()) == report
@@ -332,6 +338,13 @@ def test_what_is_no_base_is_a_mismatch_that_says_what_was_found(changes, said):
         ("two classes, logistic", {"labels": []}, 'a number has "identity"'),
         ("two classes, two shares", {"labels": ["a", "b", "c"]}, "2 outputs"),
         ("three classes, softmax", {"output": 3}, "output 3 of 3"),
+        ("three classes, softmax", {"contrasts": [[0, 0.5]]}, "for a number or two labels"),
+        ("number, contrasts", {"output": 0, "contrasts": [[0, 0.5], [0, 0.5]]}, "stands twice"),
+        ("number, contrasts", {"contrasts": [[-1, 0.5], [0, 0.5]]}, "a column from 0 on"),
+        ("number, contrasts", {"contrasts": [[3, 0.5], [0, 0.5]]}, "a column beyond the 3"),
+        ("number, contrasts", {"contrasts": [[0.0, 0.5], [0, 0.5]]}, "a column's number and a threshold"),
+        ("number, contrasts", {"contrasts": 3}, "contrasts must be a list"),
+        ("number, contrasts", {"contrasts": [[0, 0.5]]}, "over two labels or several contrasts"),
         ("three classes, softmax", {"labels": ["a", "b"]}, "3 outputs"),
         ("three classes, softmax", {"link": "logistic"}, 'link "logistic" with 3 outputs'),
     ],

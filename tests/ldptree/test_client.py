@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from protocol_texts import client_of, signed
-from test_vectors import EVERY, MARKED, OF_BASES, ROWS, SIGNED, answers_to, protocol_of
+from test_vectors import CONTRASTS, EVERY, MARKED, OF_BASES, ROWS, SIGNED, answers_to, protocol_of
 
 import ldptree
 from ldptree.client import Client, FileMemory, Report
@@ -368,7 +368,7 @@ print(bases, sorted(name for name in outside if not name.startswith(("_", "cytho
         timeout=120,
         env={"PATH": os.environ["PATH"]},
     )
-    assert (done.stderr, done.stdout) == ("", f"{len(OF_BASES) + len(SIGNED)} []\n")
+    assert (done.stderr, done.stdout) == ("", f"{len(OF_BASES) + len(SIGNED) + len(CONTRASTS)} []\n")
 
 
 @given(st.binary(max_size=200))

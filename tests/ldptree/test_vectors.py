@@ -39,8 +39,10 @@ OF_NUMBERS = {"number, oue": "oue", "number_response": "randomized_response"}
 """Where the label is a number: a joint report of five levels, and the mechanism of its own."""
 LABELS = [12.5, -40.0, 99.0, 70, 0.1, None]
 """Instead of the labels of ROWS; the range is -10 to 70."""
-OF_BASES = {f"base, {kind}": kind for kind in base_examples.KINDS}
+OF_BASES = {f"base, {kind}": kind for kind in base_examples.KINDS if "contrasts" not in kind}
 """Where the holder reports how wrong a public model is."""
+CONTRASTS = {f"base, {kind}": kind for kind in base_examples.KINDS if "contrasts" in kind}
+"""Along which of several columns; to a part of the holders."""
 BASE_LABELS = {0: [12.5, -40.0, 11.0, 9, 10.0, None], 2: [y for _, y in ROWS]}
 BASE_LABELS[3] = BASE_LABELS[2]
 """By the number of declared classes; "cheque" is not declared."""
@@ -50,7 +52,15 @@ SIGNED = {"base, two classes, signed_subset": "two classes, one share"}
 """Where the residual has two levels and is reported by a signed subset."""
 GONE = 16
 """The coins with this number belonged to a kind of base that is no more; those of later answers stay what they were."""
-EVERY = [*(name for name in NAMES if name not in LATER), *OF_NUMBERS, *OF_BASES, *LATER, *MARKED, *SIGNED]
+EVERY = [
+    *(name for name in NAMES if name not in LATER),
+    *OF_NUMBERS,
+    *OF_BASES,
+    *LATER,
+    *MARKED,
+    *SIGNED,
+    *CONTRASTS,
+]
 
 
 def protocol_of(name: str) -> Protocol:
@@ -118,8 +128,10 @@ def answers_to(name: str) -> tuple[Protocol, list]:
         return protocol_of(name), ROWS
     if name in MARKED:
         return replace(protocol_of(MARKED[name]), simulation=True), ROWS
-    if name in OF_BASES or name in SIGNED:
-        protocol = base_examples.protocol_of(OF_BASES.get(name) or SIGNED[name])
+    if name in OF_BASES | SIGNED | CONTRASTS:
+        protocol = base_examples.protocol_of((OF_BASES | SIGNED | CONTRASTS)[name])
+        if name in CONTRASTS:
+            protocol = replace(protocol, asked=(0, 400))
         if name in SIGNED:
             mechanism = mechanism_for("signed_subset", protocol.epsilon, protocol.n_cells, 2)
             protocol = replace(protocol, mechanism=mechanism, classes=label_levels(*protocol.label_range, 2))

@@ -446,6 +446,10 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "example number": lambda run: (example_cell(run), None),
     "asked cell and label": sizes,
     "asked cell and error": sizes,
+    "asked first": lambda run: (
+        float(run.facts["privacy"]["asked"][0]["n_asked"]),
+        run.facts["privacy"]["asked"][0]["question"]["figures"]["columns"],
+    ),
     "ends": moved_into,
     "ends sent": lambda run: run.protocol.label_range,
     "chances": chances,

@@ -161,7 +161,7 @@ def test_the_protocol_and_the_model_are_those_of_the_estimator_with_the_same_row
     estimator = CorrectionRegressor
     if make is rides_config:  # a class's name decides which is the second, so the positive one is called last
         estimator, y = CorrectionClassifier, np.where(y == "card", "z", "a")
-    alone = estimator(2.0, random_state=1, **model, **correction).fit(
+    alone = estimator(2.0, questions=1, random_state=1, **model, **correction).fit(
         X, y, public=(rows["zone"] == "open").to_numpy()
     )
     asked, theirs = published(chain), alone.protocols_[0]

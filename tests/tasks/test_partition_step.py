@@ -89,7 +89,10 @@ ONCE = PaperOptions(termination=False)
         ({"partition": "max-edge"}, LPCTClassifier(2.0, depth=6, partition="max-edge", random_state=1)),
         ({"prune": "paper", "paper": asdict(ONCE)}, LPCTClassifier(2.0, depth=6, prune=ONCE, random_state=1)),
         ({"estimator": "lpdt"}, LPDTRegressor(2.0, depth=6, random_state=1)),
-        ({"estimator": "correction"}, CorrectionClassifier(2.0, depth=6, base="boosting", random_state=1)),
+        (
+            {"estimator": "correction"},
+            CorrectionClassifier(2.0, depth=6, base="boosting", questions=1, random_state=1),
+        ),
     ],
 )
 def test_few_public_rows_or_many_a_run_and_the_estimator_have_the_same_partition(
@@ -105,7 +108,7 @@ def test_few_public_rows_or_many_a_run_and_the_estimator_have_the_same_partition
     }
     make = fares_config if is_number else rides_config
     if isinstance(alone, CorrectionClassifier):
-        plain["correction"] = {"base": "boosting"}  # of which no tree of reports can be cut
+        plain["correction"] = {"base": "boosting", "questions": 1}  # of which no tree of reports can be cut
     run = Chain(Store(tmp_path / "work"), make(path, **plain))
     rows = pl.read_csv(path)
     X, y = rows.select("miles", "hour").to_numpy().astype(float), rows["paid"].to_numpy()

@@ -1,0 +1,122 @@
+"""A first question of a correction: along which column are private people different, though public labels do not say so?
+
+The cells of a correction are grown on public labels. A difference along a column that public labels do not depend on lies in all
+cells alike, and is averaged away. So a part of the holders is asked before the others: each draws one of K columns in the clear,
+and reports its residual with the sign of the half of the public rows that it is in (`published_base.Contrast`). The mean of
+these, c_k, has the variance E_k of one number's mean: with B levels that is the quietest question there is about a difference
+between halves, quieter than one about a cell of two. The column with the largest |c_k| / sqrt(E_k) is cut above the tree of
+cells, where that is above `SURELY_SEEN`; whoever was not asked yet reports on the cells.
+
+Each holder answers one of the two questions with the whole epsilon, and the second depends on the first one's answers alone: by
+parallel composition both together are epsilon-LDP. The second question's reports are the only ones that a correction is made
+of, so that a column which looked best by chance has no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ldptree.families.correction_plan import CorrectionPlan, PublicEvidence, make_plan
+from ldptree.families.corrections import estimate_residuals
+from ldptree.partition.tree import LEAF, Partition
+from ldptree.protocol.published_base import Contrast
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ldptree.protocol.totals import Totals
+
+SHARE = 500
+"""Of a thousand holders, how many are asked about contrasts. Of 150 to 500, the more the surer a column is found at epsilon 1,
+and none loses where there is nothing to find (docs/measured/correction.md)."""
+MOST_CONTRASTS = 16
+LEAST_HALF = 0.1
+"""Of the public rows, which either half has at least."""
+NOISE_OF_ERRORS = 1.0 / 3.0
+"""The standard deviation of a contrast, in root mean squares of public errors, above which nobody is asked about contrasts."""
+SURELY_SEEN = 1.5
+"""Standard deviations of its noise that the largest contrast must have for a cut."""
+
+
+def choose_contrasts(X: NDArray[np.float32]) -> tuple[Contrast, ...]:
+    """The columns of public rows [n, d] that one cut parts most evenly, at most `MOST_CONTRASTS`."""
+    if not len(X):
+        return ()
+    found = [_part_evenly(column) for column in np.sort(X, axis=0).T]
+    order = np.argsort([-smaller for _, smaller in found], kind="stable")[:MOST_CONTRASTS]
+    return tuple(Contrast(int(j), found[j][0]) for j in order if found[j][1] >= LEAST_HALF)
+
+
+def _part_evenly(values: NDArray[np.float32]) -> tuple[float, float]:
+    """A threshold at or just below the median of sorted values [n], and the smaller half's share."""
+    n, median = len(values), values[len(values) // 2]
+    first, stop = np.searchsorted(values, median), np.searchsorted(values, median, side="right")
+    n_below, threshold = (first, values[first - 1]) if n - stop < first else (stop, median)
+    return float(threshold), min(n_below, n - n_below) / n
+
+
+def plan_contrasts(
+    evidence: PublicEvidence,
+    contrasts: Sequence[Contrast],
+    *,
+    epsilon: float,
+    n_holders: int,
+    n_levels: int | str = "auto",
+    mechanism: str = "auto",
+) -> CorrectionPlan:
+    """The question about contrasts, of n holders in all: a plan with one cell, whose every output is a contrast.
+
+    Halves are of about equal size, so that what clipping adds to both cancels.
+    """
+    symmetric = replace(evidence.range, offset=0.0, offset_sd=0.0)
+    return make_plan(
+        replace(evidence, range=symmetric, grow=lambda depth: Partition.single()),
+        epsilon=epsilon,
+        n_holders=n_holders * SHARE // 1000 // max(len(contrasts), 1),
+        depth=0,
+        n_levels=n_levels,
+        mechanism=mechanism,
+    )
+
+
+def is_worth_asking(plan: CorrectionPlan, evidence: PublicEvidence) -> bool:
+    """Whether a difference that explains much of the errors would be seen."""
+    return plan.expected_sd <= NOISE_OF_ERRORS * float(np.sqrt(np.mean(evidence.errors**2)))
+
+
+def find_contrast(
+    plan: CorrectionPlan, contrasts: Sequence[Contrast], totals: Sequence[Totals]
+) -> Contrast | None:
+    """The contrast that the reports speak for most clearly; None where none stands out of its noise.
+
+    Raises:
+        DataError: nobody reported.
+    """
+    seen = estimate_residuals(plan, totals)
+    strength = [abs(float(one.mean[0])) / float(one.variance[0]) ** 0.5 for one in seen]
+    best = int(np.argmax(strength))
+    return contrasts[best] if strength[best] > SURELY_SEEN else None
+
+
+def cut_above(tree: Partition, contrast: Contrast) -> Partition:
+    """The two halves of a contrast, and the tree in either; halves that the tree tells apart already stay as they are."""
+    if any(
+        int(f) == contrast.feature and float(t) == contrast.threshold
+        for f, t in zip(tree.feature[:1], tree.threshold[:1], strict=True)
+    ):
+        return tree
+    n = tree.n_nodes
+
+    def shifted(children: NDArray[np.int32], by: int) -> NDArray[np.int32]:
+        return np.where(children == LEAF, LEAF, children + by)
+
+    return Partition.of(
+        np.concatenate([[contrast.feature], tree.feature, tree.feature]),
+        np.concatenate([[contrast.threshold], tree.threshold, tree.threshold]),
+        np.concatenate([[1], shifted(tree.left, 1), shifted(tree.left, 1 + n)]),
+        np.concatenate([[1 + n], shifted(tree.right, 1), shifted(tree.right, 1 + n)]),
+    )

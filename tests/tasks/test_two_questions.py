@@ -1,0 +1,194 @@
+"""A correction whose holders are asked apart: some along which column the public model is wrong, the others in each cell."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from chain import Copying, rides_config
+from page_reader import Page
+
+from flows.pipeline import Pipeline
+from ldptree import CorrectionClassifier, CorrectionRegressor
+from ldptree.errors import BudgetError, ConfigError
+from ldptree.families.contrasts import SHARE, choose_contrasts, cut_above
+from ldptree.partition.tree import Partition
+from ldptree.protocol.ledger import Ledger
+from ldptree.protocol.published_base import Contrast
+from storage.store import Store
+from tasks.artifacts import read_model, read_protocol
+
+N, D = 6000, 4
+
+
+def blind(n=N, seed=1, *, is_number=False):
+    """Labels by column 0; of private people also by column 3, which public labels do not depend on."""
+    rng = np.random.default_rng(seed)
+    X, public = rng.random((n, D)).round(4), np.arange(n) % 5 == 0
+    mean = 2 * X[:, 0] + np.where(public, 0.0, 1.2 * np.sign(X[:, 3] - 0.5))
+    y = mean + rng.normal(0, 0.5, n) if is_number else (rng.random(n) < 1 / (1 + np.exp(2 - 2 * mean))) * 1
+    return X, y, public
+
+
+def written(path, **columns):
+    X, y, public = blind()
+    table = {f"x{j}": X[:, j] for j in range(D)}
+    paid, zone = np.where(y, "card", "cash"), np.where(public, "open", "closed")
+    pl.DataFrame(table | {"paid": paid, "zone": zone} | columns).write_csv(path)
+    return path
+
+
+def two_questions(path, work, **changes):
+    changes = {"correction": {"base": "forest"}, "privacy": {"epsilon": 4.0}} | changes
+    config = rides_config(
+        path, dataset={"drop": []}, model={"estimator": "correction", "depth": "auto"}, **changes
+    )
+    store = Store(work)
+    return Pipeline(store=store, config=config, execute=Copying(store))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    run = two_questions(written(folder / "rows.csv"), folder / "work")
+    run.walk()
+    return run
+
+
+def protocols(run):
+    return [read_protocol(run.store, one.question()) for one in run.conversation.whole]
+
+
+# Who is asked what
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 1000, 1003])
+def test_every_holder_is_asked_exactly_one_of_two_questions_whoever_they_are(done, n):
+    asked = [protocol.respondents(n) for protocol in protocols(done)]
+    assert sorted(np.concatenate(asked).tolist()) == list(range(n))
+    assert abs(asked[0].size - n * SHARE / 1000) <= 1
+
+
+def test_a_run_asks_parts_of_its_holders_apart_and_each_file_of_reports_has_those(done):
+    first, second = protocols(done)
+    assert (first.asked, second.asked) == ((0, SHARE), (SHARE, 1000))
+    assert len(first.base.contrasts) == D
+    n = done.held.facts["n_private"]
+    found = [sum(report["reports"].rows for report in one.reports) for one in done.conversation.whole]
+    assert sum(found) == n
+    assert abs(found[0] - n * SHARE / 1000) <= len(done.shards)
+    for one, protocol in zip(done.conversation.whole, (first, second), strict=True):
+        for report in one.reports:
+            (path,) = done.store.files(report["reports"])
+            table = pq.read_table(path)
+            assert table.num_rows == report["reports"].rows
+            assert set(table.column_names) == ({"value", "output"} if protocol is first else {"value"}) or (
+                set(table.column_names) == ({"bits", "output"} if protocol is first else {"bits"})
+            )
+
+
+def test_the_column_that_public_labels_do_not_depend_on_is_cut_above_the_tree(done):
+    _, second = protocols(done)
+    assert done.ingested.facts["features"][second.partition.feature[0]] == "x3"
+    scores = json.loads(done.store.file(done.scores["scores"], "scores.json").read_bytes())["scores"]
+    assert scores["ours"]["accuracy"] > scores["public_only"]["accuracy"] + 0.05
+    assert read_model(done.store, done.model["model"]).n_private == done.held.facts["n_private"]
+
+
+def test_the_page_says_how_many_were_asked_what_and_that_each_spent_epsilon_once(done):
+    text = Page(done.store.file(done.page["page"], "report.html").read_text(encoding="utf-8")).words
+    n_first = sum(report["reports"].rows for report in done.conversation.whole[0].reports)
+    assert f"{n_first:,} others first reported how far the public model is off along one of 4 columns" in text
+    assert "ε = 4 each, once" in text
+
+
+# What it costs
+
+
+def test_a_release_charges_everybody_once_before_the_first_question_and_goes_on_where_it_stopped(tmp_path):
+    run = two_questions(
+        written(tmp_path / "rows.csv"), tmp_path / "work", simulation={"noise_seed": None}, evaluate=False
+    )
+    asked = run.ask([])
+    spent = run.charge(asked, None)
+    assert (spent.largest, spent.questions) == (4.0, 1)
+    run.answer(asked)  # and stops here
+    again = two_questions(
+        tmp_path / "rows.csv", tmp_path / "work", simulation={"noise_seed": None}, evaluate=False
+    )
+    again.walk()
+    assert (again.conversation.spent.largest, again.conversation.spent.questions) == (4.0, 1)
+    assert len(again.conversation.whole) == 2
+    once_more = two_questions(
+        tmp_path / "rows.csv", tmp_path / "work", simulation={"noise_seed": None}, evaluate=False
+    )
+    once_more.walk()
+    assert once_more.model == again.model
+    assert once_more.conversation.spent == again.conversation.spent
+    other = two_questions(
+        tmp_path / "rows.csv",
+        tmp_path / "work",
+        simulation={"noise_seed": None},
+        evaluate=False,
+        correction={"base": "forest", "questions": 1},
+        privacy={"epsilon": 4.0, "lifetime_epsilon": 4.0},
+    )
+    with pytest.raises(BudgetError):
+        other.walk()
+
+
+def test_a_campaign_asks_one_question(tmp_path):
+    path = written(tmp_path / "rows.csv")
+    run = two_questions(path, tmp_path / "work", campaign={"name": "weekly"}, evaluate=False)
+    run.walk()
+    (only,) = protocols(run)
+    assert only.asks_everybody
+    with pytest.raises(ConfigError, match=r"correction\.questions: a campaign publishes one question"):
+        two_questions(path, tmp_path / "work", campaign={"name": "weekly"}, correction={"questions": 2})
+
+
+# What is asked
+
+
+@pytest.mark.parametrize("estimator", [CorrectionClassifier, CorrectionRegressor])
+def test_where_noise_hides_any_column_everybody_is_asked_about_cells(estimator):
+    X, y, public = blind(is_number=estimator is CorrectionRegressor)
+    n_questions = {
+        epsilon: len(estimator(epsilon, base="forest", random_state=1).fit(X, y, public=public).protocols_)
+        for epsilon in (0.1, 4.0)
+    }
+    assert n_questions == {0.1: 1, 4.0: 2}
+    plain = estimator(4.0, base="forest", questions=1, random_state=1).fit(X, y, public=public)
+    assert plain.protocols_[0].asks_everybody
+    aware = estimator(4.0, base="forest", random_state=1).fit(X, y, public=public)
+    assert aware.score(X[~public], y[~public]) > plain.score(X[~public], y[~public]) + 0.04
+    assert Ledger(entries=aware.ledger_.entries).largest_spend().epsilon == 4.0
+
+
+def test_two_questions_that_cannot_be_asked_are_refused_with_the_reason():
+    X, y, public = blind(600)
+    with pytest.raises(ConfigError, match=r'questions = 2: base "tree" has the cells of its own tree'):
+        CorrectionClassifier(base="tree", questions=2).fit(X, y, public=public)
+    with pytest.raises(ConfigError, match='questions must be "auto", 1 or 2'):
+        CorrectionClassifier(questions=3).fit(X, y, public=public)
+
+
+def test_a_column_is_cut_where_it_parts_the_public_rows_most_evenly():
+    column = np.array(
+        [[0, 0, 1, 1, 1], [3, 1, 2, 5, 4], [7, 7, 7, 7, 7], [0, 0, 0, 0, 0]], dtype=np.float32
+    ).T
+    assert choose_contrasts(column) == (Contrast(0, 0.0), Contrast(1, 2.0)) or choose_contrasts(column) == (
+        Contrast(0, 0.0),
+        Contrast(1, 3.0),
+    )
+    assert choose_contrasts(column[:0]) == ()
+
+
+def test_a_cut_above_a_tree_has_the_tree_in_either_half():
+    tree = Partition.of([0, -1, 1, -1, -1], [0.25, 0, 0.5, 0, 0], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1])
+    rows = np.random.default_rng(1).random((200, 3)).astype(np.float32)
+    cut = cut_above(tree, Contrast(2, 0.5))
+    cells = cut.apply(rows)
+    np.testing.assert_array_equal(cells, tree.apply(rows) + 3 * (rows[:, 2] > 0.5))
+    assert cut_above(cut, Contrast(2, 0.5)) is cut
