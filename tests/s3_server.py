@@ -53,11 +53,11 @@ def bucket_objects(port, name, root, *, prefix="some/where", retries=2):
 
 
 class Proxy(ThreadingHTTPServer):
-    """Passes requests on to `port`, but for those to which `fault()` gives one of `FAULTS`."""
+    """Passes requests on to `port`, but for those to which `fault(method, path)` gives one of `FAULTS`."""
 
     daemon_threads = True
 
-    def __init__(self, port, fault=lambda _method: ""):
+    def __init__(self, port, fault=lambda _method, _path: ""):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.behind, self.fault, self.is_over = port, fault, threading.Event()
 
@@ -70,7 +70,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _pass_on(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        fault = self.server.fault(self.command)
+        fault = self.server.fault(self.command, self.path)
         if fault in ("refused", "dropped"):
             self._answer(500, {}, b"") if fault == "refused" else self._hang_up()
             return
@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def proxy(port, fault=lambda _method: ""):
+def proxy(port, fault=lambda _method, _path: ""):
     """A proxy before `port`."""
     server = Proxy(port, fault)
     thread = threading.Thread(target=server.serve_forever)
@@ -128,7 +128,7 @@ def by_chance(seed, share):
     """A fault for this share of the requests, the same ones each time."""
     chance, lock = random.Random(seed), threading.Lock()
 
-    def fault(_method):
+    def fault(_method, _path):
         with lock:
             return chance.choice(FAULTS[:4]) if chance.random() < share else ""
 

@@ -84,6 +84,8 @@ def ray_of(address: str | None, workers: int, store: Store) -> Iterator[Cluster]
     if address is not None and address != "auto":
         _refuse_unreached(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # It prints what happens to its machines on standard output, whatever it is told of logs.
+    ray._private.worker.print_to_stdstream = lambda *_, **__: None
     is_ours = address is None
     try:
         ray.init(

@@ -58,7 +58,7 @@ def test_a_put_that_was_done_is_known_to_be_whatever_the_answer(server, bucket, 
     """And one that was not done says so."""
     left = itertools.repeat(fault) if often == "always" else iter([fault])
 
-    def of_puts(method):
+    def of_puts(method, _path):
         return next(left, "") if method == "PUT" else ""
 
     with proxy(server, of_puts) as between:

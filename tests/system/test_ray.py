@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
+from contextlib import ExitStack
+from unittest import mock
 
 import pytest
 
 pytest.importorskip("ray")
 pytest.importorskip("prefect_ray")
 
+pytest.importorskip("moto")
+
 from chain import rides
 from ray.cluster_utils import Cluster
+from s3_server import make_bucket, proxy, s3_server
 from test_digests import RUNS
-from whole_runs import many_files, reports, rides_toml, run, start, steps
+from whole_runs import many_files, reports, rides_toml, run, start, steps, until
 
 from ldptree.families import FAMILIES
+from schemas.config import load
 from schemas.tables import EngineConfig
+from storage.ledger.accounts import Account
+from storage.store import Store
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
@@ -88,3 +98,99 @@ def test_a_cluster_without_a_cpu_is_refused_before_anybody_is_charged(tmp_path):
     assert (process.returncode, out) == (2, "")
     assert "no machine of the cluster has a CPU for shards" in err
     assert not list((tmp_path / "work" / "holders" / "ledger").rglob("*.charge"))
+
+
+N_SHARDS = 5
+
+
+class Machines:
+    """A cluster of machines that share nothing but a bucket behind `port`; the first has no CPU for shards."""
+
+    def __init__(self, port, folder):
+        self.port, self.folder = port, folder
+        self.cluster = Cluster(
+            initialize_head=True,
+            head_node_args={
+                "num_cpus": 0,
+                "include_dashboard": False,
+                "env_vars": self.environment("head", port),
+            },
+        )
+
+    def environment(self, name, port):
+        """What a machine has for itself: a way to the bucket, and a place for copies."""
+        return {
+            "AWS_ENDPOINT": f"http://127.0.0.1:{port}",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "XDG_CACHE_HOME": str(self.folder / name),
+        }
+
+    def join(self, name, port):
+        """One more machine, with a CPU."""
+        return self.cluster.add_node(num_cpus=1, env_vars=self.environment(name, port))
+
+
+@pytest.mark.parametrize(("fault", "is_seeded"), [("dropped", True), ("lost", False)])
+def test_a_machine_that_is_killed_while_it_perturbs_costs_its_shard_and_asks_nobody_twice(
+    tmp_path, files_of_few, fault, is_seeded
+):
+    """Killed as its first reports arrive in the bucket, before they stand or right after; then another machine joins."""
+    seed, work = {"simulation": {"noise_seed": 11}} if is_seeded else {}, f"s3://{fault}/team"
+    config = rides_toml(tmp_path / "rides.toml", str(files_of_few / "*.csv"), **seed)
+    with s3_server() as port, ExitStack() as stack:
+        make_bucket(port, fault)
+        machines = Machines(port, tmp_path)
+        stack.callback(machines.cluster.shutdown)
+        is_killed = threading.Event()
+
+        def kill(method, path):
+            if is_killed.is_set():
+                return "dropped"
+            if method != "PUT" or "/curator/reports/" not in path:
+                return ""
+            is_killed.set()
+            return fault
+
+        between = stack.enter_context(proxy(port, kill))
+        victim = machines.join("victim", between.server_port)
+        process = start(
+            *("run", config, "--work", work, "--engine", "ray", "--json"),
+            *("--set", f"run.ray_address={machines.cluster.address}"),
+            env=machines.environment("driver", port),
+        )
+        stack.callback(process.kill)
+        until("reports", lambda: is_killed.is_set() or process.poll() is not None)
+        machines.cluster.remove_node(victim, allow_graceful=False)
+        with mock.patch.dict(os.environ, machines.environment("watch", port)):
+            kept = drawn(Store(work))
+        machines.join("late", port)
+        out, err = process.communicate(timeout=200)
+        assert (process.returncode, err) == (0, "")
+        with mock.patch.dict(os.environ, machines.environment("watch", port)):
+            store = Store(work)
+            found, charges = drawn(store), Account(store, 11 if is_seeded else None).read()
+            model = store.objects.get(f"runs/{json.loads(out)['run']}/model.json")
+    assert is_killed.is_set()
+    assert len(kept) == (fault == "lost")
+    assert len(found) == N_SHARDS
+    assert {name: found[name] for name in kept} == kept
+    here = run(load(config), tmp_path / "here")
+    assert len(charges) == len(Account(Store(tmp_path / "here"), 11 if is_seeded else None).read())
+    assert json.loads(out)["largest_spend"] == here["largest_spend"] == 2.0
+    if is_seeded:
+        assert model == (tmp_path / "here" / "runs" / here["run"] / "model.json").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def files_of_few(tmp_path_factory):
+    """A file of public rows, and one for each of a few shards."""
+    return many_files(tmp_path_factory.mktemp("few"), n_shards=N_SHARDS)
+
+
+def drawn(store):
+    """The files of reports of a work folder, by name."""
+    names = [entry.name for entry in store.objects.entries("curator/reports", deep=True)]
+    return {name: store.objects.get(name) for name in names if name.endswith(".parquet")}
