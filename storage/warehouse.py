@@ -24,7 +24,8 @@ LATEST = 50
 VIEWS = {
     "runs": "one row a run: its protocol, its epsilon, how many holders reported",
     "totals": "unbiased number of private holders in each cell with each label, per run: noise makes them broken or negative",
-    "cells": "the same for every node of the tree, leaves and ancestors, with the conditions that lead to it",
+    "cells": "the same for every node of the tree, leaves and ancestors, with the conditions that lead to it; nothing of "
+    "trees of more than 20,000 nodes",
     "reports_per_shard": "how many holders' reports each received file holds",
 }
 

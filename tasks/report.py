@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES
-from ldptree.errors import DataError
 from ldptree.mechanisms.description import PoisoningBound
 from ldptree.models import Model
 from ldptree.models.description import Evidence, name_columns, name_level
@@ -411,12 +410,10 @@ def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tup
 
 
 def list_nodes(model: Any) -> list[dict[str, Any]]:
-    """Every node with its path, for the warehouse."""
+    """Every node with its path, for the warehouse; of a tree that is too large for it none."""
     tree = model.partition
     if tree.n_nodes > NODES_IN_WAREHOUSE:
-        raise DataError(
-            f"a tree of {tree.n_nodes} nodes is too large for the page and the warehouse. Give model.depth."
-        )
+        return []
     return [
         {
             "node": node,

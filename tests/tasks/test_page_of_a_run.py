@@ -68,3 +68,10 @@ def test_columns_that_are_left_out_are_on_the_page(run):
     }
     failed = _stop(chain, Timeline())
     assert failed.columns_left_out == facts.columns_left_out
+
+
+def test_a_tree_too_large_for_the_warehouse_has_its_page_all_the_same(run, monkeypatch):
+    monkeypatch.setattr("tasks.report.NODES_IN_WAREHOUSE", 2)
+    chain = run(evaluate=False)
+    assert chain.page.facts["nodes"] == []
+    assert read_facts(chain.store, chain.page["page"]).n_cells > 2

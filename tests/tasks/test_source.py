@@ -7,7 +7,7 @@ import csv
 import gzip
 
 import pytest
-from chain import rides, rides_config
+from chain import Chain, rides, rides_config
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.simulate import trips
@@ -163,3 +163,17 @@ def test_utf_8_with_or_without_a_mark_is_read(tmp_path):
         # The first block of bytes may end within a letter.
         path.write_bytes(mark + b"a,b\n" + "\u00e9,2\n".encode() * (1 << 20))
         check_named(DatasetSpec(name="t", target="b", path=(str(path),), public="first 5"))
+
+
+def test_the_configuration_of_the_papers_taxi_reads_a_file_of_the_challenges_columns(store, tmp_path):
+    """It has the paper's 93 features, and its tree."""
+    write_trips(tmp_path / "ground_truth.csv", rows=4000, seed=1)
+    given = [
+        f"dataset.path={tmp_path / 'ground_truth.csv'}",
+        "dataset.public=company_id = 12",
+        "model.depth=2",
+    ]
+    chain = Chain(store, load("taxi_paper", given))
+    assert chain.scaled.facts["n_features"] == 93
+    assert chain.config.model.partition == "max-edge"
+    assert chain.published.facts["cells"] == 4
