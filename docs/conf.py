@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -27,6 +28,17 @@ myst_enable_extensions = ["dollarmath", "deflist"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_google_docstring = True
+smartquotes = False  # `lam="auto"` in the cell of a table is code
 suppress_warnings = [
     "myst.xref_missing"
 ]  # links to files beside docs/, which a reader of the repository follows
+
+
+def open_in_place(app: Any, name: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Links to files of this folder, such as the pages of the gallery, open instead of being saved."""
+    context["body"] = context.get("body", "").replace(' download=""', "")
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("html-page-context", open_in_place)

@@ -3,7 +3,8 @@
     python docs/write_measured.py            # writes the pages anew; tests/test_contributing.py fails where one is stale
 
 A file is one `Page`: results, each with the command that takes it, the day, its claims (held or not) and its tables. A
-table is CSV as it is shown, or a tidy CSV file beside it with the columns of `TIDY`, of which `across` becomes the columns.
+table is CSV as it is shown (or the Markdown that a script printed), or a tidy CSV file beside it with the columns of `TIDY`, of
+which `across` becomes the columns.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import csv
 import datetime
 import io
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,6 +90,9 @@ def spread_out(rows: list[dict[str, str]], across: str) -> list[list[str]]:
 
 def cells_of(table: Table, folder: Path) -> list[list[str]]:
     """The header and the rows of a table."""
+    if table.csv.startswith("|"):
+        lines = [re.split(r"(?<!\\)\|", line)[1:-1] for line in table.csv.strip().splitlines()]
+        return [[cell.strip().replace("\\|", "|") for cell in line] for line in (lines[0], *lines[2:])]
     if not table.tidy:
         return list(csv.reader(io.StringIO(table.csv)))
     with (folder / table.tidy).open(newline="") as file:

@@ -55,9 +55,11 @@ def test_the_pages_of_what_was_measured_are_written_from_their_data(monkeypatch)
     assert without_data <= {"correction.md"}
 
 
-def test_a_tidy_table_of_results_is_shown_with_epsilons_side_by_side(monkeypatch, tmp_path):
+def test_tables_of_results_may_be_tidy_or_as_a_script_printed_them(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     measured = importlib.import_module("write_measured")
+    printed = measured.Table(csv="| set | eps 1 |\n|---|---|\n| a \\| b | 0.61 |\n")
+    assert measured.cells_of(printed, tmp_path) == [["set", "eps 1"], ["a | b", "0.61"]]
     (tmp_path / "scores.csv").write_text(
         "set,method,parameters,eps,score,spread\nwine,lpct,,1,0.61,0.01\nwine,lpct,,4,0.66,\nwine,public,,1,0.6,\n"
     )
