@@ -101,6 +101,7 @@ def test_the_page_says_how_many_were_asked_what_and_that_each_spent_epsilon_once
     n_first = sum(report["reports"].rows for report in done.conversation.whole[0].reports)
     assert f"{n_first:,} others first reported how far the public model is off along one of 4 columns" in text
     assert "ε = 4 each, once" in text
+    assert "ε = 4 spent once" in text  # above the fold, too
 
 
 # What it costs
