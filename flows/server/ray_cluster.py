@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prefect.client.schemas.objects import State
+from prefect.settings import PREFECT_API_URL, PREFECT_HOME
 from prefect.tasks import Task
 
 from flows.execute import CACHED
@@ -73,6 +74,7 @@ def ray_of(address: str | None, workers: int, store: Store) -> Iterator[Cluster]
 
     Raises ConfigError where Ray is not installed here, or cannot compute there; LdptreeError where no CPU of it is free.
     """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
         from prefect_ray import RayTaskRunner
@@ -83,7 +85,6 @@ def ray_of(address: str | None, workers: int, store: Store) -> Iterator[Cluster]
         ) from None
     if address is not None and address != "auto":
         _refuse_unreached(address)
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # It prints what happens to its machines on standard output, whatever it is told of logs.
     ray._private.worker.print_to_stdstream = lambda *_, **__: None
     is_ours = address is None
@@ -110,8 +111,9 @@ def ray_of(address: str | None, workers: int, store: Store) -> Iterator[Cluster]
 
 def _environment() -> dict[str, str]:
     """What Prefect in the processes of the cluster has to know: without an address each would start a server of its own."""
-    names = ("PREFECT_API_URL", "PREFECT_LOGGING_LEVEL", "PREFECT_SERVER_ANALYTICS_ENABLED", "DO_NOT_TRACK")
-    return {name: os.environ[name] for name in names if name in os.environ}
+    names = ("PREFECT_LOGGING_LEVEL", "PREFECT_SERVER_ANALYTICS_ENABLED", "DO_NOT_TRACK")
+    own = {name: os.environ[name] for name in names if name in os.environ}
+    return {"PREFECT_API_URL": str(PREFECT_API_URL.value())} | own
 
 
 def _refuse_unreached(address: str) -> None:
@@ -134,8 +136,8 @@ def _refused(address: str | None, fault: Exception) -> str:
         there, here = (f"Ray {ray} with Python {python}" for ray, python in (versions[:2], versions[2:]))
         return f'run.ray_address = "{address}": the cluster has {there}, this machine {here}. Install the same on both.'
     return (
-        f'run.ray_address = "{address}": no Ray cluster of which this machine is one ({_first_line(fault)}). Give '
-        "`ray start --address` here first, or start the run on a machine of the cluster."
+        f'run.ray_address = "{address}": no Ray cluster of which this machine is one, with the same RAY_AUTH_TOKEN '
+        f"({_first_line(fault)}). Start the run on a machine of the cluster, or give `ray start --address` here first."
     )
 
 
@@ -148,10 +150,10 @@ def _refuse_unfit(address: str, store: Store) -> None:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    mark, url = f"probe-{secrets.token_hex(8)}", os.environ.get("PREFECT_API_URL", "")
-    store.objects.create(mark, b"")
-    look = ray.remote(num_cpus=0)(_look_elsewhere(store.work, mark, url))
+    mark = f"probe-{secrets.token_hex(8)}"
+    look = ray.remote(num_cpus=0)(_look_elsewhere(store.work, mark))
     nodes = [node for node in ray.nodes() if node["Alive"]]
+    store.objects.create(mark, b"")
     try:
         looks = [
             look.options(
@@ -215,24 +217,25 @@ def _wait_for(answer: Any) -> None:
         return
 
 
-def _look_elsewhere(work: str, mark: str, url: str) -> Any:
+def _look_elsewhere(work: str, mark: str) -> Any:
     """What a machine is asked; a function that is sent there whole, for ldptree may not be there."""
-    parts = PARTS
+    wanted = {part: version(part) for part in PARTS}
+    url, home = PREFECT_API_URL.value(), str(PREFECT_HOME.value())
 
     def look() -> tuple[dict[str, str | None], str | None]:
         from importlib.metadata import PackageNotFoundError, version
 
         found: dict[str, str | None] = {}
-        for part in parts:
+        for part in wanted:
             try:
                 found[part] = version(part)
             except PackageNotFoundError:
                 found[part] = None
-        if found[parts[0]] is None:
+        if found != wanted:
             return found, None
         from flows.server.ray_cluster import find_fault
 
-        return found, find_fault(work, mark, url)
+        return found, find_fault(work, mark, home, url)
 
     return look
 
@@ -262,9 +265,9 @@ def find_other_version(versions: Mapping[str, str | None]) -> str | None:
     return None
 
 
-def find_fault(work: str, mark: str, url: str) -> str | None:
-    """Why this machine cannot compute shards of a run: it has not its work folder, in which there is `mark`, or does not reach
-    its Prefect server. None where it can.
+def find_fault(work: str, mark: str, home: str, url: str) -> str | None:
+    """Why this machine cannot compute shards of a run: it has not its work folder, in which there is `mark`, no place for
+    Prefect's records, or does not reach its server. None where it can.
     """
     try:
         is_folder = bucket_address(work) is None
@@ -273,6 +276,10 @@ def find_fault(work: str, mark: str, url: str) -> str | None:
         return f"cannot use the work folder: {fault}"
     if not has_mark:
         return f"has not the work folder {work}. Name one that all machines have with --work, as s3://bucket/prefix."
+    try:
+        Path(home).mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        return f"cannot make the folder {home} ({fault.strerror}). Set PREFECT_HOME to one that all machines can make."
     if not answers(url, seconds=CONNECT_SECONDS):
         return f"does not reach the Prefect server {url}. Start one that it reaches, and set PREFECT_API_URL."
     return None

@@ -66,15 +66,16 @@ def test_a_machine_with_another_ldptree_or_none_is_named(monkeypatch):
     )
 
 
-def test_a_machine_without_the_work_folder_or_the_server_is_named_and_makes_no_folder(store, tmp_path):
-    assert "has not the work folder" in find_fault(
-        str(tmp_path / "elsewhere"), "probe", "http://127.0.0.1:1/api"
-    )
-    assert not (tmp_path / "elsewhere").exists()
+def test_a_machine_that_lacks_something_of_the_run_says_what_and_makes_no_work_folder(store, tmp_path):
+    (tmp_path / "file").touch()
+    home, url, nowhere = str(tmp_path / "prefect"), "http://127.0.0.1:1/api", str(tmp_path / "elsewhere")
     store.objects.create("probe", b"")
-    assert "does not reach the Prefect server http://127.0.0.1:1/api" in find_fault(
-        store.work, "probe", "http://127.0.0.1:1/api"
+    assert f"has not the work folder {nowhere}. " in find_fault(nowhere, "probe", home, url)
+    assert not (tmp_path / "elsewhere").exists()
+    assert "cannot make the folder" in find_fault(
+        store.work, "probe", str(tmp_path / "file" / "prefect"), url
     )
+    assert f"does not reach the Prefect server {url}. " in find_fault(store.work, "probe", home, url)
 
 
 def test_a_store_and_a_step_are_the_same_in_another_process(store):

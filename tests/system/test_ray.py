@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from contextlib import ExitStack
 from unittest import mock
@@ -83,21 +85,70 @@ def test_without_an_address_a_run_starts_ray_and_the_same_command_finds_every_sh
     assert len(reports(tmp_path / "work")) == 3
 
 
-def test_a_cluster_without_a_cpu_is_refused_before_anybody_is_charged(tmp_path):
+def on(cluster, config, work, *, prelude):
+    """Exit code, output and errors of a run on a cluster, after some Python in its process."""
+    program = f"{prelude}; import sys; from flows.command.cli import main; main(sys.argv[1:])"
+    words = (
+        "run",
+        config,
+        "--work",
+        work,
+        "--engine",
+        "ray",
+        "--json",
+        "--set",
+        f"run.ray_address={cluster.address}",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+REFUSALS = {
+    "another Ray": ("import ray; ray.__version__ = '2.0.0'", 2, "this machine Ray 2.0.0 with Python "),
+    "another ldptree": (
+        "import flows.server.ray_cluster as c; c.version = lambda part: '9.9'",
+        2,
+        "and this one 9.9. Install ldptree-pipeline 9.9 there.",
+    ),
+    "without ldptree": (
+        "import flows.server.ray_cluster as c; c.PARTS = ('nobody-has-this',); c.version = lambda part: '9.9'",
+        2,
+        "has no nobody-has-this. Install nobody-has-this 9.9 there.",
+    ),
+    "no CPU is free": (
+        "import flows.server.ray_cluster as c; c._nothing = lambda: __import__('time').sleep(90); c.LOOK_SECONDS = 25.0",
+        1,
+        "none of the 2 CPUs of the cluster was free for 25 seconds. ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_cluster_that_cannot_compute_is_refused_in_a_sentence_before_anybody_is_charged(
+    cluster, tmp_path, name
+):
+    prelude, code, said = REFUSALS[name]
+    config = rides_toml(tmp_path / "rides.toml", str(rides(tmp_path / "rides.csv", 300, 1)))
+    found = on(cluster, config, tmp_path / "work", prelude=prelude)
+    assert (found[0], found[1], found[2].count("\n"), said in found[2]) == (code, "", 1, True), found
+    assert not list((tmp_path / "work" / "holders" / "ledger").rglob("*.charge"))
+
+
+def test_a_cluster_without_a_cpu_is_refused(tmp_path):
     empty = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     try:
-        path = rides(tmp_path / "rides.csv", 300, 1)
-        config = rides_toml(tmp_path / "rides.toml", str(path))
-        process = start(
-            *("run", config, "--work", tmp_path / "work", "--engine", "ray"),
-            *("--set", f"run.ray_address={empty.address}"),
-        )
-        out, err = process.communicate(timeout=200)
+        config = rides_toml(tmp_path / "rides.toml", str(rides(tmp_path / "rides.csv", 300, 1)))
+        found = on(empty, config, tmp_path / "work", prelude="pass")
     finally:
         empty.shutdown()
-    assert (process.returncode, out) == (2, "")
-    assert "no machine of the cluster has a CPU for shards" in err
-    assert not list((tmp_path / "work" / "holders" / "ledger").rglob("*.charge"))
+    assert found[:2] == (2, "")
+    assert "no machine of the cluster has a CPU for shards" in found[2]
 
 
 N_SHARDS = 5
