@@ -166,7 +166,8 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
     if sample.oddities:
         lines.append(f"           it has {' and '.join(sample.oddities)}, which a run cannot read:")
         lines.append(f"           {read_from} is a copy that it can")
-    lines.append(f"target     {proposal.target}: a {proposal.label}")
+    left_out = "; rows without one are left out" if proposal.where else ""
+    lines.append(f"target     {proposal.target}: a {proposal.label}{left_out}")
     lines.append(f"public     {rule[0]}   ({rule[1]})")
     shown = [column for column in seen.columns if _note(proposal, column)]
     lines += [f"{_use(proposal, one):<10} {one.name}: {_note(proposal, one)}" for one in shown[:LISTED]]

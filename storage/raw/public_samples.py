@@ -79,7 +79,7 @@ def gather(columns: Sequence[str], batches: Iterable[tuple[Any, Sequence[str]]])
 
 def _values(frames: Sequence[pl.DataFrame], column: str) -> list[str]:
     """The values of a column that are there."""
-    return [value for frame in frames for value in frame[column].drop_nulls().to_list()]
+    return [value for frame in frames for value in frame.get_column(column).to_list() if value is not None]
 
 
 def raw_texts(batch: Any, nulls: Sequence[str]) -> pl.DataFrame:

@@ -13,6 +13,7 @@ import gzip
 import io
 import os
 import queue
+import re
 import threading
 import zlib
 from collections.abc import Callable, Generator, Sequence
@@ -32,6 +33,8 @@ DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 BLOCK = 4 << 20
 LONGEST_LINE = 2 << 20
+LONGEST_PREAMBLE = 64 << 10
+"""Bytes that tell a file's format."""
 BATCH_ROWS = 131_072
 BATCH_CELLS = 1 << 24
 MOST_COLUMNS = 4_000
@@ -55,6 +58,7 @@ _OTHER_FORMATS = {
     b"{": "JSON. Convert it to CSV or Parquet",
     b"[{": "JSON. Convert it to CSV or Parquet",
 }
+_ARFF = re.compile(rb"(?:\s*%[^\n]*\n)*\s*@relation\b", re.IGNORECASE)
 _NOT_UTF_8 = (
     "not UTF-8 text. Convert it, for example with: iconv -f cp1252 -t utf-8 (Windows-1252 is what spreadsheets write; "
     "Latin-1 is a part of it), or save it as UTF-8."
@@ -202,13 +206,15 @@ def file_kind(path: Path) -> Literal["parquet", "gzip", "text"]:
     for magic, what in _OTHER_FORMATS.items():
         if start.removeprefix(codecs.BOM_UTF8).startswith(magic):
             raise DataError(f"{path.name}: not a CSV file: it is {what}.")
+    if _ARFF.match(start):
+        raise DataError(f"{path.name}: not a CSV file: it is ARFF. Convert it to CSV or Parquet.")
     return "gzip" if start.startswith(_GZIP) else "text"
 
 
 def _first_bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
-            return stream.read(8)
+            return stream.read(LONGEST_PREAMBLE)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({os.strerror(error.errno or 0)}).") from None
 

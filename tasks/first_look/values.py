@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, field
 from pathlib import Path
+from unicodedata import normalize
 
 from ldptree.errors import ConfigError, DataError
 from schemas.dataset import ColumnType, DatasetSpec, parse_public_rule
@@ -142,6 +143,8 @@ def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstL
         part = "" if sample.is_whole else " in the part of it that is looked at"
         raise DataError(f"{path.name}: {texts.height} rows{of}{part}: too few to learn from.")
     values = gather(usable, [(batch, file.nulls) for batch in batches])
+    n_values = texts.select(pl.all().drop_nulls().n_unique()).row(0, named=True)
+    n_missing = texts.null_count().row(0, named=True)
     found = []
     for name in file.columns:
         if name not in usable:
@@ -150,14 +153,14 @@ def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstL
             continue
         held = values.sample(name)
         is_looked_at = name not in used and file.family(name) != "boolean"
-        finding, odd = _findings(held) if is_looked_at else (None, None)
+        finding, odd = _findings(held, is_text=file.family(name) == "text") if is_looked_at else (None, None)
         found.append(
             Column(
                 name=name,
                 type=values.evidence[name].verdict() or "text",
                 finding=odd or finding,
-                n_values=texts[name].drop_nulls().n_unique(),
-                n_missing=texts[name].null_count(),
+                n_values=n_values[name],
+                n_missing=n_missing[name],
                 is_declared_text=odd is not None,
             )
         )
@@ -173,13 +176,15 @@ def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstL
     )
 
 
-def _findings(held: ColumnSample) -> tuple[Finding | None, Finding | None]:
+def _findings(held: ColumnSample, *, is_text: bool) -> tuple[Finding | None, Finding | None]:
     """What ingest would find in a column; and what it would take as it stands, or leave out, though it can be read."""
     finding = recognise(held)
     if finding is not None and (finding.readings or finding.is_code):
         return finding, None
-    mixed = odd_texts.recognise_mixed(held)
-    return finding, mixed or (odd_texts.recognise(held) if finding is None else None)
+    odd = odd_texts.recognise_mixed(held) or odd_texts.recognise_parts(held)
+    if odd is None and finding is None:
+        odd = odd_texts.recognise(held) or (odd_texts.recognise_missing(held) if is_text else None)
+    return finding, odd
 
 
 def _inspected(sample: FileSample) -> RawFile:
@@ -201,6 +206,9 @@ def _known_target(path: Path, file: RawFile, target: str) -> str:
     """The column to learn; of a file without a header it may be named by its place, from 1. Raises ConfigError."""
     if target in file.columns:
         return target
+    alike = [name for name in file.columns if normalize("NFC", name) == normalize("NFC", target)]
+    if len(alike) == 1:
+        return alike[0]
     if not file.has_header and target.isdecimal() and 1 <= int(target) <= len(file.columns):
         return file.columns[int(target) - 1]
     plain = {"".join(filter(str.isalnum, name.lower())): name for name in file.columns}

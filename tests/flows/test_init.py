@@ -53,6 +53,9 @@ def columns():
         "member_id": rng.integers(1, 200, N),
         "note": [" ".join(rng.choice(words, 6)) for _ in range(N)],
         "rate": [f"{one / 1.3:.1f}%" for one in age],
+        "pressure": [f"{90 + one}/{60 + i % 9}" for i, one in enumerate(age)],
+        "place": [f'"{one / 7:.3f}, {i % 50}.5"' for i, one in enumerate(age)],
+        "coded": [one if i % 9 else -999 for i, one in enumerate(age)],
         "money": [f'"${one:,.2f}"' for one in income],
         "price": [f'"${2 * a + 10 * s:,.2f}"' for a, s in zip(age, rng.integers(1, 9, N), strict=True)],
         "german": [german(one) for one in income],
@@ -104,6 +107,7 @@ UGLY = {
     "packed.csv.gz": (["age", "money", "bought"], {}),
     "quoted.csv": ([*BASE, "quoted", "truth", "bought"], {"sep": "|"}),
     "odd.csv": (["age", "gaps", "answer", "shouted"], {}),
+    "coded.csv": (["pressure", "place", "coded", "income", "bought"], {}),
     "twins.csv": (["age", "age", "income", "class"], {"header": False}),
     "people.parquet": ([*BASE, "member_id", "site", "iso", "bought"], {}),
 }
@@ -144,6 +148,11 @@ SEEN = {
     "packed.csv.gz": {"money": "money"},
     "odd.csv": {"gaps": "words", "answer": "capital letters", "shouted": "capital letters"},
     "people.parquet": {"iso": "dates"},
+    "coded.csv": {
+        "pressure": "2 numbers in one, as in '1",
+        "place": "2 numbers in one",
+        "coded": "of which -999 (11%) seems to mean missing",
+    },
 }
 
 
@@ -265,6 +274,7 @@ def test_a_long_list_of_columns_to_read_finds_room_and_the_rest_is_left_out(tmp_
         ("a,b\n1,x\n2,x\n" * 20, {"target": "b"}, DataError, "one value in the"),
         ("a,b\n1,x\n2,y\n" * 9, {"target": "b"}, DataError, "too few to learn from"),
         ("a,b\n" + "1.5,2,3,x\n" * 40, {"target": "b"}, DataError, "its first line has 2 fields"),
+        ("% note\n@RELATION r\n@data\n1,x\n", {"target": "b"}, DataError, "it is ARFF"),
         ('[{"a": 1}]\n', {"target": "b"}, DataError, "it is JSON"),
         ("", {"target": "b"}, DataError, "the file is empty"),
         ("%PDF-1.4 \0\0", {"target": "b"}, DataError, "a PDF"),

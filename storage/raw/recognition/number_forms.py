@@ -207,4 +207,4 @@ def _sentence(texts: Sequence[str], numbers: Sequence[_Number], ways: Sequence[t
     shown = max(
         texts, key=lambda text: (text[-1:] == "-", sum(c in text for c in ",.'_$€£%( "), -texts.index(text))
     )
-    return f"{what}{' with ' + described if described else ''}, as in {shown!r}"
+    return f"{what}{' with ' + described if described else ''}, as in {_folded(shown)!r}"

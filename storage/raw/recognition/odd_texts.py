@@ -1,12 +1,15 @@
-"""Texts that ingest takes as they stand and that mean something else: numbers with words between them or written in more than one
-way, and words in capitals here and there. Each is read by one expression, from a column that is declared a text.
+"""Texts that ingest takes as they stand and that mean something else: numbers with words between them, written in more than one
+way, several in one, or one that stands for "missing", and words in capitals here and there. They are read from a column that is
+declared a text.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from storage.raw.recognition.findings import (
+    FEW,
     FITS,
     LEVELS_LISTED,
     ColumnSample,
@@ -15,9 +18,13 @@ from storage.raw.recognition.findings import (
     new_name,
     sql_name,
 )
+from storage.sql import literal
 
 _COMMA_FIRST = re.compile(r"[-+]?[0-9]{1,3}(?:[. ]?[0-9]{3})*,[0-9]+")
+_NINES = re.compile(r"-9{2,6}|9{3,6}")
 _INFINITE = re.compile(r"[-+]?(?:inf|infinity|nan)", re.IGNORECASE)
+_NUMBER = r"[-+]?[0-9]+(?:\.[0-9]+)?"
+_PARTS = re.compile(rf"{_NUMBER} ?(?P<mark>[/:;,|xX×]) ?{_NUMBER}(?: ?(?P=mark) ?{_NUMBER}){{0,3}}")
 _POINT_FIRST = re.compile(r"[-+]?[0-9]{1,3}(?:[, ]?[0-9]{3})*(?:\.[0-9]*)?")
 
 
@@ -42,6 +49,44 @@ def recognise_mixed(sample: ColumnSample) -> Finding | None:
     longest = [max(some, key=len) for some in (comma, point)]
     sentence = f"numbers written in more than one way, as in {longest[0]!r} and {longest[1]!r}"
     return _found(sample, sentence, "number", expression)
+
+
+def recognise_parts(sample: ColumnSample) -> Finding | None:
+    """That each value is several numbers with one mark between them: blood pressures, places, sizes, durations."""
+    if sample.is_number or sample.n_distinct <= LEVELS_LISTED:
+        return None
+    texts = list(dict.fromkeys(sample.spread))
+    shapes = Counter(
+        (found["mark"], text.count(found["mark"])) for text in texts if (found := _PARTS.fullmatch(text))
+    )
+    if not shapes or shapes.most_common(1)[0][1] < FITS * len(texts):
+        return None
+    ((mark, n_marks),) = (shape for shape, _ in shapes.most_common(1))
+    name = sql_name(sample.column)
+    derive = tuple(
+        (new_name(sample.column, str(part)), f"CAST(split_part({name}, {literal(mark)}, {part}) AS DOUBLE)")
+        for part in range(1, n_marks + 2)
+    )
+    sentence = f"{n_marks + 1} numbers in one, as in {texts[0]!r}"
+    return Finding(column=sample.column, sentence=sentence, readings=(Reading("", derive),))
+
+
+def recognise_missing(sample: ColumnSample) -> Finding | None:
+    """That a number stands for "missing", as -999 does: of nines alone, not rare, and far from all other values."""
+    if not (sample.is_number and sample.spread):
+        return None
+    counts = Counter(map(float, sample.spread))
+    for value in (min(counts), max(counts)):
+        others = [number for number in counts if number != value]
+        if not _NINES.fullmatch(f"{value:g}") or counts[value] < FEW or len(others) < FEW:
+            continue
+        low, high = min(others), max(others)
+        if (value < 0 <= low) or min(abs(value - low), abs(value - high)) > high - low:
+            share = counts[value] / len(sample.spread)
+            sentence = f"numbers, of which {value:g} ({share:.0%}) seems to mean missing"
+            number = f"CAST({sql_name(sample.column)} AS DOUBLE)"
+            return _found(sample, sentence, "number", f"nullif({number}, {value:g})")
+    return None
 
 
 def recognise(sample: ColumnSample) -> Finding | None:
