@@ -107,11 +107,12 @@ def test_the_tables_of_the_page_have_the_mechanisms_figures():
 
 
 def test_the_quickstarts_dishonest_holders_move_what_the_page_says():
-    n, n_cells = 151_899, 8
-    moved = int(mechanism_for("oue", 2.0, n_cells, 3).poisoning_bound(n).one_percent)
+    n, n_cells = 75_949, 8
+    bound = mechanism_for("signed_subset", 2.0, n_cells, 2).poisoning_bound(n)
+    moved = int(bound.one_percent)
     text = re.sub(r"\s+", " ", PAGE.read_text())
-    assert f"{-(-n // 100):,} who agree, move each total by up to {moved:,} people" in text
+    assert f"{-(-n // 100):,} who agree, move a total by up to {moved:,} people" in text
     assert (
-        f"has {n // n_cells:,} on average: they can move its mean error by up to {200 * moved * n_cells // n} points"
-        in text
+        f"has {n // n_cells:,} on average: they can move its mean error by up to {200 * moved * n_cells // n} points, "
+        f"in {bound.totals_at_once} cells at once" in text
     )
