@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from flows.index import list_run
+from flows.index import list_begun, list_run
 from flows.pipeline import Pipeline
 from ldptree.errors import LdptreeError
 from schemas.config import RunConfig
@@ -99,7 +99,10 @@ def stop_where_failed(run: Pipeline) -> None:
 
 @contextmanager
 def page_of_failure(run: Pipeline) -> Iterator[None]:
-    """Write a page that says why a run stopped, and put it into the list of all runs; the error goes on as it is."""
+    """List a run as begun; write a page that says why it stopped, and list that; the error goes on as it is."""
+    with suppress(Exception):  # the run itself tells what is wrong with its folder
+        if run.command:
+            list_begun(run.store, run.name, run.config, run.command)
     try:
         yield
     except LdptreeError as error:

@@ -1,10 +1,12 @@
-"""`<work>/index.html`: every run whose folder stands, rebuilt after each run and each `gc`."""
+"""`<work>/index.html`: every run whose folder stands or that has begun, rebuilt as a run begins, as it ends, and by `gc`."""
 
 from __future__ import annotations
 
 import fcntl
+from contextlib import suppress
 
 from ldptree.errors import ArtifactCorrupt
+from schemas.config import RunConfig
 from storage.formats import read_stamped, stamped
 from storage.objects.object_store import ObjectStore
 from storage.store import Store
@@ -12,12 +14,26 @@ from tasks.page.data import Run
 from tasks.page.index import Card, render_index
 
 CARD = "card.json"
+BEGUN = "begun"
+"""The folder with the cards of runs that have no page yet: also those that were killed."""
 REMEDY = "Delete it: only the list of runs then lacks this run."
 
 
+def list_begun(store: Store, name: str, config: RunConfig, command: str) -> None:
+    """Put a run that begins into the list of all runs, where it stays if it is killed. `name`: of its folder to be."""
+    card = Card.of_begun(config, command)
+    store.objects.put(f"{BEGUN}/{name}.json", stamped("card", card.to_dict(), indent=1))
+    write_index(store)
+
+
 def list_run(store: Store, folder: str, run: Run) -> None:
-    """Put a run into the list of all runs. `folder`: its own, with its page."""
+    """Put a run that ended into the list of all runs, in place of those that the same command began. `folder`: its own, with
+    its page.
+    """
     store.objects.put(f"{folder}/{CARD}", stamped("card", Card.of(run).to_dict(), indent=1))
+    for name, card in _cards_of_begun(store.objects).items():
+        if card.command == run.making.command:
+            store.objects.delete(f"{BEGUN}/{name}.json")
     write_index(store)
 
 
@@ -29,8 +45,8 @@ def write_index(store: Store) -> None:
 
 
 def _read_cards(objects: ObjectStore) -> dict[str, Card]:
-    """The cards of the runs that have a page, by the names of their folders; where a card cannot be read, the name alone."""
-    cards = {}
+    """The cards of all runs, by the names of their folders; where a card of a run with a page cannot be read, the name alone."""
+    cards = _cards_of_begun(objects)
     for folder in objects.folders("runs"):
         if objects.size(f"{folder}/report.html") is None:
             continue
@@ -40,4 +56,16 @@ def _read_cards(objects: ObjectStore) -> dict[str, Card]:
         except (FileNotFoundError, ArtifactCorrupt):  # of an earlier version, or of a later one, or damaged
             content = {"name": name}
         cards[name] = Card.from_dict(content)
+    return cards
+
+
+def _cards_of_begun(objects: ObjectStore) -> dict[str, Card]:
+    """The cards of the runs that have no page yet, by the names of their folders to be; without those that cannot be read."""
+    cards = {}
+    for entry in objects.entries(BEGUN):
+        with suppress(
+            FileNotFoundError, ArtifactCorrupt
+        ):  # its run has ended meanwhile, or a later version wrote it
+            content = read_stamped(objects, entry.name, "card", REMEDY)
+            cards[entry.name.rpartition("/")[2].removesuffix(".json")] = Card.from_dict(content)
     return cards

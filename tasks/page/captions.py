@@ -33,6 +33,7 @@ SAYS = {
     "unscored found": "Scrambled reports from {people} found a difference from the public {nouns}.",
     "unscored nothing": "The reports of {people} found nothing that the public {nouns} do not say.",
     "unscored": "Scrambled reports from {people} gave a model of “{target}”.",
+    "unfinished": "It is still running, or was ended from outside. Finished steps stand; the same command goes on from there:",
     # the paragraph under it
     "public as good": "{reference} alone was as good here: it needs no private reports.",
     "public better": "{reference} alone was better here, and needs no private reports: use it instead.",
@@ -170,6 +171,7 @@ CHIPS = {
     "unsure": "Verdict: unsure",
     "unscored": "Not scored",
     "failed": "Stopped",
+    "unfinished": "Not finished",
 }
 MODELS = {
     "majority": "Always the commonest answer",

@@ -7,9 +7,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Self
 
+from schemas.config import RunConfig
 from tasks.page import summary, units
+from tasks.page.captions import say
 from tasks.page.charts import Axis
 from tasks.page.data import Run
+from tasks.page.making import tell_time
 from tasks.page.render import fill
 
 
@@ -25,6 +28,7 @@ class Card:
         epsilon: of each holder; 0 where nobody was asked.
         n_private: rows that reported, with their name.
         campaign: its name; "" where there is none.
+        command: the command line that repeats the run, or goes on with it.
         figure: the chief score; None where there is none.
         says: the same as a reader sees it; "" where there is none.
     """
@@ -37,6 +41,7 @@ class Card:
     epsilon: float = 0.0
     n_private: int = 0
     campaign: str = ""
+    command: str = ""
     figure: float | None = None
     says: str = ""
 
@@ -54,14 +59,34 @@ class Card:
             epsilon=run.privacy.epsilon if run.failure is None or run.failure.has_asked else 0.0,
             n_private=run.n_private,
             campaign=run.making.config.get("campaign.name", ""),
+            command=run.making.command,
             figure=ours,
             says="" if ours is None else units.score_unit(run).value(ours),
+        )
+
+    @classmethod
+    def of_begun(cls, config: RunConfig, command: str) -> Self:
+        """What is known of a run that has begun."""
+        return cls(
+            name=config.name,
+            title=config.dataset.title or config.dataset.name,
+            created=tell_time(),
+            verdict="unfinished",
+            headline=say("unfinished").text,
+            epsilon=config.privacy.epsilon,
+            campaign=(config.campaign and config.campaign.name) or "",
+            command=command,
         )
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
         """What `to_dict` wrote, or the part of it that is known here."""
         return cls(**{key: value[key] for key in cls.__dataclass_fields__ if key in value})
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the run reached its end."""
+        return self.verdict not in ("failed", "unfinished")
 
     def to_dict(self) -> dict[str, Any]:
         """As values that `json.dumps` takes."""
@@ -100,21 +125,20 @@ def render_index(cards: Mapping[str, Card]) -> str:
     newest = sorted(cards.items(), key=lambda one: (_moment(one[1].created), one[0]), reverse=True)
     campaigns = dict.fromkeys(card.campaign for _, card in newest if card.campaign)
     trends = {
-        name: Trend.of([card for _, card in reversed(newest) if card.campaign == name and _is_whole(card)])
+        name: Trend.of([card for _, card in reversed(newest) if card.campaign == name and card.is_whole])
         for name in campaigns
     }
     return fill(
         "index.html.j2",
         runs=newest,
-        newest_of={name: next(f for f, card in newest if card.campaign == name) for name in campaigns},
+        newest_of={
+            name: next((f for f, card in newest if card.campaign == name and card.is_whole), None)
+            for name in campaigns
+        },
         trends=trends,
         date=units.date,
         plural=units.plural,
     )
-
-
-def _is_whole(card: Card) -> bool:
-    return card.verdict != "failed"
 
 
 def _moment(created: str) -> float:

@@ -33,7 +33,7 @@ def describe_making(
 ) -> Making:
     """How the run was made."""
     return Making(
-        created=datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
+        created=tell_time(),
         version=version("ldptree"),
         command=command,
         seconds=timeline.elapsed,
@@ -45,6 +45,11 @@ def describe_making(
         versions={name: version(name) for name in LIBRARIES},
         digests=dict(digests),
     )
+
+
+def tell_time() -> str:
+    """The time now, in ISO 8601."""
+    return datetime.now(UTC).astimezone().isoformat(timespec="seconds")
 
 
 def list_steps(timeline: Timeline) -> tuple[Step, ...]:

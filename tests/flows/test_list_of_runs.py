@@ -11,7 +11,8 @@ import pytest
 from chain import Chain, rides, rides_config
 
 from flows.finish import page_of_failure
-from flows.index import list_run, write_index
+from flows.index import list_begun, list_run, write_index
+from flows.provenance import collect_garbage
 from ldptree.errors import BudgetError, DataError
 from storage.objects.folder import FolderObjects
 from storage.store import Store
@@ -110,6 +111,36 @@ def test_a_run_that_stops_has_a_page_that_says_why_and_how_to_go_on(chain, asked
     assert said in page
     assert cost in _index(chain.store)
     assert "Stopped" in _index(chain.store)
+
+
+def test_a_killed_run_is_listed_with_the_command_that_goes_on_until_that_ends(chain, facts):
+    class Killed(BaseException):
+        pass
+
+    chain.command = facts.making.command or "ldptree run rides"
+    with pytest.raises(Killed), page_of_failure(chain):
+        raise Killed
+    page = _index(chain.store)
+    assert "Not finished" in page
+    assert f"<code>{chain.command}</code>" in page
+    assert "report.html" not in page
+    assert not (chain.store.root / "runs").exists()
+    other = replace(facts, making=replace(facts.making, command="ldptree run others"))
+    _leave(chain.store, other, "other", "2026-01-02T03:04:05+00:00")
+    assert "Not finished" in _index(chain.store)
+    again = replace(facts, making=replace(facts.making, command=chain.command))
+    _leave(chain.store, again, "again", "2026-01-02T03:04:05+00:00")
+    assert "Not finished" not in _index(chain.store)
+
+
+def test_gc_takes_killed_runs_off_the_list(chain, facts):
+    _leave(chain.store, facts, "whole", "2026-01-02T03:04:05+00:00")
+    list_begun(chain.store, "killed-20260102-030405-123456", chain.config, "ldptree run rides")
+    (chain.store.root / "begun" / "mine.json").write_text("{}")
+    assert "Not finished" in _index(chain.store)
+    collect_garbage(chain.store.root, keep=1, dry_run=False)
+    assert "Not finished" not in _index(chain.store)
+    assert [path.name for path in (chain.store.root / "begun").iterdir()] == ["mine.json"]
 
 
 def test_a_page_that_cannot_be_written_hides_no_reason(chain, monkeypatch):
