@@ -184,15 +184,21 @@ class Machines:
         return self.cluster.add_node(num_cpus=1, env_vars=self.environment(name, port))
 
 
-@pytest.mark.parametrize(("fault", "is_seeded"), [("dropped", True), ("lost", False)])
+@pytest.mark.parametrize(
+    ("fault", "is_seeded", "is_driver_killed"),
+    [("dropped", True, False), ("lost", False, False), ("lost", True, True)],
+)
 def test_a_machine_that_is_killed_while_it_perturbs_costs_its_shard_and_asks_nobody_twice(
-    tmp_path, files_of_few, fault, is_seeded
+    tmp_path, files_of_few, fault, is_seeded, is_driver_killed
 ):
-    """Killed as its first reports arrive in the bucket, before they stand or right after; then another machine joins."""
-    seed, work = {"simulation": {"noise_seed": 11}} if is_seeded else {}, f"s3://{fault}/team"
+    """Killed as its first reports arrive in the bucket, before they stand or right after. Then another machine joins; or the
+    driver is killed too, and another machine goes on by itself.
+    """
+    seed, bucket = {"simulation": {"noise_seed": 11}} if is_seeded else {}, f"{fault}-{is_seeded:d}"
+    work = f"s3://{bucket}/team"
     config = rides_toml(tmp_path / "rides.toml", str(files_of_few / "*.csv"), **seed)
     with s3_server() as port, ExitStack() as stack:
-        make_bucket(port, fault)
+        make_bucket(port, bucket)
         machines = Machines(port, tmp_path)
         stack.callback(machines.cluster.shutdown)
         is_killed = threading.Event()
@@ -207,17 +213,20 @@ def test_a_machine_that_is_killed_while_it_perturbs_costs_its_shard_and_asks_nob
 
         between = stack.enter_context(proxy(port, kill))
         victim = machines.join("victim", between.server_port)
-        process = start(
-            *("run", config, "--work", work, "--engine", "ray", "--json"),
-            *("--set", f"run.ray_address={machines.cluster.address}"),
-            env=machines.environment("driver", port),
-        )
+        command = ("run", config, "--work", work, "--json")
+        there = ("--engine", "ray", "--set", f"run.ray_address={machines.cluster.address}")
+        process = start(*command, *there, env=machines.environment("driver", port))
         stack.callback(process.kill)
         until("reports", lambda: is_killed.is_set() or process.poll() is not None)
         machines.cluster.remove_node(victim, allow_graceful=False)
         with mock.patch.dict(os.environ, machines.environment("watch", port)):
             kept = drawn(Store(work))
-        machines.join("late", port)
+        if is_driver_killed:
+            process.kill()
+            process.communicate()
+            process = start(*command, env=machines.environment("another", port))
+        else:
+            machines.join("late", port)
         out, err = process.communicate(timeout=200)
         assert (process.returncode, err) == (0, "")
         with mock.patch.dict(os.environ, machines.environment("watch", port)):
