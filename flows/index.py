@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 from contextlib import suppress
+from pathlib import PurePosixPath
 
 from ldptree.errors import ArtifactCorrupt
 from schemas.config import RunConfig
@@ -54,8 +55,8 @@ def _read_cards(objects: ObjectStore) -> dict[str, Card]:
         try:
             content = read_stamped(objects, f"{folder}/{CARD}", "card", REMEDY)
         except (FileNotFoundError, ArtifactCorrupt):  # of an earlier version, or of a later one, or damaged
-            content = {"name": name}
-        cards[name] = Card.from_dict(content)
+            content = {}
+        cards[name] = Card.from_dict({"name": name} | content)
     return cards
 
 
@@ -63,9 +64,9 @@ def _cards_of_begun(objects: ObjectStore) -> dict[str, Card]:
     """The cards of the runs that have no page yet, by the names of their folders to be; without those that cannot be read."""
     cards = {}
     for entry in objects.entries(BEGUN):
-        with suppress(
-            FileNotFoundError, ArtifactCorrupt
-        ):  # its run has ended meanwhile, or a later version wrote it
-            content = read_stamped(objects, entry.name, "card", REMEDY)
-            cards[entry.name.rpartition("/")[2].removesuffix(".json")] = Card.from_dict(content)
+        name = PurePosixPath(entry.name).stem
+        with suppress(FileNotFoundError, ArtifactCorrupt):  # its run has ended, or a later version wrote it
+            card = Card.from_dict({"name": name} | read_stamped(objects, entry.name, "card", REMEDY))
+            if card.verdict == "unfinished":
+                cards[name] = card
     return cards
