@@ -4,8 +4,9 @@ All of these are chosen from public rows, sizes and epsilon alone.
 
 A holder's residual r = y - f0(x) is clipped to [-R, R] and rounded at random between B equally spaced levels, so that its mean
 is exact; (cell, level) is one categorical value of L B + 1, on which the whole epsilon goes. With w people in a cell and S the
-unbiased sum of their levels, (S / w - offset) / slope estimates their mean residual; slope and offset undo the clipping. What
-public errors leave unsure of the offset is an error that all cells share.
+unbiased sum of their levels, (S / w - offset) / slope estimates their mean residual; slope and offset undo the clipping, as long
+as private errors are shifted by little; where S / w is known well, the shift that it shows is looked up (`ResidualRange.unclip`).
+What public errors leave unsure of the offset is an error that all cells share.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ MAX_CELLS = 1024
 MOST_RMS = 2.0
 _ARRAYS = ("public_count", "own_variance", "doubt", "answer", "usual")
 LEAST_SLOPE = 0.5
+SHIFTS = np.linspace(-2.0, 2.0, 41)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +55,17 @@ class ResidualRange:
         slope: of E clip(r + delta, -R, R) in delta.
         offset: mean of clip(r) less slope times the mean of r.
         offset_sd: how far public errors leave the offset unsure; large where they have heavy tails.
+        center: mean of r.
+        moved: float64 [len(SHIFTS)], by how much the mean of clip(r) moves where r is shifted by `SHIFTS` R; () where nothing is
+            clipped.
     """
 
     half: float
     slope: float = 1.0
     offset: float = 0.0
     offset_sd: float = 0.0
+    center: float = 0.0
+    moved: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, errors: Floats, half: float | None = None) -> ResidualRange:
@@ -75,11 +82,34 @@ class ResidualRange:
             max(float(np.mean(np.abs(errors) < half)), LEAST_SLOPE) if np.abs(errors).max() > half else 1.0
         )
         clipped = np.clip(errors, -half, half)
+        moved = [np.mean(np.clip(errors + shift * half, -half, half) - clipped) for shift in SHIFTS]
         return cls(
+            center=float(np.mean(errors)),
+            moved=() if slope == 1.0 else tuple(map(float, moved)),
             half=half,
             slope=slope,
             offset=float(np.mean(clipped) - slope * np.mean(errors)),
             offset_sd=float(np.std(clipped - slope * errors)) / len(errors) ** 0.5,
+        )
+
+    def unclip(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
+        """Mean residuals, their variances, and what clipping leaves unsure of them, float64 [L], from means of clipped residuals.
+
+        Slope and offset are those of small shifts. A mean that is known to a fifth of R, so that noise is not bent, is looked up
+        among those that public errors have when they are shifted. What it would be if a third of a cell's people were shifted, by
+        more, and the others not at all, is what is left unsure.
+        """
+        found, spread = (mean - self.offset) / self.slope, variance / self.slope**2
+        if not self.moved:
+            return found, spread, np.zeros_like(found)
+        shifts, moved = self.half * SHIFTS, (found - self.center) * self.slope
+        shift, of_third = (np.interp(part, self.moved, shifts) for part in (moved, 3.0 * moved))
+        steep = np.maximum(np.interp(shift, shifts, np.gradient(self.moved, shifts)), LEAST_SLOPE / 4)
+        is_known = np.sqrt(variance) < self.half / 5
+        return (
+            np.where(is_known, self.center + shift, found),
+            np.where(is_known, variance / steep**2, spread),
+            np.where(is_known, np.abs(of_third / 3.0 - shift), 0.0),
         )
 
 
@@ -356,6 +386,8 @@ class PublicSummary:
         plan, found = self.plan, self.plan.range
         return {
             "range": [found.half, found.slope, found.offset, found.offset_sd],
+            "center": found.center,
+            "moved": list(found.moved),
             "mean_square": plan.mean_square,
             "scale": plan.scale,
             "expected_sd": plan.expected_sd,
@@ -376,7 +408,12 @@ class PublicSummary:
             partition=protocol.partition,
             mechanism=protocol.mechanism,
             range=ResidualRange(
-                half=half, slope=slope, offset=offset, offset_sd=offset_sd[0] if offset_sd else 0.0
+                half=half,
+                slope=slope,
+                offset=offset,
+                offset_sd=offset_sd[0] if offset_sd else 0.0,
+                center=data.get("center", 0.0),
+                moved=tuple(data.get("moved", ())),
             ),
             mean_square=data["mean_square"],
             scale=data["scale"],

@@ -61,11 +61,13 @@ class ResidualEstimates:
         mean: d, the mean residual.
         variance: E, of the mean: the mechanism's noise, rounding and sampling.
         mass: w, people.
+        unsure: what clipping leaves unsure of the mean besides, as a standard deviation.
     """
 
     mean: Floats
     variance: Floats
     mass: Floats
+    unsure: Floats | float = 0.0
 
     @classmethod
     def of(cls, plan: CorrectionPlan, totals: Totals) -> ResidualEstimates:
@@ -84,10 +86,9 @@ class ResidualEstimates:
             mass = np.array([totals.n_inside])
         else:
             mass = cell_masses(totals.cell_counts, totals.count_variance, plan.public_count, totals.n_inside)
-        slope = plan.range.slope
         noise = totals.cell_variance(weights) + mass * plan.mean_square
-        mean = (totals.counts @ weights / mass - plan.range.offset) / slope
-        return cls(mean=mean, variance=noise / (slope * mass) ** 2, mass=mass)
+        mean, variance, unsure = plan.range.unclip(totals.counts @ weights / mass, noise / mass**2)
+        return cls(mean=mean, variance=variance, mass=mass, unsure=unsure)
 
     @classmethod
     def unreported(cls, plan: CorrectionPlan) -> ResidualEstimates:
@@ -286,7 +287,7 @@ def _one(
         differs = on_tree[plan.partition.leaves] * plan.scale - shared
         believed += chance * differs
         found += chance * (differs + weight * (seen.mean - shared - differs))
-    spread = sd_of_cells(plan, output, seen.mean, seen.variance, found)
+    spread = np.hypot(sd_of_cells(plan, output, seen.mean, seen.variance, found), seen.unsure)
     return found, spread, believed, prior
 
 

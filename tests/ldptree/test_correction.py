@@ -251,6 +251,20 @@ def test_a_clipped_range_is_undone_on_average():
     for shift in (-0.3, 0.2):
         clipped = np.clip(errors + shift, -found.half, found.half).mean()
         assert (clipped - found.offset) / found.slope == pytest.approx(errors.mean() + shift, abs=0.03)
+        mean, variance, unsure = found.unclip(np.array([clipped]), np.array([1e-6]))
+        assert mean[0] == pytest.approx(errors.mean() + shift, abs=0.03)
+        assert variance[0] > 1e-6 / found.slope**2 * 0.99
+        assert unsure[0] < 0.03
+    for shift in (1.5, -2.0):  # beside R = 2 a large one, which slope and offset would make too small
+        clipped = float(np.mean(np.clip(errors + shift, -found.half, found.half)))
+        (mean,), _, (unsure,) = found.unclip(np.array([clipped]), np.array([1e-6]))
+        assert mean == pytest.approx(errors.mean() + shift, abs=0.05)
+        assert unsure > 0.1
+        half = np.where(np.arange(len(errors)) % 2, errors + 2 * shift, errors)
+        (mean,), _, (unsure,) = found.unclip(
+            np.array([np.mean(np.clip(half, -found.half, found.half))]), np.array([1e-6])
+        )
+        assert abs(mean - half.mean()) < 2 * unsure
     assert ResidualRange.of(errors, 1e9).slope == 1.0
     with pytest.raises(ConfigError, match="set it"):
         ResidualRange.of(np.zeros(5))
