@@ -10,7 +10,7 @@ export UV_LINK_MODE ?= copy
 SHARED := --numprocesses auto --dist loadscope --no-loadscope-reorder --durations 10 --durations-min 5
 
 .DEFAULT_GOAL := help
-.PHONY: help setup develop run test slow faults lint format types check bench docs reference lock wheels clean
+.PHONY: help setup develop run test slow faults simulate lint format types check bench docs reference lock wheels clean
 
 help:  ## list every target
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -42,6 +42,10 @@ slow: develop  ## the slow tests: a deployment, the installed wheels, a browser,
 
 faults: develop  ## plant 25 faults in a copy of the program: is each caught by the test that promises the opposite?
 	$(BIN)/python tests/plant_faults.py
+
+SEEDS ?= 10000
+simulate: develop  ## SEEDS=10000 schedules of crashes, lost answers and slow machines over a simulated disk and bucket; or SEED=7
+	cd tests && ../$(BIN)/python -m simulation.simulate $(if $(SEED),--seed $(SEED),$(SEEDS))
 
 lint: develop  ## ruff: lint and format check
 	$(BIN)/ruff check .

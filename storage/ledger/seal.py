@@ -82,6 +82,7 @@ def seal_state(store: Store) -> None:
         new = _next_seal(store, sealed)
         if new is None:
             return
+        _settle(store, sealed, new)
         if _write(store, LEDGER, new, partial(operator.eq, sealed)):
             break
         # Another run was faster: what it sealed is to be looked at too.
@@ -89,6 +90,13 @@ def seal_state(store: Store) -> None:
     for part in new.parts:
         _write(store, part, mark, lambda old: old is None or old.number < mark.number)
     _write(store, LEDGER, new.model_copy(update={"settled": new.number}), partial(operator.eq, new))
+
+
+def _settle(store: Store, sealed: Seal | None, new: Seal) -> None:
+    """Wait until all that a seal says is kept will last: others may have written it just now, and stopped."""
+    added = new.files.keys() - (sealed.files.keys() if sealed else set())
+    for folder in sorted({name.rpartition("/")[0] for name in added}):
+        store.objects.settle(folder)
 
 
 def _next_seal(store: Store, sealed: Seal | None) -> Seal | None:

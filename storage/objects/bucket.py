@@ -152,6 +152,9 @@ class BucketObjects:
         with self._faults_of(name):
             obstore.delete(self._bucket, name)
 
+    def settle(self, folder: str) -> None:
+        """Nothing: what is seen in a bucket lasts."""
+
     def publish(self, draft: Path, name: str) -> bool:
         """Put the files of a local folder, and remove it; False where another has put the first of them."""
         for path in sorted(path for path in draft.rglob("*") if path.is_file()):

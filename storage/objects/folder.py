@@ -123,17 +123,20 @@ class FolderObjects:
         """Remove a file; one that is not there is passed over."""
         self.path(name).unlink(missing_ok=True)
 
+    def settle(self, folder: str) -> None:
+        """Fsync a folder: another process may have given a file its name, and not have come to that yet."""
+        fsync(self.path(folder))
+
     def draft_folder(self, folder: str) -> Path:
         """A new folder beside what it will be published as, by a name that no listing has."""
         return self.make_folder(f"{folder}/.aside-{secrets.token_hex(8)}")
 
     def publish(self, draft: Path, name: str) -> bool:
-        """Rename a folder, whose files were fsynced, to its name; False (and nothing changed) where another was first."""
+        """Fsync all that is in a folder, and rename it to its name; False (and nothing changed) where another was first."""
         if self._is_private(draft):
             close_to_others(draft)
-        for path in draft.rglob("*"):
-            if path.is_file():
-                fsync(path)
+        for path in (*draft.rglob("*"), draft):
+            fsync(path)
         final = self.path(name)
         try:
             draft.rename(final)

@@ -69,6 +69,9 @@ class ObjectStore(Protocol):
     def delete(self, name: str) -> None:
         """Remove an object; one that is not there is passed over."""
 
+    def settle(self, folder: str) -> None:
+        """Wait until what stands right in a folder outlasts a loss of power, whoever wrote it."""
+
     def draft_folder(self, folder: str) -> Path:
         """A new folder on this machine, to write files in that will be published below `folder`."""
 

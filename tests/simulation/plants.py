@@ -1,0 +1,141 @@
+"""Bugs that a simulation must find: each replaces a part of the program by what a tired programmer might write."""
+
+from __future__ import annotations
+
+import io
+import secrets
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from simulation.house import House
+from storage.ledger import seal
+from storage.ledger.accounts import Account
+from storage.objects import folder, lasting
+from storage.objects.bucket import BucketObjects
+from storage.objects.folder import FolderObjects
+
+OBJECTS = (FolderObjects, BucketObjects)
+
+
+def forget_the_bytes(patch: pytest.MonkeyPatch, _: House) -> None:
+    """No file is synced before it gets its name."""
+    patch.setattr(folder, "fsync", lambda path: path.is_dir() and lasting.fsync(path))
+
+
+def forget_the_name(patch: pytest.MonkeyPatch, _: House) -> None:
+    """No folder is synced after a file in it got its name."""
+    patch.setattr(folder, "fsync", lambda path: path.is_dir() or lasting.fsync(path))
+
+
+def look_then_write(patch: pytest.MonkeyPatch, _: House) -> None:
+    """An object is written if there was none a moment ago."""
+
+    def create(objects, name, data):
+        is_first = objects.size(name) is None
+        if is_first:
+            objects.put(name, data)
+        return is_first
+
+    for kind in OBJECTS:
+        patch.setattr(kind, "create", create)
+
+
+def take_another_for_mine(patch: pytest.MonkeyPatch, _: House) -> None:
+    """Whatever stands after a put was put by this writer."""
+    patch.setattr(BucketObjects, "_is_of", lambda *_: True)
+
+
+def charge_after_the_draw(_: pytest.MonkeyPatch, house: House) -> None:
+    """Holders answer, and are charged then."""
+    house.charge_first = False
+
+
+def change_without_a_condition(patch: pytest.MonkeyPatch, _: House) -> None:
+    """What another changed meanwhile is written over."""
+
+    def change(objects, name, make):
+        objects.put(name, make(objects.get(name) if objects.size(name) is not None else None))
+
+    for kind in OBJECTS:
+        patch.setattr(kind, "change", change)
+
+
+def charge_without_looking_again(patch: pytest.MonkeyPatch, _: House) -> None:
+    """Who comes second to a charge's number takes it for charged."""
+    append = Account._append
+    patch.setattr(Account, "_append", lambda *what: append(*what) or True)
+
+
+def draw_over(patch: pytest.MonkeyPatch, _: House) -> None:
+    """Reports are written over those that stand."""
+
+    def draw(objects, name, write):
+        drawn = io.BytesIO()
+        write(drawn)
+        objects.put(name, drawn.getvalue())
+        return True
+
+    for kind in OBJECTS:
+        patch.setattr(kind, "draw", draw)
+
+
+def draw_in_place(patch: pytest.MonkeyPatch, _: House) -> None:
+    """Reports are drawn into a file that has its name already."""
+
+    def publish(path: Path, write, _):
+        drawn = io.BytesIO()
+        write(drawn)
+        path.write_bytes(drawn.getvalue())
+        lasting.fsync(path)
+        lasting.fsync(path.parent)
+        return True
+
+    patch.setattr(folder, "publish_once", publish)
+
+
+def mark_before_the_seal(patch: pytest.MonkeyPatch, _: House) -> None:
+    """Marks are written before the seal that they are about."""
+    write = seal._write
+
+    def marks_first(store, part, new, is_next):
+        if isinstance(new, seal.Seal) and new.settled != new.number:
+            mark = seal.Mark(number=new.number, seal=seal._digest(store, new))
+            for one in new.parts:
+                write(store, one, mark, lambda old: old is None or old.number < new.number)
+        return write(store, part, new, is_next)
+
+    patch.setattr(seal, "_write", marks_first)
+
+
+def collect_beside_a_run(_: pytest.MonkeyPatch, house: House) -> None:
+    """Runs do not hold the work folder that `gc` sweeps."""
+    house.in_use = lambda _: nullcontext()
+
+
+def make_a_secret_anew(patch: pytest.MonkeyPatch, _: House) -> None:
+    """Of two who make the holders' secret the last one's stands."""
+
+    def secret_of(objects):
+        if objects.size("holders/secret") is None:
+            objects.put("holders/secret", secrets.token_bytes(32))
+        return objects.get("holders/secret")
+
+    patch.setattr("storage.store.secret_of", secret_of)
+
+
+PLANTS = (
+    forget_the_bytes,
+    forget_the_name,
+    look_then_write,
+    take_another_for_mine,
+    charge_after_the_draw,
+    change_without_a_condition,
+    charge_without_looking_again,
+    draw_over,
+    draw_in_place,
+    mark_before_the_seal,
+    collect_beside_a_run,
+    make_a_secret_anew,
+)

@@ -1,0 +1,95 @@
+"""Whatever is stopped, lost or late, on a disk or in a bucket: nobody answers uncharged or twice, and nothing needed is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from ldptree.protocol.ledger import Charge, RowRange
+from simulation.disk import Disk
+from simulation.house import SEEDED
+from simulation.plants import PLANTS
+from simulation.schedule import Fault, Plan, Schedule, Violation
+from simulation.simulate import describe, failure_of, find_failure, plan_of, shrink, simulate
+from storage.ledger.accounts import Account
+from storage.ledger.seal import seal_state
+from storage.objects import folder, lasting
+from storage.objects.folder import FolderObjects
+from storage.store import Store
+
+SEEDS = 300
+PARTS = 6
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_schedule_breaks_a_promise(part):
+    failed = find_failure(range(part, SEEDS, PARTS))
+    assert failed is None, describe(failed)
+
+
+@pytest.mark.slow
+def test_no_schedule_of_many_breaks_a_promise():
+    failed = find_failure(range(SEEDS, 2_000))
+    assert failed is None, describe(failed)
+
+
+@pytest.mark.parametrize("planted", PLANTS, ids=lambda planted: planted.__name__)
+def test_a_planted_bug_is_found_within_32_seeds(planted):
+    assert find_failure(range(32), planted) is not None
+
+
+@pytest.fixture
+def disk(tmp_path, monkeypatch):
+    """A disk that nobody else uses, as its calls are."""
+    found = Disk(tmp_path / "work", Schedule(Plan(0, "folder", (), (), 0.5)))
+    found.root.mkdir()
+    with found.patched(monkeypatch):
+        yield found
+
+
+def test_a_published_folder_lasts_with_all_names_in_it(disk):
+    objects = FolderObjects(disk.root)
+    draft = objects.draft_folder("public/step")
+    (draft / "below").mkdir()
+    (draft / "below" / "file").write_bytes(b"content")
+    objects.publish(draft, "public/step/key")
+    assert disk.lasts("public/step/key/below/file")
+
+
+def test_what_a_slower_process_wrote_lasts_before_anybody_answers(disk, monkeypatch):
+    """It wrote a charge, and has not come to wait for the disk; another run finds the charge, and goes on."""
+    store, who = Store(disk.root), RowRange(source="rows", start=0, stop=9)
+    store.hasher("holders")
+    with monkeypatch.context() as slower:
+        slower.setattr(folder, "fsync", lambda path: path.is_dir() or lasting.fsync(path))
+        Account(store, None).charge([Charge(question="one", epsilon=1.0, who=who, about="one")], 1.0)
+    charge = "holders/ledger/release/00000001.charge"
+    assert not disk.lasts(charge)
+    seal_state(store)
+    assert disk.lasts(charge)
+
+
+def test_a_plan_is_carried_out_the_same_way_again():
+    first, again = (simulate(plan_of(26)).schedule for _ in range(2))
+    assert first.step == again.step
+    assert [step[:2] for step in first.trace] == [step[:2] for step in again.trace]
+
+
+@pytest.mark.parametrize("where", ["folder", "bucket"])
+def test_a_simulation_learns_the_same_with_faults_and_without(where):
+    quiet = simulate(Plan(1, where, (), ("fifth",), 0.02))
+    faults = tuple(
+        Fault(at, kind) for at, kind in ((40, "kill"), (120, "stall"), (200, "kill"), (260, "clock"))
+    )
+    noisy = simulate(Plan(2, where, faults, ("fifth", "third", "first"), 0.5))
+    assert quiet.seen["totals", SEEDED] == noisy.seen["totals", SEEDED]
+
+
+def test_a_failure_is_made_small_and_told_with_its_seed():
+    charged_late = PLANTS[[planted.__name__ for planted in PLANTS].index("charge_after_the_draw")]
+    plan = shrink(plan_of(0), charged_late)
+    assert plan.faults == ()
+    assert len(plan.actors) == 1
+    assert isinstance(failure_of(plan, charged_late), Violation)
+    told = describe(0, charged_late)
+    assert told.startswith("seed 0: Violation: holders answer")
+    assert told.endswith("make simulate SEED=0")
