@@ -18,8 +18,8 @@ COLOURS = 96
 OUT = Path(__file__).parent.parent / "docs" / "images" / "report.png"
 
 
-def main(page: str) -> None:
-    """Write the picture, in few enough colours for a README."""
+def take_picture(page: Path, out: Path, height: int) -> None:
+    """Write the top of a page as a PNG, in few enough colours for a README."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         sys.exit("no Chromium on this machine (Debian: apt-get install chromium)")
@@ -33,19 +33,19 @@ def main(page: str) -> None:
                 "--disable-background-networking",
                 "--disable-component-update",
                 f"--user-data-dir={folder}/profile",
-                f"--window-size={WIDTH},{HEIGHT}",
+                f"--window-size={WIDTH},{height}",
                 f"--screenshot={shot}",
-                Path(page).resolve().as_uri(),
+                page.resolve().as_uri(),
             ],
             check=True,
             capture_output=True,
         )
-        picture = Image.open(shot).convert("RGB").crop((0, 0, WIDTH, HEIGHT))
-        picture.quantize(COLOURS, dither=Image.Dither.NONE).save(OUT, optimize=True)
-    print(f"{OUT}: {OUT.stat().st_size / 1000:.0f} kB")
+        picture = Image.open(shot).convert("RGB").crop((0, 0, WIDTH, height))
+        picture.quantize(COLOURS, dither=Image.Dither.NONE).save(out, optimize=True)
+    print(f"{out}: {out.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    main(sys.argv[1])
+    take_picture(Path(sys.argv[1]), OUT, HEIGHT)

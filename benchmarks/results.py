@@ -1,58 +1,82 @@
-"""Print the table of docs/measured/results.md: every finished run of a work folder, as its files say it.
+"""Write a table of docs/measured: the newest run of each name in a work folder, as its files say it.
 
-.venv/bin/python benchmarks/results.py WORK
+.venv/bin/python benchmarks/results.py WORK docs/measured/runs.csv quickstart chicago census taxi
 """
 
 from __future__ import annotations
 
+import csv
 import json
+import statistics
 import sys
 from pathlib import Path
 from typing import Any
 
-from tables import MarkdownTable
-
-COLUMNS = {
+COLUMNS = ("set", "method", "parameters", "eps", "score", "spread")
+METHODS = {
     "majority": "most frequent class",
+    "constant": "constant",
     "public_only": "public only",
     "public_tree": "public tree",
     "public_forest": "public forest",
-    "ours": "**ldptree**",
-    "redraws": "20 redraws",
+    "ours": "ldptree",
     "no_noise": "no noise",
     "non_private": "no privacy",
 }
 
 
-def row(work: Path, run: Path) -> dict[str, str]:
-    """One run's accuracies in per cent, by column."""
+def tidy_rows(work: Path, run: Path) -> list[dict[str, str]]:
+    """A run's scores, a row a method: accuracy in per cent, or the mean squared error of a number.
+
+    The spread is the standard deviation over the redraws of the noise, where the run has any.
+    """
     summary = json.loads((run / "run.json").read_bytes())
-    accuracies = {name: scores["accuracy"] for name, scores in summary["baselines"].items()}
-    accuracies["ours"] = summary["metrics"]["accuracy"]
-    redraws = _scores(work, run)["redraws"]
-    shown = {name: f"{100 * value:.1f}" for name, value in accuracies.items()}
-    return shown | {
-        "redraws": f"{100 * min(redraws):.1f} to {100 * max(redraws):.1f}" if redraws else "",
-        "run": f"{summary['name']}, epsilon {summary['epsilon']:g}",
-    }
+    is_number = "mse" in summary["metrics"]
+    metric, scale, form = ("mse", 1, ".4g") if is_number else ("accuracy", 100, ".1f")
+    found = summary["baselines"] | {"ours": summary["metrics"]}
+    redraws = read_scores(work, run)["redraws"]
+    cells = f", {summary['cells']:,} cells" if "cells" in summary else ""
+    parameters = f"{summary['estimator']}, {summary['n_private']:,} reports, {summary['n_public']:,} public rows{cells}"
+    return [
+        {
+            "set": summary["name"],
+            "method": title,
+            "parameters": parameters,
+            "eps": f"{summary['epsilon']:g}",
+            "score": format(scale * found[name][metric], form),
+            "spread": format(scale * statistics.stdev(redraws), ".2g")
+            if name == "ours" and len(redraws) > 1
+            else "",
+        }
+        for name, title in METHODS.items()
+        if name in found
+    ]
 
 
-def _scores(work: Path, run: Path) -> Any:
+def read_scores(work: Path, run: Path) -> Any:
+    """What the run's step `evaluate` wrote."""
     records = json.loads((run / "records.json").read_bytes())["records"]
     (path,) = (work / name for name in records if name.startswith("simulation/evaluate/"))
     part = json.loads(path.read_bytes())["parts"]["scores"]
     return json.loads((work / part["path"] / "scores.json").read_bytes())
 
 
-def main(work: Path) -> None:
-    """Print a Markdown table."""
-    table = MarkdownTable("accuracy, %", *COLUMNS.values())
-    for path in sorted(work.glob("runs/*/run.json"), key=lambda p: p.stat().st_mtime):
-        found = row(work, path.parent)
-        table.row(found["run"], *(found[column] for column in COLUMNS))
+def write_tidy(rows: list[dict[str, str]], path: Path) -> None:
+    """The table that docs/write_measured.py shows."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def main(work: Path, out: Path, names: list[str]) -> None:
+    """Write the scores of the runs, in the order of their names."""
+    runs = sorted(work.glob("runs/*/run.json"), key=lambda path: path.stat().st_mtime)
+    newest = {json.loads(path.read_bytes())["name"]: path.parent for path in runs}
+    write_tidy([row for name in names for row in tidy_rows(work, newest[name])], out)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 4:
         sys.exit(__doc__)
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
