@@ -16,8 +16,8 @@ from tasks.step import StepTask
 if TYPE_CHECKING:
     from prefect.tasks import Task
 
+    from flows.engines.engine import Engine
     from flows.server.artifacts import Artifacts
-    from flows.server.engine import Engine
 
 Call = dict[str, Any]
 Inputs = Callable[[], Call]

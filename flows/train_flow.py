@@ -9,13 +9,13 @@ from typing import Any
 from prefect import flow
 from prefect.runtime import flow_run
 
+from flows.engines.engine import engine_of
 from flows.execute import ByPrefect
 from flows.finish import finish, page_of_failure, stop_where_failed
 from flows.naming import run_name, tag_run
 from flows.pipeline import Pipeline
 from flows.provenance import in_use
 from flows.server.artifacts import Artifacts
-from flows.server.engine import engine_of
 from flows.server.run_log import refusal_logged
 from schemas.config import RunConfig, load
 from storage.store import Store

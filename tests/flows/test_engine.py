@@ -9,8 +9,8 @@ import pytest
 from chain import rides_config
 
 from flows.command.cli import main
+from flows.engines.ray_cluster import PARTS, find_fault, find_other_version, ray_of
 from flows.in_python import run as run_in_python
-from flows.server.ray_cluster import PARTS, find_fault, find_other_version, ray_of
 from ldptree.errors import ConfigError
 from storage.store import Store
 from tasks.perturb import perturb
@@ -55,7 +55,7 @@ def test_an_address_where_nobody_answers_is_refused(store):
 
 
 def test_a_machine_with_another_ldptree_or_none_is_named(monkeypatch):
-    monkeypatch.setattr("flows.server.ray_cluster.version", lambda part: SAME[part])
+    monkeypatch.setattr("flows.engines.ray_cluster.version", lambda part: SAME[part])
     assert find_other_version(SAME) is None
     assert (
         find_other_version(SAME | {PARTS[0]: None})

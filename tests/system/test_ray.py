@@ -112,17 +112,17 @@ def on(cluster, config, work, *, prelude):
 REFUSALS = {
     "another Ray": ("import ray; ray.__version__ = '2.0.0'", 2, "this machine Ray 2.0.0 with Python "),
     "another ldptree": (
-        "import flows.server.ray_cluster as c; c.version = lambda part: '9.9'",
+        "import flows.engines.ray_cluster as c; c.version = lambda part: '9.9'",
         2,
         "and this one 9.9. Install ldptree-pipeline 9.9 there.",
     ),
     "without ldptree": (
-        "import flows.server.ray_cluster as c; c.PARTS = ('nobody-has-this',); c.version = lambda part: '9.9'",
+        "import flows.engines.ray_cluster as c; c.PARTS = ('nobody-has-this',); c.version = lambda part: '9.9'",
         2,
         "has no nobody-has-this. Install nobody-has-this 9.9 there.",
     ),
     "no CPU is free": (
-        "import flows.server.ray_cluster as c; c._nothing = lambda: __import__('time').sleep(90); c.LOOK_SECONDS = 25.0",
+        "import flows.engines.ray_cluster as c; c._nothing = lambda: __import__('time').sleep(90); c.LOOK_SECONDS = 25.0",
         1,
         "none of the 2 CPUs of the cluster was free for 25 seconds. ",
     ),

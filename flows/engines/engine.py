@@ -1,4 +1,4 @@
-"""Where the shards of a step are computed: in threads of this process, or by a Ray cluster. Nothing else of a run knows."""
+"""The engine of a run: what computes shards, and which one a configuration names. Nothing else of a run knows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def engine_of(run: EngineConfig, store: Store) -> Iterator[Engine]:
         with threads as runner:
             yield Threads(runner)
         return
-    from flows.server.ray_cluster import ray_of
+    from flows.engines.ray_cluster import ray_of
 
     with ray_of(run.ray_address, workers, store) as cluster:
         yield cluster

@@ -233,7 +233,7 @@ def _look_elsewhere(work: str, mark: str) -> Any:
                 found[part] = None
         if found != wanted:
             return found, None
-        from flows.server.ray_cluster import find_fault
+        from flows.engines.ray_cluster import find_fault
 
         return found, find_fault(work, mark, home, url)
 
