@@ -69,7 +69,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="9", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="10", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -397,14 +397,15 @@ def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tup
     statements = []
     if config.dataset.release_checks and not config.is_seeded:
         statements.append(
-            "Which expectations the private rows meet has left their holders, exactly and without noise: one bit for each that "
-            f"is listed below, at most {config.privacy.max_released_checks} over all runs of this work folder."
+            "Checks of private rows are released. Which expectations they meet has left their holders, exactly and without "
+            "noise: one bit for each that is listed below, at most "
+            f"{config.privacy.max_released_checks} over all runs of this work folder."
         )
     if (content := read_scores(store, scores)) is not None:
         share = content["duplicates"] / max(content["n_test_all"], 1)
         if share > MANY_DUPLICATES:
             statements.append(
-                f"{share:.0%} of the rows held back are exact copies of rows learned from: scores look too good."
+                f"Scores may look too good. Of the rows held back {share:.0%} are exact copies of rows learned from."
             )
     return tuple(statements)
 

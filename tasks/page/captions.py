@@ -161,7 +161,6 @@ CLAIMS = {
     "no accuracy": "Accuracy was not measured.",
     "totals": "This was not a collection.",
     "device": "The noise is a simulation device.",
-    "warning": "Also:",
 }
 """The bold words before a warning."""
 CHIPS = {

@@ -13,6 +13,8 @@ ROW = 3.5
 """Height of a leaf's row, in rem."""
 WHOLE = 6.9
 """Width of the branch that holds everybody, in rem."""
+SEAM = 0.1
+"""Percent of the tree's width by which a branch begins under the one before it, so that no gap is seen."""
 NEAR = 14.0
 """Percent of the width within which two labels touch."""
 LABEL = 17.0
@@ -157,7 +159,7 @@ def ribbons(root: Branch) -> list[tuple[str, bool]]:
         top = branch.middle - branch.thickness / 2
         for child in branch.children:
             part = branch.thickness * child.thickness / total
-            x1 = branch.level * width
+            x1 = max(branch.level * width - SEAM, 0.0)
             x2 = 100.0 if child.is_end else child.level * width
             bend = x1 + 0.55 * width, x1 + width
             low, high = child.middle - child.thickness / 2, child.middle + child.thickness / 2

@@ -403,7 +403,7 @@ class Run:
         columns_left_out: raw columns that are no features, and why.
         description: what the model says of itself.
         scores: None of a release.
-        warnings: sentences to read before relying on the result.
+        warnings: what to read before relying on the result: each a claim that ends with a full stop, and a sentence.
         failure: None for a run that reached its end.
     """
 

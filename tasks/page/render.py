@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from tasks.page import charts, findings, privacy, summary, units
-from tasks.page.captions import CHIPS, CLAIMS, GLOSSARY, TREES, Sentence, say
+from tasks.page.captions import CHIPS, GLOSSARY, TREES, Sentence, say
 from tasks.page.charts import Axis, Strip
 from tasks.page.data import Example, Run
 from tasks.page.findings import Table
@@ -31,7 +31,6 @@ def render(run: Run) -> str:
     """The run's page: one HTML file that loads nothing."""
     common: dict[str, Any] = dict(
         run=run,
-        claims=CLAIMS,
         verdict=summary.verdict(run),
         headline=summary.headline(run),
         lead=summary.lead(run),
@@ -185,7 +184,7 @@ def _true_answer(run: Run, example: Example) -> Sentence:
         return say("example error", cell=cell, level=level)
     if run.label == "class":
         return say("example class", cell=cell, level=level)
-    return say("example number", cell=cell, level=f"{level}{units.FIXED}{run.unit}".rstrip())
+    return say("example number", cell=cell, level=units.label_unit(run).with_name(level))
 
 
 def _scores(run: Run) -> dict[str, Any]:

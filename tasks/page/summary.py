@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ldptree.models.description import Cell, Estimate
 from tasks.page import units
-from tasks.page.captions import MODELS, OWN_MODELS, Sentence, say
+from tasks.page.captions import CLAIMS, MODELS, OWN_MODELS, Sentence, say
 from tasks.page.data import Run, Score
 from tasks.page.units import Unit, label_unit, score_unit
 
@@ -27,9 +27,9 @@ SAME = 1e-9
 
 @dataclass(frozen=True)
 class Caution:
-    """Something to know before relying on the result: the key of its claim, and a sentence."""
+    """Something to know before relying on the result: a claim, and a sentence."""
 
-    key: str
+    claim: str
     sentence: Sentence
 
 
@@ -188,13 +188,10 @@ def _differences(run: Run) -> list[Sentence]:
         ][:3]
     sentences = [say("no difference", nouns=run.nouns)]
     if len(model.differences) == 1 and (sd := model.differences[0].sd):
-        size = unit.error(sd).lstrip("±\u00a0") + ("\u00a0points" if unit.kind == "points" else _named(unit))
+        size = unit.error(sd).lstrip("±\u00a0")
+        size = unit.with_name(size) if unit.kind == "number" else size + units.SUFFIXES[unit.kind]
         sentences.append(say("hidden", size=size, output=model.outputs[0]))
     return sentences
-
-
-def _named(unit: Unit) -> str:
-    return f"\u00a0{unit.name}" if unit.name else ""
 
 
 def _difference_unit(run: Run) -> Unit:
@@ -333,7 +330,8 @@ def guess(run: Run) -> Sentence:
 
 def warnings(run: Run) -> list[Caution]:
     """All that is to be known before relying on the result, the gravest first; the page opens with `MOST_WARNINGS`."""
-    found = [Caution("warning", say("warning", text=text)) for text in run.warnings]
+    parts = [text.partition(". ") for text in run.warnings]
+    found = [Caution(f"{claim}.", say("warning", text=text)) for claim, _, text in parts]
     keys: list[tuple[str, dict[str, object]]] = []
     if run.failure is None:
         if run.scores is None:
@@ -353,5 +351,5 @@ def warnings(run: Run) -> list[Caution]:
         if run.model.figure == "correction" and unclear:
             cells = units.plural(unclear, f"kind of {run.noun}", f"kinds of {run.noun}")
             keys.append(("unclear", {"cells": cells}))
-    own = [Caution(key, say(key, **figures)) for key, figures in keys]
+    own = [Caution(CLAIMS[key], say(key, **figures)) for key, figures in keys]
     return [*own[:1], *found, *own[1:]]

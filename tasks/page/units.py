@@ -171,10 +171,10 @@ class Unit:
         """The figure with its unit."""
         if self.kind == "share":
             return percent(value, 1 + more)
-        return self._with_name(self.bare(value, more))
+        return self.with_name(self.bare(value, more))
 
-    def _with_name(self, figure: str) -> str:
-        """A figure with the unit behind it; a currency's sign stands before it."""
+    def with_name(self, figure: str) -> str:
+        """A number with the unit behind it; a currency's sign stands before it."""
         if self.name in CURRENCIES:
             sign = figure[0] if figure[0] in f"+{MINUS}" else ""
             return f"{sign}{self.name}{figure[len(sign) :]}"
@@ -197,7 +197,7 @@ class Unit:
             text += f" {self.error(estimate.sd)}"
         if not with_unit:
             return text
-        return text + SUFFIXES[self.kind] if self.kind in SUFFIXES else self._with_name(text)
+        return text + SUFFIXES[self.kind] if self.kind in SUFFIXES else self.with_name(text)
 
     @property
     def title(self) -> str:
