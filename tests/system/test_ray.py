@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -17,12 +18,14 @@ pytest.importorskip("prefect_ray")
 
 pytest.importorskip("moto")
 
-from chain import rides
+from chain import rides, rides_config
 from ray.cluster_utils import Cluster
 from s3_server import make_bucket, proxy, s3_server
 from test_digests import RUNS
 from whole_runs import many_files, reports, rides_toml, run, start, steps, until
 
+from flows.engines import ray_cluster
+from ldptree.errors import LdptreeError
 from ldptree.families import FAMILIES
 from schemas.config import load
 from schemas.tables import EngineConfig
@@ -50,8 +53,21 @@ def cluster():
     found.shutdown()
 
 
+@pytest.fixture
+def mapped(monkeypatch):
+    """The steps whose shards a cluster computed."""
+    steps, compute = [], ray_cluster.Cluster.map
+
+    def note(self, task, step, call):
+        steps.append(step)
+        return compute(self, task, step, call)
+
+    monkeypatch.setattr(ray_cluster.Cluster, "map", note)
+    return steps
+
+
 @pytest.mark.parametrize("name", OF_FAMILIES)
-def test_every_family_learns_on_a_cluster_what_it_learns_on_threads(cluster, tmp_path, name):
+def test_every_family_learns_on_a_cluster_what_it_learns_on_threads(cluster, mapped, tmp_path, name):
     config = RUNS[name](tmp_path).model_copy(update={"evaluate": False})
     there = config.model_copy(update={"run": EngineConfig(engine="ray", ray_address=cluster.address)})
     found = [
@@ -62,7 +78,23 @@ def test_every_family_learns_on_a_cluster_what_it_learns_on_threads(cluster, tmp
         for settings, work in ((config, tmp_path / "threads"), (there, tmp_path / "ray"))
     ]
     assert found[0] == found[1]
-    assert found[0][1]
+    assert len(found[0][1]) == len(mapped) > 0  # one shard each
+
+
+def test_a_fault_on_a_cluster_is_told_as_on_threads(cluster, tmp_path):
+    path = rides(tmp_path / "rides.csv", 300, 1)
+    config, work = rides_config(path, evaluate=False), tmp_path / "work"
+    run(config, work)
+    (folder,) = (work / "curator" / "reports").glob("*/round-1")
+    shutil.rmtree(folder)
+    folder.touch()
+    said = []
+    for engine in (EngineConfig(), EngineConfig(engine="ray", ray_address=cluster.address)):
+        again = {"run": engine, "simulation": config.simulation.model_copy(update={"noise_seed": 12})}
+        with pytest.raises(LdptreeError, match=r"perturb: .*: cannot be used") as fault:
+            run(config.model_copy(update=again), work)
+        said.append((type(fault.value), str(fault.value)))
+    assert said[0] == said[1]
 
 
 def test_the_test_above_is_about_every_family(tmp_path):

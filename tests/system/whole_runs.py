@@ -151,11 +151,12 @@ class Api:
 
 
 def run(config: Any, work: Path, *, workers: int = 2) -> dict[str, Any]:
-    """A run in this process; its summary."""
+    """A run in this process, on threads where the configuration names no engine; its summary."""
     from flows.train_flow import train
     from schemas.tables import EngineConfig
 
-    config = config.model_copy(update={"run": EngineConfig(workers=workers)})
+    if config.run == EngineConfig():
+        config = config.model_copy(update={"run": EngineConfig(workers=workers)})
     return train(config=config, work=str(work))
 
 
