@@ -94,6 +94,12 @@ def _data(run: Run) -> list[Sentence]:
     return sentences
 
 
+def _widest(run: Run, tree: findings.Tree) -> int:
+    """Letters of the longest estimate in the tree, but no fewer than of a small one: all rows have columns of one width."""
+    shown = [tree.unit.estimate(findings.shown_estimate(run, end.node)) for end in tree.ends]
+    return max(11, *map(len, shown))
+
+
 def _learned(run: Run) -> dict[str, Any]:
     """What the templates of a run that reached its end need."""
     tree = findings.draw(run)
@@ -102,6 +108,7 @@ def _learned(run: Run) -> dict[str, Any]:
         "tree": tree,
         "ribbons": charts.ribbons(tree.root) if tree else [],
         "step": 46.4 / max(charts.depth_of(tree.root), 1) if tree else 0,
+        "widest": _widest(run, tree) if tree else 0,
         "tree_title": TREES[run.model.figure],
         "tree_caption": _tree_caption(run),
         "shown": lambda node: findings.shown_estimate(run, node),
