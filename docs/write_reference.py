@@ -105,7 +105,7 @@ def write_configuration() -> Iterator[str]:
         name for name, of in tables.items() if isinstance(of, type) and issubclass(of, BaseModel)
     )
     yield from rows(RunConfig, without=nested | {"model"})
-    for name in ("dataset", "privacy", "simulation", "evaluation", "campaign", "run"):
+    for name in ("dataset", "privacy", "simulation", "evaluation", "campaign", "run", "store"):
         yield from ("", f"## [{name}]", "", *HEAD, *rows(tables[name], f"{name}."))  # type: ignore[arg-type]
     for name, family in FAMILIES.items():
         meaning = describe_key(family, "estimator")

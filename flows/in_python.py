@@ -126,6 +126,8 @@ def run(
         raise ConfigError(
             "run.engine: `ldptree.run` computes in this process. Leave it out, or give `ldptree run`."
         )
+    if config.store.address is not None:
+        raise ConfigError("store: `ldptree.run` works in a folder. Leave it out, or give `ldptree run`.")
     check_named(config.dataset)
     timeline = Timeline()
     with faults_stay_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():

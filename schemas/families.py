@@ -29,6 +29,7 @@ from schemas.tables import (
     EngineConfig,
     PrivacyConfig,
     SimulationConfig,
+    StoreConfig,
     Table,
     not_bool,
 )
@@ -222,6 +223,7 @@ class RunTables(Table):
     simulation: SimulationConfig = SimulationConfig()
     campaign: CampaignConfig = CampaignConfig()
     run: EngineConfig = Field(default=EngineConfig(), exclude=True)
+    store: StoreConfig = Field(default=StoreConfig(), exclude=True)
     features: FeaturesConfig = FeaturesConfig()
     histoftree: HistOfTreeConfig = HistOfTreeConfig()
     correction: CorrectionConfig = CorrectionConfig()

@@ -22,6 +22,7 @@ from pydantic.json_schema import JsonSchemaValue
 from ldptree.limits import MAX_LIFETIME, check_epsilon
 from schemas.descriptions import describe_key
 
+BUCKET = r"^(s3|gs|az)://[^/,\s]+(/[^,\s]*)?$"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
@@ -147,6 +148,30 @@ class EngineConfig(Table):
         if self.ray_address is not None and self.workers is not None:
             raise ValueError("workers: the CPUs of the cluster at ray_address decide; leave one of both out")
         return self
+
+
+class StoreConfig(Table):
+    """Two buckets in place of a work folder: the curator's credentials open nothing of the holders. It changes no result."""
+
+    holders: str | None = Field(default=None, pattern=BUCKET)
+    """The holders' bucket, as "s3://bucket/prefix": rows, names, ledger, and the pages of runs."""
+    curator: str | None = Field(default=None, pattern=BUCKET)
+    """The curator's bucket: public rows, questions, reports, totals and models."""
+
+    @model_validator(mode="after")
+    def _check_both(self) -> StoreConfig:
+        if (self.holders is None) != (self.curator is None):
+            raise ValueError("holders and curator: name both buckets, or leave both out and use --work")
+        if self.holders is not None and self.holders.split("/")[2] == str(self.curator).split("/")[2]:
+            raise ValueError(
+                "holders and curator: these are one bucket; name two, which two credentials open"
+            )
+        return self
+
+    @property
+    def address(self) -> str | None:
+        """What a store of the two is opened by, None where there are none."""
+        return None if self.holders is None else f"holders={self.holders},curator={self.curator}"
 
 
 class CampaignConfig(Table):

@@ -57,9 +57,10 @@ class Proxy(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port, fault=lambda _method, _path: ""):
+    def __init__(self, port, fault=lambda _method, _path: "", refusal=lambda *_: None, dropped=()):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.behind, self.fault, self.is_over = port, fault, threading.Event()
+        self.refusal, self.dropped, self.one_by_one = refusal, dropped, threading.Lock()
 
     def handle_error(self, *_):
         """Clients hang up: nothing to tell."""
@@ -70,14 +71,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _pass_on(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if refused := self.server.refusal(self.command, self.path, self.headers):
+            status, code = refused
+            self._answer(status, {}, f"<Error><Code>{code}</Code></Error>".encode())
+            return
         fault = self.server.fault(self.command, self.path)
         if fault in ("refused", "dropped"):
             self._answer(500, {}, b"") if fault == "refused" else self._hang_up()
             return
         connection = http.client.HTTPConnection("127.0.0.1", self.server.behind)
-        connection.request(self.command, self.path, body, dict(self.headers))
-        answer = connection.getresponse()
-        content = answer.read()
+        headers = {name: value for name, value in self.headers.items() if name not in self.server.dropped}
+        with self.server.one_by_one:  # moto looks at a put's condition, and then puts
+            connection.request(self.command, self.path, body, headers)
+            answer = connection.getresponse()
+            content = answer.read()
         connection.close()
         if fault == "hanging":
             self.server.is_over.wait()
@@ -110,9 +117,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def proxy(port, fault=lambda _method, _path: ""):
+def proxy(port, fault=lambda _method, _path: "", **more):
     """A proxy before `port`."""
-    server = Proxy(port, fault)
+    server = Proxy(port, fault, **more)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

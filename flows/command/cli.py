@@ -9,7 +9,7 @@ import os
 import sys
 from gc import set_threshold
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -19,6 +19,9 @@ from flows.command.streams import output_fault, prepare_streams, print_file, pri
 from ldptree.errors import BudgetError, ConfigError, LdptreeError
 from storage.machine_faults import check_working_directory, machine_fault
 from storage.objects.addresses import bucket_address, refuse_bucket
+
+if TYPE_CHECKING:
+    from schemas.config import RunConfig
 
 app = typer.Typer(
     name="ldptree",
@@ -130,13 +133,13 @@ def run(
     if plan:
         from flows.command.run_plan import show_plan
 
-        show_plan(settings, work, as_json=as_json)
+        show_plan(settings, _place(settings, work), as_json=as_json)
         return
     from flows.command.running import run_here
 
     run_here(
         settings,
-        work,
+        _place(settings, work),
         as_json=as_json,
         debug=debug,
         command=_command(config, assignments, work),
@@ -184,7 +187,7 @@ def plan(
     from tasks.data.source import check_named
 
     check_named(settings.dataset)
-    plan_and_print(settings, work, options, as_json=as_json, out=out)
+    plan_and_print(settings, _place(settings, work), options, as_json=as_json, out=out)
 
 
 @app.command()
@@ -432,6 +435,18 @@ def _command(config: str, assignments: list[str] | None, work: Path) -> str:
         # Elsewhere nobody is known to have answered.
         words += ["--work", bucket_address(work) or str(work)]
     return shlex.join(words)
+
+
+def _place(settings: RunConfig, work: Path) -> Path:
+    """Where the work folder of a run is. Raises ConfigError where its configuration names another place than --work."""
+    address = settings.store.address
+    if address is None:
+        return work
+    if work != WORK and bucket_address(work) != bucket_address(address):
+        raise ConfigError(
+            f"--work {work}: the configuration's [store] names two buckets. Leave one of both out."
+        )
+    return Path(address)
 
 
 def _version(asked: bool) -> None:

@@ -1,4 +1,4 @@
-"""Where the objects of a work folder are: in a folder, by its path, or in a bucket, by its address."""
+"""Where the objects of a work folder are: in a folder, by its path; in a bucket, by its address; or in two, by both of theirs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from pathlib import Path
 from ldptree.errors import ConfigError
 from storage.objects.object_store import ObjectStore
 
-_ADDRESS = re.compile(r"(s3|gs|az):/+([^/].*)")
+_ADDRESS = re.compile(r"(s3|gs|az):/+([^/,][^,]*)")
+_TWO = re.compile(r"holders=(.+),curator=(.+)")
 
 
 def bucket_address(work: str | Path) -> str | None:
-    """ "s3://bucket/prefix" (gs, az) where `work` is such an address, of which a Path has lost a slash; None of a path."""
+    """ "s3://bucket/prefix" (gs, az) where `work` is such an address, of which a Path has lost a slash, or
+    "holders=s3://...,curator=s3://..." where it is two of them; None of a path.
+    """
+    if (two := _TWO.fullmatch(str(work))) is not None:
+        holders, curator = bucket_address(two[1]), bucket_address(two[2])
+        return f"holders={holders},curator={curator}" if holders and curator else None
     found = _ADDRESS.fullmatch(str(work))
     return f"{found[1]}://{found[2].rstrip('/')}" if found else None
 
@@ -24,9 +30,10 @@ def open_objects(work: str | Path) -> ObjectStore:
         from storage.objects.folder import FolderObjects
 
         return FolderObjects(work)
-    from storage.objects.bucket import open_bucket
+    from storage.objects.bucket import open_bucket, open_two_buckets
 
-    return open_bucket(address)
+    two = _TWO.fullmatch(address)
+    return open_bucket(address) if two is None else open_two_buckets(holders=two[1], curator=two[2])
 
 
 def refuse_bucket(work: str | Path, command: str) -> None:

@@ -30,12 +30,23 @@ from obstore.exceptions import (
 
 from ldptree.errors import ConfigError
 from storage.objects.lasting import fsync
-from storage.objects.object_store import Entry, NotReached, Write
+from storage.objects.object_store import Entry, NotReached, ObjectStore, Write
+from storage.objects.two_sides import SIDES, Side, TwoSides
 
 WRITER = "ldptree-writer"
 """The attribute of an object that says who put it."""
 BLOCK = 1 << 23
 
+
+REASONS = {
+    "<Code>NoSuchBucket<": "there is no such bucket",
+    "<Code>RequestTimeTooSkewed<": "the clock of this machine is wrong",
+    "<Code>InvalidAccessKeyId<": "the server does not know these credentials",
+    "<Code>SignatureDoesNotMatch<": "the secret key is not that of these credentials",
+    "<Code>NotImplemented<": "the server does not know this request, which may be a conditional put",
+    "http://169.254.169.254/": "there are no credentials",
+}
+"""What a person is told, by a sign in obstore's error. The address is where a machine of Amazon's would find credentials."""
 
 CLIENT = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(minutes=5)}
 RETRIES = {"max_retries": 5, "retry_timeout": timedelta(minutes=2)}
@@ -46,16 +57,46 @@ def open_bucket(address: str) -> BucketObjects:
 
     Raises ConfigError where nothing can be written there, or nothing can be written once.
     """
+    return _open(address, _local_folder(address), {}, "AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT and so on")
+
+
+def open_two_buckets(*, holders: str, curator: str) -> TwoSides:
+    """The objects of the holders' side and of the curator's, each with the credentials that the environment has for it.
+
+    Raises ConfigError as `open_bucket`.
+    """
+    where = f"holders={holders},curator={curator}"
+    root, addresses = _local_folder(where), {"holders": holders, "curator": curator}
+    sides: dict[Side, ObjectStore] = {}
+    for side in SIDES:
+        prefix = f"LDPTREE_{side.upper()}_"
+        own = {
+            name.removeprefix(prefix).lower(): value
+            for name, value in os.environ.items()
+            if name.startswith(prefix)
+        }
+        said = f"{prefix}AWS_ACCESS_KEY_ID and so on, each in place of AWS_ACCESS_KEY_ID and so on"
+        sides[side] = _open(addresses[side], root / "sides" / side, own, said)
+    return TwoSides(sides, where, root)
+
+
+def _local_folder(address: str) -> Path:
+    """The folder on this machine for copies of what is at an address."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "ldptree" / hashlib.sha256(address.encode()).hexdigest()[:16]
+
+
+def _open(address: str, root: Path, options: dict[str, str], variables: str) -> BucketObjects:
+    """As `open_bucket`, with `options` in place of what the environment says; `variables`: what to look after."""
     try:
         # obstore reads this from the environment too, but for where there are other options of the client.
         client = CLIENT | {"allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"}
-        bucket = obstore.store.from_url(address, client_options=client, retry_config=RETRIES)
+        bucket = obstore.store.from_url(address, config=options, client_options=client, retry_config=RETRIES)
     except (BaseError, ValueError):
         raise ConfigError(
-            f"work folder {address}: no address of a bucket. Name one as s3://bucket/prefix."
+            f"work folder {address}: no address of a bucket, or a variable that is none of it. Name one as s3://bucket/prefix; "
+            f"look after {variables}."
         ) from None
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    root = cache / "ldptree" / hashlib.sha256(address.encode()).hexdigest()[:16]
     objects, probe = BucketObjects(bucket, address, root), f"probe-{secrets.token_hex(8)}"
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -65,7 +106,7 @@ def open_bucket(address: str) -> BucketObjects:
     except OSError as fault:
         raise ConfigError(
             f"work folder {address}: cannot be written ({fault.strerror}). Look after the bucket's name, the credentials and "
-            "the network (AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT and so on), or name another folder with --work."
+            f"the network ({variables}), or name another folder with --work."
         ) from None
     if not is_once:
         raise ConfigError(
@@ -216,6 +257,8 @@ class BucketObjects:
                 )
             except (AlreadyExistsError, PreconditionError):
                 return self._is_of(writer, name)
+            except (PermissionDeniedError, UnauthenticatedError):
+                raise
             except BaseError:
                 if self._is_of(writer, name):  # only the answer was lost
                     return True
@@ -235,9 +278,18 @@ class BucketObjects:
         """Raise what obstore raises as OSError, in words that quote nothing of the answer."""
         try:
             yield
-        except FileNotFoundError:
-            raise FileNotFoundError(errno.ENOENT, "no such object", self.where(name)) from None
-        except (PermissionDeniedError, UnauthenticatedError):
-            raise PermissionError(errno.EACCES, "no right to it", self.where(name)) from None
-        except BaseError:
-            raise NotReached(errno.EIO, "does not answer as it should", self.where(name)) from None
+        except FileNotFoundError as fault:
+            missing = _reason(fault) or "no such object"
+            raise FileNotFoundError(errno.ENOENT, missing, self.where(name)) from None
+        except (PermissionDeniedError, UnauthenticatedError) as fault:
+            refused = _reason(fault) or "no right to it"
+            raise PermissionError(errno.EACCES, refused, self.where(name)) from None
+        except BaseError as fault:
+            failed = _reason(fault) or "does not answer as it should"
+            raise NotReached(errno.EIO, failed, self.where(name)) from None
+
+
+def _reason(fault: BaseException) -> str | None:
+    """What a server's answer says that went wrong, of what a person can mend; None of anything else."""
+    said = str(fault)
+    return next((reason for sign, reason in REASONS.items() if sign in said), None)

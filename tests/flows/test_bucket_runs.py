@@ -20,6 +20,7 @@ from flows.finish import finish
 from ldptree.errors import ConfigError, LdptreeError
 from storage.ledger.accounts import Account
 from storage.objects.bucket import BucketObjects
+from storage.objects.two_sides import SIDES, TwoSides
 from storage.store import Store
 
 N = 600
@@ -64,6 +65,26 @@ def test_a_run_in_a_bucket_learns_what_one_in_a_folder_does(over, tmp_path):
     )
     assert {step.state for step in another.timeline.steps()} <= {"cached"}
     assert another.model == there.model
+
+
+def test_of_two_buckets_the_curators_holds_nothing_of_the_holders(over, tmp_path):
+    path, buckets = rides(tmp_path / "rides.csv", N, 1), {side: MemoryStore() for side in SIDES}
+    sides = {side: BucketObjects(buckets[side], f"memory://{side}", tmp_path / side) for side in SIDES}
+    campaign = {"campaign": {"name": "rides"}}
+    there = walked(over(TwoSides(sides, "memory://both", tmp_path)), path, **RELEASE, **campaign)
+    finish(there)
+    secret = sides["holders"].get("holders/secret")
+    names = [entry.name for entry in sides["curator"].entries("", deep=True)]
+    assert {name.split("/")[0] for name in names} == {"public", "curator"}
+    assert not [name for name in names if secret in sides["curator"].get(name)]
+    assert {f"runs/{there.name}/report.html"} <= {
+        entry.name for entry in sides["holders"].entries("runs", deep=True)
+    }
+    again = walked(over(TwoSides(sides, "memory://both", tmp_path)), path, **RELEASE, **campaign)
+    assert again.model == there.model
+    here = walked(Store(tmp_path / "here"), path, evaluate=False)
+    seeded = walked(over(TwoSides(sides, "memory://both", tmp_path)), path, evaluate=False)
+    assert seeded.model["model"].digest == here.model["model"].digest
 
 
 def test_two_machines_ask_each_holder_once(over, tmp_path):

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from storage.objects.folder import FolderObjects
+from storage.objects.two_sides import SIDES, TwoSides
 
 NAME = "curator/reports/r.bin"
 
@@ -20,7 +21,7 @@ def server():
         yield port
 
 
-@pytest.fixture(params=["folder", "memory", pytest.param("s3", marks=pytest.mark.slow)])
+@pytest.fixture(params=["folder", "memory", "two sides", pytest.param("s3", marks=pytest.mark.slow)])
 def objects(request, tmp_path):
     if request.param == "folder":
         return FolderObjects(tmp_path / "work")
@@ -31,6 +32,9 @@ def objects(request, tmp_path):
 
     if request.param == "memory":
         return BucketObjects(MemoryStore(), "memory://", tmp_path / "copies")
+    if request.param == "two sides":
+        sides = {side: BucketObjects(MemoryStore(), "memory://", tmp_path / side) for side in SIDES}
+        return TwoSides(sides, "memory://", tmp_path)
     pytest.importorskip("moto")
     from s3_server import bucket_objects, make_bucket
 
@@ -102,7 +106,7 @@ def test_a_reader_sees_one_writers_bytes_never_a_mixture(objects):
 
 
 def test_a_listing_has_what_stands_by_name_and_how_large_it_is(objects):
-    written = {"a/b": b"1", "a/b.c/d": b"22", "a/c/d/e": b"", "ab/f": b"4444", "z": b"5"}
+    written = {"a/b": b"1", "a/b.c/d": b"22", "a/c/d/e": b"", "ab/f": b"4444", "curator/g": b"", "z": b"5"}
     for name, data in reversed(written.items()):
         objects.put(name, data)
     assert {entry.name: entry.size for entry in objects.entries("", deep=True)} == {
@@ -112,7 +116,7 @@ def test_a_listing_has_what_stands_by_name_and_how_large_it_is(objects):
     assert names(objects, "a") == ["a/b", "a/b.c/d", "a/c/d/e"]
     assert names(objects, "a", deep=False) == ["a/b"]
     assert names(objects, "", deep=False) == ["z"]
-    assert (objects.folders("a"), objects.folders("")) == (["a/b.c", "a/c"], ["a", "ab"])
+    assert (objects.folders("a"), objects.folders("")) == (["a/b.c", "a/c"], ["a", "ab", "curator"])
     assert (names(objects, "nowhere"), objects.folders("nowhere")) == ([], [])
 
 

@@ -1,0 +1,132 @@
+"""What a bucket that cannot be used says, before anybody is asked; and two buckets, which two credentials open."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+pytest.importorskip("obstore")
+pytest.importorskip("moto")
+
+from s3_server import bucket_objects, make_bucket, proxy, s3_server
+
+from ldptree.errors import ConfigError
+from storage.objects.addresses import bucket_address, open_objects
+
+KEYS = {"holders-side": "of-holders", "curator-side": "of-curator"}
+TWO = "holders=s3://holders-side/work,curator=s3://curator-side/work"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with s3_server() as port:
+        for name in ("bucket", *KEYS):
+            make_bucket(port, name)
+        yield port
+
+
+@pytest.fixture
+def behind(monkeypatch, tmp_path):
+    """The variables of somebody whose S3 is at a port."""
+
+    def use(port):
+        said = {
+            "AWS_ENDPOINT": f"http://127.0.0.1:{port}",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "XDG_CACHE_HOME": str(tmp_path),
+        }
+        for name, value in said.items():
+            monkeypatch.setenv(name, value)
+
+    return use
+
+
+def key_of(headers):
+    return re.search(r"Credential=([^/]+)/", headers.get("Authorization", "Credential=/"))[1]
+
+
+def refuse_other_keys(_, path, headers):
+    """A bucket is opened by its own key only."""
+    return None if KEYS[re.split(r"[/?]", path)[1]] == key_of(headers) else (403, "AccessDenied")
+
+
+def test_two_addresses_are_one_that_a_path_may_have_lost_slashes_of():
+    assert bucket_address(TWO) == bucket_address(TWO.replace("//", "/")) == TWO
+    assert bucket_address("holders=here,curator=s3://bucket") is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("status", "code", "said"),
+    [
+        (403, "RequestTimeTooSkewed", "the clock of this machine is wrong"),
+        (403, "InvalidAccessKeyId", "the server does not know these credentials"),
+        (403, "SignatureDoesNotMatch", "the secret key is not that of these credentials"),
+        (403, "AccessDenied", "no right to it"),
+        (501, "NotImplemented", "may be a conditional put"),
+        (400, "Unheard", "does not answer as it should"),
+    ],
+)
+def test_a_refused_bucket_says_why_in_a_sentence(server, behind, status, code, said):
+    def refusal(method, *_):
+        return (status, code) if method == "PUT" else None
+
+    with proxy(server, refusal=refusal) as between:
+        behind(between.server_port)
+        with pytest.raises(ConfigError) as refused:
+            open_objects("s3://bucket/team")
+    assert said in str(refused.value)
+    assert len(str(refused.value)) < 300
+    assert refused.value.exit_code == 2
+
+
+@pytest.mark.slow
+def test_a_bucket_that_is_not_there_and_a_store_that_writes_twice_are_refused(server, behind):
+    behind(server)
+    with pytest.raises(ConfigError, match="there is no such bucket"):
+        open_objects("s3://not-there/team")
+    with proxy(server, dropped=("If-None-Match", "if-none-match")) as between:
+        behind(between.server_port)
+        with pytest.raises(ConfigError, match="conditional put"):
+            open_objects("s3://bucket/team")
+    plain = bucket_objects(server, "bucket", "unused", prefix="team")
+    assert [entry.name for entry in plain.entries("", deep=True)] == []
+
+
+@pytest.mark.slow
+def test_each_side_is_opened_by_its_own_credentials_only(server, behind, monkeypatch, tmp_path):
+    with proxy(server, refusal=refuse_other_keys) as between:
+        behind(between.server_port)
+        monkeypatch.setenv("LDPTREE_CURATOR_AWS_ACCESS_KEY_ID", "of-curator")
+        with pytest.raises(
+            ConfigError, match=r"s3://holders-side/work: cannot be written .*LDPTREE_HOLDERS_AWS"
+        ):
+            open_objects(TWO)
+        monkeypatch.setenv("LDPTREE_HOLDERS_AWS_ACCESS_KEY_ID", "of-holders")
+        objects = open_objects(TWO)
+        objects.put("holders/rows", b"private")
+        objects.put("curator/totals", b"noisy")
+        assert objects.where("") == TWO
+        assert objects.where("holders/rows") == "s3://holders-side/work/holders/rows"
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-curator")
+        curator = open_objects("s3://curator-side/work")
+        assert [entry.name for entry in curator.entries("", deep=True)] == ["curator/totals"]
+        with pytest.raises(ConfigError, match="no right to it"):
+            open_objects("s3://holders-side/work")
+
+
+def test_what_is_no_pair_of_buckets_is_refused():
+    from schemas.tables import StoreConfig
+
+    assert StoreConfig(holders="s3://a/x", curator="s3://b/x").address == "holders=s3://a/x,curator=s3://b/x"
+    for wrong, said in (
+        ({"holders": "s3://a/x"}, "name both"),
+        ({"holders": "s3://a/x", "curator": "s3://a/y"}, "one bucket"),
+        ({"holders": "/srv/holders", "curator": "s3://b"}, "pattern"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            StoreConfig(**wrong)
