@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from flows.index import list_begun, list_run
+from flows.index import list_run, list_started
 from flows.pipeline import Pipeline
 from ldptree.errors import LdptreeError
 from schemas.config import RunConfig
@@ -102,7 +102,7 @@ def page_of_failure(run: Pipeline) -> Iterator[None]:
     """List a run as begun; write a page that says why it stopped, and list that; the error goes on as it is."""
     with suppress(Exception):  # the run itself tells what is wrong with its folder
         if run.command:
-            list_begun(run.store, run.name, run.config, run.command)
+            list_started(run.store, run.name, run.config, run.command)
     try:
         yield
     except LdptreeError as error:

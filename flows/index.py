@@ -15,15 +15,15 @@ from tasks.page.data import Run
 from tasks.page.index import Card, render_index
 
 CARD = "card.json"
-BEGUN = "begun"
+STARTED = "started"
 """The folder with the cards of runs that have no page yet: also those that were killed."""
 REMEDY = "Delete it: only the list of runs then lacks this run."
 
 
-def list_begun(store: Store, name: str, config: RunConfig, command: str) -> None:
+def list_started(store: Store, name: str, config: RunConfig, command: str) -> None:
     """Put a run that begins into the list of all runs, where it stays if it is killed. `name`: of its folder to be."""
-    card = Card.of_begun(config, command)
-    store.objects.put(f"{BEGUN}/{name}.json", stamped("card", card.to_dict(), indent=1))
+    card = Card.of_started(config, command)
+    store.objects.put(f"{STARTED}/{name}.json", stamped("card", card.to_dict(), indent=1))
     write_index(store)
 
 
@@ -32,9 +32,9 @@ def list_run(store: Store, folder: str, run: Run) -> None:
     its page.
     """
     store.objects.put(f"{folder}/{CARD}", stamped("card", Card.of(run).to_dict(), indent=1))
-    for name, card in _cards_of_begun(store.objects).items():
+    for name, card in _cards_of_started(store.objects).items():
         if card.command == run.making.command:
-            store.objects.delete(f"{BEGUN}/{name}.json")
+            store.objects.delete(f"{STARTED}/{name}.json")
     write_index(store)
 
 
@@ -47,7 +47,7 @@ def write_index(store: Store) -> None:
 
 def _read_cards(objects: ObjectStore) -> dict[str, Card]:
     """The cards of all runs, by the names of their folders; where a card of a run with a page cannot be read, the name alone."""
-    cards = _cards_of_begun(objects)
+    cards = _cards_of_started(objects)
     for folder in objects.folders("runs"):
         if objects.size(f"{folder}/report.html") is None:
             continue
@@ -60,10 +60,10 @@ def _read_cards(objects: ObjectStore) -> dict[str, Card]:
     return cards
 
 
-def _cards_of_begun(objects: ObjectStore) -> dict[str, Card]:
+def _cards_of_started(objects: ObjectStore) -> dict[str, Card]:
     """The cards of the runs that have no page yet, by the names of their folders to be; without those that cannot be read."""
     cards = {}
-    for entry in objects.entries(BEGUN):
+    for entry in objects.entries(STARTED):
         name = PurePosixPath(entry.name).stem
         with suppress(FileNotFoundError, ArtifactCorrupt):  # its run has ended, or a later version wrote it
             card = Card.from_dict({"name": name} | read_stamped(objects, entry.name, "card", REMEDY))

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flows.index import BEGUN, write_index
+from flows.index import STARTED, write_index
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, Manifest, Record
 from schemas.named_files import NO_SUCH_FOLDER, folder_fault, shown_path
@@ -120,8 +120,8 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
             or (record.parts and all(_unit(m) in protected for m in record.parts.values()))
         }
         protected |= {_unit(m) for name in standing for m in everything[name].parts.values()}
-        begun = sorted(p for p in (store.root / BEGUN).glob("*.json") if _RUN.fullmatch(p.stem))
-        doomed = [*gone, *begun, *map(store.objects.path, sorted(everything.keys() - standing))]
+        started = sorted(p for p in (store.root / STARTED).glob("*.json") if _RUN.fullmatch(p.stem))
+        doomed = [*gone, *started, *map(store.objects.path, sorted(everything.keys() - standing))]
         recorded = {_unit(m) for record in everything.values() for m in record.parts.values()}
         for zone in ZONES:
             for folder in store.zone(zone).glob("*/*"):
@@ -138,7 +138,7 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
         size = sum(_size(path) for path in doomed)
         if not dry_run:
             _delete(doomed)
-            if (gone or begun) and (store.root / "index.html").exists():
+            if (gone or started) and (store.root / "index.html").exists():
                 write_index(store)
             if gone and (store.zone("curator") / warehouse.NAME).exists():
                 with contextlib.suppress(Exception):  # of damaged totals, say: the next run builds it anew

@@ -91,9 +91,9 @@ class Copying(Plainly):
 
 
 class Chain(Pipeline):
-    """One run of `config` in `store` that asks one question, as far as it is asked for, without Prefect.
+    """One run of `config` in `store`, as far as it is asked for, without Prefect.
 
-    Its parts can be set (`chain.__dict__["reports"] = ...`); that it was answered the ledger is not told.
+    Of one question its parts can be set (`chain.__dict__["reports"] = ...`); the ledger is not told that it was answered.
     """
 
     def __init__(self, store: Store, config: RunConfig, **more: Any) -> None:
@@ -120,6 +120,8 @@ class Chain(Pipeline):
 
     @cached_property
     def conversation(self) -> Conversation:
+        if self.charges_first:
+            return super().conversation
         return Conversation([replace(self.first, reports=self.reports, left=self.totals)], self.spent)
 
 

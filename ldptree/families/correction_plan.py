@@ -42,6 +42,9 @@ label's scale. Of .1, .05, .04 and .03 on the Chicago trips, .1 is too deep and 
 MAX_CELLS = 1024
 MOST_RMS = 2.0
 _ARRAYS = ("public_count", "own_variance", "doubt", "answer", "usual")
+LEAST_DROP = 0.1
+"""Of the public model's variance, what a deeper tree is to take away more than a shallower one. Of 0, .02 and .1 on regression
+sets, alike or with labels half a standard deviation higher, 0 has up to 5 % more error at eps 1, the others are equal."""
 LEAST_SLOPE = 0.5
 SHIFTS = np.linspace(-2.0, 2.0, 41)
 
@@ -218,8 +221,8 @@ def make_plan(
 
     Levels and oracle minimise the variance of the mean residual of a cell of 1/L of the people. Depth "auto" is the one with
     the largest expected drop of posterior variance, sum over cells of share V^2 / (V + E), V the public model's own
-    variance and E the reports'. Where it does not know its own (V = 0), it is the deepest with sqrt(E) at most
-    `NOISE_OF_SCALE` of the scale, and at least one split.
+    variance and E the reports', but for depths that gain next to nothing. Where it does not know its own (V = 0), it is the
+    deepest with sqrt(E) at most `NOISE_OF_SCALE` of the scale, and at least one split.
 
     Args:
         evidence: what is public.
@@ -251,9 +254,22 @@ def make_plan(
         if not plan.own_variance.any() and plan.expected_sd > NOISE_OF_SCALE * plan.scale and len(plans) > 1:
             break  # deeper is noisier still
     if any(plan.own_variance.any() for plan in plans):
-        return max(plans, key=expected_drop)
+        return _worth_its_cells(plans)
     kept = [plan for plan in plans[1:] if plan.expected_sd <= NOISE_OF_SCALE * plan.scale]
     return kept[-1] if kept else plans[min(1, len(plans) - 1)]
+
+
+def _worth_its_cells(plans: Sequence[CorrectionPlan]) -> CorrectionPlan:
+    """The deepest of plans that takes `LEAST_DROP` more of the public model's variance than shallower ones: what is the same in
+    all cells is the noisier the more cells there are.
+    """
+    best = plans[0]
+    share = best.public_count / max(float(best.public_count.sum()), 1.0)
+    least = LEAST_DROP * float(np.sum(share[:, None] * best.own_variance))
+    for plan in plans[1:]:
+        if expected_drop(plan) > expected_drop(best) + least:
+            best = plan
+    return best
 
 
 def expected_drop(plan: CorrectionPlan) -> float:

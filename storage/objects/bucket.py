@@ -75,8 +75,8 @@ def open_two_buckets(*, holders: str, curator: str) -> TwoSides:
             for name, value in os.environ.items()
             if name.startswith(prefix)
         }
-        said = f"{prefix}AWS_ACCESS_KEY_ID and so on, each in place of AWS_ACCESS_KEY_ID and so on"
-        sides[side] = _open(addresses[side], root / "sides" / side, own, said)
+        whose = f"{prefix}AWS_ACCESS_KEY_ID and so on, each in place of AWS_ACCESS_KEY_ID and so on"
+        sides[side] = _open(addresses[side], root / "sides" / side, own, whose)
     return TwoSides(sides, where, root)
 
 
@@ -291,5 +291,5 @@ class BucketObjects:
 
 def _reason(fault: BaseException) -> str | None:
     """What a server's answer says that went wrong, of what a person can mend; None of anything else."""
-    said = str(fault)
-    return next((reason for sign, reason in REASONS.items() if sign in said), None)
+    text = str(fault)
+    return next((reason for sign, reason in REASONS.items() if sign in text), None)

@@ -65,7 +65,7 @@ class Card:
         )
 
     @classmethod
-    def of_begun(cls, config: RunConfig, command: str) -> Self:
+    def of_started(cls, config: RunConfig, command: str) -> Self:
         """What is known of a run that has begun."""
         return cls(
             name=config.name,

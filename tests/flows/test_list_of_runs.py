@@ -11,7 +11,7 @@ import pytest
 from chain import Chain, rides, rides_config
 
 from flows.finish import page_of_failure
-from flows.index import list_begun, list_run, write_index
+from flows.index import list_run, list_started, write_index
 from flows.provenance import collect_garbage
 from ldptree.errors import BudgetError, DataError
 from storage.objects.folder import FolderObjects
@@ -135,12 +135,12 @@ def test_a_killed_run_is_listed_with_the_command_that_goes_on_until_that_ends(ch
 
 def test_gc_takes_killed_runs_off_the_list(chain, facts):
     _leave(chain.store, facts, "whole", "2026-01-02T03:04:05+00:00")
-    list_begun(chain.store, "killed-20260102-030405-123456", chain.config, "ldptree run rides")
-    (chain.store.root / "begun" / "mine.json").write_text("{}")
+    list_started(chain.store, "killed-20260102-030405-123456", chain.config, "ldptree run rides")
+    (chain.store.root / "started" / "mine.json").write_text("{}")
     assert "Not finished" in _index(chain.store)
     collect_garbage(chain.store.root, keep=1, dry_run=False)
     assert "Not finished" not in _index(chain.store)
-    assert [path.name for path in (chain.store.root / "begun").iterdir()] == ["mine.json"]
+    assert [path.name for path in (chain.store.root / "started").iterdir()] == ["mine.json"]
 
 
 def test_a_page_that_cannot_be_written_hides_no_reason(chain, monkeypatch):

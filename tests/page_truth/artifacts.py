@@ -82,12 +82,12 @@ class Run:
     @cached_property
     def protocol(self) -> Protocol:
         assert isinstance(self.chain, Chain)
-        return read_protocol(self.store, self.chain.protocol)
+        return read_protocol(self.store, self.chain.conversation.last.question())
 
     @cached_property
     def totals(self) -> tuple[Totals, ...]:
         assert isinstance(self.chain, Chain)
-        return read_totals(self.store, self.chain.totals["totals"], self.protocol)
+        return read_totals(self.store, self.chain.conversation.last.left["totals"], self.protocol)
 
     @cached_property
     def public(self) -> tuple[NDArray[np.float32], NDArray[Any]]:
