@@ -13,8 +13,8 @@ from pathlib import Path
 
 from PIL import Image
 
-WIDTH, HEIGHT = 1280, 1400
-COLOURS = 96
+WIDTH, HEIGHT = 1280, 1310
+COLOURS = 224
 OUT = Path(__file__).parent.parent / "docs" / "images" / "report.png"
 
 

@@ -78,8 +78,11 @@ class Axis:
             left = min(max(min(places[:2]), LABEL), 100 - LABEL)
             right = max(min(max(places[:2]), 100 - LABEL), left)
             places[:2] = [left if side == "en" else right for side in sides[:2]]
+        room = (
+            2 * NEAR if any(sides) else 1.6 * NEAR
+        )  # a label beside its place reaches further than one under it
         for number, (place, side, (_, text, role)) in enumerate(zip(places, sides, marks, strict=True)):
-            if number < 2 or all(abs(place - other) >= 2 * NEAR for other in places[:2]):
+            if number < 2 or all(abs(place - other) >= room for other in places[:2]):
                 found.append((place, text, side, role))
         return [(f"{place:.2f}%", text, side, role) for place, text, side, role in found]
 
