@@ -92,6 +92,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._hang_up()
         elif fault == "late":
             self._answer(500, {}, b"")
+        elif fault == "cut":
+            self._answer(answer.status, dict(answer.getheaders()), content, sent=len(content) // 2)
+            self._hang_up()
         else:
             self._answer(answer.status, dict(answer.getheaders()), content)
 
@@ -101,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.connection.close()
 
-    def _answer(self, status, headers, content):
+    def _answer(self, status, headers, content, sent=None):
         self.send_response_only(status)
         length = headers.get("Content-Length", str(len(content))) if self.command == "HEAD" else len(content)
         for name, value in headers.items():
@@ -110,7 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(length))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(content)
+            self.wfile.write(content[:sent])
 
     def log_message(self, *_):
         """Nothing."""

@@ -75,6 +75,25 @@ def test_a_put_that_was_done_is_known_to_be_whatever_the_answer(server, bucket, 
     assert not is_done or not plain.create("a/b", b"another's")
 
 
+@pytest.mark.parametrize("often", ["once", "always"])
+def test_an_answer_that_stops_half_way_is_never_taken_for_the_object(server, bucket, tmp_path, often):
+    content = bytes(range(256)) * 1_000
+    bucket_objects(server, bucket, tmp_path / "there").put("a/b", content)
+    left = itertools.repeat("cut") if often == "always" else iter(["cut"])
+
+    def of_reads(method, _path):
+        return next(left, "") if method == "GET" else ""
+
+    with proxy(server, of_reads) as between:
+        objects = bucket_objects(between.server_port, bucket, tmp_path / "here")
+        for read in (objects.get, lambda name: objects.path(name).read_bytes()):
+            try:
+                assert read("a/b") == content
+            except OSError:
+                assert often == "always"
+        assert often == "once" or not [path for path in (tmp_path / "here").rglob("*") if path.is_file()]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_of_many_who_write_once_at_most_one_wins_behind_a_bad_network(server, bucket, tmp_path, seed):
     found = {}
