@@ -328,7 +328,7 @@ def describe_privacy(
         seeded=config.is_seeded,
         form=facts["form"],
         k=int(asked[-1].question.figures.get("values", 0)),
-        influence=_influence(evidence.totals, moves, n) if evidence.totals else None,
+        influence=_influence(evidence.totals, moves) if evidence.totals else None,
         features=() if evidence.shown is None else list_features(config, model, evidence.shown),
         mask_release=cast("Literal['all', 'cells', 'none']", config.mask_release),
         example=draw_example(last, config.dataset.names) if isinstance(last, Protocol) else None,
@@ -351,8 +351,9 @@ def _within(question: QuestionDescription, label_range: tuple[float, float] | No
     return replace(question, figures=question.figures | {"low": low, "high": high})
 
 
-def _influence(totals: Sequence[Totals], moves: Sequence[float], n: int) -> Influence:
-    """What dishonest holders can do to the totals, and to the sum over one cell."""
+def _influence(totals: Sequence[Totals], moves: Sequence[float]) -> Influence:
+    """What dishonest holders can do to the totals of a question, and to the sum over one cell."""
+    n = sum(one.n_private for one in totals)
     force: PoisoningBound = totals[0].mechanism.poisoning_bound(n)
     each = totals[0].mechanism.poisoning_bound(max(n // len(totals), 1))
     reach = np.sort(np.abs(np.array(moves)))[::-1][: each.totals_at_once]

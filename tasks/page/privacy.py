@@ -200,7 +200,7 @@ def _noise(run: Run) -> Sentence:
 
 
 def _liars(run: Run) -> tuple[Sentence, ...]:
-    force = run.privacy.influence
+    force, n_reports = run.privacy.influence, run.privacy.asked[-1].n_asked
     assert force is not None
     where = (
         "in every kind at once"
@@ -214,7 +214,7 @@ def _liars(run: Run) -> tuple[Sentence, ...]:
         say(
             "liars",
             many=units.count(force.one_percent),
-            share=units.percent(force.one_percent / max(run.n_private, 1)),
+            share=units.percent(force.one_percent / max(n_reports, 1)),
         ),
     ]
     if force.push is not None:
@@ -222,8 +222,8 @@ def _liars(run: Run) -> tuple[Sentence, ...]:
             label_unit(run, signed=True) if run.label == "class" else Unit("number", run.label_sd, run.unit)
         )
         outputs = len(run.model.outputs) if run.model.figure == "correction" else 1
-        size = max(run.n_private / outputs / max(run.n_cells, 1), 1.0)
-        many = math.ceil(run.n_private / 100) * force.push
+        size = max(n_reports / outputs / max(run.n_cells, 1), 1.0)
+        many = math.ceil(n_reports / 100) * force.push
         sentences.append(
             say(
                 "push",

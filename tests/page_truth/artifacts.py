@@ -85,6 +85,14 @@ class Run:
         return read_protocol(self.store, self.chain.conversation.last.question())
 
     @cached_property
+    def answered(self) -> list[tuple[Totals, ...]]:
+        """The totals of every question."""
+        return [
+            read_totals(self.store, one.left["totals"], read_protocol(self.store, one.question()))
+            for one in self.chain.conversation.whole
+        ]
+
+    @cached_property
     def totals(self) -> tuple[Totals, ...]:
         assert isinstance(self.chain, Chain)
         return read_totals(self.store, self.chain.conversation.last.left["totals"], self.protocol)
@@ -107,7 +115,7 @@ class Run:
         """Private people who reported."""
         if isinstance(self.chain, RoundsChain):
             return int(self.held.facts["n_private"])
-        return sum(one.n_private for one in self.totals)
+        return sum(totals.n_private for one in self.answered for totals in one)
 
     @property
     def spent(self) -> Spent:

@@ -288,6 +288,11 @@ def two(run: Run) -> Figures:
 def n_private(run: Run) -> float:
     if isinstance(run.chain, RoundsChain):
         return float(run.chain.held.facts["n_private"])
+    return float(sum(totals.n_private for one in run.answered for totals in one))
+
+
+def n_last(run: Run) -> float:
+    """Who reported on the last question."""
     return float(sum(totals.n_private for totals in run.totals))
 
 
@@ -346,7 +351,7 @@ def spread(run: Run) -> Figures:
 
 
 def influence(run: Run) -> Any:
-    return run.protocol.mechanism.poisoning_bound(int(n_private(run)))
+    return run.protocol.mechanism.poisoning_bound(int(n_last(run)))
 
 
 def liar(run: Run) -> Figures:
@@ -391,9 +396,9 @@ def push(run: Run) -> Figures:
     outputs = (
         len(run.facts["description"]["outputs"]) if run.facts["description"]["figure"] == "correction" else 1
     )
-    size = max(n_private(run) / outputs / run.protocol.n_cells, 1.0)
+    size = max(n_last(run) / outputs / run.protocol.n_cells, 1.0)
     scale = 100.0 if run.facts["label"] == "class" else 1.0
-    return size, scale * found / size, 1.0, scale * math.ceil(n_private(run) / 100) * found / size
+    return size, scale * found / size, 1.0, scale * math.ceil(n_last(run) / 100) * found / size
 
 
 def guess(run: Run) -> Figures:
@@ -456,7 +461,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "label chance": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["label_p"],),
     "noise": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["noise_sd"],),
     "label noise": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["label_noise_sd"],),
-    "reports written": lambda run: (n_private(run),),
+    "reports written": lambda run: (n_last(run),),
     "promise": lambda run: (math.exp(epsilon(run)),),
     "exact": exact,
     "spent": lambda run: (
@@ -469,7 +474,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "liars": lambda run: (
         1.0,
         influence(run).one_percent,
-        100.0 * influence(run).one_percent / n_private(run),
+        100.0 * influence(run).one_percent / n_last(run),
     ),
     "no bound": lambda run: liar(run)[1:],
     "push": push,
@@ -479,7 +484,8 @@ RULES: dict[str, Callable[[Run], Figures]] = {
 
 
 def several(run: Run) -> bool:
-    return not isinstance(run.chain, RoundsChain) and len(run.facts["privacy"]["asked"]) > 1
+    """Whether a holder answered several questions; of parts that are asked apart each answered one."""
+    return not isinstance(run.chain, RoundsChain) and len(run.answered) > 1 and not run.chain.charges_first
 
 
 # Tables
