@@ -16,8 +16,8 @@ from storage.objects import folder, lasting
 from storage.objects.folder import FolderObjects
 from storage.store import Store
 
-SEEDS = 300
-PARTS = 6
+SEEDS = 100
+PARTS = 2
 
 
 @pytest.mark.parametrize("part", range(PARTS))
