@@ -58,10 +58,15 @@ _BYTES_A_CELL = 128
 
 @dataclass(frozen=True, eq=False)
 class PublicModelled:
-    """What is seen before the question: public rows, and a public model fitted on them."""
+    """What is seen before the question: public rows, and a public model of them."""
 
     rows: PublicRows
-    evidence: PublicEvidence
+    gather: Callable[[], PublicEvidence]
+
+    @property
+    def evidence(self) -> PublicEvidence:
+        """The public model, fitted when it is first asked for, and what plans are made of."""
+        return self.gather()
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -110,19 +115,22 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
     frozen: Protocol | None = None
 
     def summarize(self, rows: PublicRows) -> PublicModelled:
-        """Fit the public model, or take over a fitted one.
+        """The public model: one that is fitted when it is asked for, or a fitted one.
 
-        Raises:
+        Its evidence raises:
             ConfigError: a setting is unknown; the base is too large: its size is named; or public labels are in such a unit that
                 squares of them are no floats.
             DataError: as `public_models.fit.take_public`.
         """
-        evidence = self._gather(rows)
-        if self.frozen is not None and self.frozen.base is not None:
-            evidence = evidence.with_base(self.frozen.base.ensemble)
-        return PublicModelled(rows, evidence)
+        return PublicModelled(rows, cache(lambda: self._gather(rows)))
 
     def _gather(self, rows: PublicRows) -> PublicEvidence:
+        evidence = self._evidence_of(self._fit(rows), rows)
+        if self.frozen is not None and self.frozen.base is not None:
+            evidence = evidence.with_base(self.frozen.base.ensemble)
+        return evidence
+
+    def _fit(self, rows: PublicRows) -> PublicModel:
         encoding, X, y, n_classes = rows.encoding, rows.X, rows.y, len(_labels(rows))
         if not n_classes and len(y):
             check_labels(float(np.min(y)), float(np.max(y)))
@@ -137,13 +145,15 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
                 f"{self.max_bytes - room:,} that everything else in a protocol may take; raise it"
             )
         if not isinstance(self.base, str):
-            model = take_public(self.base, encoding, X, y, n_classes=n_classes, max_bytes=room)
-        elif len(y):
+            return take_public(self.base, encoding, X, y, n_classes=n_classes, max_bytes=room)
+        if len(y):
             base = AUTO_BASE if self.base == "auto" else self.base
-            model = fit_public(base, X, y, n_classes=n_classes, max_bytes=room)
-        else:
-            even = [0.0] if not n_classes else [0.5] if n_classes == 2 else [1.0 / n_classes] * n_classes
-            model = constant(np.array(even), n_classes)
+            return fit_public(base, X, y, n_classes=n_classes, max_bytes=room)
+        even = [0.0] if not n_classes else [0.5] if n_classes == 2 else [1.0 / n_classes] * n_classes
+        return constant(np.array(even), n_classes)
+
+    def _evidence_of(self, model: PublicModel, rows: PublicRows) -> PublicEvidence:
+        encoding, X, y = rows.encoding, rows.X, rows.y
         seen = X if len(y) else encoding.encode(np.zeros((1, len(encoding.columns))))
         residual_range, errors, scale = _residuals(model, y, self.residual_range)
         return PublicEvidence(
@@ -200,9 +210,16 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
         first = transcript[0]
         if len(transcript) > 1 or first.protocol.asks_everybody:
             return None
-        assert first.protocol.base is not None
-        found = find_contrast(first.published.evidence.plan, first.protocol.base.contrasts, first.totals)
-        return self._ask_in_cells(view, asked=(SHARE, EVERYBODY[1]), cut=found)
+        base, known = first.protocol.base, first.published.evidence
+        assert base is not None
+        assert known.errors is not None
+        found = find_contrast(known.plan, base.contrasts, first.totals)
+        again = PublicModel(ensemble=base.ensemble, errors=known.errors[:, None], n_classes=len(view.labels))
+        return self._ask_in_cells(
+            PublicModelled(view.rows, cache(lambda: self._evidence_of(again, view.rows))),
+            asked=(SHARE, EVERYBODY[1]),
+            cut=found,
+        )
 
     def _ask_along_columns(self, view: PublicModelled) -> Published[PublicSummary] | None:
         """The question about contrasts to a part of the holders; None where it is not worth it."""
@@ -226,7 +243,8 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
         if self.questions == "auto" and not is_worth_asking(plan, evidence):
             return None
         protocol = self.publish(view, plan, asked=(0, SHARE), contrasts=contrasts)
-        return Published(protocol, lambda: PublicSummary.of(evidence, plan))
+        errors = evidence.base.errors[:, 0]  # so that the next question needs no public model fitted anew
+        return Published(protocol, lambda: replace(PublicSummary.of(evidence, plan), errors=errors))
 
     def _why_one_question(self, evidence: PublicEvidence) -> str:
         """Why no question about contrasts can come first; "" where one can."""

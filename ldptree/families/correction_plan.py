@@ -378,12 +378,14 @@ class PublicSummary:
         answer: float64 [L, M], the public model's mean answer over the public rows of each cell; `usual` where there is none.
         usual: float64 [M], the same over all.
         n_public: public rows.
+        errors: float64 [n], the out-of-fold errors of the public model, where another question follows that is made of them.
     """
 
     plan: CorrectionPlan
     answer: Floats
     usual: Floats
     n_public: int
+    errors: Floats | None = None
 
     @classmethod
     def of(cls, evidence: PublicEvidence, plan: CorrectionPlan) -> Self:
@@ -413,7 +415,7 @@ class PublicSummary:
             "doubt": plan.doubt.tolist(),
             "answer": self.answer.tolist(),
             "usual": self.usual.tolist(),
-        }
+        } | ({} if self.errors is None else {"errors": self.errors.tolist()})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], protocol: Protocol) -> Self:
@@ -438,4 +440,11 @@ class PublicSummary:
             doubt=arrays["doubt"],
             expected_sd=data["expected_sd"],
         )
-        return cls(plan=plan, answer=arrays["answer"], usual=arrays["usual"], n_public=data["n_public"])
+        errors = np.array(data["errors"], dtype=np.float64) if "errors" in data else None
+        return cls(
+            plan=plan,
+            answer=arrays["answer"],
+            usual=arrays["usual"],
+            n_public=data["n_public"],
+            errors=errors,
+        )

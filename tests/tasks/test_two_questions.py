@@ -107,7 +107,10 @@ def test_the_page_says_how_many_were_asked_what_and_that_each_spent_epsilon_once
 # What it costs
 
 
-def test_a_release_charges_everybody_once_before_the_first_question_and_goes_on_where_it_stopped(tmp_path):
+def test_a_release_charges_everybody_once_before_the_first_question_and_goes_on_where_it_stopped(
+    tmp_path, monkeypatch
+):
+    """The public model is that of the first question: it is not fitted again."""
     run = two_questions(
         written(tmp_path / "rows.csv"), tmp_path / "work", simulation={"noise_seed": None}, evaluate=False
     )
@@ -115,6 +118,7 @@ def test_a_release_charges_everybody_once_before_the_first_question_and_goes_on_
     spent = run.charge(asked, None)
     assert (spent.largest, spent.questions) == (4.0, 1)
     run.answer(asked)  # and stops here
+    monkeypatch.setattr("ldptree.families.correction.fit_public", None)
     again = two_questions(
         tmp_path / "rows.csv", tmp_path / "work", simulation={"noise_seed": None}, evaluate=False
     )
@@ -135,6 +139,7 @@ def test_a_release_charges_everybody_once_before_the_first_question_and_goes_on_
         correction={"base": "forest", "questions": 1},
         privacy={"epsilon": 4.0, "lifetime_epsilon": 4.0},
     )
+    monkeypatch.undo()
     with pytest.raises(BudgetError):
         other.walk()
 
