@@ -562,8 +562,10 @@ def test_a_model_of_ones_own_is_not_shrunk_but_refused_with_its_size():
     with pytest.raises(
         ConfigError, match=r"base: [\d,]+ bytes in a protocol \(20 trees, [\d,]+ nodes\), at most"
     ):
-        Correction(epsilon=4.0, heading={"target": "y"}, base=fitted, max_bytes=50_000).summarize(
-            PublicRows(encoding=encoding, X=X, y=y, label=(), n_private=10)
+        _ = (
+            Correction(epsilon=4.0, heading={"target": "y"}, base=fitted, max_bytes=50_000)
+            .summarize(PublicRows(encoding=encoding, X=X, y=y, label=(), n_private=10))
+            .evidence
         )
 
 
