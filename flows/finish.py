@@ -45,7 +45,11 @@ def finish(run: Pipeline) -> dict[str, Any]:
     else:
         question = run.conversation.last.question()
         store.objects.put(f"{folder}/protocol.json", store.file(question, "protocol.json").read_bytes())
-        write_json(store, f"{folder}/tables.json", _tables(config, facts, by_step))
+        earlier = run.conversation.whole[:-1] if run.charges_first else []
+        tables = _tables(config, facts, by_step) | {
+            "earlier": [one.stored.answers.path for one in earlier],
+        }
+        write_json(store, f"{folder}/tables.json", tables)
         of_family = _of_one_tree(config, facts, by_step)
     write_records(store, folder, run.records)
     summary = {

@@ -90,10 +90,13 @@ FILE = {"run": "VARCHAR", "part": "VARCHAR", "filename": "VARCHAR"}
 
 @dataclass(frozen=True)
 class RunTables:
-    """What the warehouse takes of one run: its totals, a file for each of `PARTS`, and facts about it."""
+    """What the warehouse takes of one run: its totals, the files of each of `PARTS`, and facts about it.
+
+    Where parts of the holders were asked apart, what was received of each is there, and the totals of the last question.
+    """
 
     run: str
-    totals: Mapping[str, Path]
+    totals: Mapping[str, Sequence[Path]]
     facts: Mapping[str, Any]
     nodes: Sequence[Mapping[str, Any]]
     classes: Sequence[str]
@@ -114,12 +117,13 @@ def all_runs(store: Store) -> list[RunTables]:
         content = read_stamped(
             store.objects, entry.name, "tables", "Delete it: only the warehouse then lacks this run."
         )
-        names = {part: f"{content['totals']}/{part}.parquet" for part in PARTS}
-        if all(store.objects.size(name) is not None for name in names.values()):
+        names = {part: [f"{content['totals']}/{part}.parquet"] for part in PARTS}
+        names["shards"] += [f"{earlier}/shards.parquet" for earlier in content.get("earlier", ())]
+        if all(store.objects.size(name) is not None for part in names.values() for name in part):
             runs.append(
                 RunTables(
                     entry.name.split("/")[-2],
-                    {part: store.objects.path(name) for part, name in names.items()},
+                    {part: [*map(store.objects.path, files)] for part, files in names.items()},
                     content["facts"],
                     content["nodes"],
                     content["classes"],
@@ -171,7 +175,10 @@ def _fill(connection: Any, runs: Sequence[RunTables]) -> None:
     ]
     nodes = [dict(node) | {"run": run.run} for run in runs for node in run.nodes]
     files = [
-        {"run": run.run, "part": part, "filename": str(run.totals[part])} for run in runs for part in PARTS
+        {"run": run.run, "part": part, "filename": str(path)}
+        for run in runs
+        for part in PARTS
+        for path in run.totals[part]
     ]
     connection.execute(f"INSERT INTO stored.runs {_from_json(TABLES['runs'])}", [json.dumps(facts)])
     for name, columns, rows in (

@@ -52,7 +52,7 @@ def run_tables(folder: Path, run: str, scale: float = 1.0) -> RunTables:
         "depth": 1,
     }
     return RunTables(
-        run, {part: folder / f"{part}.parquet" for part in PARTS}, facts, NODES, ["cash", 'it\'s a "card"']
+        run, {part: [folder / f"{part}.parquet"] for part in PARTS}, facts, NODES, ["cash", 'it\'s a "card"']
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 
+import duckdb
 import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
@@ -9,6 +10,7 @@ import pytest
 from chain import Copying, rides_config
 from page_reader import Page
 
+from flows.finish import finish
 from flows.pipeline import Pipeline
 from ldptree import CorrectionClassifier, CorrectionRegressor
 from ldptree.errors import BudgetError, ConfigError
@@ -102,6 +104,15 @@ def test_the_page_says_how_many_were_asked_what_and_that_each_spent_epsilon_once
     assert f"{n_first:,} others first reported how far the public model is off along one of 4 columns" in text
     assert "ε = 4 each, once" in text
     assert "ε = 4 spent once" in text  # above the fold, too
+
+
+def test_the_warehouse_has_the_reports_of_both_questions(done):
+    finish(done)
+    with duckdb.connect(str(done.store.zone("curator") / "warehouse.duckdb"), read_only=True) as warehouse:
+        (n,) = warehouse.execute("SELECT sum(holders) FROM reports_per_shard").fetchone()
+        (n_runs, stated) = warehouse.execute("SELECT count(*), max(n_private) FROM runs").fetchone()
+    assert (n_runs, n) == (1, done.held.facts["n_private"])
+    assert stated == n
 
 
 # What it costs
