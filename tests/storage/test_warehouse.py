@@ -91,9 +91,9 @@ def test_its_figures_are_those_of_the_run(store, tmp_path):
 def test_where_reports_are_about_one_of_several_classes_totals_name_it_and_others_name_none(store, tmp_path):
     several = run_tables(tmp_path, "several")
     for name in ("totals", "cells"):
-        table = pq.read_table(several.totals[name])
+        table = pq.read_table(several.totals[name][0])
         parts = [table.add_column(0, "output", pa.array([k] * len(table), pa.int32())) for k in (0, 1)]
-        pq.write_table(pa.concat_tables(parts), several.totals[name])
+        pq.write_table(pa.concat_tables(parts), several.totals[name][0])
     several = replace(several, outputs=["app", "cash"])
     for runs in ([several], [several, run_tables(tmp_path, "one")]):
         path = build(store, runs)
@@ -130,7 +130,7 @@ def test_it_holds_the_newest_runs(store, tmp_path, monkeypatch):
 def test_a_build_that_fails_leaves_the_old_one_and_nothing_else(store, tmp_path):
     path = build(store, [run_tables(tmp_path, "one")])
     broken = run_tables(tmp_path, "two")
-    (broken.totals["cells"]).write_bytes(b"PAR1")
+    broken.totals["cells"][0].write_bytes(b"PAR1")
     with pytest.raises(duckdb.Error):
         build(store, [broken])
     assert ask(path, "SELECT run FROM runs") == [("one",)]
