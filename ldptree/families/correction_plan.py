@@ -23,6 +23,7 @@ from ldptree.inference.depth import NUMBER_LEVELS
 from ldptree.inference.tree_gaussian import Levels
 from ldptree.mechanisms import MECHANISMS, RESIDUAL_CHOICES, Mechanism, mechanism_for
 from ldptree.protocol.stochastic_rounding import expected_shares, label_levels
+from ldptree.rounding import round_digits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,6 +80,7 @@ class ResidualRange:
         """
         if half is None:
             half = min(MOST_RMS * float(np.sqrt(np.mean(errors**2))), float(np.abs(errors).max()))
+            half = float(round_digits(half))
         if not half > 0:
             raise ConfigError("residual_range: the public errors are all 0, so they give no range; set it")
         slope = (

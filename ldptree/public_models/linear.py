@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.models.ensemble import LEAF
+from ldptree.rounding import round_digits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,8 +87,8 @@ class Linear:
         middle, spread = Z.mean(axis=0), Z.std(axis=0)
         unit = np.where(spread > 0, spread, np.inf)
         ridge = RidgeCV(alphas=[len(y) * p for p in PENALTIES]).fit((Z - middle) / unit, y)
-        slope: Floats = ridge.coef_ / unit
-        return cls(stairs, slope, float(ridge.intercept_ - middle @ slope))
+        slope = round_digits(ridge.coef_ / unit)
+        return cls(stairs, slope, float(round_digits(ridge.intercept_ - middle @ slope)))
 
     def __call__(self, X: Rows) -> Floats:
         """float64 [n] of encoded rows [n, d]."""

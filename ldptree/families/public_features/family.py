@@ -74,6 +74,7 @@ from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.models.public_features import PublicFeatureModel
 from ldptree.models.surface import BINS, Surface
 from ldptree.protocol.question import PublicView, Question, Transcript
+from ldptree.rounding import round_digits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -250,7 +251,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
             turn.part,
             _number("optimal_label", self.epsilon),
             surface,
-            narrow + extra_reach(contrast) * labels.sd,
+            float(round_digits(narrow + extra_reach(contrast) * labels.sd)),
             contrast,
             tuple(one.effect for one in known),
         )
@@ -279,7 +280,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
         """That of the law, or as far from it as keeps the interval within the range: no label lies beyond."""
         if self.is_binary:
             return 0.0
-        return min(max(labels.mean, self.label_low + half), self.label_high - half)
+        return float(round_digits(min(max(labels.mean, self.label_low + half), self.label_high - half)))
 
     def _choose_half(self, n: int, labels: LabelDistribution) -> float:
         if self.is_binary:
@@ -287,7 +288,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
         whole, left = (self.label_high - self.label_low) / 2, n - self._count_first_round(n)
 
         def learn() -> float:
-            return choose_half_width(labels, self._label_mechanism(), left, whole)
+            return float(round_digits(choose_half_width(labels, self._label_mechanism(), left, whole)))
 
         return self._memory.once(learn, b"half", labels.means, labels.sds, labels.weights)
 

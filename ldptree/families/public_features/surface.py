@@ -14,6 +14,7 @@ from ldptree.families.public_features.allocation import shuffle_holders
 from ldptree.models.surface import Surface, Tree
 from ldptree.partition.cart import grow_cart
 from ldptree.partition.label_unit import unit_of
+from ldptree.rounding import round_digits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def fit_surface(
         seed: public coins, which halve the holders for each tree.
         level: what their mean is by all that is known; None: what it is by reports.
     """
-    level = float(reports.mean()) if level is None else level
+    level = float(round_digits(reports.mean() if level is None else level))
     own = rows[:, list(features)]
     is_shown = ~np.isnan(own)
     stand_ins = np.where(is_shown, own, 0.0).sum(axis=0) / np.maximum(is_shown.sum(axis=0), 1)
@@ -58,7 +59,7 @@ def fit_surface(
     if not features or reports.size < 2 * _FEWEST:
         return line
     own = line.columns(rows)
-    slopes = _slopes(own - stand_ins, reports - line.intercept, spread)
+    slopes = round_digits(_slopes(own - stand_ins, reports - line.intercept, spread))
     line = Surface(features, stand_ins, line.intercept, slopes)
     left = reports - line(rows)
     noise = float(left.var())
@@ -111,7 +112,7 @@ def _honest_tree(
         min_samples_leaf=fewest,
     )
     counts, sums = _node_sums(tree, tree.apply(X[judging]), left[judging])
-    return Tree(tree, _shrunken(tree, counts, sums, noise, spread)[tree.leaves])
+    return Tree(tree, round_digits(_shrunken(tree, counts, sums, noise, spread)[tree.leaves]))
 
 
 def _node_sums(tree: Partition, cells: NDArray[np.int32], left: Floats) -> tuple[Floats, Floats]:
