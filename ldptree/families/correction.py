@@ -339,6 +339,10 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
             model, n_private=model.n_private + sum(t.n_private for one in before for t in one.totals)
         )
 
+    def doubt(self, evidence: PublicSummary) -> NDArray[np.float64]:
+        """See `OneTreeFamily`."""
+        return evidence.plan.doubt[:, 0]
+
     def read_evidence(self, data: Mapping[str, Any], protocol: Protocol) -> PublicSummary:
         """See `OneTreeFamily`."""
         return PublicSummary.from_json(data, protocol)

@@ -165,6 +165,12 @@ class OneTreeFamily(Family[View, Published[Evidence], Counted[Evidence], Release
         """
         return None
 
+    def doubt(self, evidence: Evidence) -> NDArray[np.float64] | None:
+        """Variance that public rows leave open of the public model's mean error in each cell of the question, float64 [L], of the
+        first output. None where the family has no public model.
+        """
+        return None
+
     @abstractmethod
     def read_evidence(self, data: Mapping[str, Any], protocol: Protocol) -> Evidence:
         """The evidence whose `to_json` wrote `data`, beside the protocol it was written for."""

@@ -61,8 +61,8 @@ def epsilon_to_detect(forecaster: Forecaster, holders: int, error: float) -> Nee
 
 
 def _sharper(forecaster: Forecaster, holders: int, epsilon: float, error: float) -> float:
-    found = forecaster.smallest_error(holders, epsilon)
-    return -math.inf if found is None else math.log(error / found)
+    found = forecaster.find_smallest(holders, epsilon)
+    return -math.inf if found is None else math.log(error / found.error)
 
 
 def _people(forecaster: Forecaster) -> Sequence[float]:

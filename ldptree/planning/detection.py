@@ -4,11 +4,15 @@ A cell's mean is known up to a variance v_j: the mechanism's noise (`Totals.cell
 it. The reports say that something differs where the sum of (difference / sd)^2 over L cells exceeds the 1 - LEVEL quantile of
 chi-square with L degrees of freedom. A difference d in a share s of people makes that sum noncentral with lambda = s sum_j
 d^2 / v_j; the smallest d that is found is the one whose lambda reaches the power.
+
+The model may be as wrong on public people. That private people differ is found where the same sum is as large with what public
+rows leave open of the model's own error, a variance too, added to each v_j.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +31,34 @@ POWER = 0.8
 """The chance that the error is found."""
 
 
-def smallest_error(protocol: Protocol, totals: Totals, shares: Floats, share: float) -> float:
+@dataclass(frozen=True)
+class Findable:
+    """What reports would find, in the unit of what is asked about.
+
+    Attributes:
+        error: the smallest error of the public model, whoever it is wrong on.
+        difference: the smallest of private people in particular, beyond what public rows leave open; None: no public model.
+    """
+
+    error: float
+    difference: float | None
+
+
+def find_smallest(
+    protocol: Protocol, totals: Totals, shares: Floats, share: float, doubt: Floats | None
+) -> Findable:
+    """The smallest error and the smallest difference that are found; `doubt`: float64 [L], what public rows leave open, a
+    variance. The other arguments as of `smallest_error`.
+    """
+    return Findable(
+        error=smallest_error(protocol, totals, shares, share),
+        difference=None if doubt is None else smallest_error(protocol, totals, shares, share, doubt),
+    )
+
+
+def smallest_error(
+    protocol: Protocol, totals: Totals, shares: Floats, share: float, doubt: Floats | float = 0.0
+) -> float:
     """The smallest error that is found, in the unit of what is asked about.
 
     Args:
@@ -35,8 +66,9 @@ def smallest_error(protocol: Protocol, totals: Totals, shares: Floats, share: fl
         totals: of simulated reports to it, of one output.
         shares: float64 [L], of people in each cell.
         share: of people, on whom the public model is wrong.
+        doubt: float64 [L], what is unsure of a cell's mean besides, a variance.
     """
-    variance = mean_variance(protocol, totals, shares)
+    variance = mean_variance(protocol, totals, shares) + doubt
     return math.sqrt(noncentrality(len(variance)) / (share * float(np.sum(1.0 / variance))))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldptree.errors import ConfigError
+from ldptree.planning.detection import Findable
 from ldptree.planning.learners import Build, Learner, LearnerInRounds, LearnerOfTotals
 from ldptree.planning.people import KINDS, Difference, Kind, KnownRows, Split, differ
 
@@ -59,7 +60,7 @@ class Forecast:
         kinds: by the way in which people differ.
         public: the same of public rows alone.
         gain: by how much the reports improve the figure of the same people, by the way in which they differ.
-        smallest_error: of the public model, that would be found; None where no tree is asked about.
+        smallest: what would be found if the public model is wrong; None where no tree is asked about.
         is_worth_it: whether reports help where the public model is wrong as stated.
     """
 
@@ -71,7 +72,7 @@ class Forecast:
     kinds: dict[str, Expected]
     public: dict[str, Expected]
     gain: dict[str, Expected]
-    smallest_error: float | None
+    smallest: Findable | None
     is_worth_it: bool
 
 
@@ -163,7 +164,7 @@ class Forecaster:
             kinds={kind: Expected.of(self._of(kind, figures)) for kind in KINDS},
             public=self.public,
             gain={kind: Expected.of(self._of(kind, gains)) for kind in KINDS},
-            smallest_error=self.smallest_error(holders, epsilon),
+            smallest=self.find_smallest(holders, epsilon),
             is_worth_it=is_clear,
         )
 
@@ -173,10 +174,10 @@ class Forecaster:
             np.mean(self._simulate([one for one in self._draws if one.kind == kind], holders, epsilon))
         )
 
-    def smallest_error(self, holders: int, epsilon: float) -> float | None:
-        """The smallest error of the public model that would be found; None where no tree is asked about."""
+    def find_smallest(self, holders: int, epsilon: float) -> Findable | None:
+        """What would be found if the public model is wrong; None where no tree is asked about."""
         alike = self._draws[0]
-        return alike.learner.smallest_error(alike.people, holders, epsilon, self.difference.share, alike.seed)
+        return alike.learner.find_smallest(alike.people, holders, epsilon, self.difference.share, alike.seed)
 
     def _simulate(self, draws: Sequence[_Draw], holders: int, epsilon: float) -> list[float]:
         """The figure of each draw; two at once, in their order."""

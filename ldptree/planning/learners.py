@@ -17,7 +17,7 @@ from ldptree.baselines import BASELINES, PUBLIC_ROWS
 from ldptree.coins import Words
 from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published, converse, respond_in_rounds
 from ldptree.mechanisms import report_values
-from ldptree.planning.detection import smallest_error
+from ldptree.planning.detection import Findable, find_smallest
 from ldptree.protocol.published_base import Contrast
 from ldptree.protocol.question import PublicView, Question
 from ldptree.protocol.totals import Totals
@@ -63,10 +63,10 @@ class Learner(ABC):
     def predict_publicly(self, scored: KnownRows) -> NDArray[Any]:
         """What public rows alone predict of the scored rows."""
 
-    def smallest_error(
+    def find_smallest(
         self, people: KnownRows, n: int, epsilon: float, share: float, seed: np.random.SeedSequence
-    ) -> float | None:
-        """The smallest error of the public model on a share of n people that would be found. None: no tree is asked about."""
+    ) -> Findable | None:
+        """What would be found if the public model is wrong on a share of n people. None: no tree is asked about."""
         return None
 
 
@@ -162,17 +162,19 @@ class LearnerOfTotals(Learner):
             protocol = self._converse(self.split.drawn, n, epsilon, words)[-1].protocol
         return Asked(protocol.n_cells, protocol.mechanism.report_bytes)
 
-    def smallest_error(
+    def find_smallest(
         self, people: KnownRows, n: int, epsilon: float, share: float, seed: np.random.SeedSequence
-    ) -> float | None:
+    ) -> Findable | None:
         """See `Learner`."""
-        protocol, words = self.ask(n, epsilon)[2].protocol, Words.seeded(seed)
+        family, _, published = self.ask(n, epsilon)
+        protocol, words = published.protocol, Words.seeded(seed)
         if protocol.asks_everybody:
             totals = self.respond(protocol, people, n, words)
         else:  # of several questions the last one is about the cells
             last = self._converse(people, n, epsilon, words)[-1]
-            protocol, totals = last.protocol, last.totals
-        return smallest_error(protocol, totals[0], shares_of_cells(protocol, people), share)
+            published, protocol, totals = last.published, last.protocol, last.totals
+        doubt = family.doubt(published.evidence)
+        return find_smallest(protocol, totals[0], shares_of_cells(protocol, people), share, doubt)
 
     def predict_publicly(self, scored: KnownRows) -> NDArray[Any]:
         """See `Learner`: by the family's own public model, where it has one."""

@@ -53,11 +53,16 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
         f"Where the public model is {wrong}, public rows alone reach {_one(plan, plan.public['planted'].mean)}; "
         f"{best.holders:,} people at epsilon {best.epsilon:g} bring {_figure(plan, planted)}.",
     ]
-    if best.smallest_error is not None:
+    if best.smallest is not None:
         lead.append(
-            f"The smallest such error that their reports would find: {_size(plan, best.smallest_error)} "
+            f"The smallest such error that their reports would find: {_size(plan, best.smallest.error)} "
             f"(power {POWER:g}, level {LEVEL:g})."
         )
+        if best.smallest.difference is not None:
+            lead.append(
+                f"From {_size(plan, best.smallest.difference)} on, they would show that the model is wrong on private people in "
+                "particular; a smaller error may be one for everybody."
+            )
     return PlanWords(
         verdict=_verdict(plan, best, wrong),
         lead=tuple(lead),
@@ -138,7 +143,7 @@ def _row(plan: CollectionPlan, one: Forecast) -> tuple[str, ...]:
         f"{one.epsilon:g}",
         _figure(plan, one.figure),
         _gain(plan, one.gain["planted"].mean),
-        "not stated" if one.smallest_error is None else _size(plan, one.smallest_error),
+        "not stated" if one.smallest is None else _size(plan, one.smallest.error),
         "none" if one.cells is None else f"{one.cells:,}",
         f"{one.report_bytes:,}",
         "yes" if one.is_worth_it else "no",

@@ -79,7 +79,9 @@ def test_every_family_is_forecast_and_the_same_each_time(name, monkeypatch):
     one = found[0]
     assert one.figure.low <= one.figure.mean <= one.figure.high
     assert one.report_bytes > 0
-    assert (one.smallest_error is None) == FAMILIES[name].in_rounds
+    assert (one.smallest is None) == FAMILIES[name].in_rounds
+    if one.smallest is not None:
+        assert (one.smallest.difference is None) == (name in ("lpct", "lpdt"))
 
 
 def test_reports_are_worth_it_where_they_can_find_the_difference_and_not_where_they_cannot():
@@ -87,7 +89,7 @@ def test_reports_are_worth_it_where_they_can_find_the_difference_and_not_where_t
     sharp, blunt = simulated.forecast(100_000, 4.0), simulated.forecast(100, 0.25)
     assert sharp.is_worth_it
     assert not blunt.is_worth_it
-    assert sharp.smallest_error < 0.4 < blunt.smallest_error
+    assert sharp.smallest.error < 0.4 < blunt.smallest.error
     assert sharp.gain["planted"].mean > 0.02 > abs(sharp.gain["alike"].mean)
 
 
