@@ -14,7 +14,7 @@ import numpy as np
 from ldptree.errors import ConfigError
 from ldptree.planning.detection import Findable
 from ldptree.planning.learners import Build, Learner, LearnerInRounds, LearnerOfTotals
-from ldptree.planning.people import KINDS, Difference, Kind, KnownRows, Split, differ
+from ldptree.planning.people import APART, MIXED, Difference, Kind, KnownRows, Split, differ
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,22 +121,32 @@ class Forecaster:
         if self.rows.n > MOST_ROWS:
             drawn = np.random.default_rng(self.seed).choice(self.rows.n, MOST_ROWS, replace=False)
             self.rows = self.rows.part(np.sort(drawn))
-        learner_of: Callable[..., Learner] = LearnerInRounds if self.in_rounds else LearnerOfTotals
         for number in range(N_SPLITS):
             generator = np.random.default_rng([self.seed, number])
             split = Split.of(self.rows, generator, in_rounds=self.in_rounds)
-            learner = learner_of(self.build, split, self.seed)
-            self._learners.append(learner)
-            public = learner.predict_publicly(split.scored)
-            for repeat in range(DRAWS_IN_ROUNDS if self.in_rounds else DRAWS):
-                for kind in KINDS:
-                    people, scored = differ(split, kind, self.difference, generator)
-                    # who will be scored on is a matter of chance too
-                    weights = generator.multinomial(scored.n, scored.chance) / scored.n
-                    seed = np.random.SeedSequence([self.seed, number, repeat, KINDS.index(kind)])
-                    self._draws.append(
-                        _Draw(learner, kind, people, scored, weights, _score(scored, public, weights), seed)
-                    )
+            self._play(split, MIXED, generator, [self.seed, number])
+        # Where a family asks in rounds, nothing is fitted on public rows: nobody lies apart from them.
+        for number in range(0 if self.in_rounds else N_SPLITS):
+            generator = np.random.default_rng([self.seed, N_SPLITS + number])
+            self._play(Split.apart(self.rows, generator), (APART,), generator, [self.seed, N_SPLITS + number])
+
+    def _play(
+        self, split: Split, kinds: Sequence[Kind], generator: np.random.Generator, entropy: list[int]
+    ) -> None:
+        """Draw the people of a split, who differ in each of these ways."""
+        learner_of: Callable[..., Learner] = LearnerInRounds if self.in_rounds else LearnerOfTotals
+        learner = learner_of(self.build, split, self.seed)
+        self._learners.append(learner)
+        public = learner.predict_publicly(split.scored)
+        for repeat in range(DRAWS_IN_ROUNDS if self.in_rounds else DRAWS):
+            for kind in kinds:
+                people, scored = differ(split, kind, self.difference, generator)
+                # who will be scored on is a matter of chance too
+                weights = generator.multinomial(scored.n, scored.chance) / scored.n
+                seed = np.random.SeedSequence([*entropy, repeat, kinds.index(kind)])
+                self._draws.append(
+                    _Draw(learner, kind, people, scored, weights, _score(scored, public, weights), seed)
+                )
 
     @property
     def sign(self) -> int:
@@ -144,9 +154,16 @@ class Forecaster:
         return -1 if self.rows.is_number else 1
 
     @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The ways in which people differ."""
+        return MIXED if self.in_rounds else (*MIXED, APART)
+
+    @property
     def public(self) -> dict[str, Expected]:
         """The figures of public rows alone."""
-        return {kind: Expected.of([one.public for one in self._draws if one.kind == kind]) for kind in KINDS}
+        return {
+            kind: Expected.of([one.public for one in self._draws if one.kind == kind]) for kind in self.kinds
+        }
 
     def forecast(self, holders: int, epsilon: float) -> Forecast:
         """Of so many people at one epsilon."""
@@ -161,9 +178,9 @@ class Forecaster:
             cells=size.cells,
             report_bytes=size.report_bytes,
             figure=Expected.of(figures),
-            kinds={kind: Expected.of(self._of(kind, figures)) for kind in KINDS},
+            kinds={kind: Expected.of(self._of(kind, figures)) for kind in self.kinds},
             public=self.public,
-            gain={kind: Expected.of(self._of(kind, gains)) for kind in KINDS},
+            gain={kind: Expected.of(self._of(kind, gains)) for kind in self.kinds},
             smallest=self.find_smallest(holders, epsilon),
             is_worth_it=is_clear,
         )
@@ -186,7 +203,12 @@ class Forecaster:
             return one.score(one.learner.learn(one.people, holders, epsilon, one.scored, one.seed))
 
         with ThreadPoolExecutor(2) as pool:
-            _ = [*pool.map(lambda number: self._learners[number].size(holders, epsilon), range(N_SPLITS))]
+            _ = [
+                *pool.map(
+                    lambda learner: learner.size(holders, epsilon),
+                    dict.fromkeys(one.learner for one in draws),
+                )
+            ]
             return [*pool.map(learn, draws)]
 
     def _of(self, kind: str, figures: Sequence[float]) -> list[float]:

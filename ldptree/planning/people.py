@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
-Kind = Literal["alike", "planted", "elsewhere"]
-KINDS: tuple[Kind, ...] = ("alike", "planted", "elsewhere")
-"""How private people differ from public ones: not at all; by planted labels in a region; or by where in space they are."""
+Kind = Literal["alike", "planted", "elsewhere", "apart"]
+MIXED: tuple[Kind, ...] = ("alike", "planted", "elsewhere")
+"""How private people differ where they lie among public ones: not at all; by planted labels in a region; by their density."""
+APART: Kind = "apart"
+"""Private people lie in a part of space that has no public row."""
 SHARES = {"fitted": 0.6, "drawn": 0.2}
 """Of the public rows: those that the public model is fitted on, and those that play respondents. The others are scored on."""
 TILT = 1.0
 """People elsewhere: their density is e^(TILT z) times that of public rows, z one standardised feature."""
+APART_SHARE = 0.4
+"""Of the public rows: those that play people who are apart."""
 TRIES = 50
 
 
@@ -88,6 +92,18 @@ class Split:
             rows.part(np.sort(order[second:])),
         )
 
+    @classmethod
+    def apart(cls, rows: KnownRows, generator: np.random.Generator) -> Split:
+        """People from one side of a threshold on one feature; the model is fitted on the other side alone."""
+        is_apart = draw_region(rows.encoding.encode(rows.raw), APART_SHARE, generator)
+        people = generator.permutation(np.flatnonzero(is_apart))
+        half = len(people) // 2
+        return cls(
+            rows.part(np.flatnonzero(~is_apart)),
+            rows.part(np.sort(people[:half])),
+            rows.part(np.sort(people[half:])),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
@@ -106,7 +122,7 @@ def differ(
     split: Split, kind: Kind, difference: Difference, generator: np.random.Generator
 ) -> tuple[KnownRows, KnownRows]:
     """The people who respond and those who are scored on, both different from public people in the same way."""
-    if kind == "alike":
+    if kind in ("alike", APART):
         return split.drawn, split.scored
     X = split.drawn.encoding.encode(np.concatenate([split.drawn.raw, split.scored.raw]))
     if kind == "elsewhere":

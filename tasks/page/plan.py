@@ -17,6 +17,7 @@ WAYS = {
     "alike": "private people are like public ones",
     "planted": "the public model is wrong as stated",
     "elsewhere": "private people lie elsewhere in space",
+    "apart": "they lie where no public row does",
 }
 
 
@@ -73,17 +74,21 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
         ),
         ways=Table(
             "By the way in which people differ",
-            ("People", "Epsilon", *(f"If {way}" for way in WAYS.values())),
+            ("People", "Epsilon", *(f"If {WAYS[kind]}" for kind in plan.public)),
             tuple(
-                (f"{one.holders:,}", f"{one.epsilon:g}", *(_figure(plan, one.kinds[way]) for way in WAYS))
+                (
+                    f"{one.holders:,}",
+                    f"{one.epsilon:g}",
+                    *(_figure(plan, found) for found in one.kinds.values()),
+                )
                 for one in plan.forecasts
             ),
         ),
         needs=(*_needs(plan, plan.reach, "reach"), *_needs(plan, plan.detect, "find an error of")),
         assumes=(
             "No private row was read: private people are played by public rows on which nothing was fitted.",
-            "The interval holds in 80 % of simulations over who is asked, noise, and three ways in which people may differ: not "
-            f"at all; the public model {wrong}; or people who lie elsewhere in the space of features.",
+            "The interval holds in 80 % of simulations over who is asked, noise, and ways in which people may differ: "
+            f"{'; '.join(WAYS[kind] for kind in plan.public)}. As stated: {wrong}.",
             "It knows no difference that is larger.",
             "Gain: of the reports over public rows alone, on people where the public model is wrong as stated. Finds: the "
             f"smallest such error that the reports would find (power {POWER:g}, level {LEVEL:g}). Bytes: of one report.",

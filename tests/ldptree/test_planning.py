@@ -145,8 +145,17 @@ def test_a_planted_class_moves_by_the_stated_amount_and_only_in_the_region():
 
 def test_no_row_is_fitted_on_and_scored():
     split = Split.of(public_rows("number", 500), np.random.default_rng(0))
-    parts = [set(part.raw[:, 0]) for part in (split.fitted, split.drawn, split.scored)]
-    assert sum(map(len, parts)) == len(set.union(*parts)) == 500
+    apart = Split.apart(public_rows("number", 500), np.random.default_rng(0))
+    for one in (split, apart):
+        parts = [set(part.raw[:, 0]) for part in (one.fitted, one.drawn, one.scored)]
+        assert sum(map(len, parts)) == len(set.union(*parts)) == 500
+
+
+def test_people_who_are_apart_lie_beyond_a_threshold_that_no_fitted_row_passes():
+    one = Split.apart(public_rows("class", 500), np.random.default_rng(0))
+    fitted, people = one.fitted.raw, np.concatenate([one.drawn.raw, one.scored.raw])
+    is_beyond = (people.min(axis=0) > fitted.max(axis=0)) | (people.max(axis=0) < fitted.min(axis=0))
+    assert is_beyond.any()
 
 
 class Steady:
