@@ -41,6 +41,8 @@ MOST_DRAWN = 20_000
 """Rows that a tree of a forest draws where there are more: a forest has to fit into a protocol, and trees that drew more rows
 only get larger leaves. On 100,000 rows a fourth of the time, as good on private people
 (docs/measured/correction.md)."""
+MOST_BOOSTED = 40_000
+"""Rows that boosting is fitted on where there are more: so few and small trees learn no more from others."""
 N_TREES = 200
 """Trees of a forest of weight 1; one of weight .3 keeps .3 of them."""
 GROWN = 100
@@ -199,7 +201,7 @@ class Boosting(Model):
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1, "openmp"):  # more threads cost more than they save
-            fitted = [self._fit(sample.X, y) for y in sample.Y.T]
+            fitted = [self._fit(*_draw_most(MOST_BOOSTED, sample.X, y)) for y in sample.Y.T]
             held_out = sample.answer_held_out(self._answer) if n_trees is None else None
         trees = [tree for m, one in enumerate(fitted) for tree in _of_output(_rounds_of(one), m, len(fitted))]
         offset = np.array([float(np.ravel(one._baseline_prediction)[0]) for one in fitted])
@@ -372,6 +374,14 @@ def _grown(sample: PublicSample, growth: Growth, n_trees: int, *, is_held_out: b
 def _trees_of(forest: Any) -> list[Tree]:
     trees = (one.tree_ for one in forest.estimators_)
     return [(t.feature, t.threshold, t.children_left, t.children_right, t.value[:, :, 0]) for t in trees]
+
+
+def _draw_most(most: int, X: Rows, y: Floats) -> tuple[Rows, Floats]:
+    """So many of the rows [n, d] and labels [n] at most, the same each time."""
+    if len(y) <= most:
+        return X, y
+    at = np.sort(np.random.default_rng(_SEED).choice(len(y), most, replace=False))
+    return X[at], y[at]
 
 
 def _growth_within(sample: PublicSample, growth: Growth) -> Growth:
