@@ -1,8 +1,8 @@
 """Correction at the size of LPCT's Taxi experiment, on simulated trips: python benchmarks/correction_scale.py SUITE
 
-    fit      a forest on 100,000 public rows: time, size and scores, by how many rows a tree draws
-    rows     3.3 million rows scored by a forest of 4 MiB, over what one tree's question costs on the same rows
-    device   one row of that forest, with and without numba
+    fit      the public model of 100,000 public rows: time, size and scores, beside a forest
+    rows     3.3 million rows scored by the public model, of 4 MiB at most, over what one tree's question costs on the same rows
+    device   one row of that model, with and without numba
     gap      how much of the way from the public model to the same corrections without noise is gone at epsilon 1
     run      whole runs of configs/taxi.toml: estimator = "correction" over "lpct"
 
@@ -43,17 +43,15 @@ from ldptree.partition import grow_partition
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.stochastic_rounding import round_at_random
 from ldptree.protocol.totals import Totals
-from ldptree.public_models import fit as public_fit
 from ldptree.public_models.fit import fit_public
 from ldptree.public_models.model import n_bytes
 
 Floats = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parent.parent
 TAXI = 3_300_000
-FAMILY = Correction(epsilon=2.0, heading={"target": "paid by card"}, base="forest")
+FAMILY = Correction(epsilon=2.0, heading={"target": "paid by card"})
 SEED = 7
 N_PUBLIC = 100_000
-DRAWN = (10_000, 20_000, None)
 TIMES = 3.0
 CLOSED = 0.8
 COMPANIES = (14, 12, 6, 11, 5, 9, 2, 7)
@@ -103,18 +101,10 @@ def public_of(
 
 
 def fit(rows: int, companies: Sequence[int] = COMPANIES[:2]) -> bool:
-    """Time, size and scores of a public forest by `MOST_DRAWN`."""
+    """Time, size and scores of a forest and of the public model that is the default."""
     line = MarkdownTable(
-        "company",
-        "rows a tree draws",
-        "core seconds",
-        "seconds",
-        "trees",
-        "nodes",
-        "MiB",
-        "accuracy on others",
-        "Brier",
-    )
+        "company", "public model", "core seconds", "seconds", "trees", "nodes", "MiB", "accuracy on others", "Brier"
+    )  # fmt: skip
     trips = simulated(rows, SEED, PLAIN)
     for company in companies:
         encoding, raw, y = public_of(trips, company, N_PUBLIC)
@@ -122,31 +112,27 @@ def fit(rows: int, companies: Sequence[int] = COMPANIES[:2]) -> bool:
         others = np.random.default_rng(SEED).choice(
             np.flatnonzero(trips.company != company), 200_000, replace=False
         )
-        for drawn in DRAWN:
+        for base in ("forest", "blend"):
             began, cores = time.perf_counter(), time.process_time()
-            with mock.patch.object(public_fit, "MOST_DRAWN", drawn or len(y)):
-                ensemble = fit_public("forest", X, y, n_classes=2).ensemble
+            ensemble = fit_public(base, X, y, n_classes=2).ensemble
             cores, wall = time.process_time() - cores, time.perf_counter() - began
             accuracy, brier, _ = scores(answers(ensemble, encoding, trips.raw[others]), trips.y[others])
-            size = n_bytes(ensemble) / 2**20
             line.row(
-                f"{company} ({len(y):,} rows)", f"{drawn:,}" if drawn else "all", f"{cores:.1f}", f"{wall:.1f}",
-                ensemble.roots.size, f"{ensemble.n_nodes:,}", f"{size:.2f}", f"{accuracy:.4f}", f"{brier:.5f}",
+                f"{company} ({len(y):,} rows)", base, f"{cores:.1f}", f"{wall:.1f}", ensemble.roots.size,
+                f"{ensemble.n_nodes:,}", f"{n_bytes(ensemble) / 2**20:.2f}", f"{accuracy:.4f}", f"{brier:.5f}",
             )  # fmt: skip
     return True
 
 
-def taxi_forest(
-    rows: int, features: str
-) -> tuple[Trips, Encoding, Floats, NDArray[np.int64], PublicModelled]:
+def taxi_model(rows: int, features: str) -> tuple[Trips, Encoding, Floats, NDArray[np.int64], PublicModelled]:
     """Trips, and the public side of configs/taxi.toml's company."""
     trips = simulated(rows, SEED, features)
     encoding, raw, y = public_of(trips, 7)
-    return trips, encoding, raw, y, forest_of(encoding, raw, y)
+    return trips, encoding, raw, y, model_of(encoding, raw, y)
 
 
-def forest_of(encoding: Encoding, raw: Floats, y: NDArray[np.int64]) -> PublicModelled:
-    """A forest of public rows."""
+def model_of(encoding: Encoding, raw: Floats, y: NDArray[np.int64]) -> PublicModelled:
+    """The public model of these rows."""
     rows = PublicRows(encoding=encoding, X=encoding.encode(raw), y=y, label=(0, 1), n_private=0)
     return FAMILY.summarize(rows)
 
@@ -167,7 +153,7 @@ def one_tree(
 def score_rows(rows: int) -> bool:
     """Every row, public or not, answers both questions at epsilon 2 (configs/taxi.toml), block by block."""
     for features in (PAPER, PLAIN):
-        trips, encoding, raw, y, view = taxi_forest(min(rows, TAXI), features)
+        trips, encoding, raw, y, view = taxi_model(min(rows, TAXI), features)
         n = int(rows * len(trips.y) / min(rows, TAXI))
         X, ensemble = encoding.encode(raw), view.evidence.base.ensemble
         tree = one_tree(encoding, X, y, n, 2.0)
@@ -192,9 +178,9 @@ def score_rows(rows: int) -> bool:
                     reports = tree.mechanism.randomize(values, words)
                 with spent.of("tree: totals"):
                     tree.mechanism.aggregate(reports)
-                with spent.of("forest: encoding"):
+                with spent.of("public model: encoding"):
                     encoded = encoding.encode(block)
-                with spent.of("forest: walk"):
+                with spent.of("public model: walk"):
                     ensemble.predict(encoded)
                 del encoded
                 with spent.of("correction: cells and residuals"):
@@ -205,11 +191,11 @@ def score_rows(rows: int) -> bool:
                     correction.mechanism.aggregate(reports)
         s = spent.spent
         s["tree: all"] = sum(v for k, v in s.items() if k.startswith("tree"))
-        s["forest: all"] = s["forest: encoding"] + s["forest: walk"]
+        s["public model: all"] = s["public model: encoding"] + s["public model: walk"]
         s["correction: all"] = sum(v for k, v in s.items() if k.startswith("correction"))
         print(
             f"\n{asked:,} rows x {encoding.n_encoded} columns ({features}); tree of {tree.n_cells} cells, "
-            f"{tree.mechanism.full_name}; forest of {ensemble.roots.size} trees, {ensemble.n_nodes:,} nodes, "
+            f"{tree.mechanism.full_name}; public model of {ensemble.roots.size} trees, {ensemble.n_nodes:,} nodes, "
             f"{n_bytes(ensemble) / 2**20:.2f} MiB; correction in {correction.n_cells} cells, {correction.mechanism.full_name}"
         )
         line = MarkdownTable("one core", "seconds", "microseconds a row", "over one tree")
@@ -217,14 +203,14 @@ def score_rows(rows: int) -> bool:
             line.row(
                 name, f"{s[name]:.1f}", f"{1e6 * s[name] / asked:.2f}", f"{s[name] / s['tree: all']:.2f}"
             )
-        per = 1e9 * s["forest: walk"] / asked / ensemble.roots.size
+        per = 1e9 * s["public model: walk"] / asked / ensemble.roots.size
         print(f"\nThe walk: {per:.1f} ns a row and tree.")
     return True
 
 
 def device(rows: int) -> bool:
     """A few rows, the best of 30 times, by what the device has."""
-    trips, encoding, _, _, view = taxi_forest(min(rows, TAXI), PLAIN)
+    trips, encoding, _, _, view = taxi_model(min(rows, TAXI), PLAIN)
     ensemble = view.evidence.base.ensemble
     X = encoding.encode(trips.raw[:1000])
     line = MarkdownTable("rows", "with numba, ms", "numpy alone, ms")
@@ -259,7 +245,7 @@ def gap(rows: int, epsilon: float = 1.0, draws: int = 3, companies: Sequence[int
     closed = []
     for company in companies:
         encoding, raw, y = public_of(trips, company)
-        view = forest_of(encoding, raw, y)
+        view = model_of(encoding, raw, y)
         private = np.random.default_rng([SEED, company]).permutation(np.flatnonzero(trips.company != company))
         predicted = np.full(len(trips.y), np.nan)
         predicted[private] = answers(view.evidence.base.ensemble, encoding, trips.raw[private])
