@@ -2,7 +2,7 @@
 
 What lives here: reading the files (the folder LDPTREE_DATA names), which column is the label, and a range of each label that
 is known without looking at a row. Not here: anything fitted (`benchmarks/lpdt_rivals.py`). The printed figures are transcribed
-in `printed_figures.toml`.
+in `suites/papers.toml`.
 
 Neither paper says which column is predicted where a set has several: a target is what the printed errors fit (the least an error
 can be is near the tree's, a constant's is the variance), and each loader that had to choose says so.
@@ -34,7 +34,7 @@ HISTOFTREE_NAMES = ("ABA", "AQU", "BUI", "DAK", "FIS", "MUS", "POR", "PYR", "RED
 """Sets of HistOfTree section 5.2."""
 NAMES = (*LPDT_NAMES, "DAK", "POR", "PYR")
 
-with (Path(__file__).parent / "printed_figures.toml").open("rb") as _file:
+with (Path(__file__).parent / "suites" / "papers.toml").open("rb") as _file:
     PAPER: dict[str, Any] = tomllib.load(_file)
 """The papers' tables: lpdt.decision_tree, lpdt.epsilon, lpdt.trees, histoftree.epsilon, each with `columns`."""
 

@@ -57,6 +57,12 @@ def _sets(incomplete: str) -> list[str]:
     return [name for name in catalogue() if name.startswith(incomplete)]
 
 
+def _suites(incomplete: str) -> list[str]:
+    from schemas.suite import suites
+
+    return [name for name in suites() if name.startswith(incomplete)]
+
+
 def _mechanisms(incomplete: str) -> list[str]:
     from flows.command.audit import EVERY
     from ldptree.mechanisms import CHOICES
@@ -393,6 +399,49 @@ def automations(
 
     for line in create_automations(webhook):
         typer.echo(line)
+
+
+@app.command()
+def benchmark(
+    suite: Annotated[
+        str, typer.Argument(help="A suite by its name, or a TOML file.", autocompletion=_suites)
+    ] = "smoke",
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="SET,...", help="These data sets alone.")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option("--methods", metavar="METHOD,...", help="These methods alone.")
+    ] = None,
+    repetitions: Annotated[
+        int | None,
+        typer.Option("--reps", metavar="N", help="Repetitions, each with rows and coins of its own."),
+    ] = None,
+    epsilons: Annotated[str | None, typer.Option("--epsilon", metavar="EPSILON,...")] = None,
+    paper: Annotated[
+        bool,
+        typer.Option("--paper", help="Try each method's candidates, and pick on TEST rows, as papers did."),
+    ] = False,
+    work: Work = WORK,
+    workers: Annotated[int | None, typer.Option(min=1, max=256, help="Cells computed at once.")] = None,
+    engine: Annotated[str | None, typer.Option(metavar="ENGINE", help='"threads" or "ray".')] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    list_all: Annotated[
+        bool, typer.Option("--list", help="Say which suites there are, and run none.")
+    ] = False,
+) -> None:
+    """Compare methods on data sets, on the same rows: a suite of the benchmark. Ends with 1 where a claim is not held."""
+    from flows.command.benchmark import Asked, benchmark_here, list_suites
+
+    if list_all:
+        for line in list_suites():
+            typer.echo(line)
+        return
+    asked = Asked(
+        only=only, methods=methods, repetitions=repetitions, epsilons=epsilons, is_paper=paper, workers=workers,
+        engine=engine,
+    )  # fmt: skip
+    if not benchmark_here(suite, asked, work, as_json=as_json):
+        raise typer.Exit(1)
 
 
 @datasets_app.command("list")

@@ -68,9 +68,7 @@ class Options:
     @property
     def epsilons(self) -> tuple[float, ...]:
         """Of each of them."""
-        return (
-            EPSILONS if self.epsilon is None else _numbers("--epsilon", self.epsilon, float, _check_epsilon)
-        )
+        return EPSILONS if self.epsilon is None else read_epsilons(self.epsilon)
 
 
 def plan_and_print(
@@ -121,6 +119,11 @@ def make_plan(run: Pipeline, options: Options) -> CollectionPlan:
             detect=options.detect,
         ),
     )
+
+
+def read_epsilons(text: str) -> tuple[float, ...]:
+    """Epsilons with commas between them, in their order. Raises ConfigError."""
+    return _numbers("--epsilon", text, float, _check_epsilon)
 
 
 def _check_for_label(options: Options, config: RunConfig) -> None:

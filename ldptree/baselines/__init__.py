@@ -1,7 +1,7 @@
 """What the model is held against: one function or class a baseline, and a line in a registry.
 
-`BASELINES` are functions that a run scores beside its model, of classes or of numbers; `REGRESSORS` the rivals of the regression
-papers as scikit-learn estimators, for benchmarks.
+`BASELINES` are functions that a run scores beside its model, of classes or of numbers; `PUBLIC_LEARNERS` more of them and
+`REGRESSORS` the rivals of the regression papers as scikit-learn estimators, for benchmarks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from ldptree.baselines.public import predict_by_forest, predict_by_tree, predict_constant
+from ldptree.baselines.public import (
+    predict_by_boosting,
+    predict_by_forest,
+    predict_by_line,
+    predict_by_tree,
+    predict_constant,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,6 +103,23 @@ BASELINES: dict[str, Baseline] = {
         max_rows=PRIVATE_ROWS,
     ),
 }
+
+
+PUBLIC_LEARNERS: dict[str, Baseline] = {
+    "public_boosting": Baseline(
+        title="gradient boosting on public rows",
+        reads="public",
+        fit_predict=predict_by_boosting,
+        max_rows=PUBLIC_ROWS,
+    ),
+    "public_line": Baseline(
+        title="linear model on public rows",
+        reads="public",
+        fit_predict=predict_by_line,
+        max_rows=PUBLIC_ROWS,
+    ),
+}
+"""What else people would fit on public rows alone: for benchmarks, a run goes without them."""
 
 
 def select_baselines(n_classes: int) -> dict[str, Baseline]:

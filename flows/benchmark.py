@@ -1,0 +1,240 @@
+"""The flow of a benchmark: every cell of a suite as a Prefect task, and what came of them as a table, a page and a file."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prefect import flow, get_run_logger, unmapped
+from prefect.client.schemas.objects import State
+
+from flows.engines.engine import Engine, engine_of
+from flows.execute import ByPrefect, Plainly
+from flows.pipeline import Pipeline
+from flows.provenance import in_use
+from flows.server.artifacts import Artifacts
+from flows.server.run_log import refusal_logged
+from flows.server.step_tasks import as_task
+from ldptree.errors import LdptreeError
+from schemas.config import parse
+from schemas.manifest import Manifest, Record
+from schemas.suite import Law, Method, Suite, read_printed
+from schemas.tables import EngineConfig
+from storage.store import Store
+from tasks import progress
+from tasks.benchmark import cell as cells_of
+from tasks.benchmark.cell import digest_code
+from tasks.benchmark.learners import learner_of
+from tasks.benchmark.report import write_report
+from tasks.benchmark.results import Cell
+from tasks.benchmark.rows import pool_rows
+from tasks.benchmark.tables import Sets
+from tasks.step import StepTask
+
+FOLDER = "benchmarks"
+"""Of the work folder: a folder a suite."""
+REASON_CHARACTERS = 300
+AT_ONCE = 500
+"""Tasks that are handed to Prefect at once."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One cell that is asked for, and the arguments of its step."""
+
+    dataset: str
+    method: str
+    candidate: dict[str, Any]
+    epsilon: float | None
+    repetition: int
+    arguments: dict[str, Any]
+
+
+@flow(name="benchmark", flow_run_name="{name}", validate_parameters=False)
+def benchmark(
+    suite: Suite, name: str, work: str = "work", paper: bool = False, run: EngineConfig | None = None
+) -> dict[str, Any]:
+    """Score every cell of a suite that does not stand yet, and write what came of it.
+
+    Args:
+        suite: what is compared on what.
+        name: of the flow run.
+        work: the work folder.
+        paper: try each method's candidates and show the best on test rows, as the papers did.
+        run: what computes cells.
+
+    Returns:
+        What `ldptree benchmark --json` prints.
+
+    Raises:
+        LdptreeError: nothing of it could be scored.
+    """
+    store = Store(work)
+    with in_use(store.root), Artifacts() as artifacts, engine_of(run or EngineConfig(), store) as engine:
+        with refusal_logged():
+            sources, missing = find_rows(suite, ByPrefect(store, artifacts, engine))
+        wanted = list_cells(suite, sources, paper=paper)
+        found = [*_score(store, engine, wanted), *_left_out(suite, missing)]
+        leaks = {
+            dataset: as_task(cells_of.check_leaks, is_limited=False)(
+                store,
+                f"leaks of {dataset}",
+                source=source,
+                dataset=dataset,
+                seed=suite.seed,
+                split=suite.split,
+            ).facts
+            for dataset, source in sources.items()
+        }
+        summary = write_report(
+            store.root / FOLDER / (suite.name + ("-paper" if paper else "")),
+            suite,
+            found,
+            Sets(leaks=leaks, missing=missing),
+            printed=None if suite.printed is None else read_printed(suite.printed.table),
+            is_paper=paper,
+        )
+        get_run_logger().info(
+            "%s: %d cells, %d failed; %s", suite.name, summary["cells"], summary["failed"], summary["page"]
+        )
+    return summary
+
+
+def find_rows(suite: Suite, execute: Plainly) -> tuple[dict[str, Manifest | Law], dict[str, str]]:
+    """Where each set's rows are, and why those of the others are not there. Raises LdptreeError where none are."""
+    sources: dict[str, Manifest | Law] = {}
+    missing: dict[str, str] = {}
+    for dataset in suite.datasets:
+        try:
+            sources[dataset] = _pool(suite, dataset, execute)
+        except LdptreeError as fault:
+            missing[dataset] = str(fault)
+    sources |= suite.laws
+    if not sources:
+        raise LdptreeError(f"{suite.name}: no data set is there. {next(iter(missing.values()))}")
+    return sources, missing
+
+
+def _pool(suite: Suite, dataset: str, execute: Plainly) -> Manifest:
+    label = "number" if suite.is_number else "class"
+    config = parse(
+        {
+            "name": dataset,
+            "seed": suite.seed,
+            "dataset": {"name": dataset, "label": label},
+            "model": {"estimator": "correction"},
+        },
+        source=f"data set {dataset}",
+    )
+    run = Pipeline(store=execute.store, config=config, execute=execute)
+    spec = config.dataset
+    record = execute.step(
+        pool_rows,
+        lambda: {
+            "public": run.ingested["public"],
+            "private": run.ingested["private"],
+            "encoding": run.scaled["encoding"],
+            "target": spec.target,
+            "is_number": suite.is_number,
+            "label_range": spec.ranges.get(spec.target) if suite.is_number else None,
+        },
+    )
+    return record["rows"]
+
+
+def list_cells(suite: Suite, sources: dict[str, Manifest | Law], *, paper: bool) -> list[Wanted]:
+    """Every cell of the suite. Raises ConfigError: a learner is not known, or cannot learn the label."""
+    for method in suite.methods.values():
+        learner_of(method.learner, is_number=suite.is_number)
+    code = digest_code()
+    return [
+        Wanted(
+            dataset=dataset,
+            method=name,
+            candidate=candidate,
+            epsilon=epsilon,
+            repetition=repetition,
+            arguments={
+                "source": source,
+                "method": Method(learner=method.learner, settings=method.settings | candidate),
+                "dataset": dataset,
+                "epsilon": epsilon,
+                "repetition": repetition,
+                "seed": suite.seed,
+                "split": suite.split,
+                "measure": suite.measure,
+                "code": code,
+            },
+        )
+        for repetition in range(suite.repetitions)
+        for dataset, source in sources.items()
+        for name, method in suite.methods.items()
+        for epsilon in _epsilons(suite, method)
+        for candidate in (_candidates(method) if paper else [{}])
+    ]
+
+
+def _epsilons(suite: Suite, method: Method) -> Sequence[float | None]:
+    is_private = learner_of(method.learner, is_number=suite.is_number).is_private
+    return suite.epsilons if is_private else (None,)
+
+
+def _candidates(method: Method) -> list[dict[str, Any]]:
+    values = itertools.product(*method.candidates.values())
+    return [dict(zip(method.candidates, one, strict=True)) for one in values]
+
+
+def _score(store: Store, engine: Engine, wanted: Sequence[Wanted]) -> Iterator[Cell]:
+    """Every cell, found or computed; one that fails says why, and is tried again by the next run."""
+    step: StepTask = cells_of.score_cell
+    progress.expect(step.step.name, len(wanted))
+    task = as_task(step, is_limited=False)
+    for start in range(0, len(wanted), AT_ONCE):
+        block = wanted[start : start + AT_ONCE]
+        arguments: dict[str, Any] = {key: [one.arguments[key] for one in block] for key in block[0].arguments}
+        call = {"store": unmapped(store), "label": [_label(one) for one in block], "arguments": arguments}
+        for one, state in zip(block, engine.map(task, step.step.name, call), strict=True):
+            yield _cell(one, state)
+
+
+def _label(one: Wanted) -> str:
+    epsilon = "" if one.epsilon is None else f" at {one.epsilon:g}"
+    return f"{one.method} on {one.dataset}{epsilon}, {one.repetition + 1}"
+
+
+def _cell(one: Wanted, state: State[Record]) -> Cell:
+    figures: dict[str, Any] = {"score": math.nan, "seconds": math.nan, "peak_mib": math.nan}
+    reason = ""
+    if state.is_completed():
+        facts = state.result().facts
+        figures = {name: float(facts[name]) for name in figures}
+    else:
+        reason = str(state.result(raise_on_failure=False))[:REASON_CHARACTERS]
+    return Cell(
+        dataset=one.dataset, method=one.method, candidate=one.candidate, epsilon=one.epsilon,
+        repetition=one.repetition, reason=reason, **figures,
+    )  # fmt: skip
+
+
+def _left_out(suite: Suite, missing: Mapping[str, str]) -> list[Cell]:
+    """Cells of sets that are not there."""
+    return [
+        Cell(
+            dataset=dataset,
+            method=name,
+            candidate={},
+            epsilon=epsilon,
+            repetition=repetition,
+            score=math.nan,
+            seconds=math.nan,
+            peak_mib=math.nan,
+            reason=reason[:REASON_CHARACTERS],
+        )
+        for dataset, reason in missing.items()
+        for name, method in suite.methods.items()
+        for epsilon in _epsilons(suite, method)
+        for repetition in range(suite.repetitions)
+    ]

@@ -1,0 +1,128 @@
+"""`ldptree benchmark`: a suite from the command line: a server, the flow, and what a person reads of it. The flow is in
+`flows.benchmark`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from flows.command.interrupt import end_at_once, ended_politely, handle_again
+from flows.command.plan import read_epsilons
+from flows.command.streams import print_json
+from flows.command.terminal import StepList
+from flows.server.process import Server
+from flows.server.watch import watched
+from schemas.suite import Suite, load_suite, suites
+from schemas.tables import EngineConfig
+from storage.objects.addresses import refuse_bucket
+from storage.store import Store
+
+STEPS = ("ingest", "scale", "rows", "cell", "leaks")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What was typed beside the suite; None: not said."""
+
+    only: str | None = None
+    methods: str | None = None
+    repetitions: int | None = None
+    epsilons: str | None = None
+    is_paper: bool = False
+    workers: int | None = None
+    engine: str | None = None
+
+
+def read_suite(name: str, asked: Asked) -> Suite:
+    """The suite, or the part of it that was asked for. Raises ConfigError."""
+    return load_suite(name).chosen(
+        only=_words(asked.only),
+        methods=_words(asked.methods),
+        repetitions=asked.repetitions,
+        epsilons=None if asked.epsilons is None else read_epsilons(asked.epsilons),
+    )
+
+
+def list_suites() -> list[str]:
+    """A line for each suite that comes with a checkout."""
+    return [f"{name:20} {load_suite(name).title}" for name in suites()]
+
+
+def benchmark_here(name: str, asked: Asked, work: Path, *, as_json: bool) -> bool:
+    """Run a suite in this process and print what came of it; returns whether every claim held. Raises LdptreeError."""
+    refuse_bucket(work, "ldptree benchmark")
+    suite = read_suite(name, asked)
+    engine = EngineConfig.model_validate(
+        {"workers": asked.workers} | ({"engine": asked.engine} if asked.engine else {})
+    )
+    store = Store(work)
+    store.check_rights()
+    before = end_at_once()
+    n_cells = f"{len(suite.sets)} sets, {len(suite.methods)} methods, {suite.repetitions} repetitions"
+    try:
+        with StepList(f"{suite.title}: {n_cells}, in {work}", STEPS, quiet=as_json) as shown:
+            server = Server(store.root, again=f"ldptree benchmark {name}")
+            if server.temporary:
+                shown.say("starting this run's server; the first in a work folder takes longest")
+            try:
+                summary = _run(suite, store, server, engine, is_paper=asked.is_paper)
+            finally:
+                server.stop()
+    finally:
+        handle_again(before)
+    if as_json:
+        print_json(summary)
+    else:
+        _print(suite, summary)
+    return all(claim["held"] is not False for claim in summary["claims"])
+
+
+def _run(
+    suite: Suite, store: Store, server: Server, engine: EngineConfig, *, is_paper: bool
+) -> dict[str, Any]:
+    logging.getLogger().setLevel(logging.CRITICAL)
+    logging.getLogger().addHandler(logging.NullHandler())
+    warnings.simplefilter("ignore")
+    os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of learners in processes of their own
+    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+
+    from flows.benchmark import benchmark
+
+    server.wait()
+    quiet = {} if server.is_named else {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
+    with ended_politely(), watched(server), temporary_settings(quiet):
+        summary: dict[str, Any] = benchmark(
+            suite=suite, name=suite.name, work=store.work, paper=is_paper, run=engine
+        )
+    return summary
+
+
+def _print(suite: Suite, summary: dict[str, Any]) -> None:
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    table.add_column("mean over sets")
+    for epsilon in suite.epsilons:
+        table.add_column(f"eps {epsilon:g}", justify="right", no_wrap=True)
+    for method, scores in summary["scores"].items():
+        table.add_row(method, *("–" if score is None else f"{score:.4g}" for score in scores.values()))
+    console.print(table)
+    for claim in summary["claims"]:
+        word = {True: "held", False: "NOT HELD", None: "not measured"}[claim["held"]]
+        console.print(f"{word}: {claim['says']} ({claim['found']})", markup=False, soft_wrap=True)
+    for reason in summary["reasons"]:
+        console.print(f"without a score: {reason}", markup=False, soft_wrap=True)
+    console.print(f"{summary['cells']:,} cells, {summary['failed']:,} without a score", markup=False)
+    console.print(f"page   {summary['page']}", markup=False, soft_wrap=True)
+    console.print(f"table  {summary['results']}", markup=False, soft_wrap=True)
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())

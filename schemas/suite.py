@@ -1,0 +1,259 @@
+"""A suite of the benchmark: which methods are compared on which data sets, and what is claimed. A suite is a TOML file in
+`benchmarks/suites`; no file but that is opened here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from ldptree.errors import ConfigError
+from schemas.catalogue import catalogue
+from schemas.dataset import Names
+from schemas.tables import NAME, Epsilon, Table
+
+_HOME = Path(__file__).parents[1]
+_CHECKOUT = _HOME / "benchmarks" / "suites"
+FOLDER = _CHECKOUT if _CHECKOUT.is_dir() else _HOME / "configs" / "suites"
+"""Where the suites of a checkout are, or of an installed wheel."""
+Measure = Literal["accuracy", "mse"]
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+Epsilons = Annotated[tuple[Epsilon, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+
+
+class Split(Table):
+    """Which rows of a data set are public, and which are held back."""
+
+    public: float | None = Field(default=None, gt=0.0, lt=1.0)
+    """The share of all rows that are public, drawn anew for each repetition; else the data set's own rule."""
+    test: float = Field(default=0.2, gt=0.0, lt=1.0)
+    """The share of the other rows that are scored on; of all rows where public ones are drawn."""
+    most_public: int | None = Field(default=None, ge=10)
+    """Public rows that are used at most, drawn anew for each repetition."""
+
+
+class Law(Table):
+    """A data set that is drawn anew for each repetition."""
+
+    law: str
+    """One of the laws of `tasks.benchmark.laws`."""
+    parameters: dict[str, Any] = Field(default={})
+    """What it is called with."""
+
+
+class Method(Table):
+    """One learner with its settings."""
+
+    learner: str
+    """One of the learners of `tasks.benchmark.learners`."""
+    title: str = ""
+    """What tables call it."""
+    settings: dict[str, Any] = Field(default={})
+    """Its parameters."""
+    candidates: dict[str, Annotated[tuple[Any, ...], BeforeValidator(_as_tuple)]] = Field(default={})
+    """With --paper: the values of each parameter that are tried; the best on TEST rows is shown, as the papers did."""
+
+
+class Claim(Table):
+    """What is claimed before it is measured; the run checks it."""
+
+    says: str
+    method: str
+    than: str | None = None
+    """What a difference or a ratio is taken to."""
+    measure: Literal["score", "difference", "ratio", "best rank sum"] = "score"
+    among: Names = ()
+    """The methods that a rank sum is over; all without any."""
+    datasets: Names = ()
+    """Over whose mean it holds; all without any."""
+    epsilons: Epsilons
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @model_validator(mode="after")
+    def _check_bounds(self) -> Claim:
+        bounds = (self.at_least, self.at_most)
+        if self.measure == "best rank sum":
+            if bounds != (None, None) or self.than:
+                raise ValueError('a claim of the "best rank sum" has no bound and no "than"')
+        elif bounds == (None, None):
+            raise ValueError("a claim needs at_least or at_most")
+        if self.measure in ("difference", "ratio") and not self.than:
+            raise ValueError(f'a claim of a {self.measure} needs "than": the other method')
+        return self
+
+
+class Printed(Table):
+    """A table of a paper beside which the figures are shown."""
+
+    table: str
+    """Its name in papers.toml."""
+    datasets: dict[str, str]
+    """What the paper calls a data set."""
+    methods: dict[str, str]
+    """What the paper calls a method."""
+
+
+class Suite(Table):
+    """One comparison, whole."""
+
+    name: str = Field(pattern=NAME)
+    title: str
+    about: str = ""
+    measure: Measure = "accuracy"
+    """Of which the mean over repetitions is shown; an accuracy is better where it is larger, an error where it is smaller."""
+    relative_to: str | None = None
+    """A method by whose score every other one is divided."""
+    datasets: Names = ()
+    laws: dict[str, Law] = Field(default={})
+    methods: dict[str, Method] = Field(min_length=1)
+    epsilons: Epsilons
+    repetitions: int = Field(ge=1, le=1000)
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    split: Split = Split()
+    claims: Annotated[tuple[Claim, ...], BeforeValidator(_as_tuple)] = ()
+    printed: Printed | None = None
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Suite:
+        sets = (*self.datasets, *self.laws)
+        if not sets:
+            raise ValueError("datasets: name at least one, or a law")
+        for name in self.datasets:
+            check_one_of(name, catalogue(), "datasets", "data set of the catalogue")
+        if self.relative_to is not None:
+            check_one_of(self.relative_to, self.methods, "relative_to", "method of this suite")
+        for number, claim in enumerate(self.claims, start=1):
+            where = f"claims, {number} of {len(self.claims)}"
+            for method in (claim.method, *([claim.than] if claim.than else []), *claim.among):
+                check_one_of(method, self.methods, where, "method of this suite")
+            for name in claim.datasets:
+                check_one_of(name, sets, where, "data set of this suite")
+            for epsilon in claim.epsilons:
+                check_one_of(epsilon, self.epsilons, where, "epsilon of this suite")
+        return self
+
+    @property
+    def is_number(self) -> bool:
+        """Whether labels are numbers."""
+        return self.measure == "mse"
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """Data sets and laws, in their order."""
+        return (*self.datasets, *self.laws)
+
+    def chosen(
+        self,
+        *,
+        only: Iterable[str] | None = None,
+        methods: Iterable[str] | None = None,
+        repetitions: int | None = None,
+        epsilons: tuple[float, ...] | None = None,
+    ) -> Suite:
+        """The part of it that was asked for; claims about what is left out are left out too.
+
+        Raises ConfigError: an unknown name, or a number that cannot be.
+        """
+        sets = tuple(self.sets if only is None else only)
+        kept = tuple(self.methods if methods is None else methods)
+        try:
+            for name in sets:
+                check_one_of(name, self.sets, "--only", "data set of this suite")
+            for name in kept:
+                check_one_of(name, self.methods, "--methods", "method of this suite")
+            if self.relative_to is not None and self.relative_to not in kept:
+                kept = (self.relative_to, *kept)
+            if repetitions is not None and repetitions < 1:
+                raise ValueError(f"--reps {repetitions}: must be at least 1")
+        except ValueError as fault:
+            raise ConfigError(str(fault)) from None
+        wanted = self.epsilons if epsilons is None else epsilons
+        claims = tuple(
+            claim
+            for claim in self.claims
+            if {claim.method, *([claim.than] if claim.than else []), *claim.among} <= set(kept)
+            and set(claim.datasets or self.sets) <= set(sets)
+            and set(claim.epsilons) <= set(wanted)
+            and (claim.measure != "best rank sum" or claim.among or len(kept) == len(self.methods))
+        )
+        changed = self.model_dump() | {
+            "datasets": tuple(name for name in self.datasets if name in sets),
+            "laws": {name: law for name, law in self.laws.items() if name in sets},
+            "methods": {name: method for name, method in self.methods.items() if name in kept},
+            "repetitions": repetitions or self.repetitions,
+            "epsilons": wanted,
+            "claims": claims,
+        }
+        return _checked(changed, self.name)
+
+
+def check_one_of(name: Any, known: Iterable[Any], where: str, what: str) -> None:
+    """Raises ValueError where a name is not known, with the one that it is nearest to."""
+    names = [*known]
+    if name not in names:
+        near = difflib.get_close_matches(str(name), [str(one) for one in names], n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(map(str, names))}"
+        raise ValueError(f"{where}: {name} is no {what} ({hint})")
+
+
+def suites() -> dict[str, Path]:
+    """Every suite that comes with a checkout, by its name."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.toml")) if path.stem != "papers"}
+
+
+def load_suite(name: str) -> Suite:
+    """A suite by its name or its file. Raises ConfigError: there is none, it is no TOML, or every fault in it in one message."""
+    path = Path(name)
+    if path.suffix != ".toml":
+        try:
+            check_one_of(name, suites(), "benchmark", "suite")
+        except ValueError as fault:
+            raise ConfigError(
+                f"{fault}. A suite of your own is a file: ldptree benchmark mine.toml"
+            ) from None
+        path = suites()[name]
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as fault:
+        raise ConfigError(f"{path}: cannot be read ({fault.strerror}).") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        raise ConfigError(f"{path}: not a suite: {fault}") from None
+    return _checked({"name": path.stem} | raw, str(path))
+
+
+def read_printed(table: str) -> dict[str, Any]:
+    """A table of a paper: source, columns, scale, and epsilon -> data set -> figures. Raises ConfigError."""
+    known: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "papers.toml").read_text(encoding="utf-8"))
+    try:
+        check_one_of(table, known, "printed.table", "table of papers.toml")
+    except ValueError as fault:
+        raise ConfigError(str(fault)) from None
+    return known[table]
+
+
+def _checked(raw: Mapping[str, Any], source: str) -> Suite:
+    try:
+        return Suite.model_validate(raw)
+    except ValidationError as fault:
+        lines = [_line(error, Suite) for error in fault.errors()]
+        raise ConfigError(f"{source}: " + "; ".join(lines)) from None
+
+
+def _line(error: Mapping[str, Any], suite: type[Suite]) -> str:
+    place = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(str(error["loc"][-1]), suite.model_fields, n=1)
+        return f"{place}: unknown key{f' (did you mean {near[0]}?)' if near else ''}"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message

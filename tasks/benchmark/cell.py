@@ -1,0 +1,90 @@
+"""cell: one learner on one data set at one epsilon in one repetition, scored on held-back rows."""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import time
+import zlib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from schemas.manifest import Manifest
+from schemas.suite import Law, Measure, Method, Split
+from storage.store import Draft
+from tasks.benchmark.laws import draw_law
+from tasks.benchmark.learners import Trial, learner_of
+from tasks.benchmark.rows import TEST, LabelledRows, find_leaks, read_rows, split_rows
+from tasks.step import step
+
+
+@cache
+def digest_code() -> str:
+    """Of all that learns: a score of other code is another score."""
+    found = hashlib.sha256()
+    for path in sorted(Path(str(files("ldptree"))).rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:32]
+
+
+@step("cell", version="1", home="simulation", order=21, says="one score of a benchmark")
+def score_cell(
+    draft: Draft,
+    *,
+    source: Manifest | Law,
+    method: Method,
+    dataset: str,
+    epsilon: float | None,
+    repetition: int,
+    seed: int,
+    split: Split,
+    measure: Measure,
+    code: str,
+) -> Mapping[str, Any]:
+    """The score, the seconds that fit and answers took, and the memory of the process by then, in MiB. `code`: `digest_code`."""
+    rows = rows_of(draft, source, dataset, seed, repetition, split)
+    learner = learner_of(method.learner, is_number=measure == "mse")
+    # Of a repetition all epsilons draw with the same coins; methods with coins of their own.
+    own = zlib.crc32(f"{dataset}/{method.learner}/{seed}/{repetition}".encode())
+    began = time.monotonic()
+    with threadpool_limits(1):  # cells are computed side by side
+        answers = learner.answer(Trial(rows, epsilon, own, method.settings))
+    seconds = time.monotonic() - began
+    labels = rows.of(TEST).y
+    score = np.mean(answers == labels) if measure == "accuracy" else np.mean((answers - labels) ** 2)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"score": float(score), "seconds": seconds, "peak_mib": peak, "n_test": len(labels)}
+
+
+@step(
+    "leaks",
+    version="1",
+    home="simulation",
+    order=22,
+    says="what makes a data set's scores look better than they are",
+)
+def check_leaks(
+    draft: Draft, *, source: Manifest | Law, dataset: str, seed: int, split: Split
+) -> Mapping[str, Any]:
+    """Of the first repetition."""
+    rows = rows_of(draft, source, dataset, seed, 0, split)
+    leaks = find_leaks(rows)
+    parts = np.bincount(rows.part, minlength=3).tolist()
+    return {"copies": leaks.copies, "decides": leaks.decides, "parts": parts, "features": rows.X.shape[1]}
+
+
+def rows_of(
+    draft: Draft, source: Manifest | Law, dataset: str, seed: int, repetition: int, split: Split
+) -> LabelledRows:
+    """The split rows of one repetition. Raises DataError, ConfigError."""
+    if isinstance(source, Law):
+        rows = draw_law(source.law, source.parameters, [zlib.crc32(dataset.encode()), seed, repetition])
+    else:
+        rows = read_rows(draft.store, source)
+    return split_rows(rows, dataset, seed, repetition, split)

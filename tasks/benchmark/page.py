@@ -1,0 +1,101 @@
+"""The page of a suite: one HTML file that loads nothing, with the parts of a run's page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from tasks.benchmark.results import Cell
+from tasks.benchmark.tables import (
+    Facts,
+    format_score,
+    tabulate_failures,
+    tabulate_printed,
+    tabulate_scores,
+    tabulate_sets,
+    tabulate_summary,
+    tabulate_tests,
+)
+from tasks.page.charts import Axis
+from tasks.page.render import render_template
+
+STYLES = 8
+"""Lines that a picture tells apart by colour and dash."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A method's scores over epsilon: its title, which style, and its points (place of the epsilon, height) in percent."""
+
+    title: str
+    style: int
+    points: tuple[tuple[float, float, str], ...]
+
+    @property
+    def path(self) -> str:
+        """For a polyline in a box of 100 by 100."""
+        return " ".join(f"{x:.2f},{y:.2f}" for x, y, _ in self.points)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Scores against epsilon on one set."""
+
+    dataset: str
+    axis: Axis
+    lines: tuple[Line, ...]
+
+
+def render_benchmark(facts: Facts, cells: Sequence[Cell]) -> str:
+    """The page of a suite."""
+    suite = facts.scores.suite
+    return render_template(
+        "benchmark.html.j2",
+        version=version("ldptree"),
+        suite=suite,
+        headline=say_headline(facts, cells),
+        facts=facts,
+        pictures=draw_pictures(facts),
+        summary=tabulate_summary(facts),
+        tables=tabulate_scores(facts),
+        tests=tabulate_tests(facts),
+        printed=tabulate_printed(facts),
+        sets=tabulate_sets(facts),
+        failures=tabulate_failures(cells),
+    )
+
+
+def say_headline(facts: Facts, cells: Sequence[Cell]) -> str:
+    """What came out, in a sentence."""
+    failed = sum(bool(cell.reason) for cell in cells)
+    without = f", {failed:,} of them without a score" if failed else ""
+    held = sum(one.held is True for one in facts.claims)
+    claims = f" {held} of {len(facts.claims)} claims held." if facts.claims else ""
+    suite = facts.scores.suite
+    return f"{len(suite.methods)} methods on {len(suite.sets)} sets: {len(cells):,} cells{without}.{claims}"
+
+
+def draw_pictures(facts: Facts) -> list[Picture]:
+    """A picture a set that has scores."""
+    suite, means = facts.scores.suite, facts.scores.means
+    found = []
+    for number, dataset in enumerate(suite.sets):
+        values = [float(value) for value in means[number].ravel() if math.isfinite(value)]
+        if not values:
+            continue
+        axis, places = Axis.of(values), len(suite.epsilons)
+        lines = []
+        for method, title in enumerate(facts.titles):
+            points = []
+            for place, epsilon in enumerate(suite.epsilons):
+                value = float(means[number, method, place])
+                if math.isfinite(value):
+                    x = 6 + 88 * place / max(places - 1, 1) if places > 1 else 50.0
+                    y = 100 - float(axis.at(value)[:-1])
+                    points.append((x, y, f"{title}, epsilon {epsilon:g}: {format_score(facts, value)}"))
+            if points:
+                lines.append(Line(title, method % STYLES, tuple(points)))
+        found.append(Picture(dataset, axis, tuple(lines)))
+    return found

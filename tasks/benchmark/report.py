@@ -1,0 +1,101 @@
+"""What a suite leaves: a tidy Parquet file, one HTML page, and a file from which the pages of the docs are written."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schemas.named_files import make_folder, written_whole
+from schemas.suite import Suite
+from tasks.benchmark.claims import Checked, check_claims
+from tasks.benchmark.page import render_benchmark
+from tasks.benchmark.results import Cell, Scores, tidy_table
+from tasks.benchmark.tables import Facts, Sets, tabulate_scores, tabulate_sets, tabulate_summary
+
+
+def write_report(
+    folder: Path,
+    suite: Suite,
+    cells: Sequence[Cell],
+    sets: Sets,
+    *,
+    printed: Mapping[str, Any] | None,
+    is_paper: bool,
+) -> dict[str, Any]:
+    """Write results.parquet, results.toml and results.html; returns what `ldptree benchmark --json` prints."""
+    make_folder(folder)
+    scores = Scores.of(suite, cells)
+    facts = Facts(
+        scores=scores, sets=sets, claims=tuple(check_claims(scores)), printed=printed, is_paper=is_paper
+    )
+    made_by = f"ldptree {version('ldptree')}, numpy {np.__version__}, scikit-learn {version('scikit-learn')}"
+    table = tidy_table(suite, cells, made_by)
+    page = folder / "results.html"
+    with written_whole(folder / "results.parquet", "results") as aside:
+        table.write_parquet(aside)
+    with written_whole(page, "results") as aside:
+        aside.write_text(render_benchmark(facts, cells), encoding="utf-8")
+    with written_whole(folder / "results.toml", "results") as aside:
+        aside.write_text(describe_for_docs(facts, cells), encoding="utf-8")
+    failed = [cell for cell in cells if cell.reason]
+    return {
+        "suite": suite.name,
+        "measure": suite.measure,
+        "relative_to": suite.relative_to,
+        "picked_on_test_rows": is_paper,
+        "cells": len(cells),
+        "failed": len(failed),
+        "reasons": sorted({cell.reason for cell in failed}),
+        "claims": [_claim(one) for one in facts.claims],
+        "scores": {
+            method: {
+                f"{epsilon:g}": _plain(float(np.nanmean(column))) if not np.isnan(column).all() else None
+                for epsilon, column in zip(suite.epsilons, scores.means[:, number].T, strict=True)
+            }
+            for number, method in enumerate(suite.methods)
+        },
+        "results": str(folder / "results.parquet"),
+        "page": str(page),
+    }
+
+
+def describe_for_docs(facts: Facts, cells: Sequence[Cell]) -> str:
+    """One result of a page of docs/measured, as `docs/write_measured.py` reads it."""
+    suite = facts.scores.suite
+    seconds = sum(cell.seconds for cell in cells if not math.isnan(cell.seconds))
+    lines = [
+        "[[results]]",
+        f"title = {_quoted(suite.title)}",
+        f"command = {_quoted(f'ldptree benchmark {suite.name}' + (' --paper' if facts.is_paper else ''))}",
+        f"note = {_quoted(suite.about.strip() + f' {len(cells):,} cells, {seconds:,.0f} seconds of learning.')}",
+    ]
+    for one in facts.claims:
+        held = "not measured" if one.held is None else one.found
+        lines += ["", "[[results.claims]]", f"says = {_quoted(f'{one.claim.says} ({held})')}"]
+        lines += [f"held = {json.dumps(bool(one.held))}"]
+    for table in (tabulate_summary(facts), *tabulate_scores(facts), tabulate_sets(facts)):
+        lines += ["", "[[results.tables]]", f"title = {_quoted(table.title)}", "csv = '''"]
+        lines += [",".join(_field(text) for text in row) for row in (table.heads, *table.rows)] + ["'''"]
+    return "\n".join(lines) + "\n"
+
+
+def _field(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n') else text
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(" ".join(text.split()), ensure_ascii=False)
+
+
+def _claim(one: Checked) -> dict[str, Any]:
+    return {"says": one.claim.says, "held": one.held, "found": one.found}
+
+
+def _plain(value: float) -> float | None:
+    return None if math.isnan(value) else value

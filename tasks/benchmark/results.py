@@ -1,0 +1,138 @@
+"""What a suite found: a row for each cell, and the tables made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from schemas.suite import Suite
+from tasks.benchmark.learners import LEARNERS
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One score, or why there is none.
+
+    Attributes:
+        epsilon: None of a learner that needs no reports; its score stands beside every epsilon.
+        candidate: the settings that were tried, of a suite with --paper; {} otherwise.
+        score: nan where it failed; then `reason` says why.
+        peak_mib: largest memory of the process by then.
+    """
+
+    dataset: str
+    method: str
+    candidate: dict[str, Any]
+    epsilon: float | None
+    repetition: int
+    score: float
+    seconds: float
+    peak_mib: float
+    reason: str = ""
+
+
+SCHEMA = {
+    "suite": pl.String,
+    "set": pl.String,
+    "method": pl.String,
+    "learner": pl.String,
+    "reads": pl.String,
+    "parameters": pl.String,
+    "epsilon": pl.Float64,
+    "repetition": pl.Int64,
+    "seed": pl.Int64,
+    "measure": pl.String,
+    "score": pl.Float64,
+    "seconds": pl.Float64,
+    "peak_mib": pl.Float64,
+    "version": pl.String,
+    "reason": pl.String,
+}
+"""Columns of the tidy table."""
+
+
+def tidy_table(suite: Suite, cells: Sequence[Cell], version: str) -> pl.DataFrame:
+    """A row a cell."""
+    rows = []
+    for cell in cells:
+        method = suite.methods[cell.method]
+        parameters = json.dumps({**method.settings, **cell.candidate}, sort_keys=True)
+        rows.append(
+            (
+                suite.name, cell.dataset, cell.method, method.learner, LEARNERS[method.learner].reads, parameters,
+                cell.epsilon, cell.repetition, suite.seed, suite.measure, cell.score, cell.seconds, cell.peak_mib,
+                version, cell.reason,
+            )
+        )  # fmt: skip
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of a suite, nan where a cell failed or was left out.
+
+    Attributes:
+        values: float64 [sets, methods, epsilons, repetitions]; a method without reports has the same at every epsilon.
+        candidates: of a suite with --paper, by (set, method, epsilon): the settings that were best on test rows.
+    """
+
+    suite: Suite
+    values: Floats
+    candidates: dict[tuple[str, str, float], dict[str, Any]]
+
+    @classmethod
+    def of(cls, suite: Suite, cells: Sequence[Cell]) -> Scores:
+        """From cells; of several candidates of a method the best by its mean score on TEST rows, as the papers choose."""
+        sets, methods, epsilons = suite.sets, tuple(suite.methods), suite.epsilons
+        found: dict[tuple[str, str, float], dict[str, tuple[dict[str, Any], Floats]]] = {}
+        for cell in cells:
+            for epsilon in epsilons if cell.epsilon is None else (cell.epsilon,):
+                if epsilon not in epsilons:
+                    continue
+                tried = found.setdefault((cell.dataset, cell.method, epsilon), {})
+                _, scores = tried.setdefault(
+                    json.dumps(cell.candidate, sort_keys=True),
+                    (cell.candidate, np.full(suite.repetitions, np.nan)),
+                )
+                scores[cell.repetition] = cell.score
+        values = np.full((len(sets), len(methods), len(epsilons), suite.repetitions), np.nan)
+        candidates = {}
+        for (dataset, method, epsilon), tried in found.items():
+            whole = [one for one in tried.values() if not np.isnan(one[1]).all()] or [*tried.values()][:1]
+            sign = 1.0 if suite.measure == "accuracy" else -1.0
+            candidate, scores = max(
+                whole, key=lambda one: sign * np.nanmean(one[1]) if not np.isnan(one[1]).all() else 0
+            )
+            place = sets.index(dataset), methods.index(method), epsilons.index(epsilon)
+            values[place] = scores
+            if candidate:
+                candidates[dataset, method, epsilon] = candidate
+        if suite.relative_to is not None:
+            values = values / values[:, [methods.index(suite.relative_to)]]
+        return cls(suite, values, candidates)
+
+    @property
+    def sign(self) -> int:
+        """1 where a larger score is better, -1 where a smaller one is."""
+        return 1 if self.suite.measure == "accuracy" else -1
+
+    @property
+    def means(self) -> Floats:
+        """float64 [sets, methods, epsilons], over repetitions; nan where one failed."""
+        return np.asarray(self.values.mean(axis=3))
+
+    @property
+    def errors(self) -> Floats:
+        """Standard errors of `means`; nan of one repetition."""
+        n = self.values.shape[3]
+        if n < 2:
+            return np.full(self.values.shape[:3], np.nan)
+        return np.asarray(self.values.std(axis=3, ddof=1) / np.sqrt(n))

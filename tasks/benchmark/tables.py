@@ -1,0 +1,209 @@
+"""The tables of a suite: methods over all sets, sets at each epsilon, what is known of each, paired tests, the papers'."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tasks.benchmark.claims import Checked
+from tasks.benchmark.learners import LEARNERS
+from tasks.benchmark.ranks import LEVEL, chance_of_splits, compare, critical_difference, rank_methods
+from tasks.benchmark.results import Cell, Scores
+from tasks.page.findings import Table
+
+
+@dataclass(frozen=True)
+class Sets:
+    """What is known of each data set: facts of `check_leaks`, and why a set is not there."""
+
+    leaks: Mapping[str, Mapping[str, Any]]
+    missing: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Facts:
+    """Everything that a suite's page says.
+
+    Attributes:
+        printed: the paper's table beside it, if the suite names one.
+        is_paper: whether candidates were picked on test rows.
+    """
+
+    scores: Scores
+    sets: Sets
+    claims: tuple[Checked, ...]
+    printed: Mapping[str, Any] | None
+    is_paper: bool
+
+    @property
+    def reference(self) -> int:
+        """The first method of the suite, with which the others are compared."""
+        return 0
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Of the methods."""
+        methods = self.scores.suite.methods.values()
+        return tuple(method.title or LEARNERS[method.learner].title for method in methods)
+
+
+def format_score(facts: Facts, value: float, error: float = math.nan) -> str:
+    """A score with its standard error: an accuracy in per cent, an error with three digits."""
+    if math.isnan(value):
+        return "–"
+    if facts.scores.suite.measure == "accuracy" and facts.scores.suite.relative_to is None:
+        return f"{100 * value:.1f}" + ("" if math.isnan(error) else f" ± {100 * error:.1f}")
+    return f"{value:.3g}" + ("" if math.isnan(error) else f" ± {error:.1g}")
+
+
+def tabulate_summary(facts: Facts) -> Table:
+    """Each method over all sets: the mean score at each epsilon, and the sum of its ranks."""
+    scores, suite = facts.scores, facts.scores.suite
+    whole = ~np.isnan(scores.means).any(axis=(1, 2))
+    means = scores.means[whole]
+    ranks = [rank_methods(means[:, :, e], scores.sign).sum(axis=0) for e in range(len(suite.epsilons))]
+    rows = []
+    for number, (name, title) in enumerate(zip(suite.methods, facts.titles, strict=True)):
+        column = means[:, number].mean(axis=0) if len(means) else np.full(len(suite.epsilons), np.nan)
+        sums = [f"{rank[number]:g}" if len(means) else "–" for rank in ranks]
+        reads = LEARNERS[suite.methods[name].learner].reads
+        rows.append((title, reads, *(format_score(facts, float(value)) for value in column), *sums))
+    heads = [f"eps {epsilon:g}" for epsilon in suite.epsilons]
+    return Table(
+        f"Mean over {int(whole.sum())} of {len(suite.sets)} sets (those where every method has a score), and rank sums",
+        ("method", "learns from", *heads, *(f"rank sum, {head}" for head in heads)),
+        tuple(rows),
+        marked=(facts.reference,),
+    )
+
+
+def tabulate_scores(facts: Facts) -> list[Table]:
+    """A table an epsilon: sets by methods, mean and standard error; the best one is in brackets."""
+    scores, suite = facts.scores, facts.scores.suite
+    tables = []
+    for place, epsilon in enumerate(suite.epsilons):
+        rows = []
+        for number, dataset in enumerate(suite.sets):
+            means, errors = scores.means[number, :, place], scores.errors[number, :, place]
+            order = np.where(np.isnan(means), -np.inf, scores.sign * means)
+            cells = [format_score(facts, m, e) for m, e in zip(means, errors, strict=True)]
+            if np.isfinite(order).any():
+                cells = [f"[{c}]" if o == order.max() else c for c, o in zip(cells, order, strict=True)]
+            rows.append((dataset, *cells))
+        tables.append(
+            Table(f"Epsilon {epsilon:g}: mean ± standard error, [best]", ("set", *facts.titles), tuple(rows))
+        )
+    return tables
+
+
+def tabulate_tests(facts: Facts) -> list[Table]:
+    """A table an epsilon: every other method against the first over sets, and how many sets differ by themselves."""
+    scores, suite = facts.scores, facts.scores.suite
+    tables, names = [], [*suite.methods]
+    for place, epsilon in enumerate(suite.epsilons):
+        rows = []
+        found = compare(scores.means[:, :, place], names, facts.reference, scores.sign)
+        for one in found:
+            away = scores.values[:, facts.reference, place] - scores.values[:, names.index(one.method), place]
+            chances = [chance_of_splits(each, suite.split.test) for each in away]
+            surely = sum(chance < LEVEL for chance in chances)
+            chance = "too few sets" if math.isnan(one.chance) else f"{one.chance:.2g}"
+            title = facts.titles[names.index(one.method)]
+            rows.append(
+                (
+                    title,
+                    format_difference(facts, one.difference),
+                    f"{one.wins} : {one.losses}",
+                    chance,
+                    f"{surely}",
+                )
+            )
+        n_sets = int((~np.isnan(scores.means[:, :, place]).any(axis=1)).sum())
+        title = f"Epsilon {epsilon:g}: {facts.titles[facts.reference]} against the others"
+        if n_sets and len(names) > 1:
+            apart = critical_difference(len(names), n_sets)
+            title += f"; average ranks nearer than {apart:.2f} are not told apart (Nemenyi)"
+        heads = (
+            "method",
+            "mean difference",
+            "sets won : lost",
+            "chance (Wilcoxon, Holm)",
+            f"sets that differ by themselves (level {LEVEL:g})",
+        )
+        tables.append(Table(title, heads, tuple(rows)))
+    return tables
+
+
+def format_difference(facts: Facts, value: float) -> str:
+    """A difference in the sense of better."""
+    if math.isnan(value):
+        return "–"
+    if facts.scores.suite.measure == "accuracy" and facts.scores.suite.relative_to is None:
+        return f"{100 * value:+.1f} points"
+    return f"{value:+.3g}"
+
+
+def tabulate_sets(facts: Facts) -> Table:
+    """Sizes of the first repetition, and what makes scores look better than they are."""
+    rows: list[tuple[str, ...]] = []
+    for dataset in facts.scores.suite.sets:
+        found = facts.sets.leaks.get(dataset)
+        if found is None:
+            rows.append((dataset, "–", "–", "–", "–", "–", facts.sets.missing.get(dataset, "")))
+            continue
+        sizes = [f"{size:,}" for size in found["parts"]]
+        copies = f"{100 * found['copies']:.1f} %"
+        rows.append((dataset, *sizes, f"{found['features']:,}", copies, found["decides"] or "none"))
+    heads = (
+        "set",
+        "public",
+        "private",
+        "held back",
+        "features",
+        "held-back rows with a copy elsewhere",
+        "a feature that decides the label",
+    )
+    return Table("Data sets", heads, tuple(rows))
+
+
+def tabulate_printed(facts: Facts) -> list[Table]:
+    """A table an epsilon that the paper has: its figure, ours, and the difference."""
+    suite, printed = facts.scores.suite, facts.printed
+    if suite.printed is None or printed is None:
+        return []
+    tables, columns, names = [], list(printed["columns"]), [*suite.methods]
+    for place, epsilon in enumerate(suite.epsilons):
+        lines = printed["epsilon"].get(f"{epsilon:g}")
+        if lines is None:
+            continue
+        rows = []
+        for dataset, theirs in suite.printed.datasets.items():
+            if theirs not in lines or dataset not in suite.sets:
+                continue
+            for method, column in suite.printed.methods.items():
+                if method not in names:
+                    continue
+                figure = float(lines[theirs][columns.index(column)]) / float(printed.get("scale", 1))
+                ours = float(facts.scores.means[suite.sets.index(dataset), names.index(method), place])
+                rows.append(
+                    (dataset, facts.titles[names.index(method)], column, format_score(facts, figure),
+                     format_score(facts, ours), format_difference(facts, facts.scores.sign * (ours - figure)))
+                )  # fmt: skip
+        heads = ("set", "method", "in the paper", "printed", "here", "difference, more is better")
+        tables.append(Table(f"{printed['source']}, epsilon {epsilon:g}", heads, tuple(rows)))
+    return tables
+
+
+def tabulate_failures(cells: Sequence[Cell]) -> Table:
+    """Each reason once, and how many cells it stopped."""
+    reasons: dict[tuple[str, str, str], int] = {}
+    for cell in cells:
+        if cell.reason:
+            place = cell.dataset, cell.method, cell.reason
+            reasons[place] = reasons.get(place, 0) + 1
+    rows = tuple((*place, f"{n}") for place, n in reasons.items())
+    return Table("Cells without a score", ("set", "method", "reason", "cells"), rows)

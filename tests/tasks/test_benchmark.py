@@ -1,0 +1,370 @@
+"""The benchmark: every method gets the same rows, a score is computed once, statistics are those of the textbooks, claims are
+checked.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from prefect.states import Completed, Failed
+
+from flows.benchmark import _score, list_cells
+from ldptree.errors import ConfigError, DataError
+from schemas.suite import Law, Split, Suite, load_suite, read_printed, suites
+from storage.store import Store
+from tasks.benchmark import cell as cells
+from tasks.benchmark.claims import check_claims
+from tasks.benchmark.laws import LAWS, draw_law
+from tasks.benchmark.learners import LEARNERS, learner_of
+from tasks.benchmark.page import render_benchmark
+from tasks.benchmark.ranks import adjust_by_holm, chance_of_splits, compare, critical_difference, rank_methods
+from tasks.benchmark.report import write_report
+from tasks.benchmark.results import Cell, Scores
+from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows, find_leaks, split_rows
+from tasks.benchmark.tables import Facts, Sets
+
+PAIR = Law(law="lpct-pair", parameters={"gamma": 0.5, "n_public": 50, "n_private": 300, "n_test": 200})
+
+
+def suite_of(**changes):
+    plain = {
+        "name": "small",
+        "title": "small",
+        "laws": {"pair": PAIR.model_dump()},
+        "methods": {"majority": {"learner": "majority"}, "line": {"learner": "public_line"}},
+        "epsilons": [1.0, 4.0],
+        "repetitions": 2,
+    }
+    return Suite.model_validate(plain | changes)
+
+
+class Here:
+    """An engine that computes cells one after the other, and counts those that did not stand."""
+
+    def __init__(self, store):
+        self.store, self.computed = store, []
+
+    def map(self, task, step, call):
+        arguments = call["arguments"]
+        for number, label in enumerate(call["label"]):
+            own = {key: values[number] for key, values in arguments.items()}
+            place = cells.score_cell.step.place(self.store, own)
+            if self.store.find(place) is None:
+                self.computed.append(label)
+            try:
+                yield Completed(data=cells.score_cell.fn(self.store, **own))
+            except Exception as fault:
+                yield Failed(data=fault)
+
+
+def score(store, suite, *, paper=False):
+    engine = Here(store)
+    return engine, list(_score(store, engine, list_cells(suite, dict(suite.laws), paper=paper)))
+
+
+def test_a_score_is_computed_once_and_a_new_method_computes_its_own_cells_alone(tmp_path):
+    store = Store(tmp_path / "work")
+    first, found = score(store, suite_of())
+    assert len(first.computed) == len(found) == 4  # no method reports: one cell for both epsilons
+    again, same = score(store, suite_of())
+    assert again.computed == []
+    assert same == found
+    methods = {
+        "majority": {"learner": "majority"},
+        "line": {"learner": "public_line"},
+        "tree": {"learner": "public_tree"},
+    }
+    more, _ = score(store, suite_of(methods=methods))
+    assert more.computed == ["tree on pair, 1", "tree on pair, 2"]
+
+
+def test_a_cell_that_fails_says_why_and_the_others_stand(tmp_path):
+    store = Store(tmp_path / "work")
+    methods = {"line": {"learner": "public_line"}, "lpct": {"learner": "lpct", "settings": {"depth": -1}}}
+    _, found = score(store, suite_of(methods=methods))
+    assert [one.reason == "" for one in found if one.method == "line"] == [True, True]
+    failed = [one for one in found if one.method == "lpct"]
+    assert len(failed) == 4
+    assert all(math.isnan(one.score) and "depth" in one.reason for one in failed)
+    repaired, found = score(store, suite_of(methods={"lpct": {"learner": "lpct", "settings": {"depth": 2}}}))
+    assert len(repaired.computed) == 4
+    assert not any(one.reason for one in found)
+
+
+def test_other_code_is_another_score(tmp_path, monkeypatch):
+    store = Store(tmp_path / "work")
+    score(store, suite_of())
+    monkeypatch.setattr("flows.benchmark.digest_code", lambda: "other")
+    assert len(score(store, suite_of())[0].computed) == 4
+
+
+def test_with_paper_every_candidate_is_tried_and_the_best_on_test_rows_is_shown(tmp_path):
+    methods = {"tree": {"learner": "lpct", "settings": {"lam": 0.0}, "candidates": {"depth": [1, 3]}}}
+    suite = suite_of(methods=methods, repetitions=1)
+    _, found = score(Store(tmp_path / "work"), suite, paper=True)
+    assert len(found) == 4
+    scores = Scores.of(suite, found)
+    for place, epsilon in enumerate(suite.epsilons):
+        tried = {one.candidate["depth"]: one.score for one in found if one.epsilon == epsilon}
+        assert scores.values[0, 0, place, 0] == max(tried.values())
+        assert tried[scores.candidates["pair", "tree", epsilon]["depth"]] == max(tried.values())
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_law_is_the_same_draw_for_the_same_seed_and_has_all_parts(name):
+    parameters = {"lpct-pair": {"gamma": 0.5, "n_public": 50}}.get(name, {})
+    one, same, other = (draw_law(name, parameters, seed) for seed in ([1, 2], [1, 2], [1, 3]))
+    assert np.array_equal(one.X, same.X)
+    assert np.array_equal(one.y, same.y)
+    assert not np.array_equal(one.X, other.X)
+    assert set(one.part) == {PUBLIC, PRIVATE, TEST}
+    assert one.X.shape[1] == len(one.features)
+
+
+@pytest.mark.parametrize("split", [Split(), Split(public=0.1), Split(public=0.1, most_public=10)])
+def test_a_repetition_splits_rows_once_for_everybody(split):
+    part = np.repeat(np.array([PUBLIC, PRIVATE], dtype=np.int8), [300, 700])
+    rows = LabelledRows(
+        X=np.arange(1000.0)[:, None],
+        y=np.zeros(1000, dtype=np.int64),
+        part=part,
+        n_classes=2,
+        features=("x",),
+    )
+    one, same, other = (split_rows(rows, "a set", 0, number, split) for number in (1, 1, 2))
+    assert np.array_equal(one.part, same.part)
+    assert not np.array_equal(one.X[one.part == TEST], other.X[other.part == TEST])
+    n_public = {None: 300, 0.1: 100}[split.public] if split.most_public is None else split.most_public
+    n_test = 140 if split.public is None else 200
+    assert [(one.part == p).sum() for p in (PUBLIC, TEST)] == [n_public, n_test]
+    if split.public is None:
+        assert set(one.X[one.part == PUBLIC, 0]) == set(range(300))
+
+
+def test_copies_and_a_feature_that_decides_the_label_are_found():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
+    part = np.repeat(np.array([PUBLIC, PRIVATE, TEST], dtype=np.int8), [100, 200, 100])
+    clean = LabelledRows(X=X, y=y, part=part, n_classes=2, features=("a", "b", "c"))
+    assert find_leaks(clean).copies == 0.0
+    assert find_leaks(clean).decides == ""
+    X = X.copy()
+    X[300:350], y[300:350], X[:, 2] = X[:50], y[:50], y + 0.0
+    X[300:350, 2] = y[300:350]
+    leaky = find_leaks(LabelledRows(X=X, y=y, part=part, n_classes=2, features=("a", "b", "c")))
+    assert leaky.copies == 0.5
+    assert leaky.decides == "c"
+
+
+# Statistics
+
+
+def test_ranks_critical_difference_and_adjusted_chances_are_those_of_demsar_and_holm():
+    means = np.array(
+        [[0.763, 0.768, 0.771, 0.798], [0.599, 0.591, 0.590, 0.569]]
+    )  # two rows of Demsar's Table 6
+    assert rank_methods(means, 1).tolist() == [[4, 3, 2, 1], [1, 2, 3, 4]]
+    assert rank_methods(np.array([[0.5, 0.5, np.nan]]), 1).tolist() == [[1.5, 1.5, 3.0]]
+    assert rank_methods(np.array([[2.0, 1.0]]), -1).tolist() == [[2, 1]]
+    assert critical_difference(4, 14, 0.05) == pytest.approx(2.569 * math.sqrt(4 * 5 / (6 * 14)), abs=2e-3)
+    assert adjust_by_holm([0.01, 0.04, math.nan, 0.03]) == pytest.approx(
+        [0.03, 0.06, math.nan, 0.06], nan_ok=True
+    )
+
+
+def test_a_method_is_compared_by_wilcoxon_over_sets_and_by_corrected_t_within_one():
+    rng = np.random.default_rng(0)
+    means = rng.random((12, 1)) + np.array([[0.1, 0.0, 0.1]]) + 0.001 * rng.normal(size=(12, 3))
+    better, alike = compare(means, ["ours", "worse", "alike"], 0, 1)
+    assert (better.wins, better.losses) == (12, 0)
+    assert better.chance < 0.01 < alike.chance
+    assert math.isnan(compare(means[:4], ["ours", "worse"], 0, 1)[0].chance)
+    differences = rng.normal(0.02, 0.01, 10)
+    t = differences.mean() / math.sqrt(differences.var(ddof=1) * (1 / 10 + 0.25))
+    from scipy.stats import t as student
+
+    assert chance_of_splits(differences, 0.2) == pytest.approx(2 * student.sf(abs(t), 9))
+
+
+# Claims
+
+
+def scored(suite, values):
+    """A suite with one score for every set, method and epsilon."""
+    found = [
+        Cell(
+            dataset=dataset, method=method, candidate={}, epsilon=epsilon, repetition=0,
+            score=values[dataset][method][place], seconds=1.0, peak_mib=1.0,
+        )
+        for dataset in suite.sets for method in suite.methods for place, epsilon in enumerate(suite.epsilons)
+    ]  # fmt: skip
+    return found, Scores.of(suite, found)
+
+
+CLAIMS = [
+    ({"measure": "score", "at_least": 0.65}, True),
+    ({"measure": "score", "at_least": 0.75}, False),
+    ({"measure": "difference", "than": "line", "at_least": 0.05}, True),
+    ({"measure": "difference", "than": "line", "at_least": 0.15}, False),
+    ({"measure": "ratio", "than": "line", "at_most": 1.2}, True),
+    ({"measure": "ratio", "than": "line", "at_most": 1.1}, False),
+    ({"measure": "best rank sum"}, True),
+]
+
+
+@pytest.mark.parametrize(("claim", "held"), CLAIMS)
+def test_a_claim_holds_or_not_by_what_was_found(claim, held):
+    laws = {"one": PAIR.model_dump(), "two": PAIR.model_dump()}
+    suite = suite_of(
+        laws=laws, epsilons=[1.0], repetitions=1,
+        claims=[{"says": "so", "method": "majority", "epsilons": [1.0]} | claim],
+    )  # fmt: skip
+    values = {"one": {"majority": [0.8], "line": [0.6]}, "two": {"majority": [0.6], "line": [0.6]}}
+    (checked,) = check_claims(scored(suite, values)[1])
+    assert checked.held is held
+    values["two"]["majority"] = [math.nan]
+    assert check_claims(scored(suite, values)[1])[0].held is None
+
+
+# Suites
+
+
+@pytest.mark.parametrize("name", suites())
+def test_every_suite_is_whole_and_its_learners_can_learn_its_labels(name):
+    suite = load_suite(name)
+    for method in suite.methods.values():
+        assert learner_of(method.learner, is_number=suite.is_number)
+    if suite.printed is not None:
+        table = read_printed(suite.printed.table)
+        assert set(suite.printed.methods.values()) <= set(table["columns"])
+        for lines in table["epsilon"].values():
+            assert all(len(line) == len(table["columns"]) for line in lines.values())
+            assert set(suite.printed.datasets.values()) <= set(lines)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"methds": {}}, r"methds: unknown key \(did you mean methods\?\)"),
+        ({"datasets": ["abalon"]}, r"abalon is no data set of the catalogue \(did you mean abalone\?\)"),
+        ({"repetitions": 0}, "repetitions"),
+        ({"epsilons": []}, "epsilons"),
+        ({"laws": {}}, "name at least one"),
+        (
+            {"claims": [{"says": "x", "method": "majorty", "epsilons": [1.0], "at_least": 1}]},
+            "did you mean majority",
+        ),
+        ({"claims": [{"says": "x", "method": "majority", "epsilons": [1.0]}]}, "needs at_least or at_most"),
+    ],
+)
+def test_a_wrong_suite_is_refused_in_one_sentence(tmp_path, changes, message):
+    plain = {
+        "title": "x",
+        "methods": {"majority": {"learner": "majority"}},
+        "epsilons": [1.0],
+        "repetitions": 1,
+    }
+    plain |= {"laws": {"pair": PAIR.model_dump()}} | changes
+    path = tmp_path / "mine.toml"
+    path.write_text(to_toml(plain))
+    with pytest.raises(ConfigError, match=message) as told:
+        load_suite(str(path))
+    assert "\n" not in str(told.value)
+
+
+def to_toml(table):
+    """A table of values and of tables that JSON's inline notation is close enough to."""
+
+    def value(one):
+        if isinstance(one, dict):
+            return "{" + ", ".join(f"{key} = {value(item)}" for key, item in one.items()) + "}"
+        if isinstance(one, list):
+            return "[" + ", ".join(map(value, one)) + "]"
+        return f'"{one}"' if isinstance(one, str) else str(one)
+
+    return "\n".join(f"{key} = {value(item)}" for key, item in table.items())
+
+
+def test_what_cannot_be_is_refused_by_name():
+    with pytest.raises(ConfigError, match=r"smok is no suite \(did you mean smoke"):
+        load_suite("smok")
+    with pytest.raises(ConfigError, match="--reps 0"):
+        suite_of().chosen(repetitions=0)
+    with pytest.raises(ConfigError, match="--only: pear is no data set of this suite"):
+        suite_of().chosen(only=["pear"])
+    with pytest.raises(ConfigError, match="lpdt learns a number, and this suite's labels are classes"):
+        learner_of("lpdt", is_number=False)
+    with pytest.raises(ConfigError, match="law: nowhere is not known"):
+        draw_law("nowhere", {}, [1])
+    part = np.array([PUBLIC, PUBLIC, PUBLIC, PRIVATE], np.int8)
+    rows = LabelledRows(X=np.zeros((4, 1)), y=np.zeros(4, int), part=part, n_classes=2, features=("x",))
+    with pytest.raises(DataError, match="no held-back row is left"):
+        split_rows(rows, "tiny", 0, 0, Split())
+
+
+def test_the_part_that_was_asked_for_keeps_the_claims_that_can_be_checked():
+    claims = [
+        {"says": "a", "method": "majority", "epsilons": [1.0], "at_least": 0.1},
+        {"says": "b", "method": "line", "epsilons": [4.0], "at_least": 0.1},
+    ]
+    suite = suite_of(claims=claims)
+    assert [claim.says for claim in suite.chosen(methods=["line"]).claims] == ["b"]
+    assert [claim.says for claim in suite.chosen(epsilons=(1.0,)).claims] == ["a"]
+
+
+# What is left
+
+
+def test_a_report_has_every_cell_its_claims_and_a_page_that_loads_nothing(tmp_path):
+    import polars as pl
+
+    suite = suite_of(
+        repetitions=1, claims=[{"says": "wins <b>", "method": "line", "epsilons": [1.0], "at_least": 0.7}],
+        methods={name: {"learner": name} for name in ("public_line", "majority", "lpct")} | {"line": {"learner": "public_line"}},
+    )  # fmt: skip
+    values = {"pair": {name: [0.6, 0.7] for name in suite.methods}}
+    found, _ = scored(suite, values)
+    found[-1] = Cell(**{**found[-1].__dict__, "score": math.nan, "reason": "it <i>broke</i>"})
+    leaks = {"pair": {"copies": 0.25, "decides": "", "parts": [1, 2, 3], "features": 2}}
+    summary = write_report(
+        tmp_path / "out", suite, found, Sets(leaks=leaks, missing={}), printed=None, is_paper=False
+    )
+    table = pl.read_parquet(summary["results"])
+    assert table.height == len(found) == summary["cells"]
+    assert table["reason"].to_list().count("it <i>broke</i>") == summary["failed"] == 1
+    assert summary["claims"][0]["held"] is False
+    page = (tmp_path / "out" / "results.html").read_text()
+    assert "25.0 %" in page
+    assert "Not held:" in page
+    assert "it &lt;i&gt;broke&lt;/i&gt;" in page
+    assert not any(mark in page for mark in ("<script", "http://", "https://", "<i>broke"))
+    again = write_report(
+        tmp_path / "two", suite, found, Sets(leaks=leaks, missing={}), printed=None, is_paper=False
+    )
+    assert (tmp_path / "two" / "results.html").read_text() == page
+    assert again["claims"] == summary["claims"]
+
+
+def test_the_page_says_where_parameters_were_picked_on_test_rows(tmp_path):
+    suite = suite_of(repetitions=1)
+    found, scores = scored(suite, {"pair": {"majority": [0.5, 0.5], "line": [0.6, 0.6]}})
+    facts = {"scores": scores, "sets": Sets(leaks={}, missing={}), "claims": (), "printed": None}
+    assert "picked on the rows that are scored" in render_benchmark(Facts(**facts, is_paper=True), found)
+    assert "picked on the rows that are scored" not in render_benchmark(Facts(**facts, is_paper=False), found)
+
+
+def test_the_page_of_results_is_what_the_docs_read(tmp_path):
+    import tomllib
+
+    suite = suite_of(repetitions=1, title='a "title"')
+    found, _ = scored(suite, {"pair": {"majority": [0.5, 0.5], "line": [0.6, 0.6]}})
+    write_report(tmp_path / "out", suite, found, Sets(leaks={}, missing={}), printed=None, is_paper=False)
+    (result,) = tomllib.loads((tmp_path / "out" / "results.toml").read_text())["results"]
+    assert result["title"] == 'a "title"'
+    assert result["command"] == "ldptree benchmark small"
+    assert result["tables"]
+
+
+def test_every_learner_has_a_title_and_says_what_it_reads():
+    assert {one.reads for one in LEARNERS.values()} == {"reports", "public rows", "private rows"}
+    assert all(one.title for one in LEARNERS.values())
