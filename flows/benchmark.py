@@ -32,6 +32,7 @@ from tasks.benchmark.report import write_report
 from tasks.benchmark.results import Cell
 from tasks.benchmark.rows import pool_rows
 from tasks.benchmark.tables import Sets
+from tasks.data.source import check_files
 from tasks.step import StepTask
 
 FOLDER = "benchmarks"
@@ -119,6 +120,7 @@ def find_rows(suite: Suite, execute: Plainly) -> tuple[dict[str, Manifest | Law]
 
 
 def _pool(suite: Suite, dataset: str, execute: Plainly) -> Manifest:
+    check_files(dataset)
     label = "number" if suite.is_number else "class"
     config = parse(
         {

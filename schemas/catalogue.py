@@ -15,8 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from ldptree.errors import ConfigError
 from schemas.dataset import parse_public_rule
+from schemas.tables import Table
 
 FOLDER = Path(__file__).parent / "datasets"
 DATA = "data:"
@@ -24,10 +27,51 @@ OF_THE_LABEL = ("positive", "classes")
 """What an entry says of its own target, and of no other that a run may choose."""
 
 
+class SourceFile(Table):
+    """A file as it was when the entry was written."""
+
+    bytes: int = Field(ge=0)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    url: str = ""
+    """Where exactly these bytes can be fetched; "" where they have to be brought."""
+
+
+class Source(Table):
+    """Where a data set comes from."""
+
+    page: str
+    """Of the publisher."""
+    licence: str
+    paper: str
+    """What the papers count, and what was found instead."""
+    files: dict[str, SourceFile]
+    """By their paths in the folder that LDPTREE_DATA names."""
+
+
 @cache
 def catalogue() -> dict[str, dict[str, Any]]:
-    """Every data set of the catalogue, by name, as plain tables."""
-    return {path.stem: tomllib.loads(path.read_text()) for path in sorted(FOLDER.glob("*.toml"))}
+    """Every data set of the catalogue, by name, as plain tables: what a run's [dataset] table may say."""
+    return {
+        name: {key: value for key, value in table.items() if key != "source"}
+        for name, table in _entries().items()
+    }
+
+
+@cache
+def sources() -> dict[str, Source]:
+    """Where the files of each data set come from; simulated ones have none."""
+    return {
+        name: Source.model_validate(table["source"])
+        for name, table in _entries().items()
+        if "source" in table
+    }
+
+
+@cache
+def _entries() -> dict[str, dict[str, Any]]:
+    return {
+        path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))
+    }
 
 
 def with_catalogue(table: dict[str, Any], folder: Path | None) -> dict[str, Any]:

@@ -446,12 +446,25 @@ def benchmark(
 
 @datasets_app.command("list")
 def datasets_list() -> None:
-    """List the catalogue."""
-    from schemas.catalogue import catalogue
+    """List the catalogue, and which of its files are here."""
+    from flows.command.datasets import list_all
 
-    for name, table in catalogue().items():
-        kind = "simulated" if table.get("simulated") else "real"
-        typer.echo(f"{name:12} {kind:10} {table.get('title', '')}")
+    for name, label, state, title in list_all():
+        typer.echo(f"{name:12} {label:8} {state:14} {title}")
+
+
+@datasets_app.command("fetch")
+def datasets_fetch(
+    name: Annotated[str, typer.Argument(autocompletion=_sets)],
+    to: Annotated[
+        Path | None, typer.Option("--to", help="The folder of data sets; LDPTREE_DATA without it.")
+    ] = None,
+) -> None:
+    """Fetch the files of a data set from where they are published, and check that they are the stated ones."""
+    from flows.command.datasets import fetch
+
+    for line in fetch(name, to):
+        typer.echo(line)
 
 
 @datasets_app.command("show")

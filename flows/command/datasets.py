@@ -1,4 +1,4 @@
-"""What `ldptree datasets` says and makes. The catalogue itself is in `schemas.catalogue`."""
+"""What `ldptree datasets` says, fetches and makes. The catalogue itself is in `schemas.catalogue`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,48 @@ from pathlib import Path
 from typing import Any
 
 from ldptree.errors import ConfigError
-from schemas.catalogue import DATA, FOLDER, catalogue
+from schemas.catalogue import FOLDER, SourceFile, catalogue, sources
 from schemas.named_files import make_folder, shown_path, written_whole
+from storage.raw.downloads import digest_file, download
+
+
+def list_all() -> list[tuple[str, ...]]:
+    """A row for each data set: name, what its label is, whether its files are here, what it is."""
+    rows: list[tuple[str, ...]] = []
+    for name, table in catalogue().items():
+        label = "class" if "classes" in table else "number"
+        rows.append((name, label, _state(name), table.get("title", "")))
+    return rows
+
+
+def _state(name: str) -> str:
+    """Whether a run finds the files."""
+    if catalogue()[name].get("simulated"):
+        return "simulated"
+    states = {_condition(file, stated) for file, stated in sources()[name].files.items()}
+    if states == {"found"}:
+        return "here"
+    if "another file" in states:
+        return "another file"
+    return (
+        "to be fetched" if all(stated.url for stated in sources()[name].files.values()) else "to be brought"
+    )
+
+
+def _condition(file: str, stated: SourceFile) -> str:
+    """Of a file below LDPTREE_DATA: "found", "missing", or "another file" where it is not the one that is stated."""
+    home = os.environ.get("LDPTREE_DATA")
+    path = Path(home) / file if home else None
+    if path is None or not path.is_file():
+        return "missing"
+    is_same = path.stat().st_size == stated.bytes and digest_file(path) == stated.sha256
+    return "found" if is_same else "another file"
 
 
 def show(name: str) -> str:
     """A data set's specification as TOML, and which of its files are found. Raises ConfigError."""
     table = _known(name)
-    lines = [(FOLDER / f"{name}.toml").read_text().rstrip()]
+    lines = [(FOLDER / f"{name}.toml").read_text(encoding="utf-8").rstrip()]
     if table.get("simulated"):
         lines.append(
             f"\n# simulated: `ldptree datasets make {name} --rows N --out FILE.csv`, or a run makes it by itself"
@@ -23,11 +57,50 @@ def show(name: str) -> str:
         return "\n".join(lines)
     home = os.environ.get("LDPTREE_DATA")
     lines.append(f"\n# LDPTREE_DATA is {home or 'not set: set it to the folder that has these files'}")
-    for path in table["path"]:
-        file = path.removeprefix(DATA)
-        found = home is not None and (Path(home) / file).is_file()
-        lines.append(f"# {'found  ' if found else 'missing'} {file}")
+    for file, stated in sources()[name].files.items():
+        lines.append(f"# {_condition(file, stated):12} {file}")
+    if _state(name) == "to be fetched":
+        lines.append(f"# `ldptree datasets fetch {name}` fetches what is missing")
+    elif _state(name) == "to be brought":
+        lines.append(
+            f"# bring them from {sources()[name].page}, or run with dataset.path = FILE of the same columns"
+        )
     return "\n".join(lines)
+
+
+def fetch(name: str, to: Path | None) -> list[str]:
+    """Fetch the files of a data set that are not in the folder of data sets yet; a line for each.
+
+    Raises ConfigError: unknown, simulated, nowhere to put it, or nobody offers its files; DownloadError.
+    """
+    if _known(name).get("simulated"):
+        raise ConfigError(f"{name}: simulated data are made, not fetched: ldptree datasets make {name}")
+    home = to or (Path(os.environ["LDPTREE_DATA"]) if os.environ.get("LDPTREE_DATA") else None)
+    if home is None:
+        raise ConfigError("fetch: where to? Set LDPTREE_DATA to the folder of data sets, or type --to FOLDER")
+    source, lines = sources()[name], []
+    if brought := [file for file, stated in source.files.items() if not stated.url]:
+        raise ConfigError(
+            f"{name}: {', '.join(brought)} cannot be fetched as it is. Bring it from {source.page} into {shown_path(home)}."
+        )
+    for file, stated in source.files.items():
+        path = home / file
+        if path.is_file() and digest_file(path) == stated.sha256:
+            lines.append(f"{shown_path(path)}: stands")
+            continue
+        if path.exists():
+            raise ConfigError(
+                f"{shown_path(path)}: another file than the catalogue states (its sha256 differs). Move it away first."
+            )
+        try:
+            make_folder(path.parent)
+        except OSError as fault:
+            raise ConfigError(
+                f"{shown_path(path.parent)}: cannot be made ({os.strerror(fault.errno or 0)})."
+            ) from None
+        download(stated.url, path, size=stated.bytes, sha256=stated.sha256)
+        lines.append(f"{shown_path(path)}: {stated.bytes:,} bytes; licence: {source.licence}")
+    return lines
 
 
 def make(name: str, *, rows: int, out: Path, seed: int) -> None:

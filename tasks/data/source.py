@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ldptree.errors import ConfigError, DataError
-from schemas.catalogue import DATA
+from schemas.catalogue import DATA, sources
 from schemas.dataset import DatasetSpec
 from schemas.expectations import Suite
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
 from schemas.named_files import A_FOLDER, NO_SUCH_FILE, read_fault, shown_path
+from storage.raw.downloads import digest_file
 from storage.raw.raw_files import check_start
 from storage.sql import check_expression
 from storage.store import Draft, Store
@@ -175,3 +176,15 @@ def _names_in(folder: Path) -> list[str]:
         return [path.name for path in folder.iterdir()]
     except OSError:
         return []
+
+
+def check_files(name: str) -> None:
+    """That the files of a data set of the catalogue are the ones that its entry states. Raises DataError."""
+    source = sources().get(name)
+    for file, stated in source.files.items() if source else ():
+        (path,) = locate([DATA + file])
+        if digest_file(path) != stated.sha256:
+            raise DataError(
+                f"{file}: another file than the catalogue states (its sha256 differs). Bring the stated one "
+                f"(`ldptree datasets show {name}`), or run with dataset.path."
+            )

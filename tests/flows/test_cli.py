@@ -191,7 +191,9 @@ def test_the_catalogue_is_listed_and_shown(typed, monkeypatch, tmp_path):
     code, out, _ = typed("datasets", "list")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == list(catalogue())
-    assert {line.split()[1] for line in out.splitlines() if line.startswith("taxi ")} == {"simulated"}
+    assert [line.split()[1:3] for line in out.splitlines() if line.startswith("taxi ")] == [
+        ["class", "simulated"]
+    ]
     assert "simulated = true" in typed("datasets", "show", "taxi")[1]
     monkeypatch.setenv("LDPTREE_DATA", str(tmp_path))
     code, out, _ = typed("datasets", "show", "census")
