@@ -44,14 +44,14 @@ class Step:
     name     by which its artifacts are known.
     version  of what it computes.
     home     the zone its record is kept in, or how its arguments decide that.
-    order    its place in the picture.
+    order    its place in the picture of a run; None: no step of a run.
     says     what it leaves, as `ldptree explain` words it.
     """
 
     name: str
     version: str
     home: Zone | Callable[[Mapping[str, Any]], Zone]
-    order: int = 0
+    order: int | None = None
     says: str = ""
 
     def zone(self, arguments: Mapping[str, Any]) -> Zone:
@@ -89,7 +89,7 @@ def step(
     version: str,
     home: Zone | Callable[[Mapping[str, Any]], Zone],
     retries: int = 0,
-    order: int = 0,
+    order: int | None = None,
     says: str = "",
 ) -> Callable[[Callable[..., Facts]], StepTask]:
     """Make a step of `work(draft, **inputs_and_parameters) -> facts`. `retries`: on passing faults; 0 for holders' steps."""

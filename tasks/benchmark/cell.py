@@ -33,7 +33,7 @@ def digest_code() -> str:
     return found.hexdigest()[:32]
 
 
-@step("cell", version="1", home="simulation", order=21, says="one score of a benchmark")
+@step("cell", version="1", home="simulation", says="one score of a benchmark")
 def score_cell(
     draft: Draft,
     *,
@@ -66,7 +66,6 @@ def score_cell(
     "leaks",
     version="1",
     home="simulation",
-    order=22,
     says="what makes a data set's scores look better than they are",
 )
 def check_leaks(

@@ -70,7 +70,7 @@ class Leaks:
     decides: str = ""
 
 
-@step("rows", version="1", home="holders", order=20, says="the rows of a benchmark's data set")
+@step("rows", version="1", home="holders", says="the rows of a benchmark's data set")
 def pool_rows(
     draft: Draft,
     *,
