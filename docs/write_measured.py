@@ -61,17 +61,29 @@ class Result(Strict):
 
 
 class Page(Strict):
-    """What one page shows: `reader` says whom it is for, `about` what holds for all of its results."""
+    """What one page shows: `reader` says whom it is for, `about` what holds for all of its results, `suites` whose follow."""
 
     title: str
     reader: str
     about: str = ""
+    results: tuple[Result, ...] = ()
+    suites: tuple[str, ...] = ()
+
+
+class Suites(Strict):
+    """What `ldptree benchmark` left of a suite in results.toml, copied to suites/NAME.toml."""
+
     results: tuple[Result, ...]
 
 
 def read_page(path: Path) -> Page:
     """The file as it is checked: a `pydantic.ValidationError` names what is wrong in it."""
-    return Page.model_validate(tomllib.loads(path.read_text()))
+    page = Page.model_validate(tomllib.loads(path.read_text()))
+    files = [path.parent / "suites" / f"{name}.toml" for name in page.suites]
+    found = [Suites.model_validate(tomllib.loads(file.read_text())).results for file in files]
+    return page.model_copy(
+        update={"results": (*page.results, *(one for results in found for one in results))}
+    )
 
 
 def spread_out(rows: list[dict[str, str]], across: str) -> list[list[str]]:

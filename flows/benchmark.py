@@ -56,7 +56,12 @@ class Wanted:
 
 @flow(name="benchmark", flow_run_name="{name}", validate_parameters=False)
 def benchmark(
-    suite: Suite, name: str, work: str = "work", paper: bool = False, run: EngineConfig | None = None
+    suite: Suite,
+    name: str,
+    work: str = "work",
+    paper: bool = False,
+    run: EngineConfig | None = None,
+    command: str = "",
 ) -> dict[str, Any]:
     """Score every cell of a suite that does not stand yet, and write what came of it.
 
@@ -66,6 +71,7 @@ def benchmark(
         work: the work folder.
         paper: try each method's candidates and show the best on test rows, as the papers did.
         run: what computes cells.
+        command: the command line that repeats it, for the docs.
 
     Returns:
         What `ldptree benchmark --json` prints.
@@ -97,6 +103,7 @@ def benchmark(
             Sets(leaks=leaks, missing=missing),
             printed=None if suite.printed is None else read_printed(suite.printed.table),
             is_paper=paper,
+            command=command,
         )
         get_run_logger().info(
             "%s: %d cells, %d failed; %s", suite.name, summary["cells"], summary["failed"], summary["page"]

@@ -113,7 +113,7 @@ class Suite(Table):
     measure: Measure = "accuracy"
     """Of which the mean over repetitions is shown; an accuracy is better where it is larger, an error where it is smaller."""
     relative_to: str | None = None
-    """A method by whose score every other one is divided."""
+    """A method by whose score others are divided before they are averaged over sets, whose units differ."""
     datasets: Names = ()
     laws: dict[str, Law] = Field(default={})
     methods: dict[str, Method] = Field(min_length=1)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,17 @@ class Asked:
     workers: int | None = None
     engine: str | None = None
 
+    def command(self, suite: str) -> str:
+        """The command line without what changes no score."""
+        options = {
+            "--only": self.only,
+            "--methods": self.methods,
+            "--reps": self.repetitions,
+            "--epsilon": self.epsilons,
+        }
+        words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+        return shlex.join(["ldptree", "benchmark", suite, *words, *(["--paper"] if self.is_paper else [])])
+
 
 def read_suite(name: str, asked: Asked) -> Suite:
     """The suite, or the part of it that was asked for. Raises ConfigError."""
@@ -69,11 +81,11 @@ def benchmark_here(name: str, asked: Asked, work: Path, *, as_json: bool) -> boo
     n_cells = f"{len(suite.sets)} sets, {len(suite.methods)} methods, {suite.repetitions} repetitions"
     try:
         with StepList(f"{suite.title}: {n_cells}, in {work}", STEPS, quiet=as_json) as shown:
-            server = Server(store.root, again=f"ldptree benchmark {name}")
+            server = Server(store.root, again=asked.command(name))
             if server.temporary:
                 shown.say("starting this run's server; the first in a work folder takes longest")
             try:
-                summary = _run(suite, store, server, engine, is_paper=asked.is_paper)
+                summary = _run(suite, store, server, engine, asked.command(name), is_paper=asked.is_paper)
             finally:
                 server.stop()
     finally:
@@ -86,7 +98,7 @@ def benchmark_here(name: str, asked: Asked, work: Path, *, as_json: bool) -> boo
 
 
 def _run(
-    suite: Suite, store: Store, server: Server, engine: EngineConfig, *, is_paper: bool
+    suite: Suite, store: Store, server: Server, engine: EngineConfig, command: str, *, is_paper: bool
 ) -> dict[str, Any]:
     logging.getLogger().setLevel(logging.CRITICAL)
     logging.getLogger().addHandler(logging.NullHandler())
@@ -100,7 +112,7 @@ def _run(
     quiet = {} if server.is_named else {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
     with ended_politely(), watched(server), temporary_settings(quiet):
         summary: dict[str, Any] = benchmark(
-            suite=suite, name=suite.name, work=store.work, paper=is_paper, run=engine
+            suite=suite, name=suite.name, work=store.work, paper=is_paper, run=engine, command=command
         )
     return summary
 
@@ -108,7 +120,7 @@ def _run(
 def _print(suite: Suite, summary: dict[str, Any]) -> None:
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2))
-    table.add_column("mean over sets")
+    table.add_column("over all whole sets")
     for epsilon in suite.epsilons:
         table.add_column(f"eps {epsilon:g}", justify="right", no_wrap=True)
     for method, scores in summary["scores"].items():

@@ -29,12 +29,12 @@ def _check(scores: Scores, claim: Claim) -> Checked:
     if claim.measure == "best rank sum":
         return _check_rank_sum(scores, claim)
     suite = scores.suite
-    sets = [suite.sets.index(name) for name in claim.datasets or suite.sets]
+    chosen = np.isin(suite.sets, claim.datasets or suite.sets)
     epsilons = [suite.epsilons.index(epsilon) for epsilon in claim.epsilons]
-    names = [*suite.methods]
-    ours = scores.means[np.ix_(sets, [names.index(claim.method)], epsilons)].mean(axis=(0, 1))
+    names, means = [*suite.methods], scores.average_sets(chosen)
+    ours = means[names.index(claim.method), epsilons]
     if claim.than is not None:
-        theirs = scores.means[np.ix_(sets, [names.index(claim.than)], epsilons)].mean(axis=(0, 1))
+        theirs = means[names.index(claim.than), epsilons]
         ours = ours - theirs if claim.measure == "difference" else ours / theirs
     digits = "+.4f" if claim.measure == "difference" else ".4f"
     shown = ", ".join(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +18,14 @@ from schemas.suite import Suite
 from tasks.benchmark.claims import Checked, check_claims
 from tasks.benchmark.page import render_benchmark
 from tasks.benchmark.results import Cell, Scores, tidy_table
-from tasks.benchmark.tables import Facts, Sets, tabulate_scores, tabulate_sets, tabulate_summary
+from tasks.benchmark.tables import (
+    Facts,
+    Sets,
+    tabulate_printed,
+    tabulate_scores,
+    tabulate_sets,
+    tabulate_summary,
+)
 
 
 def write_report(
@@ -27,8 +36,11 @@ def write_report(
     *,
     printed: Mapping[str, Any] | None,
     is_paper: bool,
+    command: str,
 ) -> dict[str, Any]:
-    """Write results.parquet, results.toml and results.html; returns what `ldptree benchmark --json` prints."""
+    """Write results.parquet, results.toml and results.html; returns what `ldptree benchmark --json` prints. `command`: that
+    repeats it.
+    """
     make_folder(folder)
     scores = Scores.of(suite, cells)
     facts = Facts(
@@ -42,8 +54,9 @@ def write_report(
     with written_whole(page, "results") as aside:
         aside.write_text(render_benchmark(facts, cells), encoding="utf-8")
     with written_whole(folder / "results.toml", "results") as aside:
-        aside.write_text(describe_for_docs(facts, cells), encoding="utf-8")
+        aside.write_text(describe_for_docs(facts, cells, command), encoding="utf-8")
     failed = [cell for cell in cells if cell.reason]
+    averages = scores.average_sets(scores.is_whole)
     return {
         "suite": suite.name,
         "measure": suite.measure,
@@ -55,8 +68,8 @@ def write_report(
         "claims": [_claim(one) for one in facts.claims],
         "scores": {
             method: {
-                f"{epsilon:g}": _plain(float(np.nanmean(column))) if not np.isnan(column).all() else None
-                for epsilon, column in zip(suite.epsilons, scores.means[:, number].T, strict=True)
+                f"{epsilon:g}": _plain(float(value))
+                for epsilon, value in zip(suite.epsilons, averages[number], strict=True)
             }
             for number, method in enumerate(suite.methods)
         },
@@ -65,21 +78,28 @@ def write_report(
     }
 
 
-def describe_for_docs(facts: Facts, cells: Sequence[Cell]) -> str:
+def describe_for_docs(facts: Facts, cells: Sequence[Cell], command: str) -> str:
     """One result of a page of docs/measured, as `docs/write_measured.py` reads it."""
     suite = facts.scores.suite
     seconds = sum(cell.seconds for cell in cells if not math.isnan(cell.seconds))
     lines = [
         "[[results]]",
         f"title = {_quoted(suite.title)}",
-        f"command = {_quoted(f'ldptree benchmark {suite.name}' + (' --paper' if facts.is_paper else ''))}",
+        f"date = {datetime.datetime.now(datetime.UTC).date().isoformat()}",
+        f"cores = {_quoted(f'{os.cpu_count()} cores')}",
+        f"command = {_quoted(command)}",
         f"note = {_quoted(suite.about.strip() + f' {len(cells):,} cells, {seconds:,.0f} seconds of learning.')}",
     ]
     for one in facts.claims:
         held = "not measured" if one.held is None else one.found
         lines += ["", "[[results.claims]]", f"says = {_quoted(f'{one.claim.says} ({held})')}"]
         lines += [f"held = {json.dumps(bool(one.held))}"]
-    for table in (tabulate_summary(facts), *tabulate_scores(facts), tabulate_sets(facts)):
+    for table in (
+        tabulate_summary(facts),
+        *tabulate_scores(facts),
+        *tabulate_printed(facts),
+        tabulate_sets(facts),
+    ):
         lines += ["", "[[results.tables]]", f"title = {_quoted(table.title)}", "csv = '''"]
         lines += [",".join(_field(text) for text in row) for row in (table.heads, *table.rows)] + ["'''"]
     return "\n".join(lines) + "\n"

@@ -115,8 +115,6 @@ class Scores:
             values[place] = scores
             if candidate:
                 candidates[dataset, method, epsilon] = candidate
-        if suite.relative_to is not None:
-            values = values / values[:, [methods.index(suite.relative_to)]]
         return cls(suite, values, candidates)
 
     @property
@@ -130,9 +128,24 @@ class Scores:
         return np.asarray(self.values.mean(axis=3))
 
     @property
+    def is_whole(self) -> NDArray[np.bool_]:
+        """bool [sets]: where every method has a score."""
+        return np.asarray(~np.isnan(self.means).any(axis=(1, 2)), dtype=np.bool_)
+
+    @property
     def errors(self) -> Floats:
         """Standard errors of `means`; nan of one repetition."""
         n = self.values.shape[3]
         if n < 2:
             return np.full(self.values.shape[:3], np.nan)
         return np.asarray(self.values.std(axis=3, ddof=1) / np.sqrt(n))
+
+    def average_sets(self, chosen: NDArray[np.bool_] | None = None) -> Floats:
+        """float64 [methods, epsilons], the mean over these sets; of scores over those of `relative_to`, where the suite names it.
+
+        `chosen`: bool [sets]; None: all.
+        """
+        means = self.means if chosen is None else self.means[chosen]
+        if self.suite.relative_to is not None:
+            means = means / means[:, [[*self.suite.methods].index(self.suite.relative_to)]]
+        return np.asarray(means.mean(axis=0)) if len(means) else np.full(means.shape[1:], np.nan)

@@ -55,26 +55,34 @@ def format_score(facts: Facts, value: float, error: float = math.nan) -> str:
     """A score with its standard error: an accuracy in per cent, an error with three digits."""
     if math.isnan(value):
         return "–"
-    if facts.scores.suite.measure == "accuracy" and facts.scores.suite.relative_to is None:
+    if facts.scores.suite.measure == "accuracy":
         return f"{100 * value:.1f}" + ("" if math.isnan(error) else f" ± {100 * error:.1f}")
     return f"{value:.3g}" + ("" if math.isnan(error) else f" ± {error:.1g}")
+
+
+def format_average(facts: Facts, value: float) -> str:
+    """A mean over sets."""
+    if facts.scores.suite.relative_to is None:
+        return format_score(facts, value)
+    return "–" if math.isnan(value) else f"{value:.3f}"
 
 
 def tabulate_summary(facts: Facts) -> Table:
     """Each method over all sets: the mean score at each epsilon, and the sum of its ranks."""
     scores, suite = facts.scores, facts.scores.suite
-    whole = ~np.isnan(scores.means).any(axis=(1, 2))
-    means = scores.means[whole]
+    whole = scores.is_whole
+    means, averages = scores.means[whole], scores.average_sets(whole)
     ranks = [rank_methods(means[:, :, e], scores.sign).sum(axis=0) for e in range(len(suite.epsilons))]
     rows = []
     for number, (name, title) in enumerate(zip(suite.methods, facts.titles, strict=True)):
-        column = means[:, number].mean(axis=0) if len(means) else np.full(len(suite.epsilons), np.nan)
+        column = averages[number]
         sums = [f"{rank[number]:g}" if len(means) else "–" for rank in ranks]
         reads = LEARNERS[suite.methods[name].learner].reads
-        rows.append((title, reads, *(format_score(facts, float(value)) for value in column), *sums))
+        rows.append((title, reads, *(format_average(facts, float(value)) for value in column), *sums))
     heads = [f"eps {epsilon:g}" for epsilon in suite.epsilons]
+    average = "Mean" if suite.relative_to is None else f"Mean of the score over that of {suite.relative_to}"
     return Table(
-        f"Mean over {int(whole.sum())} of {len(suite.sets)} sets (those where every method has a score), and rank sums",
+        f"{average} over {int(whole.sum())} of {len(suite.sets)} sets (those where every method has a score), and rank sums",
         ("method", "learns from", *heads, *(f"rank sum, {head}" for head in heads)),
         tuple(rows),
         marked=(facts.reference,),
@@ -142,7 +150,7 @@ def format_difference(facts: Facts, value: float) -> str:
     """A difference in the sense of better."""
     if math.isnan(value):
         return "–"
-    if facts.scores.suite.measure == "accuracy" and facts.scores.suite.relative_to is None:
+    if facts.scores.suite.measure == "accuracy":
         return f"{100 * value:+.1f} points"
     return f"{value:+.3g}"
 

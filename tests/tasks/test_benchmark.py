@@ -23,6 +23,7 @@ from tasks.benchmark.results import Cell, Scores
 from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows, find_leaks, split_rows
 from tasks.benchmark.tables import Facts, Sets
 
+COMMAND = "ldptree benchmark small"
 PAIR = Law(law="lpct-pair", parameters={"gamma": 0.5, "n_public": 50, "n_private": 300, "n_test": 200})
 
 
@@ -327,7 +328,13 @@ def test_a_report_has_every_cell_its_claims_and_a_page_that_loads_nothing(tmp_pa
     found[-1] = Cell(**{**found[-1].__dict__, "score": math.nan, "reason": "it <i>broke</i>"})
     leaks = {"pair": {"copies": 0.25, "decides": "", "parts": [1, 2, 3], "features": 2}}
     summary = write_report(
-        tmp_path / "out", suite, found, Sets(leaks=leaks, missing={}), printed=None, is_paper=False
+        tmp_path / "out",
+        suite,
+        found,
+        Sets(leaks=leaks, missing={}),
+        printed=None,
+        is_paper=False,
+        command=COMMAND,
     )
     table = pl.read_parquet(summary["results"])
     assert table.height == len(found) == summary["cells"]
@@ -339,7 +346,13 @@ def test_a_report_has_every_cell_its_claims_and_a_page_that_loads_nothing(tmp_pa
     assert "it &lt;i&gt;broke&lt;/i&gt;" in page
     assert not any(mark in page for mark in ("<script", "http://", "https://", "<i>broke"))
     again = write_report(
-        tmp_path / "two", suite, found, Sets(leaks=leaks, missing={}), printed=None, is_paper=False
+        tmp_path / "two",
+        suite,
+        found,
+        Sets(leaks=leaks, missing={}),
+        printed=None,
+        is_paper=False,
+        command=COMMAND,
     )
     assert (tmp_path / "two" / "results.html").read_text() == page
     assert again["claims"] == summary["claims"]
@@ -358,10 +371,18 @@ def test_the_page_of_results_is_what_the_docs_read(tmp_path):
 
     suite = suite_of(repetitions=1, title='a "title"')
     found, _ = scored(suite, {"pair": {"majority": [0.5, 0.5], "line": [0.6, 0.6]}})
-    write_report(tmp_path / "out", suite, found, Sets(leaks={}, missing={}), printed=None, is_paper=False)
+    write_report(
+        tmp_path / "out",
+        suite,
+        found,
+        Sets(leaks={}, missing={}),
+        printed=None,
+        is_paper=False,
+        command=COMMAND,
+    )
     (result,) = tomllib.loads((tmp_path / "out" / "results.toml").read_text())["results"]
     assert result["title"] == 'a "title"'
-    assert result["command"] == "ldptree benchmark small"
+    assert result["command"] == COMMAND
     assert result["tables"]
 
 
