@@ -21,16 +21,18 @@ from tasks.benchmark.tables import (
 from tasks.page.charts import Axis
 from tasks.page.render import render_template
 
-STYLES = 8
-"""Lines that a picture tells apart by colour and dash."""
+COLOURS, DASHES = 6, 3
+"""By which a picture tells lines apart."""
+FLAT = 0.01
+"""Of a score: around it a picture is drawn where all scores are the same."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A method's scores over epsilon: its title, which style, and its points (place of the epsilon, height) in percent."""
+    """A method's scores over epsilon: its title, its style, and its points (place of the epsilon, height) in percent."""
 
     title: str
-    style: int
+    style: str
     points: tuple[tuple[float, float, str], ...]
 
     @property
@@ -58,6 +60,7 @@ def render_benchmark(facts: Facts, cells: Sequence[Cell]) -> str:
         headline=say_headline(facts, cells),
         facts=facts,
         pictures=draw_pictures(facts),
+        legend=[(title, style_of(method)) for method, title in enumerate(facts.titles)],
         summary=tabulate_summary(facts),
         tables=tabulate_scores(facts),
         tests=tabulate_tests(facts),
@@ -77,6 +80,11 @@ def say_headline(facts: Facts, cells: Sequence[Cell]) -> str:
     return f"{len(suite.methods)} methods on {len(suite.sets)} sets: {len(cells):,} cells{without}.{claims}"
 
 
+def style_of(method: int) -> str:
+    """The classes of a method's line: its colour, and how it is dashed."""
+    return f"c{method % COLOURS} d{method // COLOURS % DASHES}"
+
+
 def draw_pictures(facts: Facts) -> list[Picture]:
     """A picture a set that has scores."""
     suite, means = facts.scores.suite, facts.scores.means
@@ -85,7 +93,8 @@ def draw_pictures(facts: Facts) -> list[Picture]:
         values = [float(value) for value in means[number].ravel() if math.isfinite(value)]
         if not values:
             continue
-        axis, places = Axis.of(values), len(suite.epsilons)
+        around = [max(values) * (1 + FLAT), min(values) * (1 - FLAT)] if max(values) == min(values) else []
+        axis, places = Axis.of(values + around), len(suite.epsilons)
         lines = []
         for method, title in enumerate(facts.titles):
             points = []
@@ -96,6 +105,6 @@ def draw_pictures(facts: Facts) -> list[Picture]:
                     y = 100 - float(axis.at(value)[:-1])
                     points.append((x, y, f"{title}, epsilon {epsilon:g}: {format_score(facts, value)}"))
             if points:
-                lines.append(Line(title, method % STYLES, tuple(points)))
+                lines.append(Line(title, style_of(method), tuple(points)))
         found.append(Picture(dataset, axis, tuple(lines)))
     return found
