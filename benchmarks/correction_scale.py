@@ -199,7 +199,7 @@ def score_rows(rows: int) -> bool:
             f"{n_bytes(ensemble) / 2**20:.2f} MiB; correction in {correction.n_cells} cells, {correction.mechanism.full_name}"
         )
         line = MarkdownTable("one core", "seconds", "microseconds a row", "over one tree")
-        for name in sorted(s, key=lambda name: ("tfc".index(name[0]), name.endswith("all"))):
+        for name in sorted(s, key=lambda name: ("tpc".index(name[0]), name.endswith("all"))):
             line.row(
                 name, f"{s[name]:.1f}", f"{1e6 * s[name] / asked:.2f}", f"{s[name] / s['tree: all']:.2f}"
             )
