@@ -115,7 +115,7 @@ def find_rows(suite: Suite, execute: Plainly) -> tuple[dict[str, Manifest | Law]
     """Where each set's rows are, and why those of the others are not there. Raises LdptreeError where none are."""
     sources: dict[str, Manifest | Law] = {}
     missing: dict[str, str] = {}
-    for dataset in suite.datasets:
+    for dataset in (*suite.datasets, *suite.brought):
         try:
             sources[dataset] = _pool(suite, dataset, execute)
         except LdptreeError as fault:
@@ -127,13 +127,15 @@ def find_rows(suite: Suite, execute: Plainly) -> tuple[dict[str, Manifest | Law]
 
 
 def _pool(suite: Suite, dataset: str, execute: Plainly) -> Manifest:
-    check_files(dataset)
+    table = suite.brought.get(dataset, {})
+    if not table:
+        check_files(dataset)
     label = "number" if suite.is_number else "class"
     config = parse(
         {
             "name": dataset,
             "seed": suite.seed,
-            "dataset": {"name": dataset, "label": label},
+            "dataset": table | {"name": dataset, "label": label},
             "model": {"estimator": "correction"},
         },
         source=f"data set {dataset}",

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from ldptree.errors import ConfigError
-from schemas.catalogue import catalogue
+from schemas.catalogue import catalogue, with_paths_from
 from schemas.dataset import Names
 from schemas.tables import NAME, Epsilon, Table
 
@@ -115,6 +115,9 @@ class Suite(Table):
     relative_to: str | None = None
     """A method by whose score others are divided before they are averaged over sets, whose units differ."""
     datasets: Names = ()
+    """Of the catalogue."""
+    brought: dict[str, dict[str, Any]] = Field(default={})
+    """Sets of your own: each is the [dataset] table of a run, with paths from the suite's folder."""
     laws: dict[str, Law] = Field(default={})
     methods: dict[str, Method] = Field(min_length=1)
     epsilons: Epsilons
@@ -126,9 +129,11 @@ class Suite(Table):
 
     @model_validator(mode="after")
     def _check_names(self) -> Suite:
-        sets = (*self.datasets, *self.laws)
+        sets = self.sets
         if not sets:
             raise ValueError("datasets: name at least one, or a law")
+        if twice := [name for number, name in enumerate(sets) if name in sets[:number]]:
+            raise ValueError(f"datasets: {twice[0]} is named twice")
         for name in self.datasets:
             check_one_of(name, catalogue(), "datasets", "data set of the catalogue")
         if self.relative_to is not None:
@@ -151,7 +156,7 @@ class Suite(Table):
     @property
     def sets(self) -> tuple[str, ...]:
         """Data sets and laws, in their order."""
-        return (*self.datasets, *self.laws)
+        return (*self.datasets, *self.brought, *self.laws)
 
     def chosen(
         self,
@@ -189,6 +194,7 @@ class Suite(Table):
         )
         changed = self.model_dump() | {
             "datasets": tuple(name for name in self.datasets if name in sets),
+            "brought": {name: table for name, table in self.brought.items() if name in sets},
             "laws": {name: law for name, law in self.laws.items() if name in sets},
             "methods": {name: method for name, method in self.methods.items() if name in kept},
             "repetitions": repetitions or self.repetitions,
@@ -229,6 +235,12 @@ def load_suite(name: str) -> Suite:
         raise ConfigError(f"{path}: cannot be read ({fault.strerror}).") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise ConfigError(f"{path}: not a suite: {fault}") from None
+    if isinstance(raw.get("brought"), dict):
+        folder, tables = path.parent.absolute(), raw["brought"].items()
+        raw["brought"] = {
+            name: with_paths_from(folder, table) if isinstance(table, dict) else table
+            for name, table in tables
+        }
     return _checked({"name": path.stem} | raw, str(path))
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from prefect.states import Completed, Failed
 
-from flows.benchmark import _score, list_cells
-from ldptree.errors import ConfigError, DataError
+from flows.benchmark import _score, find_rows, list_cells
+from flows.execute import Plainly
+from ldptree.errors import ConfigError, DataError, LdptreeError
 from schemas.suite import Law, Split, Suite, load_suite, read_printed, suites
 from storage.store import Store
 from tasks.benchmark import cell as cells
@@ -251,6 +252,7 @@ def test_every_suite_is_whole_and_its_learners_can_learn_its_labels(name):
         ({"repetitions": 0}, "repetitions"),
         ({"epsilons": []}, "epsilons"),
         ({"laws": {}}, "name at least one"),
+        ({"brought": {"pair": {"target": "y"}}}, "pair is named twice"),
         (
             {"claims": [{"says": "x", "method": "majorty", "epsilons": [1.0], "at_least": 1}]},
             "did you mean majority",
@@ -301,6 +303,33 @@ def test_what_cannot_be_is_refused_by_name():
     rows = LabelledRows(X=np.zeros((4, 1)), y=np.zeros(4, int), part=part, n_classes=2, features=("x",))
     with pytest.raises(DataError, match="no held-back row is left"):
         split_rows(rows, "tiny", 0, 0, Split())
+
+
+def test_a_set_of_ones_own_is_found_from_the_suites_folder(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["a,kind,y", *(f"{a:.3f},{'open' if a < 0.5 else 'closed'},{a > 0.2}" for a in rng.random(200))]
+    (tmp_path / "mine.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "mine.toml").write_text(
+        """title = "mine"
+epsilons = [1]
+repetitions = 1
+[brought.people]
+path = "mine.csv"
+target = "y"
+public = "kind = 'open'"
+[methods.majority]
+learner = "majority"
+"""
+    )
+    suite, store = load_suite(str(tmp_path / "mine.toml")), Store(tmp_path / "work")
+    sources, missing = find_rows(suite, Plainly(store))
+    assert missing == {}
+    engine = Here(store)
+    (cell,) = _score(store, engine, list_cells(suite, sources, paper=False))
+    assert cell.score == 1.0  # private people have a > .5, and most public ones more than .2
+    (tmp_path / "mine.csv").unlink()
+    with pytest.raises(LdptreeError, match=r"no data set is there\. .*mine\.csv: no such file"):
+        find_rows(suite, Plainly(Store(tmp_path / "other")))
 
 
 def test_the_part_that_was_asked_for_keeps_the_claims_that_can_be_checked():
