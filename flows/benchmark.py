@@ -85,17 +85,12 @@ def benchmark(
             sources, missing = find_rows(suite, ByPrefect(store, artifacts, engine))
         wanted = list_cells(suite, sources, paper=paper)
         found = [*_score(store, engine, wanted), *_left_out(suite, missing)]
-        leaks = {
-            dataset: as_task(cells_of.check_leaks, is_limited=False)(
-                store,
-                f"leaks of {dataset}",
-                source=source,
-                dataset=dataset,
-                seed=suite.seed,
-                split=suite.split,
-            ).facts
-            for dataset, source in sources.items()
-        }
+        leaks = {}
+        for dataset, source in sources.items():
+            try:
+                leaks[dataset] = _find_leaks(store, suite, dataset, source)
+            except LdptreeError as fault:
+                missing[dataset] = str(fault)
         summary = write_report(
             store.root / FOLDER / (suite.name + ("-paper" if paper else "")),
             suite,
@@ -109,6 +104,14 @@ def benchmark(
             "%s: %d cells, %d failed; %s", suite.name, summary["cells"], summary["failed"], summary["page"]
         )
     return summary
+
+
+def _find_leaks(store: Store, suite: Suite, dataset: str, source: Manifest | Law) -> dict[str, Any]:
+    task = as_task(cells_of.check_leaks, is_limited=False)
+    record: Record = task(
+        store, f"leaks of {dataset}", source=source, dataset=dataset, seed=suite.seed, split=suite.split
+    )
+    return record.facts
 
 
 def find_rows(suite: Suite, execute: Plainly) -> tuple[dict[str, Manifest | Law], dict[str, str]]:

@@ -25,6 +25,8 @@ from schemas.suite import Suite, load_suite, suites
 from schemas.tables import EngineConfig
 from storage.objects.addresses import refuse_bucket
 from storage.store import Store
+from tasks.benchmark.laws import law_of
+from tasks.benchmark.learners import learner_of
 
 STEPS = ("ingest", "scale", "rows", "cell", "leaks")
 
@@ -54,13 +56,18 @@ class Asked:
 
 
 def read_suite(name: str, asked: Asked) -> Suite:
-    """The suite, or the part of it that was asked for. Raises ConfigError."""
-    return load_suite(name).chosen(
+    """The suite, or the part of it that was asked for, with learners and laws that there are. Raises ConfigError."""
+    suite = load_suite(name).chosen(
         only=_words(asked.only),
         methods=_words(asked.methods),
         repetitions=asked.repetitions,
         epsilons=None if asked.epsilons is None else read_epsilons(asked.epsilons),
     )
+    for method in suite.methods.values():
+        learner_of(method.learner, is_number=suite.is_number)
+    for law in suite.laws.values():
+        law_of(law.law)
+    return suite
 
 
 def list_suites() -> list[str]:

@@ -83,11 +83,17 @@ LAWS: dict[str, Callable[..., LabelledRows]] = {
 """Every law by its name."""
 
 
-def draw_law(name: str, parameters: dict[str, Any], seed: list[int]) -> LabelledRows:
-    """One draw of a law. Raises ConfigError: it is not known, or it has no such parameter."""
+def law_of(name: str) -> Callable[..., LabelledRows]:
+    """A law by its name. Raises ConfigError."""
     if name not in LAWS:
         raise ConfigError(f"law: {name} is not known; there are: {', '.join(LAWS)}")
+    return LAWS[name]
+
+
+def draw_law(name: str, parameters: dict[str, Any], seed: list[int]) -> LabelledRows:
+    """One draw of a law. Raises ConfigError: it is not known, or it has no such parameter."""
+    law = law_of(name)
     try:
-        return LAWS[name](seed, **parameters)
+        return law(seed, **parameters)
     except TypeError as fault:
         raise ConfigError(f"law {name}: {str(fault).split(') ')[-1]}") from None
