@@ -246,7 +246,7 @@ def test_a_configuration_that_is_none_is_refused(desk, name, content, said):
         (["export", "model.json"], "Missing option '--to'"),
         (["gc", "--keep", "-1"], "'--keep'"),
         (["ui", "--port", "99999"], "'--port'"),
-        (["datasets", "fetch", "taxi"], "No such command 'fetch'"),
+        (["datasets", "get", "taxi"], "No such command 'get'"),
         (["datasets", "make", "taxi", "--rows", "many", "--out", "x.csv"], "'--rows'"),
     ],
 )
