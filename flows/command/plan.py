@@ -31,6 +31,8 @@ from tasks.step import faults_stay_in_zone
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 MOST_HOLDERS = 10_000_000
+TABLE_WIDTH = 110
+"""Characters that the grid has room in."""
 
 Number = TypeVar("Number", int, float)
 
@@ -180,6 +182,7 @@ def _print(plan: CollectionPlan, out: Path | None) -> None:
         table.add_column(head, justify="right", no_wrap=True)
     for row in words.grid.rows:
         table.add_row(*row)
-    console.print(table)
+    # No figure is cut off in a narrow terminal; its lines are broken there instead.
+    Console(highlight=False, width=max(console.width, TABLE_WIDTH)).print(table)
     if out is not None:
         console.print(f"Page: {out}", markup=False)

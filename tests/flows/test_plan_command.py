@@ -137,3 +137,10 @@ def test_too_few_public_rows_are_refused(typed, tmp_path):
     code, _, err = typed("--holders", "1000")
     assert code == 2
     assert "50 public rows: a forecast takes 100" in err
+
+
+def test_no_figure_of_the_grid_is_cut_off(typed, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    _, out, _ = typed("--holders", "500,5_000", "--epsilon", "2")
+    assert "…" not in out
+    assert "Worth it" in out
