@@ -423,14 +423,13 @@ def benchmark(
     ] = False,
     work: Work = WORK,
     workers: Annotated[int | None, typer.Option(min=1, max=256, help="Cells computed at once.")] = None,
-    engine: Annotated[str | None, typer.Option(metavar="ENGINE", help='"threads" or "ray".')] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     list_all: Annotated[
         bool, typer.Option("--list", help="Say which suites there are, and run none.")
     ] = False,
 ) -> None:
     """Compare methods on data sets, on the same rows: a suite of the benchmark. Ends with 1 where a claim is not held."""
-    from flows.command.benchmark import Asked, benchmark_here, list_suites
+    from flows.benchmark.command import Asked, benchmark_here, list_suites
 
     if list_all:
         for line in list_suites():
@@ -438,7 +437,6 @@ def benchmark(
         return
     asked = Asked(
         only=only, methods=methods, repetitions=repetitions, epsilons=epsilons, is_paper=paper, workers=workers,
-        engine=engine,
     )  # fmt: skip
     if not benchmark_here(suite, asked, work, as_json=as_json):
         raise typer.Exit(1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from prefect.states import Completed, Failed
 
-from flows.benchmark import _score, find_rows, list_cells
+from flows.benchmark.flow import _score, find_rows, list_cells
 from flows.execute import Plainly
 from ldptree.errors import ConfigError, DataError, LdptreeError
 from schemas.suite import Law, Split, Suite, load_suite, read_printed, suites
@@ -96,7 +96,7 @@ def test_a_cell_that_fails_says_why_and_the_others_stand(tmp_path):
 def test_other_code_is_another_score(tmp_path, monkeypatch):
     store = Store(tmp_path / "work")
     score(store, suite_of())
-    monkeypatch.setattr("flows.benchmark.digest_code", lambda: "other")
+    monkeypatch.setattr("flows.benchmark.flow.digest_code", lambda: "other")
     assert len(score(store, suite_of())[0].computed) == 4
 
 

@@ -1,5 +1,5 @@
 """`ldptree benchmark`: a suite from the command line: a server, the flow, and what a person reads of it. The flow is in
-`flows.benchmark`.
+`flow`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ class Asked:
     epsilons: str | None = None
     is_paper: bool = False
     workers: int | None = None
-    engine: str | None = None
 
     def command(self, suite: str) -> str:
         """The command line without what changes no score."""
@@ -79,9 +78,7 @@ def benchmark_here(name: str, asked: Asked, work: Path, *, as_json: bool) -> boo
     """Run a suite in this process and print what came of it; returns whether every claim held. Raises LdptreeError."""
     refuse_bucket(work, "ldptree benchmark")
     suite = read_suite(name, asked)
-    engine = EngineConfig.model_validate(
-        {"workers": asked.workers} | ({"engine": asked.engine} if asked.engine else {})
-    )
+    engine = EngineConfig(workers=asked.workers)
     store = Store(work)
     store.check_rights()
     before = end_at_once()
@@ -113,7 +110,7 @@ def _run(
     os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of learners in processes of their own
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
-    from flows.benchmark import benchmark
+    from flows.benchmark.flow import benchmark
 
     server.wait()
     quiet = {} if server.is_named else {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}

@@ -1,0 +1,1 @@
+"""The benchmark: its flow, and its command."""
