@@ -19,7 +19,8 @@ from schemas.manifest import Manifest
 from schemas.suite import Law, Measure, Method, Split
 from storage.store import Draft
 from tasks.benchmark.laws import draw_law
-from tasks.benchmark.learners import Trial, learner_of
+from tasks.benchmark.learners import learner_of
+from tasks.benchmark.learners.answers import Trial
 from tasks.benchmark.rows import TEST, LabelledRows, find_leaks, read_rows, split_rows
 from tasks.step import step
 

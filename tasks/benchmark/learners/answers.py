@@ -1,19 +1,17 @@
-"""Every learner that a suite may name: what it is called, whose rows it reads, and how it answers for held-back rows."""
+"""How each learner answers for held-back rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, PUBLIC_LEARNERS, PUBLIC_ROWS, REGRESSORS
-from ldptree.errors import ConfigError
 from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows
 
-Reads = Literal["reports", "public rows", "private rows"]
 Answers = NDArray[Any]
 
 
@@ -27,29 +25,7 @@ class Trial:
     settings: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Learner:
-    """A way to learn.
-
-    Attributes:
-        title: what a table calls it.
-        reads: reports and public rows, public rows alone, or private rows without any privacy.
-        label: what it can learn; None: both.
-        answer: classes or numbers for the held-back rows, [n_test].
-    """
-
-    title: str
-    reads: Reads
-    label: Literal["class", "number"] | None
-    answer: Callable[[Trial], Answers]
-
-    @property
-    def is_private(self) -> bool:
-        """Whether people report, so that an epsilon matters."""
-        return self.reads == "reports"
-
-
-def _estimator(name: str, other: str = "") -> Callable[[Trial], Answers]:
+def estimator_answer(name: str, other: str = "") -> Callable[[Trial], Answers]:
     """An estimator of ours by its name; `other`: the one for numbers, where there are two."""
 
     def answer(trial: Trial) -> Answers:
@@ -68,7 +44,7 @@ def _estimator(name: str, other: str = "") -> Callable[[Trial], Answers]:
     return answer
 
 
-def _rival(name: str) -> Callable[[Trial], Answers]:
+def rival_answer(name: str) -> Callable[[Trial], Answers]:
     """A rival of the papers, which knows the ranges of features and labels from public rows."""
 
     def answer(trial: Trial) -> Answers:
@@ -88,7 +64,9 @@ def _rival(name: str) -> Callable[[Trial], Answers]:
     return answer
 
 
-def _baseline(name: str) -> Callable[[Trial], Answers]:
+def baseline_answer(name: str) -> Callable[[Trial], Answers]:
+    """What a run is held against: public rows alone, or private rows without any privacy."""
+
     def answer(trial: Trial) -> Answers:
         baseline = {**BASELINES, **PUBLIC_LEARNERS}[name]
         learn = trial.rows.of(PUBLIC if baseline.reads == "public" else PRIVATE)
@@ -104,42 +82,3 @@ def _baseline(name: str) -> Callable[[Trial], Answers]:
         return found.argmax(axis=1) if trial.rows.n_classes else found
 
     return answer
-
-
-LEARNERS: dict[str, Learner] = {
-    "correction": Learner(
-        "corrected public model", "reports", None, _estimator("CorrectionClassifier", "CorrectionRegressor")
-    ),
-    "lpct": Learner("LPCT", "reports", "class", _estimator("LPCTClassifier")),
-    "lpdt": Learner("LPDT", "reports", "number", _estimator("LPDTRegressor")),
-    **{
-        name: Learner(name.upper(), "reports", "number", _rival(name))
-        for name in ("phist", "aphist", "deconv")
-    },
-    **{
-        name: Learner(
-            one.title, "public rows" if one.reads == "public" else "private rows", one.label, _baseline(name)
-        )
-        for name, one in {**BASELINES, **PUBLIC_LEARNERS}.items()
-    },
-}
-"""By the name that a suite has for it."""
-
-
-def learner_of(name: str, *, is_number: bool) -> Learner:
-    """A learner that can learn such a label. Raises ConfigError."""
-    from schemas.suite import check_one_of
-
-    try:
-        check_one_of(name, LEARNERS, "learner", "learner")
-    except ValueError as fault:
-        raise ConfigError(str(fault)) from None
-    learner = LEARNERS[name]
-    label = "number" if is_number else "class"
-    if learner.label not in (None, label):
-        raise ConfigError(
-            f"learner: {name} learns a {learner.label}, and this suite's labels are "
-            f"{'numbers' if is_number else 'classes'}; take one of "
-            f"{', '.join(key for key, one in LEARNERS.items() if one.label in (None, label))}"
-        )
-    return learner

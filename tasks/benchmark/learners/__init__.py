@@ -1,0 +1,80 @@
+"""Every learner that a suite may name: what it is called, whose rows it reads, and how it answers for held-back rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ldptree.baselines import BASELINES, PUBLIC_LEARNERS
+from ldptree.errors import ConfigError
+from tasks.benchmark.learners.answers import Answers, Trial, baseline_answer, estimator_answer, rival_answer
+
+Reads = Literal["reports", "public rows", "private rows"]
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A way to learn.
+
+    Attributes:
+        title: what a table calls it.
+        reads: reports and public rows, public rows alone, or private rows without any privacy.
+        label: what it can learn; None: both.
+        answer: classes or numbers for the held-back rows, [n_test].
+    """
+
+    title: str
+    reads: Reads
+    label: Literal["class", "number"] | None
+    answer: Callable[[Trial], Answers]
+
+    @property
+    def is_private(self) -> bool:
+        """Whether people report, so that an epsilon matters."""
+        return self.reads == "reports"
+
+
+LEARNERS: dict[str, Learner] = {
+    "correction": Learner(
+        "corrected public model",
+        "reports",
+        None,
+        estimator_answer("CorrectionClassifier", "CorrectionRegressor"),
+    ),
+    "lpct": Learner("LPCT", "reports", "class", estimator_answer("LPCTClassifier")),
+    "lpdt": Learner("LPDT", "reports", "number", estimator_answer("LPDTRegressor")),
+    **{
+        name: Learner(name.upper(), "reports", "number", rival_answer(name))
+        for name in ("phist", "aphist", "deconv")
+    },
+    **{
+        name: Learner(
+            one.title,
+            "public rows" if one.reads == "public" else "private rows",
+            one.label,
+            baseline_answer(name),
+        )
+        for name, one in {**BASELINES, **PUBLIC_LEARNERS}.items()
+    },
+}
+"""By the name that a suite has for it."""
+
+
+def learner_of(name: str, *, is_number: bool) -> Learner:
+    """A learner that can learn such a label. Raises ConfigError."""
+    from schemas.suite import check_one_of
+
+    try:
+        check_one_of(name, LEARNERS, "learner", "learner")
+    except ValueError as fault:
+        raise ConfigError(str(fault)) from None
+    learner = LEARNERS[name]
+    label = "number" if is_number else "class"
+    if learner.label not in (None, label):
+        raise ConfigError(
+            f"learner: {name} learns a {learner.label}, and this suite's labels are "
+            f"{'numbers' if is_number else 'classes'}; take one of "
+            f"{', '.join(key for key, one in LEARNERS.items() if one.label in (None, label))}"
+        )
+    return learner
