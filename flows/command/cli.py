@@ -137,7 +137,7 @@ def run(
 
     check_named(settings.dataset)
     if plan:
-        from flows.command.run_plan import show_plan
+        from flows.run_plan.show import show_plan
 
         show_plan(settings, _place(settings, work), as_json=as_json)
         return

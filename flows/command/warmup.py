@@ -24,7 +24,7 @@ def warm_up(config: RunConfig, work: Path) -> threading.Thread:
     def load() -> None:
         # Whatever is wrong here is met again, and told, where it matters.
         with contextlib.suppress(Exception):
-            from flows.command.run_plan import plan_of
+            from flows.run_plan.look import plan_of
 
             wanted = {line["name"] for line in plan_of(config, work) if line["state"] != "cached"}
             for module in (module for step, modules in HEAVY.items() if step in wanted for module in modules):

@@ -11,8 +11,8 @@ import pytest
 from chain import Chain, RoundsChain, rides
 
 from flows.budget import keep_answers
-from flows.command.run_plan import plan_of
 from flows.provenance import collect_garbage, explain_artifact
+from flows.run_plan.look import plan_of
 from ldptree.errors import ArtifactCorrupt
 from schemas.config import load
 from storage.formats import KEY

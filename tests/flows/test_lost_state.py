@@ -11,8 +11,8 @@ from chain import Chain, rides, rides_config
 
 from flows.budget import keep_answers
 from flows.campaign import Terms
-from flows.command.run_plan import plan_of
 from flows.provenance import collect_garbage, explain_artifact
+from flows.run_plan.look import plan_of
 from ldptree.errors import ArtifactCorrupt
 from storage.objects.folder import FolderObjects
 from storage.store import Store

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import subprocess
 import sys
 
+import polars as pl
 import pytest
 from chain import Chain, rides, rides_config
 
-from flows.command.run_plan import plan_of, show_plan
 from flows.command.terminal import STEPS, steps_of
 from flows.execute import Plainly
 from flows.pipeline import Pipeline
+from flows.run_plan.expected import count_rows
+from flows.run_plan.look import plan_of
+from flows.run_plan.show import show_plan
+from storage.formats import stamped
 from storage.store import Store
 from tasks.step import REGISTERED
 
@@ -203,9 +208,76 @@ def test_a_run_that_might_have_asked_again_and_did_not_is_all_cached(tmp_path):
 
 def test_a_plan_knows_every_step_of_the_picture():
     """In a process of its own: here other tests have imported them."""
-    code = "import flows.command.run_plan; from tasks.step import REGISTERED; print(*REGISTERED)"
+    code = "import flows.run_plan.show; from tasks.step import REGISTERED; print(*REGISTERED)"
     picture = {name: task for name, task in REGISTERED.items() if task.step.order is not None}
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(said.stdout.split()) == set(picture)
     assert sorted(picture, key=lambda name: picture[name].step.order) == list(STEPS)
     assert all(task.step.says != name for name, task in REGISTERED.items())
+
+
+def expected_of(config, work, capsys):
+    """What a plan says of each step's size, by the step; of rounds the last."""
+    show_plan(config, work, as_json=True)
+    return {step["name"]: step for step in json.loads(capsys.readouterr().out)["steps"]}
+
+
+def test_steps_that_stand_are_counted_exactly_and_take_no_time(done, capsys):
+    found = expected_of(done.config, done.store.root, capsys)
+    held, asked = done.held.facts, done.reports[0].facts["n_reports"]
+    assert found["perturb"]["rows"] == found["aggregate"]["rows"] == asked == held["n_private"]
+    assert found["evaluate"]["rows"] == held["n_test"]
+    assert found["scale"]["rows"] == done.ingested["public"].rows
+    published = done.published.facts
+    assert found["partition"]["cells"] == published["cells"]
+    assert found["perturb"]["bytes"] == published["report_bytes"] * asked
+    assert {step["seconds"] for step in found.values()} == {None}
+    assert all(step["not_exact"] in ([], ["rows"]) for step in found.values())
+
+
+def test_before_the_first_run_rows_are_counted_by_the_file_and_each_step_has_its_seconds(
+    done, tmp_path, capsys
+):
+    config = rides_config(*done.config.dataset.path, dataset={"public": "random 0.25"}, model={"depth": 3})
+    found = expected_of(config, tmp_path / "new", capsys)
+    assert found["ingest"]["rows"] == pytest.approx(400, rel=0.05)
+    assert "rows" in found["ingest"]["not_exact"]
+    assert found["scale"]["rows"] == pytest.approx(100, rel=0.05)
+    assert found["perturb"]["rows"] == pytest.approx(240, rel=0.05)
+    assert found["partition"]["cells"] == 8
+    assert found["partition"]["not_exact"] == ["rows", "cells"]
+    assert all(step["seconds"] > 0 for step in found.values())
+
+
+def test_an_earlier_run_of_the_folder_says_how_long_a_step_takes(done, copied, capsys):
+    config = rides_config(*done.config.dataset.path, seed=9)
+    before = expected_of(config, copied, capsys)
+    steps = [{"name": name, "state": "computed", "seconds": 77.0} for name in ORDER]
+    counts = {"n_private": 300, "n_public": 50, "n_test": before["evaluate"]["rows"]}
+    run = copied / "runs" / "rides-eps2-20260101-000000-000000"
+    run.mkdir(parents=True)
+    (run / "run.json").write_bytes(
+        stamped("run", {"estimator": config.model.estimator, "steps": steps, **counts})
+    )
+    after = expected_of(config, copied, capsys)
+    assert after["report"]["seconds"] == after["evaluate"]["seconds"] == 77.0 != before["evaluate"]["seconds"]
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.parquet", "rows.data"])
+def test_rows_of_a_file_are_counted_without_reading_it_whole(tmp_path, name):
+    frame = pl.DataFrame({"a": range(30_000), "b": [f"text {n % 7}" for n in range(30_000)]})
+    path = tmp_path / name
+    if name.endswith(".parquet"):
+        frame.write_parquet(path)
+    else:
+        text = frame.write_csv().encode()
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    count = count_rows(path)
+    assert count.number == pytest.approx(30_000, rel=0.0 if name.endswith(".parquet") else 0.2)
+    assert bool(count.prefix) != name.endswith(".parquet")
+
+
+def test_a_gzipped_file_that_is_none_has_no_count(tmp_path):
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(b"a,b\n1,2\n")
+    assert count_rows(path) is None

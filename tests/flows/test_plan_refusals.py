@@ -9,7 +9,7 @@ import pytest
 from chain import Chain, rides, rides_config
 
 from flows.budget import keep_answers
-from flows.command.run_plan import show_plan
+from flows.run_plan.show import show_plan
 from ldptree.errors import LdptreeError
 from storage.store import Store
 

@@ -9,11 +9,11 @@ import shutil
 import pytest
 from chain import Chain, rides, rides_config
 
-from flows.command.run_plan import plan_of
 from flows.execute import Plainly
 from flows.finish import last_of_each_step, write_json
 from flows.pipeline import Pipeline
 from flows.provenance import collect_garbage, explain_artifact, in_use
+from flows.run_plan.look import plan_of
 from flows.server.flow_runs import collect_flow_runs
 from ldptree.errors import ArtifactCorrupt, ConfigError
 from storage.ledger.seal import check_state

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from chain import RoundsChain, shells, shells_config
 
-from flows.command.run_plan import plan_of, show_plan
 from flows.command.terminal import steps_of
+from flows.run_plan.look import plan_of
+from flows.run_plan.show import show_plan
 from ldptree.errors import BudgetError
 from storage.store import Store
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from chain import Chain, rides, rides_config
 
-from flows.command.run_plan import plan_of
+from flows.run_plan.look import plan_of
 from ldptree.errors import BudgetError, DataError, ProtocolMismatch
 from storage import tables
 from storage.ledger.accounts import Account

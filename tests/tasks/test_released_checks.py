@@ -7,7 +7,7 @@ import json
 import pytest
 from chain import Chain, rides, rides_config
 
-from flows.command.run_plan import plan_of
+from flows.run_plan.look import plan_of
 from ldptree.errors import BudgetError, ConfigError
 from storage.ledger.released_checks import release_checks
 from storage.objects.folder import FolderObjects

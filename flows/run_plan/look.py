@@ -1,7 +1,5 @@
-"""`--plan`: which steps a run would find, which it would compute and why, which depend on those, and the epsilon it would spend,
-or where the ledger would refuse it.
-
-Runs nothing and writes nothing.
+"""The steps of a run, looked for: which stand, which would be computed and why, which depend on those, and where the run would be
+refused. Runs nothing and writes nothing.
 """
 
 from __future__ import annotations
@@ -11,12 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-from rich.console import Console
-from rich.table import Table
-
 from flows.budget import Cost, account_of
 from flows.campaign import Terms
-from flows.command.streams import print_json
 from flows.command.terminal import shards_in_words
 from flows.execute import Call, Inputs, NotComputed, Pending, Shards
 from flows.pipeline import Pipeline
@@ -192,10 +186,11 @@ class Look:
 
 def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     """Name, state ("cached", "compute", "depends", "refused") and reason of every step. Raises LdptreeError."""
-    return _look_at(config, work).lines
+    return look_at(config, work)[0].lines
 
 
-def _look_at(config: RunConfig, work: Path) -> Look:
+def look_at(config: RunConfig, work: Path) -> tuple[Look, Pipeline]:
+    """What is known of a run's steps, and the run, walked as far as they stand. Raises LdptreeError."""
     # A folder that no run has used stays as it is; one that none can use is an error.
     is_folder = bucket_address(work) is None
     if is_folder:
@@ -216,69 +211,7 @@ def _look_at(config: RunConfig, work: Path) -> Look:
         source.locate(config.dataset.path)
     source.check_apart(config.dataset)
     run.walk()
-    return look
-
-
-def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
-    """Print the plan. Raises LdptreeError, as the run would where it is refused."""
-    plan = _look_at(config, work)
-    epsilon, sentence = _spending(config, plan.lines)
-    if as_json:
-        print_json({"name": config.name, "steps": plan.lines, "epsilon_to_spend": epsilon})
-    else:
-        console = Console(highlight=False)
-        table = Table(box=None, pad_edge=False, padding=(0, 2), show_header=False)
-        for line in plan.lines:
-            table.add_row(line["name"], line["state"], line["why"])
-        console.print(table)
-        console.print(sentence)
-    if plan.refused is not None:
-        raise plan.refused
-
-
-REFUSED = "the run is refused before any holder is asked: nothing would be spent"
-FREE = "no holder would be asked: nothing is spent"
-
-
-def _without_room(config: RunConfig, lines: list[dict[str, str]]) -> str | None:
-    """The fault where the ledger has no room for a new question and it is not known whether this is one; else None."""
-    if not any(line["why"].endswith(NO_ROOM) for line in lines):
-        return None
-    return (
-        f"the ledger has no room for epsilon {config.privacy.epsilon:g} more of each holder asked: unless this question was "
-        "asked before, the budget is refused and nothing would be spent"
-    )
-
-
-def _spending(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
-    """The epsilon to spend, and a sentence that says so."""
-    in_parts = config.model.is_correction and sum(line["name"] == "partition" for line in lines) > 1
-    of_run = _spending_in_rounds if config.model.in_rounds or in_parts else _spending_by_question
-    return of_run(config, lines)
-
-
-def _spending_by_question(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
-    """The epsilon to spend, and the remark beside it."""
-    asked = [line["state"] for line in lines if line["name"] == "perturb"]
-    reached = next((state for state in asked if state != "cached"), "cached")
-    later = [line for line in lines if line["name"] == "partition"][1:]
-    is_open = any(line["state"] != "cached" for line in later)
-    epsilon = 0.0 if reached in ("cached", "refused") else config.privacy.epsilon / len(asked)
-    if any(line["state"] == "refused" for line in lines):
-        return 0.0, REFUSED
-    if fault := _without_room(config, lines):
-        return epsilon, fault
-    if reached == "cached" and is_open:
-        epsilon = config.privacy.epsilon / 2
-        return epsilon, f"each holder would spend epsilon {epsilon:g} more if Algorithm 2 asks again"
-    if not epsilon:
-        return epsilon, FREE
-    if is_open:
-        return (
-            epsilon,
-            f"each holder asked would spend epsilon {epsilon / 2:g}, and as much once more if Algorithm 2 asks again",
-        )
-    return epsilon, f"each holder asked would spend epsilon {epsilon:g}, once"
+    return look, run
 
 
 def _changed(prefix: str, now: Any, then: Any) -> set[str]:
@@ -289,25 +222,3 @@ def _changed(prefix: str, now: Any, then: Any) -> set[str]:
             for name in _changed(f"{prefix}.{key}" if prefix else key, now.get(key), then.get(key))
         }
     return set() if now == then else {prefix}
-
-
-def _spending_in_rounds(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
-    """The epsilon to spend, and the remark beside it."""
-    answers = [line["state"] for line in lines if line["name"] == "perturb"]
-    if any(line["state"] == "refused" for line in lines):
-        return 0.0, REFUSED
-    is_done = any(line["name"] == "prune" and line["state"] == "cached" for line in lines)
-    if is_done or all(
-        line["state"] == "cached" for line in lines if line["name"] in ("partition", "perturb", "aggregate")
-    ):
-        return 0.0, FREE
-    if answers and answers[0] == "cached":
-        return 0.0, (
-            f"each holder was charged epsilon {config.privacy.epsilon:g} before the first round: the rounds that are left "
-            "spend no more"
-        )
-    if fault := _without_room(config, lines):
-        return config.privacy.epsilon, fault
-    return config.privacy.epsilon, (
-        f"each holder would spend at most epsilon {config.privacy.epsilon:g}, over all rounds together"
-    )

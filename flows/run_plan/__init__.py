@@ -1,0 +1,1 @@
+"""A run that is only planned: its steps, their size, the time they take, and what would be spent."""

@@ -1,0 +1,72 @@
+"""What a run that is only planned would spend, in a figure and a sentence."""
+
+from __future__ import annotations
+
+from flows.run_plan.look import NO_ROOM
+from schemas.config import RunConfig
+
+REFUSED = "the run is refused before any holder is asked: nothing would be spent"
+FREE = "no holder would be asked: nothing is spent"
+
+
+def _without_room(config: RunConfig, lines: list[dict[str, str]]) -> str | None:
+    """The fault where the ledger has no room for a new question and it is not known whether this is one; else None."""
+    if not any(line["why"].endswith(NO_ROOM) for line in lines):
+        return None
+    return (
+        f"the ledger has no room for epsilon {config.privacy.epsilon:g} more of each holder asked: unless this question was "
+        "asked before, the budget is refused and nothing would be spent"
+    )
+
+
+def spending_of(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
+    """The epsilon to spend, and a sentence that says so."""
+    in_parts = config.model.is_correction and sum(line["name"] == "partition" for line in lines) > 1
+    of_run = _spending_in_rounds if config.model.in_rounds or in_parts else _spending_by_question
+    return of_run(config, lines)
+
+
+def _spending_by_question(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
+    """The epsilon to spend, and the remark beside it."""
+    asked = [line["state"] for line in lines if line["name"] == "perturb"]
+    reached = next((state for state in asked if state != "cached"), "cached")
+    later = [line for line in lines if line["name"] == "partition"][1:]
+    is_open = any(line["state"] != "cached" for line in later)
+    epsilon = 0.0 if reached in ("cached", "refused") else config.privacy.epsilon / len(asked)
+    if any(line["state"] == "refused" for line in lines):
+        return 0.0, REFUSED
+    if fault := _without_room(config, lines):
+        return epsilon, fault
+    if reached == "cached" and is_open:
+        epsilon = config.privacy.epsilon / 2
+        return epsilon, f"each holder would spend epsilon {epsilon:g} more if Algorithm 2 asks again"
+    if not epsilon:
+        return epsilon, FREE
+    if is_open:
+        return (
+            epsilon,
+            f"each holder asked would spend epsilon {epsilon / 2:g}, and as much once more if Algorithm 2 asks again",
+        )
+    return epsilon, f"each holder asked would spend epsilon {epsilon:g}, once"
+
+
+def _spending_in_rounds(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
+    """The epsilon to spend, and the remark beside it."""
+    answers = [line["state"] for line in lines if line["name"] == "perturb"]
+    if any(line["state"] == "refused" for line in lines):
+        return 0.0, REFUSED
+    is_done = any(line["name"] == "prune" and line["state"] == "cached" for line in lines)
+    if is_done or all(
+        line["state"] == "cached" for line in lines if line["name"] in ("partition", "perturb", "aggregate")
+    ):
+        return 0.0, FREE
+    if answers and answers[0] == "cached":
+        return 0.0, (
+            f"each holder was charged epsilon {config.privacy.epsilon:g} before the first round: the rounds that are left "
+            "spend no more"
+        )
+    if fault := _without_room(config, lines):
+        return config.privacy.epsilon, fault
+    return config.privacy.epsilon, (
+        f"each holder would spend at most epsilon {config.privacy.epsilon:g}, over all rounds together"
+    )
