@@ -37,8 +37,9 @@ run: setup  ## run the quickstart: 300,000 simulated trips, from raw CSV to one 
 test: develop  ## the whole test suite, but what `make slow` runs
 	$(BIN)/python -m pytest $(SHARED)
 
-slow: develop  ## the slow tests: a deployment, the installed wheels, a browser, a full disk, canaries, kills
-	$(BIN)/python -m pytest -m slow $(SHARED)
+PART ?= 1/1
+slow: develop  ## the slow tests: a deployment, the installed wheels, a browser, a full disk, canaries, kills; or PART=2/3 of them
+	$(BIN)/python -m pytest -m slow --part $(PART) $(SHARED)
 
 faults: develop  ## plant 25 faults in a copy of the program: is each caught by the test that promises the opposite?
 	$(BIN)/python tests/plant_faults.py

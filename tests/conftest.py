@@ -44,9 +44,21 @@ def pytest_xdist_make_scheduler(config, log):
     return Together(config, log)
 
 
-def pytest_collection_modifyitems(items):
-    """Whole runs first: they take longest."""
+def pytest_addoption(parser):
+    """`--part 2/3`: every third test function, from the second on."""
+    parser.addoption("--part", default="1/1", metavar="K/N", help="run the Kth of N parts of the tests")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Whole runs first: they take longest. Of those the part that is asked for; a function's cases stay together."""
     items.sort(key=lambda item: "system" not in item.path.parts)
+    number, parts = map(int, config.getoption("--part").split("/"))
+    functions = list(dict.fromkeys(item.nodeid.partition("[")[0] for item in items))
+    chosen = set(functions[number - 1 :: parts])
+    left_out = [item for item in items if item.nodeid.partition("[")[0] not in chosen]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.nodeid.partition("[")[0] in chosen]
 
 
 def pytest_collection_finish():
