@@ -90,20 +90,20 @@ def tabulate_summary(facts: Facts) -> Table:
 
 
 def tabulate_scores(facts: Facts) -> list[Table]:
-    """A table an epsilon: sets by methods, mean and standard error; the best one is in brackets."""
+    """A table an epsilon: methods by sets, mean and standard error; the best one of a set is in brackets."""
     scores, suite = facts.scores, facts.scores.suite
     tables = []
     for place, epsilon in enumerate(suite.epsilons):
-        rows = []
-        for number, dataset in enumerate(suite.sets):
-            means, errors = scores.means[number, :, place], scores.errors[number, :, place]
+        columns = []
+        for means, errors in zip(scores.means[:, :, place], scores.errors[:, :, place], strict=True):
             order = np.where(np.isnan(means), -np.inf, scores.sign * means)
             cells = [format_score(facts, m, e) for m, e in zip(means, errors, strict=True)]
             if np.isfinite(order).any():
                 cells = [f"[{c}]" if o == order.max() else c for c, o in zip(cells, order, strict=True)]
-            rows.append((dataset, *cells))
+            columns.append(cells)
+        rows = tuple(zip(facts.titles, *columns, strict=True))
         tables.append(
-            Table(f"Epsilon {epsilon:g}: mean ± standard error, [best]", ("set", *facts.titles), tuple(rows))
+            Table(f"Epsilon {epsilon:g}: mean ± standard error, [best]", ("method", *suite.sets), rows)
         )
     return tables
 
