@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -62,6 +63,12 @@ class Method(Table):
     """Its parameters."""
     candidates: dict[str, Annotated[tuple[Any, ...], BeforeValidator(_as_tuple)]] = Field(default={})
     """With --paper: the values of each parameter that are tried; the best on TEST rows is shown, as the papers did."""
+
+    @property
+    def combinations(self) -> list[dict[str, Any]]:
+        """Every combination of its candidates; an empty one without any."""
+        values = itertools.product(*self.candidates.values())
+        return [dict(zip(self.candidates, one, strict=True)) for one in values]
 
 
 class Claim(Table):

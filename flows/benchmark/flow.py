@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,11 +43,11 @@ AT_ONCE = 500
 
 @dataclass(frozen=True)
 class Wanted:
-    """One cell that is asked for, and the arguments of its step."""
+    """One cell that is asked for, and the arguments of its step; with --paper each of its candidates has a score."""
 
     dataset: str
     method: str
-    candidate: dict[str, Any]
+    candidates: list[dict[str, Any]]
     epsilon: float | None
     repetition: int
     arguments: dict[str, Any]
@@ -168,12 +167,12 @@ def list_cells(suite: Suite, sources: dict[str, Manifest | Law], *, paper: bool)
         Wanted(
             dataset=dataset,
             method=name,
-            candidate=candidate,
+            candidates=asked.combinations,
             epsilon=epsilon,
             repetition=repetition,
             arguments={
                 "source": source,
-                "method": Method(learner=method.learner, settings=method.settings | candidate),
+                "method": asked,
                 "dataset": dataset,
                 "epsilon": epsilon,
                 "repetition": repetition,
@@ -186,19 +185,14 @@ def list_cells(suite: Suite, sources: dict[str, Manifest | Law], *, paper: bool)
         for repetition in range(suite.repetitions)
         for dataset, source in sources.items()
         for name, method in suite.methods.items()
+        for asked in [method.model_copy(update={"title": ""} | ({} if paper else {"candidates": {}}))]
         for epsilon in _epsilons(suite, method)
-        for candidate in (_candidates(method) if paper else [{}])
     ]
 
 
 def _epsilons(suite: Suite, method: Method) -> Sequence[float | None]:
     is_private = learner_of(method.learner, is_number=suite.is_number).is_private
     return suite.epsilons if is_private else (None,)
-
-
-def _candidates(method: Method) -> list[dict[str, Any]]:
-    values = itertools.product(*method.candidates.values())
-    return [dict(zip(method.candidates, one, strict=True)) for one in values]
 
 
 def _score(store: Store, engine: Engine, wanted: Sequence[Wanted]) -> Iterator[Cell]:
@@ -211,7 +205,7 @@ def _score(store: Store, engine: Engine, wanted: Sequence[Wanted]) -> Iterator[C
         arguments: dict[str, Any] = {key: [one.arguments[key] for one in block] for key in block[0].arguments}
         call = {"store": unmapped(store), "label": [_label(one) for one in block], "arguments": arguments}
         for one, state in zip(block, engine.map(task, step.step.name, call), strict=True):
-            yield _cell(one, state)
+            yield from _cells(one, state)
 
 
 def _label(one: Wanted) -> str:
@@ -219,18 +213,20 @@ def _label(one: Wanted) -> str:
     return f"{one.method} on {one.dataset}{epsilon}, {one.repetition + 1}"
 
 
-def _cell(one: Wanted, state: State[Record]) -> Cell:
-    figures: dict[str, Any] = {"score": math.nan, "seconds": math.nan, "peak_mib": math.nan}
-    reason = ""
+def _cells(one: Wanted, state: State[Record]) -> Iterator[Cell]:
+    """A score for each candidate, or the reason why there is none."""
     if state.is_completed():
         facts = state.result().facts
-        figures = {name: float(facts[name]) for name in figures}
+        tried, peak = facts["tried"], float(facts["peak_mib"])
     else:
-        reason = str(state.result(raise_on_failure=False))[:REASON_CHARACTERS]
-    return Cell(
-        dataset=one.dataset, method=one.method, candidate=one.candidate, epsilon=one.epsilon,
-        repetition=one.repetition, reason=reason, **figures,
-    )  # fmt: skip
+        reason, peak = str(state.result(raise_on_failure=False)), math.nan
+        tried = [{"score": None, "seconds": math.nan, "reason": reason}] * len(one.candidates)
+    for candidate, found in zip(one.candidates, tried, strict=True):
+        yield Cell(
+            dataset=one.dataset, method=one.method, candidate=candidate, epsilon=one.epsilon,
+            repetition=one.repetition, score=math.nan if found["score"] is None else float(found["score"]),
+            seconds=float(found["seconds"]), peak_mib=peak, reason=found["reason"][:REASON_CHARACTERS],
+        )  # fmt: skip
 
 
 def _left_out(suite: Suite, missing: Mapping[str, str]) -> list[Cell]:

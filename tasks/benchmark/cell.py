@@ -1,4 +1,4 @@
-"""cell: one learner on one data set at one epsilon in one repetition, scored on held-back rows."""
+"""cell: one learner on one data set at one epsilon in one repetition, scored on held-back rows; with --paper each candidate."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ldptree.errors import LdptreeError
 from schemas.manifest import Manifest
 from schemas.suite import Law, Measure, Method, Split
 from storage.store import Draft
@@ -34,7 +35,7 @@ def digest_code() -> str:
     return found.hexdigest()[:32]
 
 
-@step("cell", version="1", home="simulation", says="one score of a benchmark")
+@step("cell", version="2", home="simulation", says="one score of a benchmark")
 def score_cell(
     draft: Draft,
     *,
@@ -48,19 +49,31 @@ def score_cell(
     measure: Measure,
     code: str,
 ) -> Mapping[str, Any]:
-    """The score, the seconds that fit and answers took, and the memory of the process by then, in MiB. `code`: `digest_code`."""
+    """Of each combination of the method's candidates: the score and the seconds that fit and answers took, or why there is none.
+    And the memory of the process by then, in MiB. `code`: `digest_code`.
+
+    Raises LdptreeError: no combination has a score.
+    """
     rows = rows_of(draft, source, dataset, seed, repetition, split)
     learner = learner_of(method.learner, is_number=measure == "mse")
     # Of a repetition all epsilons draw with the same coins; methods with coins of their own.
     own = zlib.crc32(f"{dataset}/{method.learner}/{seed}/{repetition}".encode())
-    began = time.monotonic()
+    trial, labels = Trial(rows, epsilon, own, method.settings), rows.of(TEST).y
+    tried = []
     with threadpool_limits(1):  # cells are computed side by side
-        answers = learner.answer(Trial(rows, epsilon, own, method.settings))
-    seconds = time.monotonic() - began
-    labels = rows.of(TEST).y
-    score = np.mean(answers == labels) if measure == "accuracy" else np.mean((answers - labels) ** 2)
+        began = time.monotonic()
+        for answers in learner.answer_each(trial, method.combinations):
+            seconds = time.monotonic() - began
+            if isinstance(answers, LdptreeError):
+                tried.append({"score": None, "seconds": seconds, "reason": str(answers)})
+            else:
+                right = answers == labels if measure == "accuracy" else (answers - labels) ** 2
+                tried.append({"score": float(np.mean(right)), "seconds": seconds, "reason": ""})
+            began = time.monotonic()
+    if all(one["reason"] for one in tried):
+        raise LdptreeError(str(tried[0]["reason"]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"score": float(score), "seconds": seconds, "peak_mib": peak, "n_test": len(labels)}
+    return {"tried": tried, "peak_mib": peak, "n_test": len(labels)}
 
 
 @step(
