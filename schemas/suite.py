@@ -78,7 +78,7 @@ class Claim(Table):
     method: str
     than: str | None = None
     """What a difference or a ratio is taken to."""
-    measure: Literal["score", "difference", "ratio", "best rank sum"] = "score"
+    measure: Literal["score", "difference", "ratio", "best rank sum", "away from printed"] = "score"
     among: Names = ()
     """The methods that a rank sum is over; all without any."""
     datasets: Names = ()
@@ -95,6 +95,8 @@ class Claim(Table):
                 raise ValueError('a claim of the "best rank sum" has no bound and no "than"')
         elif bounds == (None, None):
             raise ValueError("a claim needs at_least or at_most")
+        if self.measure == "away from printed" and (self.at_most is None or not self.datasets):
+            raise ValueError('a claim of "away from printed" needs datasets and at_most')
         if self.measure in ("difference", "ratio") and not self.than:
             raise ValueError(f'a claim of a {self.measure} needs "than": the other method')
         return self
@@ -151,6 +153,11 @@ class Suite(Table):
                 check_one_of(method, self.methods, where, "method of this suite")
             for name in claim.datasets:
                 check_one_of(name, sets, where, "data set of this suite")
+            if claim.measure == "away from printed":
+                printed = self.printed or Printed(table="", datasets={}, methods={})
+                check_one_of(claim.method, printed.methods, where, "method of [printed]")
+                for name in claim.datasets:
+                    check_one_of(name, printed.datasets, where, "data set of [printed]")
             for epsilon in claim.epsilons:
                 check_one_of(epsilon, self.epsilons, where, "epsilon of this suite")
         return self

@@ -163,11 +163,14 @@ def list_cells(suite: Suite, sources: dict[str, Manifest | Law], *, paper: bool)
     for method in suite.methods.values():
         learner_of(method.learner, is_number=suite.is_number)
     code = digest_code()
+    alone: dict[str, Any] = {} if paper else {"candidates": {}}
+    kinds = {name: method.model_copy(update={"title": "", **alone}) for name, method in suite.methods.items()}
+    tried = {name: (kind, kind.combinations) for name, kind in kinds.items()}
     return [
         Wanted(
             dataset=dataset,
             method=name,
-            candidates=asked.combinations,
+            candidates=candidates,
             epsilon=epsilon,
             repetition=repetition,
             arguments={
@@ -185,7 +188,7 @@ def list_cells(suite: Suite, sources: dict[str, Manifest | Law], *, paper: bool)
         for repetition in range(suite.repetitions)
         for dataset, source in sources.items()
         for name, method in suite.methods.items()
-        for asked in [method.model_copy(update={"title": ""} | ({} if paper else {"candidates": {}}))]
+        for asked, candidates in [tried[name]]
         for epsilon in _epsilons(suite, method)
     ]
 
@@ -215,17 +218,16 @@ def _label(one: Wanted) -> str:
 
 def _cells(one: Wanted, state: State[Record]) -> Iterator[Cell]:
     """A score for each candidate, or the reason why there is none."""
-    if state.is_completed():
-        facts = state.result().facts
-        tried, peak = facts["tried"], float(facts["peak_mib"])
-    else:
-        reason, peak = str(state.result(raise_on_failure=False)), math.nan
-        tried = [{"score": None, "seconds": math.nan, "reason": reason}] * len(one.candidates)
-    for candidate, found in zip(one.candidates, tried, strict=True):
+    n = len(one.candidates)
+    facts = state.result().facts if state.is_completed() else {}
+    reason = "" if facts else str(state.result(raise_on_failure=False))
+    scores, seconds = facts.get("scores", [None] * n), facts.get("seconds", [math.nan] * n)
+    reasons, peak = facts.get("reasons", [reason] * n), facts.get("peak_mib", math.nan)
+    for candidate, score, took, why in zip(one.candidates, scores, seconds, reasons, strict=True):
         yield Cell(
             dataset=one.dataset, method=one.method, candidate=candidate, epsilon=one.epsilon,
-            repetition=one.repetition, score=math.nan if found["score"] is None else float(found["score"]),
-            seconds=float(found["seconds"]), peak_mib=peak, reason=found["reason"][:REASON_CHARACTERS],
+            repetition=one.repetition, score=math.nan if score is None else float(score), seconds=float(took),
+            peak_mib=float(peak), reason=why[:REASON_CHARACTERS],
         )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from ldptree.errors import LdptreeError
@@ -59,21 +60,27 @@ def score_cell(
     # Of a repetition all epsilons draw with the same coins; methods with coins of their own.
     own = zlib.crc32(f"{dataset}/{method.learner}/{seed}/{repetition}".encode())
     trial, labels = Trial(rows, epsilon, own, method.settings), rows.of(TEST).y
-    tried = []
+    scores: list[float | None] = []
+    timed, reasons = [], []
     with threadpool_limits(1):  # cells are computed side by side
         began = time.monotonic()
         for answers in learner.answer_each(trial, method.combinations):
-            seconds = time.monotonic() - began
+            timed.append(time.monotonic() - began)
             if isinstance(answers, LdptreeError):
-                tried.append({"score": None, "seconds": seconds, "reason": str(answers)})
+                scores.append(None)
+                reasons.append(str(answers))
             else:
-                right = answers == labels if measure == "accuracy" else (answers - labels) ** 2
-                tried.append({"score": float(np.mean(right)), "seconds": seconds, "reason": ""})
+                scores.append(_score(answers, labels, measure))
+                reasons.append("")
             began = time.monotonic()
-    if all(one["reason"] for one in tried):
-        raise LdptreeError(str(tried[0]["reason"]))
+    if all(reasons):
+        raise LdptreeError(reasons[0])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"tried": tried, "peak_mib": peak, "n_test": len(labels)}
+    return {"scores": scores, "seconds": timed, "reasons": reasons, "peak_mib": peak, "n_test": len(labels)}
+
+
+def _score(answers: NDArray[Any], labels: NDArray[Any], measure: Measure) -> float:
+    return float(np.mean(answers == labels) if measure == "accuracy" else np.mean((answers - labels) ** 2))
 
 
 @step(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from schemas.suite import Claim
+from schemas.suite import Claim, Suite
 from tasks.benchmark.ranks import rank_methods
 from tasks.benchmark.results import Scores
 
@@ -20,9 +23,46 @@ class Checked:
     found: str
 
 
-def check_claims(scores: Scores) -> list[Checked]:
-    """Every claim of the suite."""
-    return [_check(scores, claim) for claim in scores.suite.claims]
+def check_claims(scores: Scores, printed: Mapping[str, Any] | None = None) -> list[Checked]:
+    """Every claim of the suite. `printed`: the paper's table, if the suite names one."""
+    return [
+        _check_printed(scores, claim, printed)
+        if claim.measure == "away from printed"
+        else _check(scores, claim)
+        for claim in scores.suite.claims
+    ]
+
+
+def _check_printed(scores: Scores, claim: Claim, printed: Mapping[str, Any] | None) -> Checked:
+    """The largest distance to the printed figures, over the data sets of the claim."""
+    suite, worst = scores.suite, []
+    method = [*suite.methods].index(claim.method)
+    for epsilon in claim.epsilons:
+        away = [
+            abs(
+                float(scores.means[suite.sets.index(name), method, suite.epsilons.index(epsilon)])
+                - printed_score(suite, printed or {}, name, claim.method, epsilon)
+            )
+            for name in claim.datasets
+        ]
+        worst.append(math.nan if any(map(math.isnan, away)) else max(away))
+    shown = ", ".join(f"{value:.4f} at eps {e:g}" for value, e in zip(worst, claim.epsilons, strict=True))
+    if any(map(math.isnan, worst)):
+        return Checked(claim, None, shown)
+    return Checked(claim, max(worst) <= (claim.at_most or 0.0), shown)
+
+
+def printed_score(
+    suite: Suite, printed: Mapping[str, Any], dataset: str, method: str, epsilon: float
+) -> float:
+    """A figure of the paper in the units of scores; nan where it has none."""
+    places, lines = suite.printed, printed.get("epsilon", {}).get(f"{epsilon:g}", {})
+    if places is None or dataset not in places.datasets or method not in places.methods:
+        return math.nan
+    line, column = lines.get(places.datasets[dataset]), places.methods[method]
+    if line is None:
+        return math.nan
+    return float(line[list(printed["columns"]).index(column)]) / float(printed.get("scale", 1))
 
 
 def _check(scores: Scores, claim: Claim) -> Checked:

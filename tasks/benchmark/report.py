@@ -44,7 +44,11 @@ def write_report(
     make_folder(folder)
     scores = Scores.of(suite, cells)
     facts = Facts(
-        scores=scores, sets=sets, claims=tuple(check_claims(scores)), printed=printed, is_paper=is_paper
+        scores=scores,
+        sets=sets,
+        claims=tuple(check_claims(scores, printed)),
+        printed=printed,
+        is_paper=is_paper,
     )
     made_by = f"ldptree {version('ldptree')}, numpy {np.__version__}, scikit-learn {version('scikit-learn')}"
     table = tidy_table(suite, cells, made_by)

@@ -17,7 +17,7 @@ from tasks.benchmark.learners import LEARNERS
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
     """One score, or why there is none.
 

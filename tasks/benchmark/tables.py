@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tasks.benchmark.claims import Checked
+from tasks.benchmark.claims import Checked, printed_score
 from tasks.benchmark.learners import LEARNERS
 from tasks.benchmark.ranks import LEVEL, chance_of_splits, compare, critical_difference, rank_methods
 from tasks.benchmark.results import Cell, Scores
@@ -183,7 +183,7 @@ def tabulate_printed(facts: Facts) -> list[Table]:
     suite, printed = facts.scores.suite, facts.printed
     if suite.printed is None or printed is None:
         return []
-    tables, columns, names = [], list(printed["columns"]), [*suite.methods]
+    tables, names = [], [*suite.methods]
     for place, epsilon in enumerate(suite.epsilons):
         lines = printed["epsilon"].get(f"{epsilon:g}")
         if lines is None:
@@ -195,7 +195,7 @@ def tabulate_printed(facts: Facts) -> list[Table]:
             for method, column in suite.printed.methods.items():
                 if method not in names:
                     continue
-                figure = float(lines[theirs][columns.index(column)]) / float(printed.get("scale", 1))
+                figure = printed_score(suite, printed, dataset, method, epsilon)
                 ours = float(facts.scores.means[suite.sets.index(dataset), names.index(method), place])
                 rows.append(
                     (dataset, facts.titles[names.index(method)], column, format_score(facts, figure),

@@ -3,6 +3,7 @@ checked.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -354,7 +355,7 @@ def test_a_report_has_every_cell_its_claims_and_a_page_that_loads_nothing(tmp_pa
     )  # fmt: skip
     values = {"pair": {name: [0.6, 0.7] for name in suite.methods}}
     found, _ = scored(suite, values)
-    found[-1] = Cell(**{**found[-1].__dict__, "score": math.nan, "reason": "it <i>broke</i>"})
+    found[-1] = replace(found[-1], score=math.nan, reason="it <i>broke</i>")
     leaks = {"pair": {"copies": 0.25, "decides": "", "parts": [1, 2, 3], "features": 2}}
     summary = write_report(
         tmp_path / "out",

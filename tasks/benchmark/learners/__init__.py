@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ldptree.baselines import BASELINES, PUBLIC_LEARNERS
 from ldptree.errors import ConfigError, LdptreeError
 from tasks.benchmark.learners.answers import Answers, Trial, baseline_answer, estimator_answer, rival_answer
+from tasks.benchmark.learners.lpct_printed import answer_printed, answer_printed_grid
 
 Reads = Literal["reports", "public rows", "private rows"]
 
@@ -58,6 +59,7 @@ LEARNERS: dict[str, Learner] = {
         estimator_answer("CorrectionClassifier", "CorrectionRegressor"),
     ),
     "lpct": Learner("LPCT", "reports", "class", estimator_answer("LPCTClassifier")),
+    "lpct_printed": Learner("LPCT as printed", "reports", "class", answer_printed, answer_printed_grid),
     "lpdt": Learner("LPDT", "reports", "number", estimator_answer("LPDTRegressor")),
     **{
         name: Learner(name.upper(), "reports", "number", rival_answer(name))
