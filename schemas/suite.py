@@ -11,7 +11,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from ldptree.errors import ConfigError
 from schemas.catalogue import catalogue, with_paths_from
@@ -41,6 +48,22 @@ class Split(Table):
     """The share of the other rows that are scored on; of all rows where public ones are drawn."""
     most_public: int | None = Field(default=None, ge=10)
     """Public rows that are used at most, drawn anew for each repetition."""
+    differ: float | None = Field(default=None, gt=0.0)
+    """How far labels of people who are not public are changed, where the feature that says most of the label is above its median:
+    the share of classes that is another one, or standard deviations that are added to a number."""
+
+    @model_serializer(mode="wrap")
+    def _without_unused_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A key that came later is no part of what a split without it is known by."""
+        plain: dict[str, Any] = handler(self)
+        return {key: value for key, value in plain.items() if key != "differ" or value is not None}
+
+
+class Variant(Split):
+    """A data set once more, split another way."""
+
+    dataset: str
+    """Of the catalogue, or brought."""
 
 
 class Law(Table):
@@ -128,6 +151,7 @@ class Suite(Table):
     brought: dict[str, dict[str, Any]] = Field(default={})
     """Sets of your own: each is the [dataset] table of a run, with paths from the suite's folder."""
     laws: dict[str, Law] = Field(default={})
+    variants: dict[str, Variant] = Field(default={})
     methods: dict[str, Method] = Field(min_length=1)
     epsilons: Epsilons
     repetitions: int = Field(ge=1, le=1000)
@@ -145,6 +169,9 @@ class Suite(Table):
             raise ValueError(f"datasets: {twice[0]} is named twice")
         for name in self.datasets:
             check_one_of(name, catalogue(), "datasets", "data set of the catalogue")
+        for name, variant in self.variants.items():
+            known = (*catalogue(), *self.brought)
+            check_one_of(variant.dataset, known, f"variants.{name}.dataset", "data set of the catalogue")
         if self.relative_to is not None:
             check_one_of(self.relative_to, self.methods, "relative_to", "method of this suite")
         for number, claim in enumerate(self.claims, start=1):
@@ -170,7 +197,12 @@ class Suite(Table):
     @property
     def sets(self) -> tuple[str, ...]:
         """Data sets and laws, in their order."""
-        return (*self.datasets, *self.brought, *self.laws)
+        return (*self.datasets, *self.brought, *self.laws, *self.variants)
+
+    def split_of(self, name: str) -> Split:
+        """How the rows of a set are split."""
+        variant = self.variants.get(name)
+        return self.split if variant is None else Split(**variant.model_dump(exclude={"dataset"}))
 
     def chosen(
         self,
@@ -210,6 +242,7 @@ class Suite(Table):
             "datasets": tuple(name for name in self.datasets if name in sets),
             "brought": {name: table for name, table in self.brought.items() if name in sets},
             "laws": {name: law for name, law in self.laws.items() if name in sets},
+            "variants": {name: variant for name, variant in self.variants.items() if name in sets},
             "methods": {name: method for name, method in self.methods.items() if name in kept},
             "repetitions": repetitions or self.repetitions,
             "epsilons": wanted,

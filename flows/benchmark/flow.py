@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 from prefect import flow, get_run_logger, unmapped
@@ -108,7 +109,12 @@ def benchmark(
 def _find_leaks(store: Store, suite: Suite, dataset: str, source: Manifest | Law) -> dict[str, Any]:
     task = as_task(cells_of.check_leaks, is_limited=False)
     record: Record = task(
-        store, f"leaks of {dataset}", source=source, dataset=dataset, seed=suite.seed, split=suite.split
+        store,
+        f"leaks of {dataset}",
+        source=source,
+        dataset=dataset,
+        seed=suite.seed,
+        split=suite.split_of(dataset),
     )
     return record.facts
 
@@ -117,12 +123,16 @@ def find_rows(suite: Suite, execute: Plainly) -> tuple[dict[str, Manifest | Law]
     """Where each set's rows are, and why those of the others are not there. Raises LdptreeError where none are."""
     sources: dict[str, Manifest | Law] = {}
     missing: dict[str, str] = {}
-    for dataset in (*suite.datasets, *suite.brought):
+    pool = cache(partial(_pool, suite, execute=execute))
+    for name in suite.sets:
+        if name in suite.laws:
+            sources[name] = suite.laws[name]
+            continue
+        variant = suite.variants.get(name)
         try:
-            sources[dataset] = _pool(suite, dataset, execute)
+            sources[name] = pool(name if variant is None else variant.dataset)
         except LdptreeError as fault:
-            missing[dataset] = str(fault)
-    sources |= suite.laws
+            missing[name] = str(fault)
     if not sources:
         raise LdptreeError(f"{suite.name}: no data set is there. {next(iter(missing.values()))}")
     return sources, missing
@@ -180,7 +190,7 @@ def list_cells(suite: Suite, sources: dict[str, Manifest | Law], *, paper: bool)
                 "epsilon": epsilon,
                 "repetition": repetition,
                 "seed": suite.seed,
-                "split": suite.split,
+                "split": suite.split_of(dataset),
                 "measure": suite.measure,
                 "code": code,
             },

@@ -156,12 +156,28 @@ def split_rows(rows: LabelledRows, name: str, seed: int, repetition: int, split:
             kept = np.ones(rows.n, dtype=bool)
             kept[public[split.most_public :]] = False
             rows = replace(rows, X=rows.X[kept], y=rows.y[kept], part=rows.part[kept])
+    if split.differ is not None:
+        rows = change_labels(rows, split.differ, seed, repetition)
     for number, what in ((PUBLIC, "public"), (PRIVATE, "private"), (TEST, "held-back")):
         if not (rows.part == number).any():
             raise DataError(
                 f"{name}: no {what} row is left by the suite's split; change split.public or split.test"
             )
     return rows
+
+
+def change_labels(rows: LabelledRows, size: float, seed: int, repetition: int) -> LabelledRows:
+    """Labels of private and held-back rows, changed where the feature that says most of the label is above its median: a share
+    `size` of classes to the next one, or a number by `size` standard deviations.
+    """
+    spread = rows.X.std(axis=0)
+    says = np.abs(np.corrcoef(rows.X[:, spread > 0].T, rows.y)[-1, :-1])
+    column = rows.X[:, np.flatnonzero(spread > 0)[int(says.argmax())]]
+    where = (column > np.median(column)) & (rows.part != PUBLIC)
+    if not rows.n_classes:
+        return replace(rows, y=rows.y + size * float(rows.y.std()) * where)
+    is_other = where & (np.random.default_rng([seed, repetition]).random(rows.n) < size)
+    return replace(rows, y=np.where(is_other, (rows.y + 1) % rows.n_classes, rows.y))
 
 
 def find_leaks(rows: LabelledRows) -> Leaks:

@@ -117,7 +117,8 @@ def tabulate_tests(facts: Facts) -> list[Table]:
         found = compare(scores.means[:, :, place], names, facts.reference, scores.sign)
         for one in found:
             away = scores.values[:, facts.reference, place] - scores.values[:, names.index(one.method), place]
-            chances = [chance_of_splits(each, suite.split.test) for each in away]
+            shares = [suite.split_of(name).test for name in suite.sets]
+            chances = [chance_of_splits(each, share) for each, share in zip(away, shares, strict=True)]
             surely = sum(chance < LEVEL for chance in chances)
             chance = "too few sets" if math.isnan(one.chance) else f"{one.chance:.2g}"
             title = facts.titles[names.index(one.method)]

@@ -144,6 +144,43 @@ def test_a_repetition_splits_rows_once_for_everybody(split):
         assert set(one.X[one.part == PUBLIC, 0]) == set(range(300))
 
 
+def test_a_variant_is_a_set_once_more_with_its_own_split():
+    suite = suite_of(
+        laws={},
+        split={"test": 0.5},
+        datasets=["abalone"],
+        measure="mse",
+        variants={"few": {"dataset": "abalone", "most_public": 20, "differ": 0.7}},
+        methods={"line": {"learner": "public_line"}},
+    )
+    assert suite.sets == ("abalone", "few")
+    assert suite.split_of("abalone") == Split(test=0.5)
+    assert suite.split_of("few") == Split(most_public=20, differ=0.7)
+    assert suite.chosen(only=["few"]).sets == ("few",)
+    assert "differ" not in Split().model_dump()
+
+
+@pytest.mark.parametrize("n_classes", [0, 2])
+def test_labels_differ_for_private_people_alone_where_the_feature_that_says_most_is_high(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.random((4_000, 3))
+    y = (X[:, 1] + 0.1 * rng.random(4_000) > 0.5).astype(np.int64) if n_classes else 3.0 * X[:, 1]
+    rows = LabelledRows(
+        X=X, y=y, part=np.zeros(4_000, np.int8), n_classes=n_classes, features=("a", "b", "c")
+    )
+    split = Split(public=0.25)
+    before = split_rows(rows, "tiny", 0, 0, split)
+    after = split_rows(rows, "tiny", 0, 0, split.model_copy(update={"differ": 0.4}))
+    changed = before.y != after.y
+    assert not changed[before.part == PUBLIC].any()
+    high = (X[:, 1] > np.median(X[:, 1])) & (before.part != PUBLIC)
+    assert not changed[~high].any()
+    if n_classes:
+        assert changed[high].mean() == pytest.approx(0.4, abs=0.04)
+    else:
+        assert (after.y - before.y)[high] == pytest.approx(0.4 * y.std())
+
+
 def test_copies_and_a_feature_that_decides_the_label_are_found():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
@@ -254,6 +291,7 @@ def test_every_suite_is_whole_and_its_learners_can_learn_its_labels(name):
         ({"epsilons": []}, "epsilons"),
         ({"laws": {}}, "name at least one"),
         ({"brought": {"pair": {"target": "y"}}}, "pair is named twice"),
+        ({"variants": {"a": {"dataset": "abalon"}}}, r"variants.a.dataset: abalon is no .*mean abalone"),
         (
             {"claims": [{"says": "x", "method": "majorty", "epsilons": [1.0], "at_least": 1}]},
             "did you mean majority",
