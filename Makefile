@@ -80,9 +80,9 @@ lock: setup  ## write the locks anew from pyproject.toml: of a run, of developme
 	$(COMPILE) --upgrade --constraints requirements-dev.lock --output-file requirements.lock
 	$(COMPILE) --upgrade --constraints requirements-dev.lock --group docs --output-file requirements-docs.lock
 
-wheels: setup  ## build both wheels, ldptree and ldptree-pipeline, into dist/
-	cd ldptree && ../$(BIN)/python -m hatchling build -t wheel -d ../dist
-	$(BIN)/python -m hatchling build -t wheel
+wheels: setup  ## build wheels and source distributions of ldptree and ldptree-pipeline into dist/
+	cd ldptree && ../$(BIN)/python -m hatchling build -d ../dist
+	$(BIN)/python -m hatchling build
 
 clean:  ## remove the environment and what tools leave (never a work folder)
 	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache

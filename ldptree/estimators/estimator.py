@@ -58,11 +58,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """What a notebook shows: scikit-learn's table of parameters until it is fitted, then what was learned."""
         if not hasattr(self, "model_"):
             return str(super()._html_repr())
-        return f"<p>{escape(repr(self))}</p>{self._show_model()}"
-
-    @abstractmethod
-    def _show_model(self) -> str:
-        """What was learned, as HTML without scripts."""
+        return f"<p>{escape(repr(self))}</p>{self.model_._repr_html_()}"
 
     def _check_parameters(self) -> None:
         """Raise ConfigError for what can be wrong before a row is looked at."""
@@ -135,9 +131,6 @@ class PublicRowsEstimator(Estimator):
         )
         return self
 
-    def _show_model(self) -> str:
-        return str(self.model_._repr_html_())
-
     @abstractmethod
     def _read_labels(self, labels: NDArray[Any], is_public: Mask) -> tuple[NDArray[Any], tuple[Any, ...]]:
         """Class indices or numbers [n]; and the declared classes, or what is known of a number's range."""
@@ -206,12 +199,6 @@ class PublicFeaturesEstimator(Estimator):
         self.model_, transcript = converse(family, view, respond_in_rounds(view, answer))
         self._keep(family, view, transcript)
         return self
-
-    def _show_model(self) -> str:
-        model = self.model_
-        found = f"{type(model).__name__} of {self.n_features_in_} features"
-        line = f"{found}, by {model.n_holders:,} holders at epsilon {model.epsilon:g}"
-        return f"<p>{escape(line)}</p>"
 
     @abstractmethod
     def _read_labels(self, labels: NDArray[Any]) -> Floats:

@@ -69,8 +69,8 @@ class Model(Document, ABC):
         )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: its line, and its tree where it is one."""
-        return f"<p>{escape(str(self))}</p>{self.to_svg()}"
+        """What a notebook shows: its line, and its tree."""
+        return f'<p>{escape(str(self))}</p><div style="overflow-x:auto">{self.to_svg()}</div>'
 
     def to_svg(self, level: float = 0.9) -> str:
         """Its tree as one SVG picture, with intervals of this level; nothing where it is not one tree."""

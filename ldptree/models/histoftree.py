@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -95,6 +95,19 @@ class HistOfTreeModel(Document):
                 raise DataError(f"model: {name} must be {self.partition.n_cells} finite numbers")
             array.setflags(write=False)
             object.__setattr__(self, name, array)
+
+    def __str__(self) -> str:
+        return (
+            f"{type(self).__name__} of {len(self.encoding.columns)} features, by {self.n_holders:,} holders at epsilon "
+            f"{self.epsilon:g}: {self.partition.n_cells:,} cells"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: its line, and its answer along each feature."""
+        from ldptree.models.export.curves_svg import show_curves
+
+        scaled = Encoding(tuple(NumericFeature(name, 0.0, 1.0) for name in self.encoding.names))
+        return show_curves(str(self), replace(self, encoding=scaled), self.encoding)
 
     def cells(self, raw: Floats) -> NDArray[np.int64]:
         """The cell of each raw row [n, columns], int64 [n]; DataError for other columns or a missing value."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -91,6 +91,21 @@ class PublicFeatureModel(Document):
             raise DataError(f"model: it reads columns {sorted(used)}, there are {d}")
         if not self.label_low < self.label_high:
             raise DataError("model: the label's range is inverted")
+
+    def __str__(self) -> str:
+        return (
+            f"{type(self).__name__} of {len(self.columns)} features, by {self.n_holders:,} holders at epsilon "
+            f"{self.epsilon:g}. {self.says}"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: its line, and its answer along each feature."""
+        from ldptree.models.export.curves_svg import show_curves
+
+        ends = zip(self.columns, self.low, self.high, strict=True)
+        zeros, ones = (0.0,) * len(self.columns), (1.0,) * len(self.columns)
+        encoding = Encoding(tuple(NumericFeature(*one) for one in ends))
+        return show_curves(str(self), replace(self, low=zeros, high=ones), encoding)
 
     def scale_rows(self, raw: Floats) -> Floats:
         """Rows [n, d] moved to [0, 1], float64; NaN stays."""

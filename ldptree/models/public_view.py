@@ -102,6 +102,12 @@ class PublicViewModel(Model):
             spread=(high - low) / SPREADS,
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: its line, and its answer along each raw column."""
+        from ldptree.models.export.curves_svg import show_curves
+
+        return show_curves(str(self), self.inner, self.encoding)
+
     def to_sql(self, table: str = "data", level: float = 0.9) -> str:
         """Refused: it is not one tree. Raises ConfigError."""
         raise self._not_one_tree("sql")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from html import unescape
 from pathlib import Path
 
 import polars as pl
@@ -81,6 +82,10 @@ def test_a_notebook_shows_the_page_in_a_frame_that_runs_no_script(of_frame):
     assert shown.startswith('<iframe sandbox="" ')
     assert "<script" not in shown
     assert shown.count('"') == 8  # of four attributes: what is inside is escaped
+    page = unescape(shown.partition('srcdoc="')[2].removesuffix('"></iframe>'))
+    assert page == of_frame.page.read_text()
+    assert "<svg" in page
+    assert of_frame.headline in shown.partition(" style=")[0]
 
 
 def test_a_frame_stays_with_its_holders(of_frame):

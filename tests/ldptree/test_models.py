@@ -19,6 +19,7 @@ from corrected_examples import KINDS, random_corrected
 from example_models import random_model, random_regression, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from notebook_html import read_shown
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
@@ -103,6 +104,37 @@ def assert_same_answers(one: Model, other: Model, raw: np.ndarray) -> None:
     for (name, values), (again, others) in pairs:
         assert name == again
         np.testing.assert_array_equal(values, others)
+
+
+# what a notebook and a terminal show
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_notebook_is_shown_a_picture_of_every_model_and_a_terminal_a_line(name: str) -> None:
+    model = made(name)
+    for one in [model, model.inner] if name in ("histoftree", "public_features") else [model]:
+        line = str(one)
+        assert line.startswith(f"{type(one).__name__} of ")
+        shown = read_shown(one._repr_html_())
+        assert line in shown
+        drawn = shown.replace(line, "")
+        assert any(column in drawn for column in (*model.columns_needed, *model.encoding.names))
+
+
+def test_a_model_of_odd_names_and_of_many_columns_shows_those_that_change_its_answer() -> None:
+    inner = replace(
+        shown_model("public_features").inner,
+        columns=tuple(f"<b>{j}</b>" for j in range(9)),
+        low=(0.0,) * 8 + (5.0,),
+        high=(1.0,) * 8 + (5.0,),
+        private=(),
+        surface=Surface((0, 3, 8), np.zeros(3), 1.0, np.array([1.0, -2.0, 7.0])),
+    )
+    shown = read_shown(inner._repr_html_())
+    assert shown.index("<b>3</b>") < shown.index("<b>0</b>")
+    assert "<b>1</b>" not in shown
+    flat = replace(inner, surface=Surface.constant(1.0))
+    assert "lies between 1 and 1" in read_shown(flat._repr_html_())
 
 
 # its text

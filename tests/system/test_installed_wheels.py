@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from email.parser import Parser
@@ -108,12 +109,31 @@ def test_the_wheels_have_every_file_and_no_folder_of_the_other(wheels):
     }
     for wheel in wheels:
         names, _ = of_wheel(wheel)
-        mine = {name for name in names if ".dist-info/" not in name} - {"ldptree/LICENSE"}
+        mine = {name for name in names if ".dist-info/" not in name}
         folders = {room for room, where in rooms.items() if where == wheel}
         # where suites of the benchmark are found without a checkout
         placed = [path.replace("benchmarks/suites/", "configs/suites/") for path in kept.stdout.splitlines()]
         wanted = {path for path in placed if path.split("/")[0] in folders}
-        assert mine == wanted - {"ldptree/pyproject.toml"}
+        assert mine == wanted - {"ldptree/pyproject.toml", "ldptree/LICENSE"}
+        assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+
+
+def test_a_wheel_from_the_source_distribution_is_that_of_the_checkout(wheels, tmp_path):
+    """Without the checkout around it: byte for byte, whoever builds it."""
+    for source, wheel in zip((CHECKOUT / "ldptree", CHECKOUT), wheels, strict=True):
+        to = tmp_path / wheel.stem
+        build = [sys.executable, "-m", "hatchling", "build", "-d", to]
+        subprocess.run([*build, "-t", "sdist"], cwd=source, check=True, capture_output=True)
+        (packed,) = to.glob("*.tar.gz")
+        with tarfile.open(packed) as archive:
+            archive.extractall(to, filter="data")
+        unpacked = to / packed.name.removesuffix(".tar.gz")
+        subprocess.run([*build, "-t", "wheel"], cwd=unpacked, check=True, capture_output=True)
+        assert (to / wheel.name).read_bytes() == wheel.read_bytes()
+
+
+def test_both_distributions_have_the_licence_of_the_checkout():
+    assert (CHECKOUT / "ldptree" / "LICENSE").read_bytes() == (CHECKOUT / "LICENSE").read_bytes()
 
 
 def test_the_library_needs_numpy_alone_and_the_pipeline_needs_the_library_of_its_version(wheels):

@@ -1,1 +1,1 @@
-"""A released model as text that other programs run or draw: SQL and Graphviz."""
+"""A released model as text that other programs run or draw: SQL, Graphviz and SVG."""

@@ -19,6 +19,8 @@ MOST_ENDS = 48
 """Ends that are drawn; a larger tree is drawn as deep as they reach."""
 WIDTH, HEIGHT, SIZE = 190, 26, 12
 """Of a branch and between two ends, and of a letter: pixels."""
+SMALLEST = 9
+"""Pixels of a letter where the picture is shrunk; narrower places scroll."""
 LONGEST, LONGEST_END = 29, 58
 """Letters that fit on a branch, and beside an end."""
 
@@ -57,10 +59,12 @@ def to_svg(model: TreeModel[Any] | CorrectedModel, labels: Sequence[str]) -> str
     marks = [*_branches(model, places), *(_end(model, places[node], labels) for node in ends)]
     width = (max(p.depth for p in places.values()) + 3) * WIDTH
     height = len(ends) * HEIGHT + HEIGHT // 2
+    smallest = width * SMALLEST // SIZE
     title = escape(f"{len(labels)} kinds of rows by {model.target}")
     return (
-        f'<svg role="img" viewBox="0 0 {width} {height}" width="{width}" style="max-width:100%;height:auto" '
-        f'font-size="{SIZE}" font-family="sans-serif" fill="currentColor"><title>{title}</title>{"".join(marks)}</svg>'
+        f'<svg role="img" viewBox="0 0 {width} {height}" width="{width}" '
+        f'style="max-width:100%;min-width:{smallest}px;height:auto" font-size="{SIZE}" font-family="sans-serif" '
+        f'fill="currentColor"><title>{title}</title>{"".join(marks)}</svg>'
     )
 
 

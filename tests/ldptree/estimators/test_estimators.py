@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import warnings
 from dataclasses import dataclass, field
-from html import unescape
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from notebook_html import read_shown
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -106,9 +106,12 @@ def test_a_notebook_shows_parameters_and_once_fitted_what_was_learned(name):
     assert "sk-estimator" in CASES[name].make()._repr_html_()
     found = fitted(name)
     assert found._repr_html_() == found._repr_mimebundle_()["text/html"]
-    assert f"{type(found.model_).__name__} of " in unescape(found._repr_html_())
-    assert "at epsilon 4" in found._repr_html_()
-    assert "<script" not in found._repr_html_()
+    shown = read_shown(found._repr_html_())
+    assert f"{type(found.model_).__name__} of " in shown
+    assert "at epsilon 4" in shown
+    assert repr(found) in shown
+    assert "x0" in shown.partition(str(found.model_))[2]
+    assert str(found) == repr(found)
 
 
 ALIKE = [name for name in CASES if name not in ("lpct", "histoftree")]

@@ -1,0 +1,125 @@
+"""Curves of a model of public features as small SVG pictures, one a column, widest first: its answer averaged over people whom
+the model alone draws, so that no row is needed. No style and no script: they are drawn in the colour of the text around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ldptree.encoding import CategoricalFeature
+from ldptree.models.effects import Piece, columns_of, partial_dependence, pieces_of
+
+if TYPE_CHECKING:
+    from ldptree.encoding import Encoding
+    from ldptree.models.curves import RowModel
+
+PEOPLE, MOST_CURVES = 200, 6
+WIDTH, HEIGHT, SIZE = 250, 150, 12
+"""Of a picture and of a letter: pixels."""
+LEFT, RIGHT, TOP, BOTTOM = 52, 242, 28, 124
+"""Where the curve lies."""
+LONGEST = 30
+"""Letters of a column's name that fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A curve: its column, its pieces, and the answer at each."""
+
+    column: str
+    pieces: Sequence[Piece]
+    values: Sequence[float]
+
+    @property
+    def swing(self) -> float:
+        return max(self.values) - min(self.values)
+
+
+def show_curves(line: str, model: RowModel, encoding: Encoding) -> str:
+    """HTML: a line of text, and the answer of a model of encoded rows along its columns."""
+    drawn = sorted(_read(model, encoding), key=lambda one: -one.swing)[:MOST_CURVES]
+    kept = [one for one in drawn if one.swing > 1e-9 * max(map(abs, one.values))] or drawn[:1]
+    ends = min(min(one.values) for one in kept), max(max(one.values) for one in kept)
+    left_out = len(encoding.columns) - len(kept)
+    more = f" {left_out} more columns change it less, or not at all." if left_out else ""
+    pictures = "".join(_draw(one, *ends) for one in kept)
+    caption = f"The answer along each column, averaged over the others.{more}"
+    return f"<p>{escape(line)}</p><p>{caption}</p><div>{pictures}</div>"
+
+
+def _read(model: RowModel, encoding: Encoding) -> Iterator[_Drawn]:
+    groups = columns_of(encoding)
+    of_levels = [
+        g for f, g in zip(encoding.features, groups, strict=True) if isinstance(f, CategoricalFeature)
+    ]
+    shape = min(PEOPLE, model.most_rows), encoding.n_encoded
+    rows = model.draw_rows(np.zeros(shape), np.ones(shape, dtype=np.bool_), of_levels)
+    for feature, columns in zip(encoding.features, groups, strict=True):
+        pieces, probes = pieces_of(feature, model.find_cuts(rows, columns[0])[0])
+        values = partial_dependence(model.predict, rows, columns, probes)
+        yield _Drawn(feature.column, pieces, values.tolist())
+
+
+def _draw(curve: _Drawn, low: float, high: float) -> str:
+    name = escape(curve.column)
+    short = curve.column if len(curve.column) <= LONGEST else curve.column[: LONGEST - 1] + "…"
+    marks = [
+        f'<path d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}" fill="none" stroke="currentColor" opacity=".45"/>',
+        _text(LEFT, TOP - 12, short, "start"),
+        _text(LEFT - 6, BOTTOM, f"{low:.3g}", "end"),
+        *([_text(LEFT - 6, TOP + 10, f"{high:.3g}", "end")] if high > low else []),
+        *_stretches(curve, low, high),
+    ]
+    return (
+        f'<svg role="img" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-size="{SIZE}" '
+        f'font-family="sans-serif" fill="currentColor"><title>{name}: {escape(_say(curve))}</title>{"".join(marks)}</svg>'
+    )
+
+
+def _say(curve: _Drawn) -> str:
+    return f"the answer lies between {min(curve.values):.3g} and {max(curve.values):.3g}"
+
+
+def _stretches(curve: _Drawn, low: float, high: float) -> Iterator[str]:
+    """A step for each stretch of a number, between its ends; a step for each level, at equal distances."""
+    numbers = [one for one in zip(curve.pieces, curve.values, strict=True) if one[0].high is not None]
+    if numbers:
+        first, last = numbers[0][0].low or 0.0, numbers[-1][0].high or 0.0
+        steps = [(_part(p.low, first, last), _part(p.high, first, last), value) for p, value in numbers]
+        yield _text(LEFT, BOTTOM + 16, f"{first:.4g}", "start")
+        yield _text(RIGHT, BOTTOM + 16, f"{last:.4g}", "end")
+    else:
+        n = len(curve.values)
+        steps = [((k + 0.15) / n, (k + 0.85) / n, value) for k, value in enumerate(curve.values)]
+        fits = (RIGHT - LEFT) // n // 7
+        for (start, end, _), piece in zip(steps, curve.pieces, strict=True):
+            name = "missing" if piece.is_missing else str(piece.level)
+            shown = name if len(name) <= fits else name[: max(fits - 1, 0)] + "…"
+            yield _text(_x((start + end) / 2), BOTTOM + 16, shown, "middle", name)
+    path = "".join(
+        f"{'L' if numbers and k else 'M'}{_x(start)} {_y(value, low, high)}H{_x(end)}"
+        for k, (start, end, value) in enumerate(steps)
+    )
+    yield f'<path d="{path}" fill="none" stroke="currentColor" stroke-width="2"/>'
+
+
+def _part(value: float | None, first: float, last: float) -> float:
+    return ((value or 0.0) - first) / (last - first) if last > first else 0.5
+
+
+def _x(part: float) -> int:
+    return round(LEFT + part * (RIGHT - LEFT))
+
+
+def _y(value: float, low: float, high: float) -> int:
+    return round(BOTTOM - (value - low) / (high - low) * (BOTTOM - TOP)) if high > low else BOTTOM
+
+
+def _text(x: int, y: int, text: str, anchor: str, whole: str = "") -> str:
+    hover = f"<title>{escape(whole)}</title>" if whole not in ("", text) else ""
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{hover}{escape(text)}</text>'
