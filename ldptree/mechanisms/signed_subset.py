@@ -37,6 +37,7 @@ from ldptree.compiled import compiled
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
 from ldptree.mechanisms.mechanism import Mechanism, checked_thresholds
+from ldptree.mechanisms.oracles.set_sums import is_cheaper, sample_others
 from ldptree.mechanisms.oracles.subset import SubsetSelection, log_comb
 from ldptree.mechanisms.signed_variance import Law, Sums, variance_of
 
@@ -201,8 +202,27 @@ class SignedSubset(Mechanism):
         return self.elements.aggregate(reports)
 
     def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
-        """Report by report."""
-        values = np.repeat(np.arange(self.k), np.asarray(counts, dtype=np.int64))
+        """Element by element, or report by report where that is less work."""
+        counts = np.asarray(counts, dtype=np.int64)
+        size, m = self.elements.size, self.n_places
+        if not is_cheaper(m, size, int(counts.sum())):
+            return self._sample_reports(counts, generator)
+        outside = generator.binomial(counts[-1], 0.5)
+        held = np.append(counts[:-1], [counts[-1] - outside, outside])
+        has_own = generator.binomial(held, self.elements.own / WORD)
+        has_other = generator.binomial(held - has_own, size / (2 * m - size))
+        totals = has_own + has_other.reshape(-1, 2)[:, ::-1].ravel()
+        others = sample_others(
+            totals.reshape(-1, 2).sum(axis=1),
+            (held - has_own - has_other).reshape(-1, 2).sum(axis=1),
+            size,
+            generator,
+        )
+        ones = generator.binomial(others, 0.5)
+        return np.asarray(totals + np.stack([others - ones, ones], axis=1).ravel())
+
+    def _sample_reports(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
+        values = np.repeat(np.arange(self.k), counts)
         words = Words.seeded(np.random.SeedSequence(generator.integers(2**63, size=4).tolist()))
         totals = self.no_reports()
         step = max(1, _DRAWN_BYTES // self.report_bytes)
