@@ -64,6 +64,8 @@ class Variant(Split):
 
     dataset: str
     """Of the catalogue, or brought."""
+    changes: dict[str, Any] = Field(default={})
+    """Keys of its [dataset] table that are others, as public = "company = 'Flash Cab'"."""
 
 
 class Law(Table):
@@ -101,7 +103,16 @@ class Claim(Table):
     method: str
     than: str | None = None
     """What a difference or a ratio is taken to."""
-    measure: Literal["score", "difference", "ratio", "best rank sum", "away from printed"] = "score"
+    measure: Literal[
+        "score",
+        "difference",
+        "ratio",
+        "best rank sum",
+        "away from printed",
+        "step over sets",
+        "step over epsilons",
+    ] = "score"
+    """Of a "step over sets" the score on each set of `datasets` less that on the one before, in their order."""
     among: Names = ()
     """The methods that a rank sum is over; all without any."""
     datasets: Names = ()
@@ -109,6 +120,8 @@ class Claim(Table):
     epsilons: Epsilons
     at_least: float | None = None
     at_most: float | None = None
+    paper: bool = False
+    """Whether it is about a run with --paper, and no other checks it."""
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Claim:
@@ -122,6 +135,10 @@ class Claim(Table):
             raise ValueError('a claim of "away from printed" needs datasets and at_most')
         if self.measure in ("difference", "ratio") and not self.than:
             raise ValueError(f'a claim of a {self.measure} needs "than": the other method')
+        if self.measure.startswith("step"):
+            steps = self.datasets if self.measure == "step over sets" else self.epsilons
+            if len(steps) < 2 or self.than:
+                raise ValueError(f'a claim of a "{self.measure}" needs two or more of them, and no "than"')
         return self
 
 
@@ -202,7 +219,7 @@ class Suite(Table):
     def split_of(self, name: str) -> Split:
         """How the rows of a set are split."""
         variant = self.variants.get(name)
-        return self.split if variant is None else Split(**variant.model_dump(exclude={"dataset"}))
+        return self.split if variant is None else Split(**variant.model_dump(exclude={"dataset", "changes"}))
 
     def chosen(
         self,
@@ -211,6 +228,7 @@ class Suite(Table):
         methods: Iterable[str] | None = None,
         repetitions: int | None = None,
         epsilons: tuple[float, ...] | None = None,
+        paper: bool = False,
     ) -> Suite:
         """The part of it that was asked for; claims about what is left out are left out too.
 
@@ -233,7 +251,8 @@ class Suite(Table):
         claims = tuple(
             claim
             for claim in self.claims
-            if {claim.method, *([claim.than] if claim.than else []), *claim.among} <= set(kept)
+            if claim.paper <= paper
+            and {claim.method, *([claim.than] if claim.than else []), *claim.among} <= set(kept)
             and set(claim.datasets or self.sets) <= set(sets)
             and set(claim.epsilons) <= set(wanted)
             and (claim.measure != "best rank sum" or claim.among or len(kept) == len(self.methods))

@@ -87,11 +87,18 @@ class StepTime:
     seconds: float = 0.0
     shards: int | None = None
     shards_done: int = 0
+    found: int = 0
+    failed: int = 0
 
     @property
     def is_done(self) -> bool:
         """Whether all of it ended."""
         return self.shards_done >= (self.shards or 1)
+
+    def seconds_left(self, running: float) -> float | None:
+        """How long the other shards take, if they go on like those computed in `running` seconds; None before any was."""
+        computed = self.shards_done - self.found
+        return None if computed <= 0 else running / computed * ((self.shards or 1) - self.shards_done)
 
 
 class Timeline:
@@ -117,8 +124,10 @@ class Timeline:
             if event in ("end", "failed", "found"):
                 entry.seconds = now - entry.start
                 entry.shards_done += 1
+            if event == "found":
+                entry.found += 1
             if event == "failed":
-                entry.state = "failed"
+                entry.state, entry.failed = "failed", entry.failed + 1
 
     def expect(self, step: str, shards: int) -> None:
         """State over how many shards a step is mapped; listeners elsewhere are told too."""

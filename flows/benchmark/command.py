@@ -61,6 +61,7 @@ def read_suite(name: str, asked: Asked) -> Suite:
         methods=_words(asked.methods),
         repetitions=asked.repetitions,
         epsilons=None if asked.epsilons is None else read_epsilons(asked.epsilons),
+        paper=asked.is_paper,
     )
     for method in suite.methods.values():
         learner_of(method.learner, is_number=suite.is_number)
@@ -84,7 +85,8 @@ def benchmark_here(name: str, asked: Asked, work: Path, *, as_json: bool) -> boo
     before = end_at_once()
     n_cells = f"{len(suite.sets)} sets, {len(suite.methods)} methods, {suite.repetitions} repetitions"
     try:
-        with StepList(f"{suite.title}: {n_cells}, in {work}", STEPS, quiet=as_json) as shown:
+        title = f"{suite.title}: {n_cells}, in {work}"
+        with StepList(title, STEPS, quiet=as_json, tried={"cell": "cells"}) as shown:
             server = Server(store.root, again=asked.command(name))
             if server.temporary:
                 shown.say("starting this run's server; the first in a work folder takes longest")

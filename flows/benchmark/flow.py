@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 from typing import Any
 
 from prefect import flow, get_run_logger, unmapped
@@ -21,7 +22,7 @@ from flows.server.step_tasks import as_task
 from ldptree.errors import LdptreeError
 from schemas.config import parse
 from schemas.manifest import Manifest, Record
-from schemas.suite import Law, Method, Suite, read_printed
+from schemas.suite import Law, Method, Suite, Variant, read_printed
 from schemas.tables import EngineConfig
 from storage.store import Store
 from tasks import progress
@@ -79,7 +80,7 @@ def benchmark(
     Raises:
         LdptreeError: nothing of it could be scored.
     """
-    store = Store(work)
+    store, began = Store(work), time.monotonic()
     with in_use(store.root), Artifacts() as artifacts, engine_of(run or EngineConfig(), store) as engine:
         with refusal_logged():
             sources, missing = find_rows(suite, ByPrefect(store, artifacts, engine))
@@ -99,6 +100,7 @@ def benchmark(
             printed=None if suite.printed is None else read_printed(suite.printed.table),
             is_paper=paper,
             command=command,
+            seconds=time.monotonic() - began,
         )
         get_run_logger().info(
             "%s: %d cells, %d failed; %s", suite.name, summary["cells"], summary["failed"], summary["page"]
@@ -123,14 +125,21 @@ def find_rows(suite: Suite, execute: Plainly) -> tuple[dict[str, Manifest | Law]
     """Where each set's rows are, and why those of the others are not there. Raises LdptreeError where none are."""
     sources: dict[str, Manifest | Law] = {}
     missing: dict[str, str] = {}
-    pool = cache(partial(_pool, suite, execute=execute))
+    pooled: dict[str, Manifest] = {}
     for name in suite.sets:
         if name in suite.laws:
             sources[name] = suite.laws[name]
             continue
-        variant = suite.variants.get(name)
+        variant = suite.variants.get(name, Variant(dataset=name))
         try:
-            sources[name] = pool(name if variant is None else variant.dataset)
+            table = suite.brought.get(variant.dataset, {})
+            if not table:
+                check_files(variant.dataset)
+            table = table | variant.changes | {"name": variant.dataset}
+            key = json.dumps(table, sort_keys=True, default=str)
+            if key not in pooled:
+                pooled[key] = _pool(suite, table, execute)
+            sources[name] = pooled[key]
         except LdptreeError as fault:
             missing[name] = str(fault)
     if not sources:
@@ -138,19 +147,17 @@ def find_rows(suite: Suite, execute: Plainly) -> tuple[dict[str, Manifest | Law]
     return sources, missing
 
 
-def _pool(suite: Suite, dataset: str, execute: Plainly) -> Manifest:
-    table = suite.brought.get(dataset, {})
-    if not table:
-        check_files(dataset)
+def _pool(suite: Suite, table: Mapping[str, Any], execute: Plainly) -> Manifest:
+    """The rows of a data set that a [dataset] table describes."""
     label = "number" if suite.is_number else "class"
     config = parse(
         {
-            "name": dataset,
+            "name": table["name"],
             "seed": suite.seed,
-            "dataset": table | {"name": dataset, "label": label},
+            "dataset": {**table, "label": label},
             "model": {"estimator": "correction"},
         },
-        source=f"data set {dataset}",
+        source=f"data set {table['name']}",
     )
     run = Pipeline(store=execute.store, config=config, execute=execute)
     spec = config.dataset

@@ -5,9 +5,10 @@ are not shown here.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -19,7 +20,7 @@ from rich.text import Text
 
 from flows.command.ending import done_at_the_end
 from schemas.config import RunConfig
-from tasks.progress import Event, Timeline, listen
+from tasks.progress import Event, StepTime, Timeline, listen
 
 STEPS = (
     "source",
@@ -53,13 +54,27 @@ def shards_in_words(n: int) -> str:
     return f"{n} shard" if n == 1 else f"{n} shards"
 
 
+def seconds_in_words(seconds: float) -> str:
+    """As a table has it: "under 1 s", "12 s", "3 min"."""
+    if seconds < 1:
+        return "under 1 s"
+    if seconds < 90:
+        return f"{float(f'{seconds:.2g}'):g} s" if seconds < 10 else f"{round(seconds)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{math.floor(seconds / 360) / 10:g} h"
+
+
 class StepList:
     """A live list of the steps of one run below a title; plain lines where standard error is no terminal."""
 
-    def __init__(self, title: str, names: Sequence[str], *, quiet: bool = False) -> None:
-        """A list of the steps of these names, fed by their progress in this process."""
+    def __init__(
+        self, title: str, names: Sequence[str], *, quiet: bool = False, tried: Mapping[str, str] | None = None
+    ) -> None:
+        """A list of the steps of these names, fed by their progress in this process.
+
+        `tried`: what the shards of a step are called, where one that fails does not stop the others.
+        """
         self._timeline = Timeline()
-        self._title, self._names = title, names
+        self._title, self._names, self._tried = title, names, dict(tried or {})
         self._console = Console(stderr=True, quiet=quiet, highlight=False)
         self._fractions: dict[str, float] = {}
         self._lock = threading.Lock()
@@ -99,8 +114,18 @@ class StepList:
             if not self._console.is_terminal and event in ("end", "failed", "found"):
                 entry = self._timeline.step(step)
                 if entry is not None and entry.is_done:
-                    shards = f", {shards_in_words(entry.shards)}" if entry.shards else ""
-                    self._console.print(f"{step:<10}{entry.seconds:7.1f} s  {entry.state}{shards}")
+                    shards = self._count(step, entry)
+                    state = "computed" if step in self._tried and entry.failed else entry.state
+                    self._console.print(
+                        f"{step:<10}{entry.seconds:7.1f} s  {state}{f', {shards}' if shards else ''}"
+                    )
+
+    def _count(self, name: str, entry: StepTime) -> str:
+        if not entry.shards:
+            return ""
+        things = self._tried.get(name)
+        failed = f", {entry.failed:,} failed" if things and entry.failed else ""
+        return f"{entry.shards:,} {things}{failed}" if things else shards_in_words(entry.shards)
 
     def _render(self) -> RenderableType:
         table = Table.grid(padding=(0, 2))
@@ -108,20 +133,30 @@ class StepList:
             entry = self._timeline.step(name)
             if entry is None:
                 table.add_row(Text("·", "dim"), Text(name, "dim"), "", "")
-            elif entry.state == "failed":
+            elif entry.state == "failed" and name not in self._tried:
                 table.add_row(Text("✗", "red"), Text(name, "red"), f"{entry.seconds:.1f} s", "")
             elif entry.is_done:
                 style = "dim" if entry.state == "cached" else ""
-                shards = shards_in_words(entry.shards) if entry.shards else ""
+                shards = self._count(name, entry)
                 text = entry.state if entry.state == "cached" else f"{entry.seconds:.1f} s"
                 table.add_row(Text("✓", "green"), Text(name, style), Text(text, style), Text(shards, "dim"))
             else:
                 share = entry.shards_done / entry.shards if entry.shards else self._fractions.get(name, 0.0)
                 bar = ProgressBar(total=1.0, completed=share, width=24, pulse=share == 0.0)
-                table.add_row(
-                    Text("▸", "bold"), Text(name, "bold"), f"{self._timeline.running(name):.1f} s", bar
-                )
+                running = self._timeline.running(name)
+                how_far = describe_progress(entry, running, self._tried.get(name, "shards"))
+                table.add_row(Text("▸", "bold"), Text(name, "bold"), f"{running:.1f} s", bar, how_far)
         return table
+
+
+def describe_progress(entry: StepTime, running: float, things: str) -> str:
+    """How much of a mapped step is done, and how long the rest takes: "132 of 600 cells, about 4 min left"."""
+    if not entry.shards or entry.shards == 1:
+        return ""
+    failed = f" ({entry.failed:,} failed)" if entry.failed else ""
+    left = entry.seconds_left(running)
+    how_long = "" if left is None else f", about {seconds_in_words(max(left, 1.0))} left"
+    return f"{entry.shards_done:,} of {entry.shards:,} {things}{failed}{how_long}"
 
 
 def _show_cursor() -> None:

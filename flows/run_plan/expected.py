@@ -5,7 +5,6 @@ No row is read: files are counted by their footers, or by the lengths of their f
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -275,12 +274,3 @@ def _earlier_runs(objects: ObjectStore) -> list[Mapping[str, Any]]:
         with suppress(FileNotFoundError, ArtifactCorrupt):
             found.append(read_stamped(objects, f"{folder}/run.json", "run", ""))
     return found
-
-
-def seconds_in_words(seconds: float) -> str:
-    """As a table has it: "under 1 s", "12 s", "3 min"."""
-    if seconds < 1:
-        return "under 1 s"
-    if seconds < 90:
-        return f"{float(f'{seconds:.2g}'):g} s" if seconds < 10 else f"{round(seconds)} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{math.floor(seconds / 360) / 10:g} h"

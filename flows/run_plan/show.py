@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.command.streams import print_json
-from flows.run_plan.expected import Size, expect_sizes, seconds_in_words
+from flows.command.terminal import seconds_in_words
+from flows.run_plan.expected import Size, expect_sizes
 from flows.run_plan.look import look_at
 from flows.run_plan.spending import spending_of
 from schemas.config import RunConfig

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from schemas.suite import Claim, Suite
 from tasks.benchmark.ranks import rank_methods
@@ -28,6 +29,8 @@ def check_claims(scores: Scores, printed: Mapping[str, Any] | None = None) -> li
     return [
         _check_printed(scores, claim, printed)
         if claim.measure == "away from printed"
+        else _check_steps(scores, claim)
+        if claim.measure.startswith("step")
         else _check(scores, claim)
         for claim in scores.suite.claims
     ]
@@ -82,10 +85,31 @@ def _check(scores: Scores, claim: Claim) -> Checked:
     )
     if np.isnan(ours).any():
         return Checked(claim, None, shown)
-    held = (claim.at_least is None or bool((ours >= claim.at_least).all())) and (
-        claim.at_most is None or bool((ours <= claim.at_most).all())
-    )
-    return Checked(claim, held, shown)
+    return Checked(claim, is_within(claim, ours), shown)
+
+
+def _check_steps(scores: Scores, claim: Claim) -> Checked:
+    """The smallest and the largest step of the score, from each set to the next or from each epsilon to the next."""
+    suite, method = scores.suite, [*scores.suite.methods].index(claim.method)
+    sets = [suite.sets.index(name) for name in claim.datasets or suite.sets]
+    epsilons = [suite.epsilons.index(epsilon) for epsilon in claim.epsilons]
+    found = scores.means[np.ix_(sets, [method], epsilons)][:, 0, :]
+    if claim.measure == "step over sets":
+        steps = {f" at eps {e:g}": np.diff(found[:, place]) for place, e in enumerate(claim.epsilons)}
+    else:
+        steps = {"": np.diff(found.mean(axis=0))}
+    shown = ", ".join(f"{each.min():+.4f} to {each.max():+.4f}{where}" for where, each in steps.items())
+    every = np.concatenate([*steps.values()])
+    if np.isnan(every).any():
+        return Checked(claim, None, shown)
+    return Checked(claim, is_within(claim, every), f"steps {shown}")
+
+
+def is_within(claim: Claim, found: NDArray[np.float64]) -> bool:
+    """Whether all figures keep the claim's bounds."""
+    least = -math.inf if claim.at_least is None else claim.at_least
+    most = math.inf if claim.at_most is None else claim.at_most
+    return bool((found >= least).all() and (found <= most).all())
 
 
 def _check_rank_sum(scores: Scores, claim: Claim) -> Checked:

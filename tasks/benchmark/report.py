@@ -37,9 +37,10 @@ def write_report(
     printed: Mapping[str, Any] | None,
     is_paper: bool,
     command: str,
+    seconds: float,
 ) -> dict[str, Any]:
     """Write results.parquet, results.toml and results.html; returns what `ldptree benchmark --json` prints. `command`: that
-    repeats it.
+    repeats it; `seconds`: that it took.
     """
     make_folder(folder)
     scores = Scores.of(suite, cells)
@@ -58,7 +59,7 @@ def write_report(
     with written_whole(page, "results") as aside:
         aside.write_text(render_benchmark(facts, cells), encoding="utf-8")
     with written_whole(folder / "results.toml", "results") as aside:
-        aside.write_text(describe_for_docs(facts, cells, command), encoding="utf-8")
+        aside.write_text(describe_for_docs(facts, cells, command, seconds), encoding="utf-8")
     failed = [cell for cell in cells if cell.reason]
     averages = scores.average_sets(scores.is_whole)
     return {
@@ -82,17 +83,22 @@ def write_report(
     }
 
 
-def describe_for_docs(facts: Facts, cells: Sequence[Cell], command: str) -> str:
+def describe_for_docs(facts: Facts, cells: Sequence[Cell], command: str, seconds: float) -> str:
     """One result of a page of docs/measured, as `docs/write_measured.py` reads it."""
     suite = facts.scores.suite
-    seconds = sum(cell.seconds for cell in cells if not math.isnan(cell.seconds))
+    learning = sum(cell.seconds for cell in cells if not math.isnan(cell.seconds))
+    picked = " Candidates were picked on TEST rows, as the paper did." if facts.is_paper else ""
+    note = (
+        f"{suite.about.strip()}{picked} {suite.repetitions} repetitions, {len(cells):,} scores; "
+        f"{learning:,.0f} seconds of learning in {max(seconds / 60, 0.1):.1f} minutes."
+    )
     lines = [
         "[[results]]",
         f"title = {_quoted(suite.title)}",
         f"date = {datetime.datetime.now(datetime.UTC).date().isoformat()}",
         f"cores = {_quoted(f'{os.cpu_count()} cores')}",
         f"command = {_quoted(command)}",
-        f"note = {_quoted(suite.about.strip() + f' {len(cells):,} cells, {seconds:,.0f} seconds of learning.')}",
+        f"note = {_quoted(note)}",
     ]
     for one in facts.claims:
         held = "not measured" if one.held is None else one.found

@@ -37,6 +37,7 @@ class LabelledRows:
         n_classes: 0 where the label is a number.
         features: names of the d columns.
         label_range: of a number, known before any row is seen; None where it is not.
+        feature_range: of every feature, the same way.
     """
 
     X: NDArray[np.float64]
@@ -45,6 +46,7 @@ class LabelledRows:
     n_classes: int
     features: tuple[str, ...]
     label_range: tuple[float, float] | None = None
+    feature_range: tuple[float, float] | None = None
 
     def of(self, part: int) -> LabelledRows:
         """The rows of one part."""

@@ -22,7 +22,7 @@ from tasks.benchmark.page import render_benchmark
 from tasks.benchmark.ranks import adjust_by_holm, chance_of_splits, compare, critical_difference, rank_methods
 from tasks.benchmark.report import write_report
 from tasks.benchmark.results import Cell, Scores
-from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows, find_leaks, split_rows
+from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows, find_leaks, read_rows, split_rows
 from tasks.benchmark.tables import Facts, Sets
 
 COMMAND = "ldptree benchmark small"
@@ -160,6 +160,21 @@ def test_a_variant_is_a_set_once_more_with_its_own_split():
     assert "differ" not in Split().model_dump()
 
 
+def test_a_variant_may_have_other_public_people(tmp_path, monkeypatch):
+    monkeypatch.setenv("LDPTREE_DATA", str(tmp_path))
+    lines = [f"{'north' if n % 3 else 'south'},{n % 7},{n % 2}" for n in range(120)]
+    (tmp_path / "people.csv").write_text("\n".join(["region,size,answer", *lines]))
+    table = {"path": ["data:people.csv"], "target": "answer", "public": "region = 'north'"}
+    suite = suite_of(
+        laws={}, brought={"people": table}, variants={"south": {"dataset": "people", "changes": {"public": "region = 'south'"}}},
+    )  # fmt: skip
+    store = Store(tmp_path / "work")
+    sources, missing = find_rows(suite, Plainly(store))
+    assert missing == {}
+    public = {name: (read_rows(store, source).part == PUBLIC).sum() for name, source in sources.items()}
+    assert public == {"people": 80, "south": 40}
+
+
 @pytest.mark.parametrize("n_classes", [0, 2])
 def test_labels_differ_for_private_people_alone_where_the_feature_that_says_most_is_high(n_classes):
     rng = np.random.default_rng(0)
@@ -249,6 +264,10 @@ CLAIMS = [
     ({"measure": "ratio", "than": "line", "at_most": 1.2}, True),
     ({"measure": "ratio", "than": "line", "at_most": 1.1}, False),
     ({"measure": "best rank sum"}, True),
+    ({"measure": "step over sets", "datasets": ["one", "two"], "at_most": -0.15}, True),
+    ({"measure": "step over sets", "datasets": ["two", "one"], "at_most": -0.15}, False),
+    ({"measure": "step over epsilons", "epsilons": [1.0, 4.0], "at_least": 0.0}, True),
+    ({"measure": "step over epsilons", "epsilons": [1.0, 4.0], "at_least": 0.1}, False),
 ]
 
 
@@ -256,13 +275,16 @@ CLAIMS = [
 def test_a_claim_holds_or_not_by_what_was_found(claim, held):
     laws = {"one": PAIR.model_dump(), "two": PAIR.model_dump()}
     suite = suite_of(
-        laws=laws, epsilons=[1.0], repetitions=1,
+        laws=laws, epsilons=[1.0, 4.0], repetitions=1,
         claims=[{"says": "so", "method": "majority", "epsilons": [1.0]} | claim],
     )  # fmt: skip
-    values = {"one": {"majority": [0.8], "line": [0.6]}, "two": {"majority": [0.6], "line": [0.6]}}
+    values = {
+        "one": {"majority": [0.8, 0.8], "line": [0.6, 0.6]},
+        "two": {"majority": [0.6, 0.7], "line": [0.6, 0.6]},
+    }
     (checked,) = check_claims(scored(suite, values)[1])
     assert checked.held is held
-    values["two"]["majority"] = [math.nan]
+    values["two"]["majority"] = [math.nan, math.nan]
     assert check_claims(scored(suite, values)[1])[0].held is None
 
 
@@ -297,6 +319,20 @@ def test_every_suite_is_whole_and_its_learners_can_learn_its_labels(name):
             "did you mean majority",
         ),
         ({"claims": [{"says": "x", "method": "majority", "epsilons": [1.0]}]}, "needs at_least or at_most"),
+        (
+            {
+                "claims": [
+                    {
+                        "says": "x",
+                        "method": "majority",
+                        "epsilons": [1.0],
+                        "at_least": 0,
+                        "measure": "step over sets",
+                    }
+                ]
+            },
+            "needs two or more",
+        ),
     ],
 )
 def test_a_wrong_suite_is_refused_in_one_sentence(tmp_path, changes, message):
@@ -379,6 +415,9 @@ def test_the_part_that_was_asked_for_keeps_the_claims_that_can_be_checked():
     suite = suite_of(claims=claims)
     assert [claim.says for claim in suite.chosen(methods=["line"]).claims] == ["b"]
     assert [claim.says for claim in suite.chosen(epsilons=(1.0,)).claims] == ["a"]
+    claims[0]["paper"] = True
+    assert [claim.says for claim in suite_of(claims=claims).chosen(paper=True).claims] == ["a", "b"]
+    assert [claim.says for claim in suite_of(claims=claims).chosen().claims] == ["b"]
 
 
 # What is left
@@ -403,6 +442,7 @@ def test_a_report_has_every_cell_its_claims_and_a_page_that_loads_nothing(tmp_pa
         printed=None,
         is_paper=False,
         command=COMMAND,
+        seconds=90.0,
     )
     table = pl.read_parquet(summary["results"])
     assert table.height == len(found) == summary["cells"]
@@ -421,6 +461,7 @@ def test_a_report_has_every_cell_its_claims_and_a_page_that_loads_nothing(tmp_pa
         printed=None,
         is_paper=False,
         command=COMMAND,
+        seconds=90.0,
     )
     assert (tmp_path / "two" / "results.html").read_text() == page
     assert again["claims"] == summary["claims"]
@@ -447,10 +488,12 @@ def test_the_page_of_results_is_what_the_docs_read(tmp_path):
         printed=None,
         is_paper=False,
         command=COMMAND,
+        seconds=90.0,
     )
     (result,) = tomllib.loads((tmp_path / "out" / "results.toml").read_text())["results"]
     assert result["title"] == 'a "title"'
     assert result["command"] == COMMAND
+    assert "1.5 minutes" in result["note"]
     assert result["tables"]
 
 

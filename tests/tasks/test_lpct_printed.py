@@ -1,5 +1,7 @@
 """LPCT as printed, and the departures of its authors' code: each is off unless a switch names it, and does what its name says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_benchmark import suite_of
@@ -8,6 +10,7 @@ from ldptree.errors import ConfigError
 from ldptree.estimators import LPCTClassifier
 from tasks.benchmark.claims import check_claims
 from tasks.benchmark.laws import draw_law
+from tasks.benchmark.learners import LEARNERS
 from tasks.benchmark.learners.answers import Trial
 from tasks.benchmark.learners.code_partition import grow_as_code
 from tasks.benchmark.learners.lpct_printed import answer_printed, answer_printed_grid
@@ -144,3 +147,21 @@ def test_of_a_private_set_without_public_rows_of_a_kind_nothing_breaks():
     answers = answer_printed(trial(rows=only, partition="cart", switches=["code-splits"], lam=0.0))
     assert np.unique(answers).size == 1
     assert (only.part == PRIVATE).any()
+
+
+@pytest.mark.parametrize("learner", ["lpct_printed", "lpct"])
+def test_a_range_by_its_name_is_the_range(learner):
+    rows = draw_law("lpct-pair", {"gamma": 0.5, "n_public": 50, "n_private": 500, "side": [2.0, 3.0]}, [4])
+    low, high = rows.feature_range
+    assert (low, rows.X.max() <= high) == (0.0, True)
+    assert rows.X.max() > 1.9
+    private = rows.of(PRIVATE).X
+    same = {"known": (low, high), "private rows": (private.min(axis=0), private.max(axis=0))}
+    for name, ends in same.items():
+        by_name, by_ends = (
+            LEARNERS[learner].answer(Trial(rows, 2.0, 5, {"partition": "max-edge", "feature_range": one}))
+            for one in (name, ends)
+        )
+        np.testing.assert_array_equal(by_name, by_ends)
+    with pytest.raises(ConfigError, match="nothing but a law knows it"):
+        LEARNERS[learner].answer(Trial(replace(rows, feature_range=None), 2.0, 5, {"feature_range": "known"}))

@@ -7,11 +7,12 @@ from typing import Any
 
 from ldptree.errors import ConfigError
 from tasks.benchmark.laws.correction import draw_hidden_column, draw_shifted_number
-from tasks.benchmark.laws.lpct import draw_lpct_pair
+from tasks.benchmark.laws.lpct import draw_four_sectors, draw_lpct_pair
 from tasks.benchmark.rows import LabelledRows
 
 LAWS: dict[str, Callable[..., LabelledRows]] = {
     "lpct-pair": draw_lpct_pair,
+    "four-sectors": draw_four_sectors,
     "hidden-column": draw_hidden_column,
     "shifted-number": draw_shifted_number,
 }

@@ -1,6 +1,8 @@
-"""The synthetic pairs of LPCT's section 6.1."""
+"""The synthetic pairs of LPCT's section 6.1, and a law of four classes beside them (ours)."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +13,56 @@ Floats = NDArray[np.float64]
 
 
 def draw_lpct_pair(
-    seed: list[int], *, gamma: float, n_public: int, n_private: int = 10_000, n_test: int = 20_000
+    seed: list[int],
+    *,
+    gamma: float,
+    n_public: int,
+    n_private: int = 10_000,
+    n_test: int = 20_000,
+    side: Sequence[float] = (1.0, 1.0),
 ) -> LabelledRows:
-    """LPCT section 6.1 on [0, 1]^2: the public law has the same sign, weaker the larger gamma; Bayes accuracy .787."""
+    """LPCT section 6.1 on [0, 1]^2: the public law has the same sign, weaker the larger gamma; Bayes accuracy .787.
+
+    `side`: both features are multiplied by one number that is drawn between these two (section 6.2.4 has 1 and 5).
+    """
     rng = np.random.default_rng(seed)
     X = rng.random((n_public + n_private + n_test, 2))
     part = np.repeat([PUBLIC, PRIVATE, TEST], [n_public, n_private, n_test]).astype(np.int8)
     share = np.where(part == PUBLIC, share_public(X, gamma), share_private(X))
     y = (rng.random(len(X)) < share).astype(np.int64)
-    return LabelledRows(X=X, y=y, part=part, n_classes=2, features=("x1", "x2"))
+    low, high = side
+    longest = float(rng.uniform(low, high))
+    return LabelledRows(
+        X=longest * X, y=y, part=part, n_classes=2, features=("x1", "x2"), feature_range=(0.0, longest)
+    )
+
+
+def draw_four_sectors(
+    seed: list[int],
+    *,
+    clear: float = 0.4,
+    wrong: float = 0.1,
+    n_public: int = 500,
+    n_private: int = 50_000,
+    n_test: int = 20_000,
+) -> LabelledRows:
+    """Four turning sectors of [0, 1]^2, a class each; a share `wrong` of the public labels is another class.
+
+    With the angle in turns and the radius r around the centre, the sector is floor(4 (angle + r) + 1/2) mod 4. It is the class
+    with probability `clear`; otherwise the class is one of the four at random.
+    """
+    rng = np.random.default_rng(seed)
+    n = n_public + n_private + n_test
+    X, part = rng.random((n, 2)), np.repeat([PUBLIC, PRIVATE, TEST], [n_public, n_private, n_test])
+    first, second = (X - 0.5).T
+    turns = np.arctan2(second, first) / (2 * np.pi) + np.hypot(first, second)
+    sector = np.floor(4 * turns + 0.5).astype(np.int64) % 4
+    y = np.where(rng.random(n) < clear, sector, rng.integers(0, 4, n))
+    is_wrong = (part == PUBLIC) & (rng.random(n) < wrong)
+    y = np.where(is_wrong, (y + rng.integers(1, 4, n)) % 4, y)
+    return LabelledRows(
+        X=X, y=y, part=part.astype(np.int8), n_classes=4, features=("x1", "x2"), feature_range=(0.0, 1.0)
+    )
 
 
 def share_private(X: Floats) -> Floats:

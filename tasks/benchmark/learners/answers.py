@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, PUBLIC_LEARNERS, PUBLIC_ROWS, REGRESSORS
+from ldptree.errors import ConfigError
 from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows
 
 Answers = NDArray[Any]
@@ -25,6 +26,21 @@ class Trial:
     settings: Mapping[str, Any]
 
 
+def feature_range(rows: LabelledRows, wanted: Any) -> Any:
+    """(low, high), numbers or one a feature, of a setting: a range as it is, or by name. "known" is that of the law, "private
+    rows" theirs, which no product may look at. Raises ConfigError: the set has no known range.
+    """
+    if wanted == "known":
+        if rows.feature_range is None:
+            raise ConfigError('feature_range = "known": nothing but a law knows it; give two numbers')
+        return rows.feature_range
+    if wanted == "private rows":
+        private = rows.of(PRIVATE).X
+        low, high = private.min(axis=0), private.max(axis=0)
+        return low, np.where(high > low, high, low + 1.0)
+    return wanted
+
+
 def estimator_answer(name: str, other: str = "") -> Callable[[Trial], Answers]:
     """An estimator of ours by its name; `other`: the one for numbers, where there are two."""
 
@@ -35,6 +51,8 @@ def estimator_answer(name: str, other: str = "") -> Callable[[Trial], Answers]:
         kind = getattr(estimators, other if other and not rows.n_classes else name)
         learn = rows.part != TEST
         settings = dict(trial.settings)
+        if "feature_range" in settings:
+            settings["feature_range"] = feature_range(rows, settings["feature_range"])
         if name == "LPDTRegressor" and rows.label_range is not None:
             settings.setdefault("label_range", rows.label_range)
         model = kind(trial.epsilon, random_state=trial.seed, **settings)

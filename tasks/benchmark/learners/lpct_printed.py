@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ldptree.errors import ConfigError
 from ldptree.partition import PARTITIONS, grow_partition
 from ldptree.partition.tree import Partition
-from tasks.benchmark.learners.answers import Answers, Trial
+from tasks.benchmark.learners.answers import Answers, Trial, feature_range
 from tasks.benchmark.learners.code_partition import grow_as_code
 from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows
 
@@ -39,15 +39,15 @@ KEPT = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a suite may set; `feature_range` is that of the public rows where it is None. `min_samples_leaf` is a parameter of the
-    code alone: its scripts tune it on test rows, the text does not have it.
+    """What a suite may set; `feature_range` is that of the public rows where it is None, or as in `answers`.
+    `min_samples_leaf` is a parameter of the code alone: its scripts tune it on test rows, the text does not have it.
     """
 
     partition: str = "max-edge"
     depth: int = 4
     lam: float = 1.0
     min_samples_leaf: int = 1
-    feature_range: Sequence[float] | None = None
+    feature_range: Sequence[float] | str | None = None
     switches: Sequence[str] = ()
 
     @classmethod
@@ -154,7 +154,8 @@ def _grow(
     if settings.feature_range is None:
         low, high = rows.X[is_public].min(axis=0), rows.X[is_public].max(axis=0)
     else:
-        low, high = np.broadcast_arrays(*map(np.asarray, settings.feature_range), rows.X[0])[:2]
+        ends = map(np.asarray, feature_range(rows, settings.feature_range))
+        low, high = np.broadcast_arrays(*ends, rows.X[0])[:2]
     X = ((rows.X - low) / np.where(high > low, high - low, 1.0)).astype(np.float32)
     public, labels = X[is_public], rows.y[is_public].astype(np.int64)
     kind, leaf = settings.partition, settings.min_samples_leaf

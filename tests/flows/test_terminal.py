@@ -1,0 +1,25 @@
+"""What a terminal shows of a step with many parts: how many are done, and when the others will be."""
+
+import pytest
+
+from flows.command.terminal import describe_progress
+from tasks.progress import StepTime
+
+
+@pytest.mark.parametrize(
+    ("done", "found", "failed", "says"),
+    [
+        (0, 0, 0, "0 of 600 cells"),
+        (132, 0, 0, "132 of 600 cells, about 4 min left"),
+        (132, 132, 0, "132 of 600 cells"),
+        (599, 0, 3, "599 of 600 cells (3 failed), about 1 s left"),
+        (400, 300, 0, "400 of 600 cells, about 2 min left"),
+    ],
+)
+def test_the_time_left_is_told_by_what_was_computed(done, found, failed, says):
+    entry = StepTime("cell", shards=600, shards_done=done, found=found, failed=failed)
+    assert describe_progress(entry, 66.0, "cells") == says
+
+
+def test_a_step_of_one_part_has_no_count():
+    assert describe_progress(StepTime("leaks"), 3.0, "shards") == ""
