@@ -9,7 +9,7 @@ import itertools
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     BeforeValidator,
@@ -30,6 +30,9 @@ _CHECKOUT = _HOME / "benchmarks" / "suites"
 FOLDER = _CHECKOUT if _CHECKOUT.is_dir() else _HOME / "configs" / "suites"
 """Where the suites of a checkout are, or of an installed wheel."""
 Measure = Literal["accuracy", "mse"]
+Column = Literal["alarm", "covered"]
+"""What is measured besides a score (`tasks.benchmark.learners.statements`)."""
+COLUMNS: tuple[Column, ...] = get_args(Column)
 
 
 def _as_tuple(value: Any) -> Any:
@@ -103,15 +106,18 @@ class Claim(Table):
     method: str
     than: str | None = None
     """What a difference or a ratio is taken to."""
-    measure: Literal[
-        "score",
-        "difference",
-        "ratio",
-        "best rank sum",
-        "away from printed",
-        "step over sets",
-        "step over epsilons",
-    ] = "score"
+    measure: (
+        Literal[
+            "score",
+            "difference",
+            "ratio",
+            "best rank sum",
+            "away from printed",
+            "step over sets",
+            "step over epsilons",
+        ]
+        | Column
+    ) = "score"
     """Of a "step over sets" the score on each set of `datasets` less that on the one before, in their order."""
     among: Names = ()
     """The methods that a rank sum is over; all without any."""
@@ -139,6 +145,8 @@ class Claim(Table):
             steps = self.datasets if self.measure == "step over sets" else self.epsilons
             if len(steps) < 2 or self.than:
                 raise ValueError(f'a claim of a "{self.measure}" needs two or more of them, and no "than"')
+        if self.measure in COLUMNS and self.than:
+            raise ValueError(f'a claim of "{self.measure}" has no "than"')
         return self
 
 

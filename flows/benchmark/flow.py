@@ -240,11 +240,14 @@ def _cells(one: Wanted, state: State[Record]) -> Iterator[Cell]:
     reason = "" if facts else str(state.result(raise_on_failure=False))
     scores, seconds = facts.get("scores", [None] * n), facts.get("seconds", [math.nan] * n)
     reasons, peak = facts.get("reasons", [reason] * n), facts.get("peak_mib", math.nan)
-    for candidate, score, took, why in zip(one.candidates, scores, seconds, reasons, strict=True):
+    columns = facts.get("columns", [{}] * n)
+    for candidate, score, took, why, more in zip(
+        one.candidates, scores, seconds, reasons, columns, strict=True
+    ):
         yield Cell(
             dataset=one.dataset, method=one.method, candidate=candidate, epsilon=one.epsilon,
             repetition=one.repetition, score=math.nan if score is None else float(score), seconds=float(took),
-            peak_mib=float(peak), reason=why[:REASON_CHARACTERS],
+            peak_mib=float(peak), reason=why[:REASON_CHARACTERS], columns=more,
         )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from ldptree.errors import LdptreeError
 from schemas.manifest import Manifest
-from schemas.suite import Law, Measure, Method, Split
+from schemas.suite import Column, Law, Measure, Method, Split
 from storage.store import Draft
 from tasks.benchmark.laws import draw_law
 from tasks.benchmark.learners import learner_of
@@ -36,7 +36,7 @@ def digest_code() -> str:
     return found.hexdigest()[:32]
 
 
-@step("cell", version="2", home="simulation", says="one score of a benchmark")
+@step("cell", version="3", home="simulation", says="one score of a benchmark")
 def score_cell(
     draft: Draft,
     *,
@@ -50,8 +50,8 @@ def score_cell(
     measure: Measure,
     code: str,
 ) -> Mapping[str, Any]:
-    """Of each combination of the method's candidates: the score and the seconds that fit and answers took, or why there is none.
-    And the memory of the process by then, in MiB. `code`: `digest_code`.
+    """Of each combination of the method's candidates: the score, what else was measured, and the seconds that fit and answers
+    took, or why there is none. And the memory of the process by then, in MiB. `code`: `digest_code`.
 
     Raises LdptreeError: no combination has a score.
     """
@@ -61,6 +61,7 @@ def score_cell(
     own = zlib.crc32(f"{dataset}/{method.learner}/{seed}/{repetition}".encode())
     trial, labels = Trial(rows, epsilon, own, method.settings), rows.of(TEST).y
     scores: list[float | None] = []
+    columns: list[Mapping[Column, float]] = []
     timed, reasons = [], []
     with threadpool_limits(1):  # cells are computed side by side
         began = time.monotonic()
@@ -68,15 +69,19 @@ def score_cell(
             timed.append(time.monotonic() - began)
             if isinstance(answers, LdptreeError):
                 scores.append(None)
+                columns.append({})
                 reasons.append(str(answers))
             else:
-                scores.append(_score(answers, labels, measure))
+                scores.append(_score(answers.answers, labels, measure))
+                columns.append(answers.columns)
                 reasons.append("")
             began = time.monotonic()
     if all(reasons):
         raise LdptreeError(reasons[0])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"scores": scores, "seconds": timed, "reasons": reasons, "peak_mib": peak, "n_test": len(labels)}
+    return {
+        "scores": scores, "columns": columns, "seconds": timed, "reasons": reasons, "peak_mib": peak, "n_test": len(labels)
+    }  # fmt: skip
 
 
 def _score(answers: NDArray[Any], labels: NDArray[Any], measure: Measure) -> float:

@@ -74,7 +74,7 @@ def _check(scores: Scores, claim: Claim) -> Checked:
     suite = scores.suite
     chosen = np.isin(suite.sets, claim.datasets or suite.sets)
     epsilons = [suite.epsilons.index(epsilon) for epsilon in claim.epsilons]
-    names, means = [*suite.methods], scores.average_sets(chosen)
+    names, means = [*suite.methods], scores.average_sets(chosen, claim.measure)
     ours = means[names.index(claim.method), epsilons]
     if claim.than is not None:
         theirs = means[names.index(claim.than), epsilons]

@@ -11,6 +11,7 @@ from tasks.benchmark.results import Cell
 from tasks.benchmark.tables import (
     Facts,
     format_score,
+    tabulate_columns,
     tabulate_failures,
     tabulate_printed,
     tabulate_scores,
@@ -62,7 +63,7 @@ def render_benchmark(facts: Facts, cells: Sequence[Cell]) -> str:
         pictures=draw_pictures(facts),
         legend=[(title, style_of(method)) for method, title in enumerate(facts.titles)],
         summary=tabulate_summary(facts),
-        tables=tabulate_scores(facts),
+        tables=[*tabulate_scores(facts), *tabulate_columns(facts)],
         tests=tabulate_tests(facts),
         printed=tabulate_printed(facts),
         sets=tabulate_sets(facts),

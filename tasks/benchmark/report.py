@@ -21,6 +21,7 @@ from tasks.benchmark.results import Cell, Scores, tidy_table
 from tasks.benchmark.tables import (
     Facts,
     Sets,
+    tabulate_columns,
     tabulate_printed,
     tabulate_scores,
     tabulate_sets,
@@ -107,6 +108,7 @@ def describe_for_docs(facts: Facts, cells: Sequence[Cell], command: str, seconds
     for table in (
         tabulate_summary(facts),
         *tabulate_scores(facts),
+        *tabulate_columns(facts),
         *tabulate_printed(facts),
         tabulate_sets(facts),
     ):

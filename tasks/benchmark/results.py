@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from schemas.suite import Suite
+from schemas.suite import COLUMNS, Column, Suite
 from tasks.benchmark.learners import LEARNERS
 
 Floats = NDArray[np.float64]
@@ -26,6 +26,7 @@ class Cell:
         candidate: the settings that were tried, of a suite with --paper; {} otherwise.
         score: nan where it failed; then `reason` says why.
         peak_mib: largest memory of the process by then.
+        columns: what else was measured of what was learned.
     """
 
     dataset: str
@@ -37,9 +38,10 @@ class Cell:
     seconds: float
     peak_mib: float
     reason: str = ""
+    columns: Mapping[Column, float] = field(default_factory=dict)
 
 
-SCHEMA = {
+SCHEMA: dict[str, type[pl.DataType]] = {
     "suite": pl.String,
     "set": pl.String,
     "method": pl.String,
@@ -55,6 +57,7 @@ SCHEMA = {
     "peak_mib": pl.Float64,
     "version": pl.String,
     "reason": pl.String,
+    **dict.fromkeys(COLUMNS, pl.Float64),
 }
 """Columns of the tidy table."""
 
@@ -69,7 +72,7 @@ def tidy_table(suite: Suite, cells: Sequence[Cell], version: str) -> pl.DataFram
             (
                 suite.name, cell.dataset, cell.method, method.learner, LEARNERS[method.learner].reads, parameters,
                 cell.epsilon, cell.repetition, suite.seed, suite.measure, cell.score, cell.seconds, cell.peak_mib,
-                version, cell.reason,
+                version, cell.reason, *(cell.columns.get(column) for column in COLUMNS),
             )
         )  # fmt: skip
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
@@ -82,11 +85,13 @@ class Scores:
     Attributes:
         values: float64 [sets, methods, epsilons, repetitions]; a method without reports has the same at every epsilon.
         candidates: of a suite with --paper, by (set, method, epsilon): the settings that were best on test rows.
+        columns: float64 [sets, methods, epsilons], the mean over repetitions of what else was measured; nan where it was not.
     """
 
     suite: Suite
     values: Floats
     candidates: dict[tuple[str, str, float], dict[str, Any]]
+    columns: dict[Column, Floats]
 
     @classmethod
     def of(cls, suite: Suite, cells: Sequence[Cell]) -> Scores:
@@ -115,7 +120,7 @@ class Scores:
             values[place] = scores
             if candidate:
                 candidates[dataset, method, epsilon] = candidate
-        return cls(suite, values, candidates)
+        return cls(suite, values, candidates, _average_columns(suite, cells, candidates))
 
     @property
     def sign(self) -> int:
@@ -140,12 +145,32 @@ class Scores:
             return np.full(self.values.shape[:3], np.nan)
         return np.asarray(self.values.std(axis=3, ddof=1) / np.sqrt(n))
 
-    def average_sets(self, chosen: NDArray[np.bool_] | None = None) -> Floats:
+    def average_sets(self, chosen: NDArray[np.bool_] | None = None, measure: str = "score") -> Floats:
         """float64 [methods, epsilons], the mean over these sets; of scores over those of `relative_to`, where the suite names it.
 
-        `chosen`: bool [sets]; None: all.
+        `chosen`: bool [sets]; None: all. `measure`: one of `COLUMNS`, or scores.
         """
-        means = self.means if chosen is None else self.means[chosen]
-        if self.suite.relative_to is not None:
+        column = self.columns.get(measure)  # type: ignore[call-overload]
+        means = self.means if column is None else column
+        means = means if chosen is None else means[chosen]
+        if self.suite.relative_to is not None and column is None:
             means = means / means[:, [[*self.suite.methods].index(self.suite.relative_to)]]
         return np.asarray(means.mean(axis=0)) if len(means) else np.full(means.shape[1:], np.nan)
+
+
+def _average_columns(
+    suite: Suite, cells: Sequence[Cell], chosen: Mapping[tuple[str, str, float], dict[str, Any]]
+) -> dict[Column, Floats]:
+    """See `Scores.columns`; of several candidates that of the chosen one."""
+    sets, methods, epsilons = suite.sets, tuple(suite.methods), suite.epsilons
+    n_times = np.zeros((len(sets), len(methods), len(epsilons)))
+    found = {column: np.zeros_like(n_times) for column in COLUMNS}
+    for cell in cells:
+        if cell.epsilon in epsilons and cell.candidate == chosen.get(
+            (cell.dataset, cell.method, cell.epsilon), {}
+        ):
+            place = sets.index(cell.dataset), methods.index(cell.method), epsilons.index(cell.epsilon)
+            n_times[place] += 1
+            for column, total in found.items():
+                total[place] += cell.columns.get(column, np.nan)
+    return {column: total / np.where(n_times > 0, n_times, np.nan) for column, total in found.items()}

@@ -38,6 +38,7 @@ class LabelledRows:
         features: names of the d columns.
         label_range: of a number, known before any row is seen; None where it is not.
         feature_range: of every feature, the same way.
+        expected: float64 [n] of a law: the number, or the share of class 1, that each label is drawn around.
     """
 
     X: NDArray[np.float64]
@@ -47,11 +48,16 @@ class LabelledRows:
     features: tuple[str, ...]
     label_range: tuple[float, float] | None = None
     feature_range: tuple[float, float] | None = None
+    expected: NDArray[np.float64] | None = None
 
     def of(self, part: int) -> LabelledRows:
         """The rows of one part."""
-        at = self.part == part
-        return replace(self, X=self.X[at], y=self.y[at], part=self.part[at])
+        return self.kept(self.part == part)
+
+    def kept(self, at: NDArray[np.bool_]) -> LabelledRows:
+        """Those of the rows, bool [n]."""
+        expected = None if self.expected is None else self.expected[at]
+        return replace(self, X=self.X[at], y=self.y[at], part=self.part[at], expected=expected)
 
     @property
     def n(self) -> int:
@@ -157,7 +163,7 @@ def split_rows(rows: LabelledRows, name: str, seed: int, repetition: int, split:
             public = rng.permutation(np.flatnonzero(part == PUBLIC))
             kept = np.ones(rows.n, dtype=bool)
             kept[public[split.most_public :]] = False
-            rows = replace(rows, X=rows.X[kept], y=rows.y[kept], part=rows.part[kept])
+            rows = rows.kept(kept)
     if split.differ is not None:
         rows = change_labels(rows, split.differ, seed, repetition)
     for number, what in ((PUBLIC, "public"), (PRIVATE, "private"), (TEST, "held-back")):
@@ -177,9 +183,9 @@ def change_labels(rows: LabelledRows, size: float, seed: int, repetition: int) -
     column = rows.X[:, np.flatnonzero(spread > 0)[int(says.argmax())]]
     where = (column > np.median(column)) & (rows.part != PUBLIC)
     if not rows.n_classes:
-        return replace(rows, y=rows.y + size * float(rows.y.std()) * where)
+        return replace(rows, y=rows.y + size * float(rows.y.std()) * where, expected=None)
     is_other = where & (np.random.default_rng([seed, repetition]).random(rows.n) < size)
-    return replace(rows, y=np.where(is_other, (rows.y + 1) % rows.n_classes, rows.y))
+    return replace(rows, y=np.where(is_other, (rows.y + 1) % rows.n_classes, rows.y), expected=None)
 
 
 def find_leaks(rows: LabelledRows) -> Leaks:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ldptree.models import LEVEL as LEVEL_OF_INTERVALS
+from schemas.suite import Column
 from tasks.benchmark.claims import Checked, printed_score
 from tasks.benchmark.learners import LEARNERS
 from tasks.benchmark.ranks import LEVEL, chance_of_splits, compare, critical_difference, rank_methods
@@ -204,6 +206,27 @@ def tabulate_printed(facts: Facts) -> list[Table]:
                 )  # fmt: skip
         heads = ("set", "method", "in the paper", "printed", "here", "difference, more is better")
         tables.append(Table(f"{printed['source']}, epsilon {epsilon:g}", heads, tuple(rows)))
+    return tables
+
+
+def tabulate_columns(facts: Facts) -> list[Table]:
+    """A table for each column that the suite claims something of: its mean, for sets and methods that have it."""
+    scores, suite, tables = facts.scores, facts.scores.suite, []
+    titles: dict[Column, str] = {
+        "alarm": "How often reports are said to contradict public rows",
+        "covered": f"Share of held-back rows in whose cell the interval of {100 * LEVEL_OF_INTERVALS:g} % holds the mean",
+    }
+    for column, title in titles.items():
+        means = scores.columns[column]
+        if not any(claim.measure == column for claim in suite.claims):
+            continue
+        rows = tuple(
+            (dataset, method, *("–" if math.isnan(value) else f"{value:.2f}" for value in line))
+            for dataset, lines in zip(suite.sets, means, strict=True)
+            for method, line in zip(facts.titles, lines, strict=True)
+            if np.isfinite(line).any()
+        )
+        tables.append(Table(title, ("set", "method", *(f"eps {e:g}" for e in suite.epsilons)), rows))
     return tables
 
 

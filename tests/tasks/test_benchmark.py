@@ -18,6 +18,7 @@ from tasks.benchmark import cell as cells
 from tasks.benchmark.claims import check_claims
 from tasks.benchmark.laws import LAWS, draw_law
 from tasks.benchmark.learners import LEARNERS, learner_of
+from tasks.benchmark.learners.answers import Trial
 from tasks.benchmark.page import render_benchmark
 from tasks.benchmark.ranks import adjust_by_holm, chance_of_splits, compare, critical_difference, rank_methods
 from tasks.benchmark.report import write_report
@@ -115,7 +116,7 @@ def test_with_paper_every_candidate_is_tried_and_the_best_on_test_rows_is_shown(
 
 @pytest.mark.parametrize("name", LAWS)
 def test_a_law_is_the_same_draw_for_the_same_seed_and_has_all_parts(name):
-    parameters = {"lpct-pair": {"gamma": 0.5, "n_public": 50}}.get(name, {})
+    parameters = {"lpct-pair": {"gamma": 0.5, "n_public": 50}, "steps": {"noise": "t2"}}.get(name, {})
     one, same, other = (draw_law(name, parameters, seed) for seed in ([1, 2], [1, 2], [1, 3]))
     assert np.array_equal(one.X, same.X)
     assert np.array_equal(one.y, same.y)
@@ -288,6 +289,65 @@ def test_a_claim_holds_or_not_by_what_was_found(claim, held):
     assert check_claims(scored(suite, values)[1])[0].held is None
 
 
+def test_a_claim_on_a_column_is_about_its_mean_and_none_where_it_was_not_measured():
+    claims = [
+        {"says": "seldom", "method": "majority", "measure": "alarm", "epsilons": [1.0], "at_most": 0.25},
+        {"says": "held", "method": "majority", "measure": "covered", "epsilons": [1.0], "at_least": 0.9},
+    ]
+    methods = {"majority": {"learner": "lpct"}}
+    suite = suite_of(claims=claims, methods=methods, epsilons=[1.0], repetitions=4)
+    found = [
+        Cell(
+            dataset="pair", method="majority", candidate={}, epsilon=1.0, repetition=number, score=0.5, seconds=1.0,
+            peak_mib=1.0, columns={"alarm": float(number == 3)},
+        )
+        for number in range(4)
+    ]  # fmt: skip
+    checked = check_claims(Scores.of(suite, found))
+    assert [one.held for one in checked] == [True, None]
+    assert checked[0].found == "0.2500 at eps 1"
+    found[0] = replace(found[0], columns={"alarm": 1.0})
+    assert check_claims(Scores.of(suite, found))[0].held is False
+
+
+LARGE = {"n_public": 300, "n_private": 6_000, "n_test": 2_000, "where": "everybody"}
+
+
+@pytest.mark.parametrize(
+    ("learner", "shift", "alarm"), [("lpdt", 0.0, 0.0), ("lpdt", 10.0, 1.0), ("correction", 10.0, 1.0)]
+)
+def test_an_estimator_is_held_to_what_it_says_of_private_people(learner, shift, alarm):
+    rows = draw_law("shifted-number", {**LARGE, "shift": shift}, [5])
+    settings = {"base": "tree"} if learner == "correction" else {}
+    found = LEARNERS[learner].answer(Trial(rows, 4.0, 0, settings))
+    assert found.columns["alarm"] == alarm
+    assert found.columns["covered"] > 0.5
+    wrong = replace(rows, expected=rows.expected + 1000.0)
+    assert LEARNERS[learner].answer(Trial(wrong, 4.0, 0, settings)).columns["covered"] == 0.0
+
+
+def test_a_corrected_truth_is_the_law_itself():
+    rows = draw_law("steps", {"noise": "normal"}, [5])
+    found = LEARNERS["correction_of_truth"].answer(Trial(rows, 8.0, 0, {}))
+    held_back = rows.of(TEST)
+    assert np.mean((found.answers - held_back.expected) ** 2) < 0.01
+    assert found.columns == {"alarm": 0.0, "covered": 1.0}
+    with pytest.raises(ConfigError, match="only of a law"):
+        LEARNERS["correction_of_truth"].answer(Trial(replace(rows, expected=None), 8.0, 0, {}))
+
+
+def test_the_public_model_alone_is_what_a_correction_starts_from():
+    rows = draw_law("hidden-column", {"n_test": 500, "n_private": 100}, [3])
+    alone = LEARNERS["public_model"].answer(Trial(rows, None, 0, {}))
+    from ldptree.estimators import CorrectionClassifier
+
+    learn = rows.part != TEST
+    model = CorrectionClassifier(1.0, random_state=0).fit(
+        rows.X[learn], rows.y[learn], public=(rows.part == PUBLIC)[learn]
+    )
+    assert np.array_equal(alone, model.model_.public_answers(rows.X[~learn])[:, 0] > 0.5)
+
+
 # Suites
 
 
@@ -332,6 +392,21 @@ def test_every_suite_is_whole_and_its_learners_can_learn_its_labels(name):
                 ]
             },
             "needs two or more",
+        ),
+        (
+            {
+                "claims": [
+                    {
+                        "says": "x",
+                        "method": "majority",
+                        "epsilons": [1.0],
+                        "at_most": 1,
+                        "measure": "alarm",
+                        "than": "majority",
+                    }
+                ]
+            },
+            'of "alarm" has no "than"',
         ),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 from ldptree.errors import ConfigError
 from tasks.benchmark.laws.correction import draw_hidden_column, draw_shifted_number
 from tasks.benchmark.laws.lpct import draw_four_sectors, draw_lpct_pair
+from tasks.benchmark.laws.numbers import draw_lpdt_sine, draw_steps
 from tasks.benchmark.rows import LabelledRows
 
 LAWS: dict[str, Callable[..., LabelledRows]] = {
@@ -15,6 +16,8 @@ LAWS: dict[str, Callable[..., LabelledRows]] = {
     "four-sectors": draw_four_sectors,
     "hidden-column": draw_hidden_column,
     "shifted-number": draw_shifted_number,
+    "steps": draw_steps,
+    "lpdt-sine": draw_lpdt_sine,
 }
 """Every law by its name."""
 

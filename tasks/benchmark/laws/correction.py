@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ldptree.errors import ConfigError
 from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows
+
+EVERYBODY = "everybody"
 
 
 def draw_hidden_column(
@@ -21,8 +24,10 @@ def draw_hidden_column(
     part = np.repeat([PUBLIC, PRIVATE, TEST], [n_public, n_private, n_test]).astype(np.int8)
     logit = 3.0 * (X[:, 0] - 0.5) + 2.0 * (X[:, 1] - 0.5)
     logit += np.where(part == PUBLIC, 0.0, np.where(X[:, 2] > 0.5, size, -size))
-    y = (rng.random(len(X)) < 1.0 / (1.0 + np.exp(-logit))).astype(np.int64)
-    return LabelledRows(X=X, y=y, part=part, n_classes=2, features=tuple(f"x{j}" for j in range(1, 6)))
+    expected = 1.0 / (1.0 + np.exp(-logit))
+    y = (rng.random(len(X)) < expected).astype(np.int64)
+    names = tuple(f"x{j}" for j in range(1, 6))
+    return LabelledRows(X=X, y=y, part=part, n_classes=2, features=names, expected=expected)
 
 
 def draw_shifted_number(
@@ -32,12 +37,21 @@ def draw_shifted_number(
     n_private: int = 10_000,
     n_test: int = 5_000,
     shift: float = 0.0,
+    where: str = "x3",
 ) -> LabelledRows:
-    """Friedman's first law (1991) with noise of sd 1; private labels are higher by `shift` where x3 > 1/2."""
+    """Friedman's first law (1991) of x1 to x5 with noise of sd 1; private labels are higher by `shift` where a column, which may
+    be x6, is above 1/2, or those of "everybody". Raises ConfigError: no such column.
+    """
+    names = tuple(f"x{j}" for j in range(1, 7))
+    if where not in (*names, EVERYBODY):
+        raise ConfigError(f"law shifted-number: where = {where}: one of {', '.join((*names, EVERYBODY))}")
     rng = np.random.default_rng(seed)
     X = rng.random((n_public + n_private + n_test, 6))
     part = np.repeat([PUBLIC, PRIVATE, TEST], [n_public, n_private, n_test]).astype(np.int8)
-    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
-    y += np.where((part != PUBLIC) & (X[:, 2] > 0.5), shift, 0.0) + rng.normal(size=len(X))
-    names = tuple(f"x{j}" for j in range(1, 7))
-    return LabelledRows(X=X, y=y, part=part, n_classes=0, features=names, label_range=(-10.0, 40.0))
+    expected = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+    is_shifted = (part != PUBLIC) & (X[:, names.index(where)] > 0.5 if where in names else True)
+    expected += np.where(is_shifted, shift, 0.0)
+    y = expected + rng.normal(size=len(X))
+    return LabelledRows(
+        X=X, y=y, part=part, n_classes=0, features=names, label_range=(-10.0, 40.0), expected=expected
+    )

@@ -33,8 +33,9 @@ def draw_lpct_pair(
     low, high = side
     longest = float(rng.uniform(low, high))
     return LabelledRows(
-        X=longest * X, y=y, part=part, n_classes=2, features=("x1", "x2"), feature_range=(0.0, longest)
-    )
+        X=longest * X, y=y, part=part, n_classes=2, features=("x1", "x2"), feature_range=(0.0, longest),
+        expected=share,
+    )  # fmt: skip
 
 
 def draw_four_sectors(

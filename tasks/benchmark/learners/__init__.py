@@ -8,8 +8,17 @@ from typing import Any, Literal
 
 from ldptree.baselines import BASELINES, PUBLIC_LEARNERS
 from ldptree.errors import ConfigError, LdptreeError
-from tasks.benchmark.learners.answers import Answers, Trial, baseline_answer, estimator_answer, rival_answer
+from tasks.benchmark.learners.answers import (
+    Answers,
+    Trial,
+    answer_publicly,
+    baseline_answer,
+    correct_truth,
+    estimator_answer,
+    rival_answer,
+)
 from tasks.benchmark.learners.lpct_printed import answer_printed, answer_printed_grid
+from tasks.benchmark.learners.statements import Stated
 
 Reads = Literal["reports", "public rows", "private rows"]
 
@@ -22,26 +31,27 @@ class Learner:
         title: what a table calls it.
         reads: reports and public rows, public rows alone, or private rows without any privacy.
         label: what it can learn; None: both.
-        answer: classes or numbers for the held-back rows, [n_test].
+        answer: classes or numbers for the held-back rows, [n_test], or these and what else was measured.
     """
 
     title: str
     reads: Reads
     label: Literal["class", "number"] | None
-    answer: Callable[[Trial], Answers]
+    answer: Callable[[Trial], Answers | Stated]
     answer_grid: Callable[[Trial, Sequence[Mapping[str, Any]]], Iterator[Answers]] | None = None
     """Of one that answers for many settings at once faster than one after the other."""
 
     def answer_each(
         self, trial: Trial, settings: Sequence[Mapping[str, Any]]
-    ) -> Iterator[Answers | LdptreeError]:
+    ) -> Iterator[Stated | LdptreeError]:
         """Answers with each of these settings besides those of the trial, or why there are none."""
         if self.answer_grid is not None:
-            yield from self.answer_grid(trial, settings)
+            yield from (Stated(answers) for answers in self.answer_grid(trial, settings))
             return
         for one in settings:
             try:
-                yield self.answer(replace(trial, settings={**trial.settings, **one}))
+                found = self.answer(replace(trial, settings={**trial.settings, **one}))
+                yield found if isinstance(found, Stated) else Stated(found)
             except LdptreeError as fault:
                 yield fault
 
@@ -58,6 +68,8 @@ LEARNERS: dict[str, Learner] = {
         None,
         estimator_answer("CorrectionClassifier", "CorrectionRegressor"),
     ),
+    "correction_of_truth": Learner("corrected truth", "reports", "number", correct_truth),
+    "public_model": Learner("public model alone", "public rows", None, answer_publicly),
     "lpct": Learner("LPCT", "reports", "class", estimator_answer("LPCTClassifier")),
     "lpct_printed": Learner("LPCT as printed", "reports", "class", answer_printed, answer_printed_grid),
     "lpdt": Learner("LPDT", "reports", "number", estimator_answer("LPDTRegressor")),

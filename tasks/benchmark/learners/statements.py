@@ -1,0 +1,52 @@
+"""What a fitted estimator says of private people besides its answers, and whether that is true: columns of the results that are
+no scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldptree.models import LEVEL, Model
+from ldptree.models.corrected import CorrectedModel
+from ldptree.models.tree import TreeModel
+from tasks.benchmark.rows import TEST, LabelledRows
+
+if TYPE_CHECKING:
+    from schemas.suite import Column
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """Answers for the held-back rows, [n_test], and what else was measured of the model that gave them."""
+
+    answers: NDArray[Any]
+    columns: Mapping[Column, float] = field(default_factory=dict)
+
+
+def check_statements(model: Model, rows: LabelledRows) -> dict[Column, float]:
+    """Of a tree or a corrected model: `alarm`, 1 where it says that reports contradict the public rows or the public model, else
+    0; and of a law, whose expected labels are known, `covered`: the share of held-back rows in whose cell its interval holds the
+    mean.
+    """
+    X = rows.of(TEST).X
+    if isinstance(model, CorrectedModel):
+        is_alarmed, cells = not model.corrections.has_no_effect, model.predict_parts(X).cells
+        low, high = (end[:, 0] for end in model.interval(X, LEVEL))
+    elif isinstance(model, TreeModel):
+        is_alarmed, cells = bool(model.discrepancy.any()), model.nodes(X)
+        low, high = (end[cells, 0] for end in model.interval(LEVEL))
+    else:
+        return {}
+    found: dict[Column, float] = {"alarm": float(is_alarmed)}
+    expected = rows.of(TEST).expected
+    if expected is not None:
+        place = np.unique(cells, return_inverse=True)[1]
+        count = np.bincount(place)
+        least, mean, most = (np.bincount(place, ends) / count for ends in (low, expected, high))
+        found["covered"] = float(count @ ((least <= mean) & (mean <= most)) / count.sum())
+    return found
