@@ -10,7 +10,7 @@ export UV_LINK_MODE ?= copy
 SHARED := --numprocesses auto --dist loadscope --no-loadscope-reorder --durations 10 --durations-min 5
 
 .DEFAULT_GOAL := help
-.PHONY: help setup develop run test slow faults simulate lint format types check bench docs reference lock wheels clean
+.PHONY: help setup develop run test slow faults simulate lint format types check bench docs notebooks reference lock wheels clean
 
 help:  ## list every target
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -68,6 +68,9 @@ reference: develop  ## write the docs that are generated: from the code, and fro
 	$(BIN)/python docs/draw_architecture.py
 	$(BIN)/python docs/write_reference.py
 	$(BIN)/python docs/write_measured.py
+
+notebooks: $(DOCS)  ## run the notebooks of the docs anew, and keep what they show
+	$(BIN)/python docs/run_notebooks.py
 
 docs: $(DOCS)  ## the documentation as a site: site/index.html
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site

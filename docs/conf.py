@@ -1,7 +1,7 @@
 """The documentation as a site: `make docs`.
 
 Sphinx, since it is the best-kept generator for Python (MkDocs and its Material theme end in 2026): its search needs no server and
-its API pages come from the docstrings. Pages are Markdown.
+its API pages come from the docstrings. Pages are Markdown, or notebooks that MyST-NB shows as they were run (`make notebooks`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ project = "ldptree"
 html_title = "ldptree"
 author = "The ldptree authors"
 copyright = author  # noqa: A001  # Sphinx asks for this name
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 highlight_language = "text"
 html_theme = "furo"
 html_show_sourcelink = False
@@ -28,6 +28,7 @@ myst_enable_extensions = ["dollarmath", "deflist"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_google_docstring = True
+nb_execution_mode = "off"
 smartquotes = False  # `lam="auto"` in the cell of a table is code
 suppress_warnings = [
     "myst.xref_missing"

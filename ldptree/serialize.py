@@ -259,6 +259,12 @@ class Document:
     def _marked_content(self) -> dict[str, Any]:
         return {"kind": self.kind, "version": self.VERSION, **self.to_content()}
 
+    def __str__(self) -> str:
+        return f"{self.NAME} {self.digest[:12]}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """The value that `to_json` wrote, every part checked anew.

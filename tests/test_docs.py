@@ -1,9 +1,10 @@
 """The hand-written pages: every link and anchor leads somewhere, each page says in its first line who it is for, and
-together they are short. What is written by hand in the data of generated pages counts too.
+together they are short. What is written by hand in notebooks and in the data of generated pages counts too.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -15,11 +16,15 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "tests/README.md", "docs/index.md")),
     *sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md")),
 ]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 MOST_WORDS = 12_000
 
 
 def text_of(page: Path) -> str:
-    """A page without its blocks of code."""
+    """A page without its blocks of code, or the text of a notebook."""
+    if page.suffix == ".ipynb":
+        cells = json.loads(page.read_text())["cells"]
+        return "\n\n".join("".join(one["source"]) for one in cells if one["cell_type"] == "markdown")
     return re.sub(r"(?ms)^```.*?^```", "", page.read_text())
 
 
@@ -47,8 +52,8 @@ def test_every_link_of_a_page_leads_to_a_file_and_a_heading():
 
 
 def test_every_page_of_the_site_says_first_who_it_is_for():
-    pages = [page for page in PAGES if page.is_relative_to(ROOT / "docs")]
-    missing = [page for page in pages if not re.match(r"# .+\n\n(<!--.*-->\n\n)?For ", page.read_text())]
+    pages = [*(page for page in PAGES if page.is_relative_to(ROOT / "docs")), *NOTEBOOKS]
+    missing = [page for page in pages if not re.match(r"# .+\n\n(<!--.*-->\n\n)?For ", text_of(page))]
     assert missing == []
 
 
@@ -69,7 +74,7 @@ def test_hand_written_words_are_few():
     """Words outside code and tables."""
     written = {
         page.relative_to(ROOT).as_posix(): text_of(page).splitlines()
-        for page in PAGES
+        for page in [*PAGES, *NOTEBOOKS]
         if is_hand_written(page)
     }
     for path in (ROOT / "docs").glob("*/*.toml"):

@@ -81,7 +81,7 @@ class Prediction:
         return self.corrected - half, self.corrected + half
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CorrectedModel(Model):
     """A public model corrected by private reports; M outputs as in `PublicModel`.
 

@@ -48,7 +48,7 @@ SIGNIFICANT = 2.0
 DEEPEST, MOST_CELLS = 7, 400
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class HistOfTreeModel(Document):
     """Read-only; arrays have one entry a cell.
 

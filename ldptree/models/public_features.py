@@ -37,7 +37,7 @@ class Effect:
         return np.asarray(self.coefficient(rows) * self.contrast(rows))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PublicFeatureModel(Document):
     """surface + sum of effects, moved into the label's range.
 

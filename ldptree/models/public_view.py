@@ -35,7 +35,7 @@ MIDDLE = 0.5
 """What stands for a value that is missing and that no rule fills, as a holder's own does."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PublicViewModel(Model):
     """A released model of public features.
 

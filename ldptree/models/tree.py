@@ -225,7 +225,7 @@ class NumberLabel:
 Label_co = TypeVar("Label_co", bound=ClassLabel | NumberLabel, covariant=True)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TreeModel(Model, Generic[Label_co]):
     """A fitted tree; read-only arrays, most with one row a node, node 0 the root. All of a number is in its own unit.
 

@@ -115,6 +115,7 @@ def test_a_notebook_is_shown_a_picture_of_every_model_and_a_terminal_a_line(name
     for one in [model, model.inner] if name in ("histoftree", "public_features") else [model]:
         line = str(one)
         assert line.startswith(f"{type(one).__name__} of ")
+        assert repr(one) == f"<{line}>"
         shown = read_shown(one._repr_html_())
         assert line in shown
         drawn = shown.replace(line, "")
