@@ -1,7 +1,7 @@
 """What the model is held against: one function or class a baseline, and a line in a registry.
 
-`BASELINES` are functions that a run scores beside its model, of classes or of numbers; `PUBLIC_LEARNERS` more of them and
-`REGRESSORS` the rivals of the regression papers as scikit-learn estimators, for benchmarks.
+`BASELINES` are functions that a run scores beside its model, of classes or of numbers; `PUBLIC_LEARNERS` more of them, and
+`REGRESSORS` and `CLASSIFIERS` the papers' rivals as scikit-learn estimators, for benchmarks.
 """
 
 from __future__ import annotations
@@ -160,3 +160,14 @@ REGRESSORS: Mapping[str, type] = _Classes(
     }
 )
 """The rivals of LPDT and HistOfTree. Each module says what it guarantees, and what its paper's description violates."""
+
+
+CLASSIFIERS: Mapping[str, type] = _Classes(
+    {
+        "phist": "phist_classes:PHISTClassifier",
+        "pglm": "pglm:PGLMClassifier",
+        "psgd_linear": "gradient.psgd:PSGDLinearClassifier",
+        "psgd_neural": "gradient.psgd:PSGDNeuralClassifier",
+    }
+)
+"""The rivals of LPCT: `fit(X, y, public=mask)`. PGLM is (epsilon, delta)-LDP, the others are epsilon-LDP."""

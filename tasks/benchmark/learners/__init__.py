@@ -16,9 +16,11 @@ from tasks.benchmark.learners.answers import (
     correct_truth,
     estimator_answer,
     rival_answer,
+    tree_answer,
 )
 from tasks.benchmark.learners.lpct_printed import answer_printed, answer_printed_grid
 from tasks.benchmark.learners.statements import Stated
+from tasks.benchmark.rows import PRIVATE, PUBLIC
 
 Reads = Literal["reports", "public rows", "private rows"]
 
@@ -73,10 +75,15 @@ LEARNERS: dict[str, Learner] = {
     "lpct": Learner("LPCT", "reports", "class", estimator_answer("LPCTClassifier")),
     "lpct_printed": Learner("LPCT as printed", "reports", "class", answer_printed, answer_printed_grid),
     "lpdt": Learner("LPDT", "reports", "number", estimator_answer("LPDTRegressor")),
-    **{
-        name: Learner(name.upper(), "reports", "number", rival_answer(name))
-        for name in ("phist", "aphist", "deconv")
-    },
+    "phist": Learner("PHIST", "reports", None, rival_answer("phist")),
+    **{name: Learner(name.upper(), "reports", "number", rival_answer(name)) for name in ("aphist", "deconv")},
+    "pglm": Learner("PGLM, (eps, delta)", "reports", "class", rival_answer("pglm")),
+    "psgd_linear": Learner("PSGD-L", "reports", "class", rival_answer("psgd_linear")),
+    "psgd_neural": Learner("PSGD-N", "reports", "class", rival_answer("psgd_neural")),
+    "ct_q": Learner("CT-Q, full tree on public rows", "public rows", "class", tree_answer(PUBLIC)),
+    "ct_w": Learner(
+        "CT-W, full tree on all rows, no privacy", "private rows", "class", tree_answer(PUBLIC, PRIVATE)
+    ),
     **{
         name: Learner(
             one.title,

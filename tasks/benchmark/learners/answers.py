@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.baselines import BASELINES, PUBLIC_LEARNERS, PUBLIC_ROWS, REGRESSORS
+from ldptree.baselines import BASELINES, CLASSIFIERS, PUBLIC_LEARNERS, PUBLIC_ROWS, REGRESSORS
 from ldptree.errors import ConfigError
 from tasks.benchmark.learners.statements import Stated, check_statements
 from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows
@@ -94,10 +94,16 @@ def answer_publicly(trial: Trial) -> Answers:
 
 
 def rival_answer(name: str) -> Callable[[Trial], Answers]:
-    """A rival of the papers, which knows the ranges of features and labels from public rows."""
+    """A rival of the papers, which knows classes, and the ranges of features and labels, from public rows."""
 
     def answer(trial: Trial) -> Answers:
-        rows, kind = trial.rows, REGRESSORS[name]
+        rows = trial.rows
+        if rows.n_classes:
+            learn, rival = rows.part != TEST, CLASSIFIERS[name]
+            model = rival(trial.epsilon, random_state=trial.seed, **trial.settings)
+            model.fit(rows.X[learn], rows.y[learn], public=(rows.part == PUBLIC)[learn])
+            return np.asarray(model.predict(rows.X[rows.part == TEST]))
+        kind = REGRESSORS[name]
         public, private, test = (rows.of(part) for part in (PUBLIC, PRIVATE, TEST))
         low, high = public.X.min(axis=0), public.X.max(axis=0)
         labels = rows.label_range or (float(public.y.min()), float(public.y.max()))
@@ -109,6 +115,20 @@ def rival_answer(name: str) -> Callable[[Trial], Answers]:
             **trial.settings,
         )
         return np.asarray(model.fit(private.X, private.y).predict(test.X))
+
+    return answer
+
+
+def tree_answer(*parts: int) -> Callable[[Trial], Answers]:
+    """LPCT's CT: scikit-learn's tree with its defaults on the rows of these parts."""
+
+    def answer(trial: Trial) -> Answers:
+        from sklearn.tree import DecisionTreeClassifier
+
+        rows = trial.rows
+        learn = np.isin(rows.part, parts)
+        model = DecisionTreeClassifier(random_state=trial.seed, **trial.settings)
+        return np.asarray(model.fit(rows.X[learn], rows.y[learn]).predict(rows.X[rows.part == TEST]))
 
     return answer
 
