@@ -45,8 +45,9 @@ Epsilons = Annotated[tuple[Epsilon, ...], BeforeValidator(_as_tuple), Field(min_
 class Split(Table):
     """Which rows of a data set are public, and which are held back."""
 
-    public: float | None = Field(default=None, gt=0.0, lt=1.0)
-    """The share of all rows that are public, drawn anew for each repetition; else the data set's own rule."""
+    public: float | None = Field(default=None, ge=0.0, lt=1.0)
+    """The share of all rows that are public, drawn anew for each repetition; else the data set's own rule. 0: people who show
+    some of their features take the place of public rows."""
     test: float = Field(default=0.2, gt=0.0, lt=1.0)
     """The share of the other rows that are scored on; of all rows where public ones are drawn."""
     most_public: int | None = Field(default=None, ge=10)
@@ -54,12 +55,31 @@ class Split(Table):
     differ: float | None = Field(default=None, gt=0.0)
     """How far labels of people who are not public are changed, where the feature that says most of the label is above its median:
     the share of classes that is another one, or standard deviations that are added to a number."""
+    private: Names = ()
+    """Features that everybody protects, the most sensitive first; without any the set says nothing of who protects what."""
+    personal: bool = False
+    """Whether people protect different features: the l-th one is protected by n / 10^floor(l / s) of n people, s the number of
+    features in `private`, which are followed by the others in their order (HistOfTree, section 5.2)."""
+    ranges: Literal["known", "all rows"] = "known"
+    """Ranges of features and labels: "known" before any row is seen, or else those of public rows; or those of "all rows",
+    held-back ones too, as the papers took them: nobody could know them."""
+
+    @model_validator(mode="after")
+    def _check_mask(self) -> Split:
+        if self.personal and not self.private:
+            raise ValueError("personal: needs private, the most sensitive features")
+        return self
 
     @model_serializer(mode="wrap")
     def _without_unused_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A key that came later is no part of what a split without it is known by."""
-        plain: dict[str, Any] = handler(self)
-        return {key: value for key, value in plain.items() if key != "differ" or value is not None}
+        return _without_defaults(
+            handler(self), {"differ": None, "private": (), "personal": False, "ranges": "known"}
+        )
+
+
+def _without_defaults(plain: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in plain.items() if key not in defaults or value != defaults[key]}
 
 
 class Variant(Split):
@@ -91,6 +111,13 @@ class Method(Table):
     """Its parameters."""
     candidates: dict[str, Annotated[tuple[Any, ...], BeforeValidator(_as_tuple)]] = Field(default={})
     """With --paper: the values of each parameter that are tried; the best on TEST rows is shown, as the papers did."""
+    parts: Literal["none", "best", "all"] = "none"
+    """What its error is made of: shown for the best candidate, or for all of them; of learners that can tell."""
+
+    @model_serializer(mode="wrap")
+    def _without_unused_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As `Split`."""
+        return _without_defaults(handler(self), {"parts": "none"})
 
     @property
     def combinations(self) -> list[dict[str, Any]]:
@@ -113,16 +140,34 @@ class Claim(Table):
             "ratio",
             "best rank sum",
             "away from printed",
+            "behind the best",
             "step over sets",
             "step over epsilons",
+            "last set over first",
+            "picked",
         ]
         | Column
     ) = "score"
-    """Of a "step over sets" the score on each set of `datasets` less that on the one before, in their order."""
+    """Of the score, in the mean over the sets:
+
+    score, difference, ratio: it, or how far or how many times that of `than`.
+    best rank sum: the least sum of ranks.
+    away from printed: on the worst set, how far from the paper's figure.
+    behind the best: on the worst set, how much worse than the best of the methods `among`.
+    step over sets: the score on each set of `datasets` less that on the one before, in their order.
+    step over epsilons: the same of epsilons.
+    last set over first: the ratio of the scores on these two, less that of `than_datasets`, if there are any.
+    picked: with --paper, on each set, the `parameter` of the candidate that was best on test rows, or that has least of a part
+    of the error (`by`), less that of `than`, if there is one.
+    """
     among: Names = ()
-    """The methods that a rank sum is over; all without any."""
+    """The methods that a rank sum or the best is over; all without any."""
     datasets: Names = ()
     """Over whose mean it holds; all without any."""
+    than_datasets: Names = ()
+    parameter: str = ""
+    by: str = ""
+    """The part of the error that a candidate has least of; without it the score decides."""
     epsilons: Epsilons
     at_least: float | None = None
     at_most: float | None = None
@@ -131,22 +176,26 @@ class Claim(Table):
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Claim:
-        bounds = (self.at_least, self.at_most)
-        if self.measure == "best rank sum":
+        bounds, measure = (self.at_least, self.at_most), self.measure
+        if measure == "best rank sum":
             if bounds != (None, None) or self.than:
                 raise ValueError('a claim of the "best rank sum" has no bound and no "than"')
         elif bounds == (None, None):
             raise ValueError("a claim needs at_least or at_most")
-        if self.measure == "away from printed" and (self.at_most is None or not self.datasets):
+        if measure == "away from printed" and (self.at_most is None or not self.datasets):
             raise ValueError('a claim of "away from printed" needs datasets and at_most')
-        if self.measure in ("difference", "ratio") and not self.than:
-            raise ValueError(f'a claim of a {self.measure} needs "than": the other method')
-        if self.measure.startswith("step"):
-            steps = self.datasets if self.measure == "step over sets" else self.epsilons
+        if measure in ("difference", "ratio") and not self.than:
+            raise ValueError(f'a claim of a {measure} needs "than": the other method')
+        if measure.startswith("step"):
+            steps = self.datasets if measure == "step over sets" else self.epsilons
             if len(steps) < 2 or self.than:
-                raise ValueError(f'a claim of a "{self.measure}" needs two or more of them, and no "than"')
-        if self.measure in COLUMNS and self.than:
-            raise ValueError(f'a claim of "{self.measure}" has no "than"')
+                raise ValueError(f'a claim of a "{measure}" needs two or more of them, and no "than"')
+        if measure in COLUMNS and self.than:
+            raise ValueError(f'a claim of "{measure}" has no "than"')
+        if measure == "last set over first" and len(self.datasets) < 2:
+            raise ValueError('a claim of the "last set over first" needs two datasets')
+        if measure == "picked" and not (self.parameter and self.paper):
+            raise ValueError('a claim of what was "picked" needs the parameter, and paper = true')
         return self
 
 
@@ -159,6 +208,8 @@ class Printed(Table):
     """What the paper calls a data set."""
     methods: dict[str, str]
     """What the paper calls a method."""
+    is_relative: bool = False
+    """Whether its figures are scores over that of `relative_to`."""
 
 
 class Suite(Table):
@@ -203,8 +254,11 @@ class Suite(Table):
             where = f"claims, {number} of {len(self.claims)}"
             for method in (claim.method, *([claim.than] if claim.than else []), *claim.among):
                 check_one_of(method, self.methods, where, "method of this suite")
-            for name in claim.datasets:
+            for name in (*claim.datasets, *claim.than_datasets):
                 check_one_of(name, sets, where, "data set of this suite")
+            if claim.parameter:
+                known_to = {*self.methods[claim.method].candidates}
+                check_one_of(claim.parameter, known_to, where, f"candidate of {claim.method}")
             if claim.measure == "away from printed":
                 printed = self.printed or Printed(table="", datasets={}, methods={})
                 check_one_of(claim.method, printed.methods, where, "method of [printed]")
@@ -261,9 +315,13 @@ class Suite(Table):
             for claim in self.claims
             if claim.paper <= paper
             and {claim.method, *([claim.than] if claim.than else []), *claim.among} <= set(kept)
-            and set(claim.datasets or self.sets) <= set(sets)
+            and {*(claim.datasets or self.sets), *claim.than_datasets} <= set(sets)
             and set(claim.epsilons) <= set(wanted)
-            and (claim.measure != "best rank sum" or claim.among or len(kept) == len(self.methods))
+            and (
+                claim.measure not in ("best rank sum", "behind the best")
+                or claim.among
+                or len(kept) == len(self.methods)
+            )
         )
         changed = self.model_dump() | {
             "datasets": tuple(name for name in self.datasets if name in sets),

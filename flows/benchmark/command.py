@@ -26,7 +26,7 @@ from schemas.tables import EngineConfig
 from storage.objects.addresses import refuse_bucket
 from storage.store import Store
 from tasks.benchmark.laws import law_of
-from tasks.benchmark.learners import learner_of
+from tasks.benchmark.learners import check_method
 
 STEPS = ("ingest", "scale", "rows", "cell", "leaks")
 
@@ -54,17 +54,17 @@ class Asked:
         return shlex.join(["ldptree", "benchmark", suite, *words, *(["--paper"] if self.is_paper else [])])
 
 
-def read_suite(name: str, asked: Asked) -> Suite:
+def read_suite(source: str, asked: Asked) -> Suite:
     """The suite, or the part of it that was asked for, with learners and laws that there are. Raises ConfigError."""
-    suite = load_suite(name).chosen(
+    suite = load_suite(source).chosen(
         only=_words(asked.only),
         methods=_words(asked.methods),
         repetitions=asked.repetitions,
         epsilons=None if asked.epsilons is None else read_epsilons(asked.epsilons),
         paper=asked.is_paper,
     )
-    for method in suite.methods.values():
-        learner_of(method.learner, is_number=suite.is_number)
+    for name, method in suite.methods.items():
+        check_method(name, method, is_number=suite.is_number)
     for law in suite.laws.values():
         law_of(law.law)
     return suite

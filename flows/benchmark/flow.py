@@ -19,7 +19,7 @@ from flows.provenance import in_use
 from flows.server.artifacts import Artifacts
 from flows.server.run_log import refusal_logged
 from flows.server.step_tasks import as_task
-from ldptree.errors import LdptreeError
+from ldptree.errors import ConfigError, LdptreeError
 from schemas.config import parse
 from schemas.manifest import Manifest, Record
 from schemas.suite import Law, Method, Suite, Variant, read_printed
@@ -28,10 +28,10 @@ from storage.store import Store
 from tasks import progress
 from tasks.benchmark import cell as cells_of
 from tasks.benchmark.cell import digest_code
-from tasks.benchmark.learners import learner_of
+from tasks.benchmark.learners import check_method, learner_of
 from tasks.benchmark.report import write_report
 from tasks.benchmark.results import Cell
-from tasks.benchmark.rows import pool_rows
+from tasks.benchmark.rows import PUBLIC, pool_rows
 from tasks.benchmark.tables import Sets
 from tasks.data.source import check_files
 from tasks.step import StepTask
@@ -84,6 +84,7 @@ def benchmark(
     with in_use(store.root), Artifacts() as artifacts, engine_of(run or EngineConfig(), store) as engine:
         with refusal_logged():
             sources, missing = find_rows(suite, ByPrefect(store, artifacts, engine))
+            check_rows(store, suite, sources)
         wanted = list_cells(suite, sources, paper=paper)
         found = [*_score(store, engine, wanted), *_left_out(suite, missing)]
         leaks = {}
@@ -175,10 +176,38 @@ def _pool(suite: Suite, table: Mapping[str, Any], execute: Plainly) -> Manifest:
     return record["rows"]
 
 
+def check_rows(store: Store, suite: Suite, sources: Mapping[str, Manifest | Law]) -> None:
+    """Whether sets say what its learners have to know of them.
+
+    Raises ConfigError: the split names a feature that a set does not have, a learner needs to be told who protects which
+    features and a set does not say so, or learns from public rows where there are none.
+    """
+    learners = {
+        name: learner_of(one.learner, is_number=suite.is_number) for name, one in suite.methods.items()
+    }
+    needing = [name for name, one in learners.items() if one.needs_mask]
+    public_alone = [name for name, one in learners.items() if one.reads == "public rows"]
+    for dataset, source in sources.items():
+        split = suite.split_of(dataset)
+        if not (needing or split.private or split.public == 0):
+            continue
+        rows = cells_of.rows_of(store, source, dataset, suite.seed, 0, split)
+        if needing and rows.protects is None:
+            raise ConfigError(
+                f"methods.{needing[0]}: {suite.methods[needing[0]].learner} has to know which features are private, and "
+                f"{dataset} does not say; name them in private, of its split"
+            )
+        if public_alone and not rows.of(PUBLIC).n:
+            raise ConfigError(
+                f"methods.{public_alone[0]}: {suite.methods[public_alone[0]].learner} learns from public rows, and {dataset} has "
+                "none; leave it out"
+            )
+
+
 def list_cells(suite: Suite, sources: dict[str, Manifest | Law], *, paper: bool) -> list[Wanted]:
     """Every cell of the suite. Raises ConfigError: a learner is not known, or cannot learn the label."""
-    for method in suite.methods.values():
-        learner_of(method.learner, is_number=suite.is_number)
+    for name, method in suite.methods.items():
+        check_method(name, method, is_number=suite.is_number)
     code = digest_code()
     alone: dict[str, Any] = {} if paper else {"candidates": {}}
     kinds = {name: method.model_copy(update={"title": "", **alone}) for name, method in suite.methods.items()}
@@ -240,14 +269,14 @@ def _cells(one: Wanted, state: State[Record]) -> Iterator[Cell]:
     reason = "" if facts else str(state.result(raise_on_failure=False))
     scores, seconds = facts.get("scores", [None] * n), facts.get("seconds", [math.nan] * n)
     reasons, peak = facts.get("reasons", [reason] * n), facts.get("peak_mib", math.nan)
-    columns = facts.get("columns", [{}] * n)
-    for candidate, score, took, why, more in zip(
-        one.candidates, scores, seconds, reasons, columns, strict=True
+    columns, parts = facts.get("columns", [{}] * n), facts.get("parts", [{}] * n)
+    for candidate, score, took, why, more, made_of in zip(
+        one.candidates, scores, seconds, reasons, columns, parts, strict=True
     ):
         yield Cell(
             dataset=one.dataset, method=one.method, candidate=candidate, epsilon=one.epsilon,
             repetition=one.repetition, score=math.nan if score is None else float(score), seconds=float(took),
-            peak_mib=float(peak), reason=why[:REASON_CHARACTERS], columns=more,
+            peak_mib=float(peak), reason=why[:REASON_CHARACTERS], columns=more, parts=made_of,
         )  # fmt: skip
 
 

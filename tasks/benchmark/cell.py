@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from ldptree.errors import LdptreeError
 from schemas.manifest import Manifest
 from schemas.suite import Column, Law, Measure, Method, Split
-from storage.store import Draft
+from storage.store import Draft, Store
 from tasks.benchmark.laws import draw_law
 from tasks.benchmark.learners import learner_of
 from tasks.benchmark.learners.answers import Trial
@@ -36,7 +36,7 @@ def digest_code() -> str:
     return found.hexdigest()[:32]
 
 
-@step("cell", version="3", home="simulation", says="one score of a benchmark")
+@step("cell", version="4", home="simulation", says="one score of a benchmark")
 def score_cell(
     draft: Draft,
     *,
@@ -50,37 +50,42 @@ def score_cell(
     measure: Measure,
     code: str,
 ) -> Mapping[str, Any]:
-    """Of each combination of the method's candidates: the score, what else was measured, and the seconds that fit and answers
-    took, or why there is none. And the memory of the process by then, in MiB. `code`: `digest_code`.
+    """Of each combination of the method's candidates: the score, what else was measured and what the error is made of, where the
+    method asks for that, and the seconds that fit and answers took, or why there is none. And the memory of the process by then,
+    in MiB. `code`: `digest_code`.
 
     Raises LdptreeError: no combination has a score.
     """
-    rows = rows_of(draft, source, dataset, seed, repetition, split)
+    rows = rows_of(draft.store, source, dataset, seed, repetition, split)
     learner = learner_of(method.learner, is_number=measure == "mse")
     # Of a repetition all epsilons draw with the same coins; methods with coins of their own.
     own = zlib.crc32(f"{dataset}/{method.learner}/{seed}/{repetition}".encode())
     trial, labels = Trial(rows, epsilon, own, method.settings), rows.of(TEST).y
     scores: list[float | None] = []
     columns: list[Mapping[Column, float]] = []
+    parts: list[Mapping[str, float]] = []
     timed, reasons = [], []
     with threadpool_limits(1):  # cells are computed side by side
         began = time.monotonic()
-        for answers in learner.answer_each(trial, method.combinations):
+        for found in learner.answer_each(trial, method.combinations, with_parts=method.parts != "none"):
             timed.append(time.monotonic() - began)
-            if isinstance(answers, LdptreeError):
+            if isinstance(found, LdptreeError):
                 scores.append(None)
                 columns.append({})
-                reasons.append(str(answers))
+                parts.append({})
+                reasons.append(str(found))
             else:
-                scores.append(_score(answers.answers, labels, measure))
-                columns.append(answers.columns)
+                scores.append(_score(found.answers, labels, measure))
+                columns.append(found.columns)
+                parts.append(found.parts)
                 reasons.append("")
             began = time.monotonic()
     if all(reasons):
         raise LdptreeError(reasons[0])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
-        "scores": scores, "columns": columns, "seconds": timed, "reasons": reasons, "peak_mib": peak, "n_test": len(labels)
+        "scores": scores, "columns": columns, "parts": parts, "seconds": timed, "reasons": reasons, "peak_mib": peak,
+        "n_test": len(labels),
     }  # fmt: skip
 
 
@@ -98,18 +103,18 @@ def check_leaks(
     draft: Draft, *, source: Manifest | Law, dataset: str, seed: int, split: Split
 ) -> Mapping[str, Any]:
     """Of the first repetition."""
-    rows = rows_of(draft, source, dataset, seed, 0, split)
+    rows = rows_of(draft.store, source, dataset, seed, 0, split)
     leaks = find_leaks(rows)
     parts = np.bincount(rows.part, minlength=3).tolist()
     return {"copies": leaks.copies, "decides": leaks.decides, "parts": parts, "features": rows.X.shape[1]}
 
 
 def rows_of(
-    draft: Draft, source: Manifest | Law, dataset: str, seed: int, repetition: int, split: Split
+    store: Store, source: Manifest | Law, dataset: str, seed: int, repetition: int, split: Split
 ) -> LabelledRows:
     """The split rows of one repetition. Raises DataError, ConfigError."""
     if isinstance(source, Law):
         rows = draw_law(source.law, source.parameters, [zlib.crc32(dataset.encode()), seed, repetition])
     else:
-        rows = read_rows(draft.store, source)
+        rows = read_rows(store, source)
     return split_rows(rows, dataset, seed, repetition, split)

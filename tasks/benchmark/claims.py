@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schemas.suite import Claim, Suite
 from tasks.benchmark.ranks import rank_methods
 from tasks.benchmark.results import Scores
+
+Printed = Mapping[str, Any]
+"""A table of a paper."""
+Figures = dict[str, list[float]]
+"""Figures of a claim by where they were found, as " at eps 1"."""
 
 
 @dataclass(frozen=True)
@@ -27,32 +31,128 @@ class Checked:
 def check_claims(scores: Scores, printed: Mapping[str, Any] | None = None) -> list[Checked]:
     """Every claim of the suite. `printed`: the paper's table, if the suite names one."""
     return [
-        _check_printed(scores, claim, printed)
-        if claim.measure == "away from printed"
-        else _check_steps(scores, claim)
-        if claim.measure.startswith("step")
-        else _check(scores, claim)
+        _check_rank_sum(scores, claim)
+        if claim.measure == "best rank sum"
+        else _judge(claim, MEASURES.get(claim.measure, _find_score)(scores, claim, printed or {}))
         for claim in scores.suite.claims
     ]
 
 
-def _check_printed(scores: Scores, claim: Claim, printed: Mapping[str, Any] | None) -> Checked:
-    """The largest distance to the printed figures, over the data sets of the claim."""
-    suite, worst = scores.suite, []
-    method = [*suite.methods].index(claim.method)
-    for epsilon in claim.epsilons:
+def _judge(claim: Claim, figures: Figures) -> Checked:
+    """Whether all figures keep the claim's bounds; of steps the smallest and the largest are shown."""
+    shown = []
+    for where, values in figures.items():
+        if claim.measure == "picked":
+            shown.append(", ".join(f"{value:g}" for value in values) + where)
+        elif claim.measure.startswith("step"):
+            shown.append(f"{min(values):+.4f} to {max(values):+.4f}{where}")
+        else:
+            sign = "+" if claim.measure == "difference" or claim.than_datasets else ""
+            shown.append(f"{values[0]:{sign}.4f}{where}")
+    found = ("steps " if claim.measure.startswith("step") else "") + ", ".join(shown)
+    every = np.array([value for values in figures.values() for value in values])
+    if np.isnan(every).any():
+        return Checked(claim, None, found)
+    least = -math.inf if claim.at_least is None else claim.at_least
+    most = math.inf if claim.at_most is None else claim.at_most
+    return Checked(claim, bool((every >= least).all() and (every <= most).all()), found)
+
+
+def _by_epsilon(claim: Claim, find: Callable[[float], float | Sequence[float]]) -> Figures:
+    return {f" at eps {epsilon:g}": np.atleast_1d(find(epsilon)).tolist() for epsilon in claim.epsilons}
+
+
+def _find_score(scores: Scores, claim: Claim, printed: Printed) -> Figures:
+    """In the mean over sets, or beside that of another method."""
+    suite = scores.suite
+    averages = scores.average_sets(np.isin(suite.sets, claim.datasets or suite.sets), claim.measure)
+
+    def find(epsilon: float) -> float:
+        ours, theirs = (
+            float(averages[[*suite.methods].index(name), suite.epsilons.index(epsilon)])
+            for name in (claim.method, claim.than or claim.method)
+        )
+        return {"difference": ours - theirs, "ratio": ours / theirs}.get(claim.measure, ours)
+
+    return _by_epsilon(claim, find)
+
+
+def _find_distance_to_printed(scores: Scores, claim: Claim, printed: Printed) -> Figures:
+    def find(epsilon: float) -> float:
         away = [
-            abs(
-                float(scores.means[suite.sets.index(name), method, suite.epsilons.index(epsilon)])
-                - printed_score(suite, printed or {}, name, claim.method, epsilon)
-            )
+            comparable_score(scores, name, claim.method, epsilon)
+            - printed_score(scores.suite, printed, name, claim.method, epsilon)
             for name in claim.datasets
         ]
-        worst.append(math.nan if any(map(math.isnan, away)) else max(away))
-    shown = ", ".join(f"{value:.4f} at eps {e:g}" for value, e in zip(worst, claim.epsilons, strict=True))
-    if any(map(math.isnan, worst)):
-        return Checked(claim, None, shown)
-    return Checked(claim, max(worst) <= (claim.at_most or 0.0), shown)
+        return float(np.abs(away).max())
+
+    return _by_epsilon(claim, find)
+
+
+def _find_lag_behind_best(scores: Scores, claim: Claim, printed: Printed) -> Figures:
+    others = [name for name in claim.among or scores.suite.methods if name != claim.method]
+
+    def find(epsilon: float) -> float:
+        lags = []
+        for name in claim.datasets or scores.suite.sets:
+            found = [scores.sign * scores.mean_of(name, one, epsilon) for one in (claim.method, *others)]
+            lags.append(np.max(found[1:]) - found[0])
+        return float(np.max(lags))
+
+    return _by_epsilon(claim, find)
+
+
+def _find_steps_over_sets(scores: Scores, claim: Claim, printed: Printed) -> Figures:
+    def find(epsilon: float) -> Sequence[float]:
+        line = [scores.mean_of(name, claim.method, epsilon) for name in claim.datasets]
+        steps: list[float] = np.diff(line).tolist()
+        return steps
+
+    return _by_epsilon(claim, find)
+
+
+def _find_steps_over_epsilons(scores: Scores, claim: Claim, printed: Printed) -> Figures:
+    sets = claim.datasets or scores.suite.sets
+    lines = [[scores.mean_of(name, claim.method, epsilon) for epsilon in claim.epsilons] for name in sets]
+    return {"": np.diff(np.mean(lines, axis=0)).tolist()}
+
+
+def _find_last_over_first(scores: Scores, claim: Claim, printed: Printed) -> Figures:
+    def find(epsilon: float) -> float:
+        def ratio(names: Sequence[str]) -> float:
+            first, last = (scores.mean_of(name, claim.method, epsilon) for name in (names[0], names[-1]))
+            return last / first
+
+        return ratio(claim.datasets) - (ratio(claim.than_datasets) if claim.than_datasets else 0.0)
+
+    return _by_epsilon(claim, find)
+
+
+def _list_picked(scores: Scores, claim: Claim, printed: Printed) -> Figures:
+    """A value a set."""
+
+    def pick(dataset: str, method: str, epsilon: float) -> float:
+        place = dataset, method, epsilon
+        one = scores.best.get(place)
+        if claim.by:
+            able = [each for each in scores.tried.get(place, []) if claim.by in each.mean_parts]
+            one = min(able, key=lambda each: each.mean_parts[claim.by], default=None)
+        return math.nan if one is None else float(one.candidate.get(claim.parameter, math.nan))
+
+    def find(epsilon: float) -> Sequence[float]:
+        sets = claim.datasets or scores.suite.sets
+        theirs = [pick(name, claim.than, epsilon) if claim.than else 0.0 for name in sets]
+        return [pick(name, claim.method, epsilon) - other for name, other in zip(sets, theirs, strict=True)]
+
+    return _by_epsilon(claim, find)
+
+
+def comparable_score(scores: Scores, dataset: str, method: str, epsilon: float) -> float:
+    """A score as the paper prints it: over that of `relative_to` where it prints ratios."""
+    suite, ours = scores.suite, scores.mean_of(dataset, method, epsilon)
+    if suite.printed is None or not suite.printed.is_relative or suite.relative_to is None:
+        return ours
+    return ours / scores.mean_of(dataset, suite.relative_to, epsilon)
 
 
 def printed_score(
@@ -66,50 +166,6 @@ def printed_score(
     if line is None:
         return math.nan
     return float(line[list(printed["columns"]).index(column)]) / float(printed.get("scale", 1))
-
-
-def _check(scores: Scores, claim: Claim) -> Checked:
-    if claim.measure == "best rank sum":
-        return _check_rank_sum(scores, claim)
-    suite = scores.suite
-    chosen = np.isin(suite.sets, claim.datasets or suite.sets)
-    epsilons = [suite.epsilons.index(epsilon) for epsilon in claim.epsilons]
-    names, means = [*suite.methods], scores.average_sets(chosen, claim.measure)
-    ours = means[names.index(claim.method), epsilons]
-    if claim.than is not None:
-        theirs = means[names.index(claim.than), epsilons]
-        ours = ours - theirs if claim.measure == "difference" else ours / theirs
-    digits = "+.4f" if claim.measure == "difference" else ".4f"
-    shown = ", ".join(
-        f"{value:{digits}} at eps {epsilon:g}" for value, epsilon in zip(ours, claim.epsilons, strict=True)
-    )
-    if np.isnan(ours).any():
-        return Checked(claim, None, shown)
-    return Checked(claim, is_within(claim, ours), shown)
-
-
-def _check_steps(scores: Scores, claim: Claim) -> Checked:
-    """The smallest and the largest step of the score, from each set to the next or from each epsilon to the next."""
-    suite, method = scores.suite, [*scores.suite.methods].index(claim.method)
-    sets = [suite.sets.index(name) for name in claim.datasets or suite.sets]
-    epsilons = [suite.epsilons.index(epsilon) for epsilon in claim.epsilons]
-    found = scores.means[np.ix_(sets, [method], epsilons)][:, 0, :]
-    if claim.measure == "step over sets":
-        steps = {f" at eps {e:g}": np.diff(found[:, place]) for place, e in enumerate(claim.epsilons)}
-    else:
-        steps = {"": np.diff(found.mean(axis=0))}
-    shown = ", ".join(f"{each.min():+.4f} to {each.max():+.4f}{where}" for where, each in steps.items())
-    every = np.concatenate([*steps.values()])
-    if np.isnan(every).any():
-        return Checked(claim, None, shown)
-    return Checked(claim, is_within(claim, every), f"steps {shown}")
-
-
-def is_within(claim: Claim, found: NDArray[np.float64]) -> bool:
-    """Whether all figures keep the claim's bounds."""
-    least = -math.inf if claim.at_least is None else claim.at_least
-    most = math.inf if claim.at_most is None else claim.at_most
-    return bool((found >= least).all() and (found <= most).all())
 
 
 def _check_rank_sum(scores: Scores, claim: Claim) -> Checked:
@@ -126,3 +182,14 @@ def _check_rank_sum(scores: Scores, claim: Claim) -> Checked:
         held &= bool(sums[0] <= sums.min())
         shown.append(f"{sums[0]:g} at eps {epsilon:g} (next {names[among[best]]}: {sums[best]:g})")
     return Checked(claim, held, ", ".join(shown))
+
+
+MEASURES: dict[str, Callable[[Scores, Claim, Printed], Figures]] = {
+    "away from printed": _find_distance_to_printed,
+    "behind the best": _find_lag_behind_best,
+    "step over sets": _find_steps_over_sets,
+    "step over epsilons": _find_steps_over_epsilons,
+    "last set over first": _find_last_over_first,
+    "picked": _list_picked,
+}
+"""What each kind of claim is about that is no mean over sets."""

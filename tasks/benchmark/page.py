@@ -13,6 +13,7 @@ from tasks.benchmark.tables import (
     format_score,
     tabulate_columns,
     tabulate_failures,
+    tabulate_parts,
     tabulate_printed,
     tabulate_scores,
     tabulate_sets,
@@ -66,6 +67,7 @@ def render_benchmark(facts: Facts, cells: Sequence[Cell]) -> str:
         tables=[*tabulate_scores(facts), *tabulate_columns(facts)],
         tests=tabulate_tests(facts),
         printed=tabulate_printed(facts),
+        parts=tabulate_parts(facts),
         sets=tabulate_sets(facts),
         failures=tabulate_failures(cells),
     )

@@ -22,6 +22,7 @@ from tasks.benchmark.tables import (
     Facts,
     Sets,
     tabulate_columns,
+    tabulate_parts,
     tabulate_printed,
     tabulate_scores,
     tabulate_sets,
@@ -110,6 +111,7 @@ def describe_for_docs(facts: Facts, cells: Sequence[Cell], command: str, seconds
         *tabulate_scores(facts),
         *tabulate_columns(facts),
         *tabulate_printed(facts),
+        *tabulate_parts(facts),
         tabulate_sets(facts),
     ):
         lines += ["", "[[results.tables]]", f"title = {_quoted(table.title)}", "csv = '''"]

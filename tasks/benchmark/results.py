@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,7 @@ class Cell:
         score: nan where it failed; then `reason` says why.
         peak_mib: largest memory of the process by then.
         columns: what else was measured of what was learned.
+        parts: what the error is made of, of a method that was asked for that.
     """
 
     dataset: str
@@ -39,6 +41,7 @@ class Cell:
     peak_mib: float
     reason: str = ""
     columns: Mapping[Column, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = field(default_factory=dict)
 
 
 SCHEMA: dict[str, type[pl.DataType]] = {
@@ -55,6 +58,7 @@ SCHEMA: dict[str, type[pl.DataType]] = {
     "score": pl.Float64,
     "seconds": pl.Float64,
     "peak_mib": pl.Float64,
+    "parts": pl.String,
     "version": pl.String,
     "reason": pl.String,
     **dict.fromkeys(COLUMNS, pl.Float64),
@@ -72,10 +76,38 @@ def tidy_table(suite: Suite, cells: Sequence[Cell], version: str) -> pl.DataFram
             (
                 suite.name, cell.dataset, cell.method, method.learner, LEARNERS[method.learner].reads, parameters,
                 cell.epsilon, cell.repetition, suite.seed, suite.measure, cell.score, cell.seconds, cell.peak_mib,
-                version, cell.reason, *(cell.columns.get(column) for column in COLUMNS),
+                json.dumps(dict(cell.parts)) if cell.parts else None, version, cell.reason,
+                *(cell.columns.get(column) for column in COLUMNS),
             )
         )  # fmt: skip
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """One candidate of a method on one set at one epsilon.
+
+    Attributes:
+        candidate: its settings; {} without --paper.
+        scores: float64 [repetitions], nan where it failed.
+        columns, parts: of each repetition.
+    """
+
+    candidate: dict[str, Any]
+    scores: Floats
+    columns: list[Mapping[Column, float]] = field(default_factory=list)
+    parts: list[Mapping[str, float]] = field(default_factory=list)
+
+    @property
+    def mean(self) -> float:
+        """Over the repetitions that have a score; nan where none has."""
+        return float(np.nanmean(self.scores)) if not np.isnan(self.scores).all() else math.nan
+
+    @property
+    def mean_parts(self) -> dict[str, float]:
+        """Over repetitions."""
+        names = dict.fromkeys(name for one in self.parts for name in one)
+        return {name: float(np.mean([one[name] for one in self.parts if name in one])) for name in names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,43 +116,46 @@ class Scores:
 
     Attributes:
         values: float64 [sets, methods, epsilons, repetitions]; a method without reports has the same at every epsilon.
-        candidates: of a suite with --paper, by (set, method, epsilon): the settings that were best on test rows.
+        best: by (set, method, epsilon): what was best on test rows, of a suite with --paper, or all that there is.
+        tried: and everything that was tried.
         columns: float64 [sets, methods, epsilons], the mean over repetitions of what else was measured; nan where it was not.
     """
 
     suite: Suite
     values: Floats
-    candidates: dict[tuple[str, str, float], dict[str, Any]]
+    best: dict[tuple[str, str, float], Tried]
+    tried: dict[tuple[str, str, float], list[Tried]]
     columns: dict[Column, Floats]
 
     @classmethod
     def of(cls, suite: Suite, cells: Sequence[Cell]) -> Scores:
         """From cells; of several candidates of a method the best by its mean score on TEST rows, as the papers choose."""
         sets, methods, epsilons = suite.sets, tuple(suite.methods), suite.epsilons
-        found: dict[tuple[str, str, float], dict[str, tuple[dict[str, Any], Floats]]] = {}
+        found: dict[tuple[str, str, float], dict[str, Tried]] = {}
         for cell in cells:
             for epsilon in epsilons if cell.epsilon is None else (cell.epsilon,):
                 if epsilon not in epsilons:
                     continue
-                tried = found.setdefault((cell.dataset, cell.method, epsilon), {})
-                _, scores = tried.setdefault(
+                tried = found.setdefault((cell.dataset, cell.method, epsilon), {}).setdefault(
                     json.dumps(cell.candidate, sort_keys=True),
-                    (cell.candidate, np.full(suite.repetitions, np.nan)),
+                    Tried(cell.candidate, np.full(suite.repetitions, np.nan)),
                 )
-                scores[cell.repetition] = cell.score
+                tried.scores[cell.repetition] = cell.score
+                tried.columns.append(cell.columns)
+                tried.parts.append(cell.parts)
         values = np.full((len(sets), len(methods), len(epsilons), suite.repetitions), np.nan)
-        candidates = {}
-        for (dataset, method, epsilon), tried in found.items():
-            whole = [one for one in tried.values() if not np.isnan(one[1]).all()] or [*tried.values()][:1]
-            sign = 1.0 if suite.measure == "accuracy" else -1.0
-            candidate, scores = max(
-                whole, key=lambda one: sign * np.nanmean(one[1]) if not np.isnan(one[1]).all() else 0
-            )
+        columns = {column: np.full(values.shape[:3], np.nan) for column in COLUMNS}
+        best, sign = {}, 1.0 if suite.measure == "accuracy" else -1.0
+        for (dataset, method, epsilon), candidates in found.items():
+            whole = [one for one in candidates.values() if not math.isnan(one.mean)]
+            one = max(whole or [*candidates.values()][:1], key=lambda one: sign * one.mean)
             place = sets.index(dataset), methods.index(method), epsilons.index(epsilon)
-            values[place] = scores
-            if candidate:
-                candidates[dataset, method, epsilon] = candidate
-        return cls(suite, values, candidates, _average_columns(suite, cells, candidates))
+            values[place] = one.scores
+            for column, means in columns.items():
+                means[place] = np.mean([each.get(column, np.nan) for each in one.columns])
+            best[dataset, method, epsilon] = one
+        tried_by_place = {place: [*each.values()] for place, each in found.items()}
+        return cls(suite, values, best, tried_by_place, columns)
 
     @property
     def sign(self) -> int:
@@ -131,6 +166,12 @@ class Scores:
     def means(self) -> Floats:
         """float64 [sets, methods, epsilons], over repetitions; nan where one failed."""
         return np.asarray(self.values.mean(axis=3))
+
+    def mean_of(self, dataset: str, method: str, epsilon: float) -> float:
+        """One of `means`."""
+        suite = self.suite
+        place = suite.sets.index(dataset), [*suite.methods].index(method), suite.epsilons.index(epsilon)
+        return float(self.means[place])
 
     @property
     def is_whole(self) -> NDArray[np.bool_]:
@@ -156,21 +197,3 @@ class Scores:
         if self.suite.relative_to is not None and column is None:
             means = means / means[:, [[*self.suite.methods].index(self.suite.relative_to)]]
         return np.asarray(means.mean(axis=0)) if len(means) else np.full(means.shape[1:], np.nan)
-
-
-def _average_columns(
-    suite: Suite, cells: Sequence[Cell], chosen: Mapping[tuple[str, str, float], dict[str, Any]]
-) -> dict[Column, Floats]:
-    """See `Scores.columns`; of several candidates that of the chosen one."""
-    sets, methods, epsilons = suite.sets, tuple(suite.methods), suite.epsilons
-    n_times = np.zeros((len(sets), len(methods), len(epsilons)))
-    found = {column: np.zeros_like(n_times) for column in COLUMNS}
-    for cell in cells:
-        if cell.epsilon in epsilons and cell.candidate == chosen.get(
-            (cell.dataset, cell.method, cell.epsilon), {}
-        ):
-            place = sets.index(cell.dataset), methods.index(cell.method), epsilons.index(cell.epsilon)
-            n_times[place] += 1
-            for column, total in found.items():
-                total[place] += cell.columns.get(column, np.nan)
-    return {column: total / np.where(n_times > 0, n_times, np.nan) for column, total in found.items()}

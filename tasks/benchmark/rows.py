@@ -19,11 +19,13 @@ from schemas.suite import Split
 from storage import tables
 from storage.store import Draft, Store
 from tasks.artifacts import read_encoding
+from tasks.benchmark.masks import draw_mask
 from tasks.step import step
 
 PUBLIC, PRIVATE, TEST = 0, 1, 2
 """What a row is. Of a data set from files none is TEST before it is split."""
 FILE = "rows.npz"
+Ends = float | NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,8 +39,9 @@ class LabelledRows:
         n_classes: 0 where the label is a number.
         features: names of the d columns.
         label_range: of a number, known before any row is seen; None where it is not.
-        feature_range: of every feature, the same way.
+        feature_range: (low, high) of every feature, numbers or float64 [d], the same way.
         expected: float64 [n] of a law: the number, or the share of class 1, that each label is drawn around.
+        protects: bool [n, d], which features each person protects; None where nobody has said. Labels are protected always.
     """
 
     X: NDArray[np.float64]
@@ -47,8 +50,9 @@ class LabelledRows:
     n_classes: int
     features: tuple[str, ...]
     label_range: tuple[float, float] | None = None
-    feature_range: tuple[float, float] | None = None
+    feature_range: tuple[Ends, Ends] | None = None
     expected: NDArray[np.float64] | None = None
+    protects: NDArray[np.bool_] | None = None
 
     def of(self, part: int) -> LabelledRows:
         """The rows of one part."""
@@ -57,7 +61,10 @@ class LabelledRows:
     def kept(self, at: NDArray[np.bool_]) -> LabelledRows:
         """Those of the rows, bool [n]."""
         expected = None if self.expected is None else self.expected[at]
-        return replace(self, X=self.X[at], y=self.y[at], part=self.part[at], expected=expected)
+        protects = None if self.protects is None else self.protects[at]
+        return replace(
+            self, X=self.X[at], y=self.y[at], part=self.part[at], expected=expected, protects=protects
+        )
 
     @property
     def n(self) -> int:
@@ -144,7 +151,7 @@ def read_rows(store: Store, manifest: Manifest) -> LabelledRows:
 def split_rows(rows: LabelledRows, name: str, seed: int, repetition: int, split: Split) -> LabelledRows:
     """The rows of one repetition: public, private and held back, the same for every method and epsilon.
 
-    Raises DataError where a part is empty.
+    Raises DataError where a part is empty; ConfigError: a feature that the split names is not there.
     """
     if not (rows.part == TEST).any():
         rng = np.random.default_rng([zlib.crc32(name.encode()), seed, repetition])
@@ -164,9 +171,18 @@ def split_rows(rows: LabelledRows, name: str, seed: int, repetition: int, split:
             kept = np.ones(rows.n, dtype=bool)
             kept[public[split.most_public :]] = False
             rows = rows.kept(kept)
+    if split.ranges == "all rows":
+        ends = None if rows.n_classes else (float(rows.y.min()), float(rows.y.max()))
+        rows = replace(rows, feature_range=(rows.X.min(axis=0), rows.X.max(axis=0)), label_range=ends)
+    if split.private:
+        rng = np.random.default_rng([zlib.crc32(f"{name}/private".encode()), seed, repetition])
+        rows = replace(rows, protects=draw_mask(rows.features, rows.n, split, rng))
     if split.differ is not None:
         rows = change_labels(rows, split.differ, seed, repetition)
-    for number, what in ((PUBLIC, "public"), (PRIVATE, "private"), (TEST, "held-back")):
+    needed = {PUBLIC: "public", PRIVATE: "private", TEST: "held-back"}
+    if rows.protects is not None:  # what people show takes the place of public rows
+        del needed[PUBLIC]
+    for number, what in needed.items():
         if not (rows.part == number).any():
             raise DataError(
                 f"{name}: no {what} row is left by the suite's split; change split.public or split.test"

@@ -11,7 +11,7 @@ import numpy as np
 
 from ldptree.models import LEVEL as LEVEL_OF_INTERVALS
 from schemas.suite import Column
-from tasks.benchmark.claims import Checked, printed_score
+from tasks.benchmark.claims import Checked, comparable_score, printed_score
 from tasks.benchmark.learners import LEARNERS
 from tasks.benchmark.ranks import LEVEL, chance_of_splits, compare, critical_difference, rank_methods
 from tasks.benchmark.results import Cell, Scores
@@ -187,7 +187,7 @@ def tabulate_printed(facts: Facts) -> list[Table]:
     if suite.printed is None or printed is None:
         return []
     tables, names = [], [*suite.methods]
-    for place, epsilon in enumerate(suite.epsilons):
+    for epsilon in suite.epsilons:
         lines = printed["epsilon"].get(f"{epsilon:g}")
         if lines is None:
             continue
@@ -199,7 +199,9 @@ def tabulate_printed(facts: Facts) -> list[Table]:
                 if method not in names:
                     continue
                 figure = printed_score(suite, printed, dataset, method, epsilon)
-                ours = float(facts.scores.means[suite.sets.index(dataset), names.index(method), place])
+                if math.isnan(figure):
+                    continue
+                ours = comparable_score(facts.scores, dataset, method, epsilon)
                 rows.append(
                     (dataset, facts.titles[names.index(method)], column, format_score(facts, figure),
                      format_score(facts, ours), format_difference(facts, facts.scores.sign * (ours - figure)))
@@ -228,6 +230,42 @@ def tabulate_columns(facts: Facts) -> list[Table]:
         )
         tables.append(Table(title, ("set", "method", *(f"eps {e:g}" for e in suite.epsilons)), rows))
     return tables
+
+
+def tabulate_parts(facts: Facts) -> list[Table]:
+    """A table an epsilon: what errors are made of, by methods that can tell, for the best candidate or all that were tried."""
+    suite, tables = facts.scores.suite, []
+    for epsilon in suite.epsilons:
+        rows, names = [], dict[str, None]()
+        for dataset in suite.sets:
+            for (method, asked), title in zip(suite.methods.items(), facts.titles, strict=True):
+                place = dataset, method, epsilon
+                if asked.parts == "none" or place not in facts.scores.best:
+                    continue
+                best = facts.scores.best[place]
+                for one in facts.scores.tried[place] if asked.parts == "all" else [best]:
+                    shown = f"{one.mean:.3g}"
+                    shown = f"[{shown}]" if asked.parts == "all" and one is best else shown
+                    rows.append((dataset, title, format_settings(one.candidate), shown, one.mean_parts))
+                    names.update(dict.fromkeys(one.mean_parts))
+        if names:
+            lines = tuple(
+                (*head, *(_format_part(parts.get(name, math.nan)) for name in names)) for *head, parts in rows
+            )
+            heads = ("set", "method", "settings", "error", *names)
+            tables.append(Table(f"What the error is made of at epsilon {epsilon:g}, [best]", heads, lines))
+    return tables
+
+
+def _format_part(value: float) -> str:
+    """What is nothing but rounding is 0."""
+    return "–" if math.isnan(value) else f"{0.0 if abs(value) < 1e-12 else value:.3g}"
+
+
+def format_settings(settings: Mapping[str, Any]) -> str:
+    """Such as "t = 2, p = 4"."""
+    shown = {name: f"{value:g}" if isinstance(value, float) else value for name, value in settings.items()}
+    return ", ".join(f"{name} = {value}" for name, value in shown.items())
 
 
 def tabulate_failures(cells: Sequence[Cell]) -> Table:

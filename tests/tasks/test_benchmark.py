@@ -111,17 +111,19 @@ def test_with_paper_every_candidate_is_tried_and_the_best_on_test_rows_is_shown(
     for place, epsilon in enumerate(suite.epsilons):
         tried = {one.candidate["depth"]: one.score for one in found if one.epsilon == epsilon}
         assert scores.values[0, 0, place, 0] == max(tried.values())
-        assert tried[scores.candidates["pair", "tree", epsilon]["depth"]] == max(tried.values())
+        assert tried[scores.best["pair", "tree", epsilon].candidate["depth"]] == max(tried.values())
 
 
 @pytest.mark.parametrize("name", LAWS)
 def test_a_law_is_the_same_draw_for_the_same_seed_and_has_all_parts(name):
-    parameters = {"lpct-pair": {"gamma": 0.5, "n_public": 50}, "steps": {"noise": "t2"}}.get(name, {})
+    parameters = {
+        "lpct-pair": {"gamma": 0.5, "n_public": 50}, "steps": {"noise": "t2"}, "sines": {"private": 2}
+    }.get(name, {})  # fmt: skip
     one, same, other = (draw_law(name, parameters, seed) for seed in ([1, 2], [1, 2], [1, 3]))
     assert np.array_equal(one.X, same.X)
     assert np.array_equal(one.y, same.y)
     assert not np.array_equal(one.X, other.X)
-    assert set(one.part) == {PUBLIC, PRIVATE, TEST}
+    assert set(one.part) == ({PUBLIC, PRIVATE, TEST} if one.protects is None else {PRIVATE, TEST})
     assert one.X.shape[1] == len(one.features)
 
 
@@ -158,7 +160,8 @@ def test_a_variant_is_a_set_once_more_with_its_own_split():
     assert suite.split_of("abalone") == Split(test=0.5)
     assert suite.split_of("few") == Split(most_public=20, differ=0.7)
     assert suite.chosen(only=["few"]).sets == ("few",)
-    assert "differ" not in Split().model_dump()
+    assert set(Split().model_dump()) == {"public", "test", "most_public"}
+    assert "parts" not in suite.methods["line"].model_dump()
 
 
 def test_a_variant_may_have_other_public_people(tmp_path, monkeypatch):
@@ -257,7 +260,12 @@ def scored(suite, values):
     return found, Scores.of(suite, found)
 
 
+ALONG = {"datasets": ["one", "two"]}
 CLAIMS = [
+    ({"measure": "behind the best", "at_most": 0.0}, True),
+    ({"measure": "behind the best", "method": "line", "at_most": 0.19}, False),
+    ({"measure": "last set over first", "at_most": 0.75} | ALONG, True),
+    ({"measure": "last set over first", "than_datasets": ["two", "one"], "at_most": -0.6} | ALONG, False),
     ({"measure": "score", "at_least": 0.65}, True),
     ({"measure": "score", "at_least": 0.75}, False),
     ({"measure": "difference", "than": "line", "at_least": 0.05}, True),

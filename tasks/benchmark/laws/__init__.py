@@ -9,6 +9,7 @@ from ldptree.errors import ConfigError
 from tasks.benchmark.laws.correction import draw_hidden_column, draw_shifted_number
 from tasks.benchmark.laws.lpct import draw_four_sectors, draw_lpct_pair
 from tasks.benchmark.laws.numbers import draw_lpdt_sine, draw_steps
+from tasks.benchmark.laws.public_features import draw_interaction, draw_sines, draw_two_levels, draw_useless
 from tasks.benchmark.rows import LabelledRows
 
 LAWS: dict[str, Callable[..., LabelledRows]] = {
@@ -18,6 +19,10 @@ LAWS: dict[str, Callable[..., LabelledRows]] = {
     "shifted-number": draw_shifted_number,
     "steps": draw_steps,
     "lpdt-sine": draw_lpdt_sine,
+    "sines": draw_sines,
+    "interaction": draw_interaction,
+    "two-levels": draw_two_levels,
+    "useless-features": draw_useless,
 }
 """Every law by its name."""
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ldptree.baselines import BASELINES, PUBLIC_LEARNERS
 from ldptree.errors import ConfigError, LdptreeError
+from schemas.suite import Method, check_one_of
 from tasks.benchmark.learners.answers import (
     Answers,
     Trial,
@@ -19,6 +20,7 @@ from tasks.benchmark.learners.answers import (
     tree_answer,
 )
 from tasks.benchmark.learners.lpct_printed import answer_printed, answer_printed_grid
+from tasks.benchmark.learners.public_features import explain_histoftree, masked_answer
 from tasks.benchmark.learners.statements import Stated
 from tasks.benchmark.rows import PRIVATE, PUBLIC
 
@@ -34,6 +36,9 @@ class Learner:
         reads: reports and public rows, public rows alone, or private rows without any privacy.
         label: what it can learn; None: both.
         answer: classes or numbers for the held-back rows, [n_test], or these and what else was measured.
+        answer_grid: of one that answers for many settings at once faster than one after the other.
+        explain: of one that can tell what the error of its answers is made of.
+        needs_mask: whether it has to be told who protects which features.
     """
 
     title: str
@@ -41,18 +46,20 @@ class Learner:
     label: Literal["class", "number"] | None
     answer: Callable[[Trial], Answers | Stated]
     answer_grid: Callable[[Trial, Sequence[Mapping[str, Any]]], Iterator[Answers]] | None = None
-    """Of one that answers for many settings at once faster than one after the other."""
+    explain: Callable[[Trial], Stated] | None = None
+    needs_mask: bool = False
 
     def answer_each(
-        self, trial: Trial, settings: Sequence[Mapping[str, Any]]
+        self, trial: Trial, settings: Sequence[Mapping[str, Any]], *, with_parts: bool = False
     ) -> Iterator[Stated | LdptreeError]:
         """Answers with each of these settings besides those of the trial, or why there are none."""
         if self.answer_grid is not None:
             yield from (Stated(answers) for answers in self.answer_grid(trial, settings))
             return
         for one in settings:
+            own = replace(trial, settings={**trial.settings, **one})
             try:
-                found = self.answer(replace(trial, settings={**trial.settings, **one}))
+                found = (self.explain if with_parts and self.explain else self.answer)(own)
                 yield found if isinstance(found, Stated) else Stated(found)
             except LdptreeError as fault:
                 yield fault
@@ -84,6 +91,26 @@ LEARNERS: dict[str, Learner] = {
     "ct_w": Learner(
         "CT-W, full tree on all rows, no privacy", "private rows", "class", tree_answer(PUBLIC, PRIVATE)
     ),
+    "histoftree": Learner(
+        "HistOfTree",
+        "reports",
+        "number",
+        masked_answer("HistOfTreeRegressor"),
+        explain=explain_histoftree,
+        needs_mask=True,
+    ),
+    "public_features": Learner(
+        "public features",
+        "reports",
+        None,
+        masked_answer("PublicFeatureRegressor", "PublicFeatureClassifier"),
+        needs_mask=True,
+    ),
+    "par_dt": Learner("ParDT", "reports", "number", rival_answer("par_dt", reads_mask=True), needs_mask=True),
+    "krr": Learner("KRR", "reports", "number", rival_answer("krr", reads_mask=True), needs_mask=True),
+    "label_dt": Learner("LabelDT", "reports", "number", rival_answer("label_dt")),
+    "hist": Learner("Hist", "reports", "number", rival_answer("hist")),
+    "plain_tree": Learner("plain tree, no privacy", "private rows", "number", tree_answer(PRIVATE)),
     **{
         name: Learner(
             one.title,
@@ -97,10 +124,18 @@ LEARNERS: dict[str, Learner] = {
 """By the name that a suite has for it."""
 
 
+def check_method(name: str, method: Method, *, is_number: bool) -> None:
+    """Raises ConfigError: its learner is not known, cannot learn such a label, or cannot tell what its error is made of."""
+    learner = learner_of(method.learner, is_number=is_number)
+    if method.parts != "none" and learner.explain is None:
+        able = ", ".join(key for key, one in LEARNERS.items() if one.explain is not None)
+        raise ConfigError(
+            f"methods.{name}.parts: {method.learner} cannot tell what its error is made of; these can: {able}"
+        )
+
+
 def learner_of(name: str, *, is_number: bool) -> Learner:
     """A learner that can learn such a label. Raises ConfigError."""
-    from schemas.suite import check_one_of
-
     try:
         check_one_of(name, LEARNERS, "learner", "learner")
     except ValueError as fault:

@@ -93,8 +93,27 @@ def answer_publicly(trial: Trial) -> Answers:
     return family.predict_publicly(family.summarize(rows), encoding.encode(trial.rows.of(TEST).X))
 
 
-def rival_answer(name: str) -> Callable[[Trial], Answers]:
-    """A rival of the papers, which knows classes, and the ranges of features and labels, from public rows."""
+def known_ranges(rows: LabelledRows) -> dict[str, Any]:
+    """What an estimator is told of ranges: those known before any row is seen, or else of public rows.
+
+    Raises ConfigError: a range is not known, and there are no public rows.
+    """
+    public = rows.of(PUBLIC)
+    if not public.n and (rows.feature_range is None or (not rows.n_classes and rows.label_range is None)):
+        raise ConfigError(
+            "no range of features and labels is known without public rows; leave some rows public, or set ranges"
+        )
+    low, high = rows.feature_range or (public.X.min(axis=0), public.X.max(axis=0))
+    known: dict[str, Any] = {"feature_range": (low, np.where(np.greater(high, low), high, np.add(low, 1.0)))}
+    if not rows.n_classes:
+        known["label_range"] = rows.label_range or (float(public.y.min()), float(public.y.max()))
+    return known
+
+
+def rival_answer(name: str, *, reads_mask: bool = False) -> Callable[[Trial], Answers]:
+    """A rival of the papers: of classes one that is fitted to public and private rows, of numbers one that knows ranges and is
+    fitted to private rows and, where it `reads_mask`, to who protects what.
+    """
 
     def answer(trial: Trial) -> Answers:
         rows = trial.rows
@@ -103,31 +122,25 @@ def rival_answer(name: str) -> Callable[[Trial], Answers]:
             model = rival(trial.epsilon, random_state=trial.seed, **trial.settings)
             model.fit(rows.X[learn], rows.y[learn], public=(rows.part == PUBLIC)[learn])
             return np.asarray(model.predict(rows.X[rows.part == TEST]))
-        kind = REGRESSORS[name]
-        public, private, test = (rows.of(part) for part in (PUBLIC, PRIVATE, TEST))
-        low, high = public.X.min(axis=0), public.X.max(axis=0)
-        labels = rows.label_range or (float(public.y.min()), float(public.y.max()))
-        model = kind(
-            trial.epsilon,
-            label_range=labels,
-            feature_range=(low, np.where(high > low, high, low + 1.0)),
-            random_state=trial.seed,
-            **trial.settings,
-        )
-        return np.asarray(model.fit(private.X, private.y).predict(test.X))
+        private, test = rows.of(PRIVATE), rows.of(TEST)
+        known = {**known_ranges(rows), **trial.settings}
+        model = REGRESSORS[name](trial.epsilon, random_state=trial.seed, **known)
+        more = {"protects": private.protects} if reads_mask else {}
+        return np.asarray(model.fit(private.X, private.y, **more).predict(test.X))
 
     return answer
 
 
 def tree_answer(*parts: int) -> Callable[[Trial], Answers]:
-    """LPCT's CT: scikit-learn's tree with its defaults on the rows of these parts."""
+    """The papers' CT and DT: scikit-learn's tree, by default without any limit, on the rows of these parts."""
 
     def answer(trial: Trial) -> Answers:
-        from sklearn.tree import DecisionTreeClassifier
+        from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
         rows = trial.rows
         learn = np.isin(rows.part, parts)
-        model = DecisionTreeClassifier(random_state=trial.seed, **trial.settings)
+        kind = DecisionTreeClassifier if rows.n_classes else DecisionTreeRegressor
+        model = kind(random_state=trial.seed, **trial.settings)
         return np.asarray(model.fit(rows.X[learn], rows.y[learn]).predict(rows.X[rows.part == TEST]))
 
     return answer

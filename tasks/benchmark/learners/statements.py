@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Stated:
-    """Answers for the held-back rows, [n_test], and what else was measured of the model that gave them."""
+    """Answers for the held-back rows, [n_test], what else was measured of the model that gave them, and what their error is made
+    of: parts that add up to it, and what a paper bounds them by.
+    """
 
     answers: NDArray[Any]
     columns: Mapping[Column, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = field(default_factory=dict)
 
 
 def check_statements(model: Model, rows: LabelledRows) -> dict[Column, float]:
