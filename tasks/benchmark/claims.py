@@ -44,12 +44,13 @@ def _judge(claim: Claim, figures: Figures) -> Checked:
     for where, values in figures.items():
         if claim.measure == "picked":
             shown.append(", ".join(f"{value:g}" for value in values) + where)
-        elif claim.measure.startswith("step"):
+        elif claim.measure.startswith("step") and len(values) > 1:
             shown.append(f"{min(values):+.4f} to {max(values):+.4f}{where}")
         else:
-            sign = "+" if claim.measure == "difference" or claim.than_datasets else ""
+            is_change = claim.measure == "difference" or claim.measure.startswith("step")
+            sign = "+" if is_change or claim.than_datasets else ""
             shown.append(f"{values[0]:{sign}.4f}{where}")
-    found = ("steps " if claim.measure.startswith("step") else "") + ", ".join(shown)
+    found = ", ".join(shown)
     every = np.array([value for values in figures.values() for value in values])
     if np.isnan(every).any():
         return Checked(claim, None, found)

@@ -7,13 +7,14 @@ from typing import Any
 
 from ldptree.errors import ConfigError
 from tasks.benchmark.laws.correction import draw_hidden_column, draw_shifted_number
-from tasks.benchmark.laws.lpct import draw_four_sectors, draw_lpct_pair
+from tasks.benchmark.laws.lpct import draw_four_sectors, draw_lpct_pair, draw_sloped_share
 from tasks.benchmark.laws.numbers import draw_lpdt_sine, draw_steps
 from tasks.benchmark.laws.public_features import draw_interaction, draw_sines, draw_two_levels, draw_useless
 from tasks.benchmark.rows import LabelledRows
 
 LAWS: dict[str, Callable[..., LabelledRows]] = {
     "lpct-pair": draw_lpct_pair,
+    "sloped-share": draw_sloped_share,
     "four-sectors": draw_four_sectors,
     "hidden-column": draw_hidden_column,
     "shifted-number": draw_shifted_number,

@@ -38,6 +38,31 @@ def draw_lpct_pair(
     )  # fmt: skip
 
 
+def draw_sloped_share(
+    seed: list[int],
+    *,
+    is_contrary: bool = False,
+    n_public: int = 500,
+    n_private: int = 10_000,
+    n_test: int = 20_000,
+) -> LabelledRows:
+    """On [0, 1]^2 a label is 1 with probability .3 + .4 x1; of public people with .7 - .4 x1, where they are contrary."""
+    rng = np.random.default_rng(seed)
+    n = n_public + n_private + n_test
+    X, part = rng.random((n, 2)), np.repeat([PUBLIC, PRIVATE, TEST], [n_public, n_private, n_test])
+    share = 0.3 + 0.4 * X[:, 0]
+    y = rng.random(n) < np.where(is_contrary & (part == PUBLIC), 1.0 - share, share)
+    return LabelledRows(
+        X=X,
+        y=y.astype(np.int64),
+        part=part.astype(np.int8),
+        n_classes=2,
+        features=("x1", "x2"),
+        feature_range=(0.0, 1.0),
+        expected=share,
+    )
+
+
 def draw_four_sectors(
     seed: list[int],
     *,

@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, CLASSIFIERS, PUBLIC_LEARNERS, PUBLIC_ROWS, REGRESSORS
 from ldptree.errors import ConfigError
+<<<<<<< HEAD
 from tasks.benchmark.learners.statements import Stated, check_statements
+=======
+from ldptree.inference.algorithm_2 import PaperOptions
+>>>>>>> 0068501 (LPCT's Figures 4 to 9, other public companies, several classes, ranges and tuning as suites)
 from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows
 
 Answers = NDArray[Any]
@@ -54,6 +58,8 @@ def estimator_answer(name: str, other: str = "") -> Callable[[Trial], Stated]:
         settings = dict(trial.settings)
         if "feature_range" in settings:
             settings["feature_range"] = feature_range(rows, settings["feature_range"])
+        if isinstance(settings.get("prune"), Mapping):
+            settings["prune"] = PaperOptions(**settings["prune"])
         if name == "LPDTRegressor" and rows.label_range is not None:
             settings.setdefault("label_range", rows.label_range)
         model = kind(trial.epsilon, random_state=trial.seed, **settings)
