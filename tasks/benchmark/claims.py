@@ -73,7 +73,9 @@ def _find_score(scores: Scores, claim: Claim, printed: Printed) -> Figures:
             float(averages[[*suite.methods].index(name), suite.epsilons.index(epsilon)])
             for name in (claim.method, claim.than or claim.method)
         )
-        return {"difference": ours - theirs, "ratio": ours / theirs}.get(claim.measure, ours)
+        if claim.measure == "ratio":
+            return ours / theirs if theirs else math.nan
+        return ours - theirs if claim.measure == "difference" else ours
 
     return _by_epsilon(claim, find)
 

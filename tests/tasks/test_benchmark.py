@@ -297,6 +297,16 @@ def test_a_claim_holds_or_not_by_what_was_found(claim, held):
     assert check_claims(scored(suite, values)[1])[0].held is None
 
 
+def test_a_score_of_nothing_is_a_score_and_no_ratio_to_it_is_measured():
+    claims = [
+        {"says": "low", "method": "line", "epsilons": [1.0], "at_most": 0.0},
+        {"says": "many times", "method": "majority", "than": "line", "measure": "ratio", "epsilons": [1.0], "at_least": 1},
+    ]  # fmt: skip
+    suite = suite_of(epsilons=[1.0], repetitions=1, claims=claims)
+    values = {"pair": {"majority": [0.8], "line": [0.0]}}
+    assert [one.held for one in check_claims(scored(suite, values)[1])] == [True, None]
+
+
 def test_a_claim_on_a_column_is_about_its_mean_and_none_where_it_was_not_measured():
     claims = [
         {"says": "seldom", "method": "majority", "measure": "alarm", "epsilons": [1.0], "at_most": 0.25},

@@ -11,11 +11,8 @@ from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, CLASSIFIERS, PUBLIC_LEARNERS, PUBLIC_ROWS, REGRESSORS
 from ldptree.errors import ConfigError
-<<<<<<< HEAD
-from tasks.benchmark.learners.statements import Stated, check_statements
-=======
 from ldptree.inference.algorithm_2 import PaperOptions
->>>>>>> 0068501 (LPCT's Figures 4 to 9, other public companies, several classes, ranges and tuning as suites)
+from tasks.benchmark.learners.statements import Stated, check_statements
 from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows
 
 Answers = NDArray[Any]
