@@ -29,7 +29,7 @@ _HOME = Path(__file__).parents[1]
 _CHECKOUT = _HOME / "benchmarks" / "suites"
 FOLDER = _CHECKOUT if _CHECKOUT.is_dir() else _HOME / "configs" / "suites"
 """Where the suites of a checkout are, or of an installed wheel."""
-Measure = Literal["accuracy", "mse"]
+Measure = Literal["accuracy", "mse", "seconds"]
 Column = Literal["alarm", "covered"]
 """What is measured besides a score (`tasks.benchmark.learners.statements`)."""
 COLUMNS: tuple[Column, ...] = get_args(Column)
@@ -219,7 +219,8 @@ class Suite(Table):
     title: str
     about: str = ""
     measure: Measure = "accuracy"
-    """Of which the mean over repetitions is shown; an accuracy is better where it is larger, an error where it is smaller."""
+    """Of which the mean over repetitions is shown; an accuracy is better where it is larger, an error where it is smaller, and so
+    are the seconds that learning and answering took."""
     relative_to: str | None = None
     """A method by whose score others are divided before they are averaged over sets, whose units differ."""
     datasets: Names = ()

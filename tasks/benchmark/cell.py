@@ -75,7 +75,7 @@ def score_cell(
                 parts.append({})
                 reasons.append(str(found))
             else:
-                scores.append(_score(found.answers, labels, measure))
+                scores.append(timed[-1] if measure == "seconds" else _score(found.answers, labels, measure))
                 columns.append(found.columns)
                 parts.append(found.parts)
                 reasons.append("")

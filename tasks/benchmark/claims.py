@@ -168,7 +168,8 @@ def printed_score(
     line, column = lines.get(places.datasets[dataset]), places.methods[method]
     if line is None:
         return math.nan
-    return float(line[list(printed["columns"]).index(column)]) / float(printed.get("scale", 1))
+    figures = dict(zip(printed["columns"], line, strict=True))
+    return float(figures[column]) / float(figures.get(printed.get("over"), printed.get("scale", 1)))
 
 
 def _check_rank_sum(scores: Scores, claim: Claim) -> Checked:

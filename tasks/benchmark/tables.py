@@ -155,7 +155,7 @@ def format_difference(facts: Facts, value: float) -> str:
         return "–"
     if facts.scores.suite.measure == "accuracy":
         return f"{100 * value:+.1f} points"
-    return f"{value:+.3g}"
+    return f"{value + 0.0:+.3g}"
 
 
 def tabulate_sets(facts: Facts) -> Table:

@@ -24,7 +24,7 @@ from tasks.benchmark.ranks import adjust_by_holm, chance_of_splits, compare, cri
 from tasks.benchmark.report import write_report
 from tasks.benchmark.results import Cell, Scores
 from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows, find_leaks, read_rows, split_rows
-from tasks.benchmark.tables import Facts, Sets
+from tasks.benchmark.tables import Facts, Sets, tabulate_printed
 
 COMMAND = "ldptree benchmark small"
 PAIR = Law(law="lpct-pair", parameters={"gamma": 0.5, "n_public": 50, "n_private": 300, "n_test": 200})
@@ -588,6 +588,24 @@ def test_the_page_of_results_is_what_the_docs_read(tmp_path):
     assert result["command"] == COMMAND
     assert "1.5 minutes" in result["note"]
     assert result["tables"]
+
+
+def test_seconds_are_compared_with_a_papers_as_multiples_of_one_method(tmp_path):
+    suite = suite_of(
+        measure="seconds", relative_to="line", repetitions=1, epsilons=[2.0],
+        printed={
+            "table": "lpct-table-3", "is_relative": True,
+            "datasets": {"pair": "Census"}, "methods": {"line": "CT-W", "majority": "PSGD-L"},
+        },
+    )  # fmt: skip
+    _, timed = score(Store(tmp_path / "work"), suite)
+    assert [one.score for one in timed] == [one.seconds for one in timed]
+    found, scores = scored(suite, {"pair": {"line": [0.2], "majority": [0.5]}})
+    facts = {"scores": scores, "sets": Sets(leaks={}, missing={}), "claims": (), "is_paper": False}
+    (table,) = tabulate_printed(Facts(**facts, printed=read_printed("lpct-table-3")))
+    assert table.title.endswith("Table 3, times CT-W, epsilon 2")
+    assert [row[3:] for row in table.rows] == [("1", "1", "+0"), ("33.3", "2.5", "+30.8")]
+    assert "Seconds against epsilon" in render_benchmark(Facts(**facts, printed=None), found)
 
 
 def test_every_learner_has_a_title_and_says_what_it_reads():
