@@ -28,12 +28,14 @@ OF_THE_LABEL = ("positive", "classes")
 
 
 class SourceFile(Table):
-    """A file as it was when the entry was written."""
+    """A file as it was when the entry was written; one that nobody had then has neither size nor digest."""
 
-    bytes: int = Field(ge=0)
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    bytes: int | None = Field(default=None, ge=0)
+    sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     url: str = ""
     """Where exactly these bytes can be fetched; "" where they have to be brought."""
+    gzipped: bool = False
+    """Whether it is kept gzipped: size and digest are those of what is in it."""
 
 
 class Source(Table):
@@ -44,6 +46,12 @@ class Source(Table):
     licence: str
     paper: str
     """What the papers count, and what was found instead."""
+    rows: int | None = Field(default=None, ge=1)
+    """Public and private rows that are read, as found; None where nobody had the files."""
+    public: int | None = Field(default=None, ge=1)
+    """Of them public ones, where no coins draw them."""
+    features: int | None = Field(default=None, ge=1)
+    """Columns of numbers that a benchmark makes of them, a category being as many as it has levels."""
     files: dict[str, SourceFile]
     """By their paths in the folder that LDPTREE_DATA names."""
 

@@ -40,7 +40,10 @@ RESERVED = "_row"
 DEFAULT_NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "?")
 
 
-FILE_SUFFIXES = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz", ".txt.gz", ".data.gz", ".parquet")
+_TEXTS = (".csv", ".tsv", ".txt", ".data", ".arff")
+FILE_SUFFIXES = (
+    *_TEXTS, *(f"{suffix}.gz" for suffix in _TEXTS), ".parquet", ".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".zip",
+)  # fmt: skip
 
 _RANDOM = re.compile(r"random\s+(\S+)", re.IGNORECASE)
 _FIRST = re.compile(r"first\s+(\S+)", re.IGNORECASE)
@@ -116,11 +119,16 @@ class DatasetSpec(Table):
     rows: int | None = Field(default=None, ge=1)
     """How many simulated rows to make."""
     path: Names = ()
-    """CSV, TSV or text, also gzipped, or Parquet: a path, a glob or a list, relative to the configuration's folder."""
+    """CSV, TSV, text or ARFF, also gzipped; Parquet; a workbook (xlsx, xls, ods); or a zip with one of these: a path, a glob or a
+    list, relative to the configuration's folder."""
     columns: Names = ()
     """Names for a file without a header."""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
-    """One character; told from the file."""
+    """One character, told from the file; " " stands for any number of blanks."""
+    skip: int = Field(default=0, ge=0)
+    """Lines of a text, or rows of a sheet, above the header; without a header, above the first row."""
+    sheet: Names = ()
+    """The sheet of a workbook, or several that are read under each other; the only one that has cells."""
     nulls: Names = DEFAULT_NULLS
     """Texts that mean "missing"."""
     target: str = Field(min_length=1)
@@ -176,7 +184,7 @@ class DatasetSpec(Table):
         return {
             key: value
             for key, value in plain.items()
-            if key not in ("unit", "label", "release_checks") or value
+            if key not in ("unit", "label", "release_checks", "skip", "sheet") or value
         }
 
     @property

@@ -18,6 +18,10 @@ class RowFormat(Table):
     columns: Names = ()
     """Names of a file without a header."""
     delimiter: str | None = None
+    skip: int = 0
+    """Lines above the header, or above the first row."""
+    sheet: Names = ()
+    """Of a workbook."""
     nulls: Names
     """Texts that mean "missing"."""
     types: dict[str, ColumnType]
@@ -50,6 +54,8 @@ class RowFormat(Table):
                 "target": dataset.target,
                 "columns": dataset.columns,
                 "delimiter": dataset.delimiter,
+                "skip": dataset.skip,
+                "sheet": dataset.sheet,
                 "nulls": dataset.nulls,
                 "types": derived_from | kept,
                 "derive": {name: text for name, text in dataset.derive.items() if name in features},

@@ -25,6 +25,7 @@ from schemas.row_format import RowFormat
 from storage import foreign_tables, tables
 from storage.formats import unstamped
 from storage.raw import raw_files
+from storage.raw.formats.kinds import file_kind
 from storage.raw.other_rows import OtherRows
 from storage.raw.raw_files import RawFile
 from storage.sql import quote
@@ -151,7 +152,7 @@ def _rows_of(
     """The columns of a file or of a table in memory, and what reads its rows in batches. Raises DataError."""
     if isinstance(data, pa.Table):
         return data.column_names, partial(iter, (data,))
-    if raw_files.file_kind(data) == "parquet":
+    if file_kind(data) == "parquet":
         source = _open(data)
         return source.schema_arrow.names, partial(_read_groups, source, encoding, data)
     file = raw_files.inspect(data, needs_rows=False)

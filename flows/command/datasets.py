@@ -10,7 +10,7 @@ from typing import Any
 from ldptree.errors import ConfigError
 from schemas.catalogue import FOLDER, SourceFile, catalogue, sources
 from schemas.named_files import make_folder, shown_path, written_whole
-from storage.raw.downloads import digest_file, download
+from storage.raw.downloads import download, is_stated, pack
 
 
 def list_all() -> list[tuple[str, ...]]:
@@ -42,8 +42,7 @@ def _condition(file: str, stated: SourceFile) -> str:
     path = Path(home) / file if home else None
     if path is None or not path.is_file():
         return "missing"
-    is_same = path.stat().st_size == stated.bytes and digest_file(path) == stated.sha256
-    return "found" if is_same else "another file"
+    return "found" if is_stated(path, stated.sha256, is_gzipped=stated.gzipped) else "another file"
 
 
 def show(name: str) -> str:
@@ -85,7 +84,7 @@ def fetch(name: str, to: Path | None) -> list[str]:
         )
     for file, stated in source.files.items():
         path = home / file
-        if path.is_file() and digest_file(path) == stated.sha256:
+        if path.is_file() and is_stated(path, stated.sha256, is_gzipped=stated.gzipped):
             lines.append(f"{shown_path(path)}: stands")
             continue
         if path.exists():
@@ -98,7 +97,12 @@ def fetch(name: str, to: Path | None) -> list[str]:
             raise ConfigError(
                 f"{shown_path(path.parent)}: cannot be made ({os.strerror(fault.errno or 0)})."
             ) from None
-        download(stated.url, path, size=stated.bytes, sha256=stated.sha256)
+        assert stated.bytes is not None  # a file with an address has both; a test of the catalogue says so
+        assert stated.sha256 is not None
+        plain = path.with_suffix("") if stated.gzipped else path
+        download(stated.url, plain, size=stated.bytes, sha256=stated.sha256)
+        if stated.gzipped:
+            pack(plain, path)
         lines.append(f"{shown_path(path)}: {stated.bytes:,} bytes; licence: {source.licence}")
     return lines
 

@@ -16,7 +16,7 @@ from ldptree.errors import ConfigError
 from schemas.config import load
 from schemas.dataset import parse_public_rule
 from storage.raw.file_samples import FileSample, write_tidy
-from storage.raw.layouts import BLANKS
+from storage.raw.formats.contents import BLANKS
 from storage.raw.raw_files import DELIMITER_NAMES
 from tasks.first_look.proposal import Proposal, choose_first, propose, write_toml
 from tasks.first_look.rehearsal import settle

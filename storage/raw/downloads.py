@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
+import shutil
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,6 +91,32 @@ def _fetch(client: httpx.Client, url: str, part: Path, done: int, size: int) -> 
 def _kept(part: Path, size: int) -> str:
     done = part.stat().st_size if part.exists() else 0
     return f"{done:,} of {size:,} bytes are kept; type it again to go on." if done else "Type it again."
+
+
+def is_stated(path: Path, sha256: str | None, *, is_gzipped: bool) -> bool:
+    """Whether a file, or what is gzipped in it, has a stated digest; any file where none is stated. Raises OSError."""
+    if sha256 is None:
+        return True
+    if not is_gzipped:
+        return digest_file(path) == sha256
+    try:
+        with gzip.open(path, "rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest() == sha256
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        return False
+
+
+def pack(path: Path, to: Path) -> None:
+    """Gzip a file to `to`, whole or not at all, and delete it. Raises DownloadError."""
+    part = to.with_name(to.name + PART)
+    try:
+        with path.open("rb") as source, gzip.GzipFile(part, "wb", mtime=0) as sink:
+            shutil.copyfileobj(source, sink)
+        part.replace(to)
+        path.unlink()
+    except OSError as fault:
+        part.unlink(missing_ok=True)
+        raise DownloadError(f"{part}: cannot be written ({fault.strerror}).") from None
 
 
 def digest_file(path: Path) -> str:

@@ -19,6 +19,8 @@ from typing import Any
 from ldptree.errors import DataError
 from schemas.named_files import read_fault, shown_path
 from storage.raw import raw_files
+from storage.raw.formats.contents import BLOCK, Content, read_content
+from storage.raw.formats.kinds import file_kind, open_text
 from storage.raw.layouts import Layout, recognise_layout, split_records, tidy_records
 
 MOST_BYTES = 8 << 20
@@ -48,6 +50,7 @@ class FileSample:
 
     Attributes:
         source: the file.
+        content: what its text was made of, where it is in another format.
         path: the sample, as UTF-8 text or Parquet; laid out as a run can read it.
         encoding: how the file's text is written; "" of a Parquet file.
         layout: how it is laid out; None of a Parquet file, or of a text that has none.
@@ -56,6 +59,7 @@ class FileSample:
     """
 
     source: Path
+    content: Content | None = None
     path: Path
     encoding: str = ""
     layout: Layout | None = None
@@ -84,21 +88,24 @@ def sample_file(path: Path, folder: Path, *, name: str, is_spread: bool) -> File
     Raises DataError where it cannot be read as a table.
     """
     if (fault := read_fault(path)) is not None:
-        raise DataError(f"{shown_path(path)}: {fault}. Name a CSV or Parquet file.")
-    kind = raw_files.file_kind(path)
+        raise DataError(f"{shown_path(path)}: {fault}. Name a file that is a table.")
+    kind, place, content = file_kind(path), path, None
+    if kind not in ("text", "gzip"):
+        content = read_content(path)
+        kind, place = content.kind, content.place
     if kind == "parquet":
-        return _sample_parquet(path, folder, is_spread=is_spread)
+        return _sample_parquet(path, place, folder, is_spread=is_spread)
     try:
-        with raw_files.open_text(path, is_gzipped=kind == "gzip") as stream:
+        with open_text(place) as stream:
             start = stream.read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path.name}: cannot be read, or the gzip file is damaged.") from error
     copy = folder / f"{path.name.removesuffix('.gz')}"
-    size = path.stat().st_size
-    encoding = _encoding(path, start, is_short=size <= MOST_CHECKED and kind == "text")
-    layout = None if encoding is None else _layout(path, start, encoding, name, is_gzipped=kind == "gzip")
+    size = place.stat().st_size
+    encoding = _encoding(place, start, is_short=size <= MOST_CHECKED and kind == "text")
+    layout = None if encoding is None else _layout(place, start, encoding, name, is_gzipped=kind == "gzip")
     if encoding is None or layout is None:
-        shutil.copyfile(path, copy) if kind == "text" else copy.write_bytes(start)
+        shutil.copyfile(place, copy) if kind == "text" else copy.write_bytes(start)
         return FileSample(source=path, path=copy, is_whole=True)  # to be refused with its own reason
     head = _text(start, encoding)
     n_bytes, is_whole = _fitting(head, layout), len(start) <= MOST_BYTES
@@ -108,12 +115,18 @@ def sample_file(path: Path, folder: Path, *, name: str, is_spread: bool) -> File
         can_spread = is_spread and not _spans_lines(head, layout)
         head = _whole_lines(head[: n_bytes // 2 if can_spread else n_bytes])
         if can_spread and kind == "gzip":
-            blocks = _blocks_of_gzip(path, encoding, n_bytes // 2)
+            blocks = _blocks_of_gzip(place, encoding, n_bytes // 2)
         elif can_spread:
-            blocks = _blocks(path, encoding, n_bytes // 2)
+            blocks = _blocks(place, encoding, n_bytes // 2)
     _write_sample(copy, head, blocks, layout)
     return FileSample(
-        source=path, path=copy, encoding=encoding, layout=layout, is_whole=is_whole, is_spread=bool(blocks)
+        source=path,
+        content=content,
+        path=copy,
+        encoding=encoding,
+        layout=layout,
+        is_whole=is_whole,
+        is_spread=bool(blocks),
     )
 
 
@@ -121,9 +134,8 @@ def write_tidy(sample: FileSample, out: Path) -> None:
     """The whole file as a run can read it: UTF-8, commas, one header. Only its owner may read it. Raises DataError."""
     layout = sample.layout
     assert layout is not None
-    is_gzipped = raw_files.file_kind(sample.source) == "gzip"
     with (
-        raw_files.open_text(sample.source, is_gzipped=is_gzipped) as stream,
+        open_text(sample.content.place if sample.content else sample.source) as stream,
         io.TextIOWrapper(stream, sample.encoding, errors="replace", newline="") as text,
         out.open("w", encoding="utf-8", newline="") as sink,
     ):
@@ -157,7 +169,7 @@ def _encoding(path: Path, start: bytes, *, is_short: bool) -> str | None:
         if is_short and len(start) > MOST_BYTES:
             with path.open("rb") as stream:
                 stream.seek(len(start))
-                while block := stream.read(raw_files.BLOCK):
+                while block := stream.read(BLOCK):
                     if not block.isascii() or decoder.getstate()[0]:
                         decoder.decode(block)
     except UnicodeDecodeError:
@@ -224,7 +236,7 @@ def _blocks_of_gzip(path: Path, encoding: str, n_bytes: int) -> list[str]:
     each, found = n_bytes // N_BLOCKS & ~1, []
     with gzip.open(path, "rb") as stream:
         place, last = stream.seek(n_bytes), b""
-        while place < MOST_CHECKED // 8 and (block := stream.read(raw_files.BLOCK)):
+        while place < MOST_CHECKED // 8 and (block := stream.read(BLOCK)):
             place += len(block)
             found.append(block[:each])
             last = (last + block)[-each:]
@@ -258,14 +270,14 @@ def _write_sample(copy: Path, head: str, blocks: list[str], layout: Layout) -> N
             writer.writerows(record for record in found if len(record) == layout.n_fields)
 
 
-def _sample_parquet(path: Path, folder: Path, *, is_spread: bool) -> FileSample:
+def _sample_parquet(path: Path, place: Path, folder: Path, *, is_spread: bool) -> FileSample:
     """Some rows of a Parquet file: its first, or some from all over it."""
     import pyarrow as pa
     from pyarrow import parquet
 
     raw_files.inspect(path)
-    to = folder / path.name
-    with parquet.ParquetFile(path) as file:
+    to = folder / f"{path.stem}.parquet"
+    with parquet.ParquetFile(place) as file:
         total, n_groups = file.metadata.num_rows, file.metadata.num_row_groups
         rows = max(min(MOST_ROWS, MOST_CELLS // max(len(file.schema_arrow), 1)), FEWEST_ROWS)
         is_whole = total <= rows

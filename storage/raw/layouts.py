@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from storage.raw.formats.blanks import split_at_blanks
+from storage.raw.formats.contents import BLANKS
 from storage.raw.raw_files import DELIMITERS
 
-BLANKS = " "
-"""The delimiter of a text whose fields stand apart by any number of blanks."""
 RARE_DELIMITERS = ("^", "~", ":")
 """Tried where none of the usual ones splits most lines alike."""
 LOOKED_AT = 60
@@ -60,7 +60,6 @@ class Layout:
         """What a run cannot read."""
         lines = "1 line" if self.n_titles == 1 else f"{self.n_titles} lines"
         found = {
-            "blanks between its fields": self.delimiter == BLANKS,
             f"{lines} above its header": self.n_titles > 0,
             "a second header below the first": self.has_units,
             "its header again between its rows": self.repeats_header,
@@ -140,7 +139,7 @@ def holds_values(fields: Sequence[str]) -> bool:
 def split_records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     """The records of lines, blank ones left out. Raises csv.Error."""
     if delimiter == BLANKS:
-        return (record for line in lines if (record := line.split()))
+        return (record for line in lines if (record := split_at_blanks(line)))
     reader = csv.reader(lines, delimiter=delimiter)
     return (record for record in reader if any(cell.strip() for cell in record))
 

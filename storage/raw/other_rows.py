@@ -23,6 +23,7 @@ from schemas.dataset import TypedColumn
 from schemas.row_format import RowFormat
 from storage import tables
 from storage.raw import raw_files
+from storage.raw.formats.kinds import file_kind
 from storage.raw.public_rows import booleans
 from storage.raw.raw_files import RawFile
 from storage.raw.typed_rows import BAD, FAULT_COLUMN, FAULT_KIND, SQL_TYPES, TypedQuery, storage_type
@@ -137,11 +138,14 @@ def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> RawFile:
 
     A first line that has one of each set `needed` is a header.
     """
-    delimiter = rows.delimiter
-    if delimiter is not None and len(raw_files.first_fields(path, delimiter)) < 2:
+    delimiter, skip = rows.delimiter, rows.skip
+    sheets = rows.sheet if file_kind(path) == "workbook" else ()
+    if skip and not any(one.isdisjoint(raw_files.first_fields(path, sheets=sheets)) for one in needed):
+        skip = 0
+    if delimiter is not None and len(raw_files.first_fields(path, delimiter, skip=skip, sheets=sheets)) < 2:
         delimiter = None  # told from the file
     names: tuple[str, ...] = ()
-    fields = raw_files.first_fields(path, delimiter) if rows.columns else []
+    fields = raw_files.first_fields(path, delimiter, skip=skip, sheets=sheets) if rows.columns else []
     if fields and any(one.isdisjoint(fields) for one in needed):
         names = rows.columns
         if len(fields) == len(names) - 1:
@@ -151,7 +155,9 @@ def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> RawFile:
                 f"{path}: {len(fields)} columns and no header; the rows that were learned from had {len(rows.columns)}. "
                 "Write as many, or leave out the label, or add a header."
             )
-    return raw_files.inspect(path, delimiter=delimiter, columns=names, nulls=rows.nulls, needs_rows=False)
+    return raw_files.inspect(
+        path, delimiter=delimiter, columns=names, nulls=rows.nulls, skip=skip, sheets=sheets, needs_rows=False
+    )
 
 
 def _check_columns(

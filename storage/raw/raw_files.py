@@ -1,4 +1,5 @@
-"""Raw files as they come, CSV and Parquet, or a table in memory: looked at before they are trusted, opened in a locked DuckDB.
+"""Raw files as they come, read as CSV or Parquet (`formats`), or a table in memory: looked at before they are trusted, opened
+in a locked DuckDB.
 
 What the columns mean is not known here: a raw CSV column is text, and `tasks.data.ingest` makes types of it. No message
 holds a value of a row; what DuckDB says about a faulty line (it quotes the line) is put into words of our own.
@@ -6,24 +7,22 @@ holds a value of a row; what DuckDB says about a faulty line (it quotes the line
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import csv
-import gzip
 import io
-import os
 import queue
-import re
 import threading
-import zlib
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ldptree.errors import DataError
-from schemas.named_files import A_FOLDER, read_fault, shown_path
 from storage.machine_faults import machine_fault
+from storage.raw.formats.blanks import split_at_blanks
+from storage.raw.formats.contents import BLANKS, NOT_UTF_8, Content, check_text, read_content
+from storage.raw.formats.kinds import PARQUET, file_kind, open_text
 from storage.sql import list_columns, literal, quote
 
 Result = TypeVar("Result")
@@ -31,10 +30,7 @@ Family = Literal["text", "integer", "number", "boolean"]
 
 DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
-BLOCK = 4 << 20
 LONGEST_LINE = 2 << 20
-LONGEST_PREAMBLE = 64 << 10
-"""Bytes that tell a file's format."""
 BATCH_ROWS = 131_072
 BATCH_CELLS = 1 << 24
 MOST_COLUMNS = 4_000
@@ -44,32 +40,6 @@ INTERNAL = "_ldptree"
 """The start of the names that queries use inside; no file may use it."""
 TABLE = f"{INTERNAL}_table"
 
-_GZIP = b"\x1f\x8b"
-_PARQUET = b"PAR1"
-_OTHER_FORMATS = {
-    b"PK\x03\x04": "a zip archive or an Excel workbook. Unpack it, or save the sheet as CSV",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook. Save the sheet as CSV",
-    b"%PDF": "a PDF",
-    b"\x89PNG": "a picture",
-    b"BZh": "bzip2-compressed. Unpack it, or use gzip",
-    b"\xfd7zXZ": "xz-compressed. Unpack it, or use gzip",
-    b"\x28\xb5\x2f\xfd": "zstd-compressed. Unpack it, or use gzip",
-    b"<": "HTML or XML, perhaps a web page saved in place of the data",
-    b"{": "JSON. Convert it to CSV or Parquet",
-    b"[{": "JSON. Convert it to CSV or Parquet",
-}
-_ARFF = re.compile(rb"(?:\s*%[^\n]*\n)*\s*@relation\b", re.IGNORECASE)
-_NOT_UTF_8 = (
-    "not UTF-8 text. Convert it, for example with: iconv -f cp1252 -t utf-8 (Windows-1252 is what spreadsheets write; "
-    "Latin-1 is a part of it), or save it as UTF-8."
-)
-# The longer marks first: that of UTF-16 begins that of UTF-32.
-_WIDE_MARKS = {
-    codecs.BOM_UTF32_LE: "UTF-32",
-    codecs.BOM_UTF32_BE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}
 # What DuckDB's reject table calls a fault, and what we call it.
 _LINE_FAULTS = {
     "MISSING COLUMNS": "wrong number of fields",
@@ -91,9 +61,10 @@ class RawFile:
     """What each column is by the file's own word: text for all of a CSV; None where no such type can be used."""
     delimiter: str = ","
     has_header: bool = True
-    blank_lines: int = 0
-    """Blank lines before the first that is not."""
-    is_gzipped: bool = False
+    lines_above: int = 0
+    """Lines before the first that is read: those that are left out, and blank ones."""
+    content: Content | None = field(default=None, repr=False, compare=False)
+    """What is read of it; None of a table in memory."""
     nulls: tuple[str, ...] = ("",)
     table: Any = field(default=None, repr=False, compare=False)
     """The rows of a table in memory."""
@@ -102,6 +73,11 @@ class RawFile:
     def name(self) -> str:
         """The file's name, as messages call it."""
         return self.path.name
+
+    @property
+    def place(self) -> Path:
+        """Where it is opened."""
+        return self.path if self.content is None else self.content.place
 
     def family(self, column: str) -> Family | None:
         """What `column` is by the file's own word."""
@@ -117,7 +93,7 @@ class RawFile:
             chosen = ", ".join(
                 f"{quote(column)} AS {quote(alias)}" for column, alias in zip(columns, aliases, strict=True)
             )
-            rows = quote(TABLE) if self.kind == "table" else f"read_parquet({literal(str(self.path))})"
+            rows = quote(TABLE) if self.kind == "table" else f"read_parquet({literal(str(self.place))})"
             return f"SELECT {chosen} FROM {rows}"
         positions = {column: index for index, column in enumerate(self.columns)}
         chosen = ", ".join(
@@ -128,18 +104,18 @@ class RawFile:
         options = [
             "auto_detect = false",
             f"header = {literal(self.has_header)}",
-            f"skip = {self.blank_lines}",
+            f"skip = {self.lines_above}",
             f"delim = {literal(self.delimiter)}",
             "quote = '\"'",
             "escape = '\"'",
             f"columns = {{{names}}}",
             f"nullstr = [{nulls}]",
-            f"compression = {literal('gzip' if self.is_gzipped else 'none')}",
+            f"compression = {literal('gzip' if self.content and self.content.kind == 'gzip' else 'none')}",
             f"max_line_size = {LONGEST_LINE}",
         ]
         if skip_bad_lines:
             options += ["ignore_errors = true", "store_rejects = true"]
-        return f"SELECT {chosen} FROM read_csv({literal(str(self.path))}, {', '.join(options)})"
+        return f"SELECT {chosen} FROM read_csv({literal(str(self.place))}, {', '.join(options)})"
 
 
 def inspect(
@@ -148,19 +124,22 @@ def inspect(
     delimiter: str | None = None,
     columns: Sequence[str] = (),
     nulls: Sequence[str] = ("",),
+    skip: int = 0,
+    sheets: Sequence[str] = (),
     needs_rows: bool = True,
 ) -> RawFile:
     """Look at one file: every byte of a text (encoding, NULs, a gzip's end), a Parquet's footer, the header.
 
-    `columns` names the columns of a CSV without a header. Raises DataError on a file that is missing, unreadable,
-    empty, in another format, damaged, or whose header is not one; where it `needs_rows`, also on one with a header alone.
+    `columns` names the columns of a file without a header; `skip`, lines above the header; `sheets`, of a workbook. Raises
+    DataError on a file that is missing, unreadable, empty, in another format, damaged, or whose header is not one; where it
+    `needs_rows`, also on one with a header alone.
     """
-    kind = file_kind(path)
-    if kind == "parquet":
-        return _inspect_parquet(path, needs_rows)
-    _check_bytes(path, is_gzipped=kind == "gzip")
+    content = read_content(path, delimiter=delimiter, skip=skip, sheets=sheets, has_header=not columns)
+    if content.kind == "parquet":
+        return _inspect_parquet(path, content, needs_rows)
+    delimiter = content.delimiter or delimiter
     return _inspect_csv(
-        path, kind == "gzip", delimiter, tuple(columns), tuple(nulls) or ("",), needs_rows=needs_rows
+        path, content, delimiter, tuple(columns), tuple(nulls) or ("",), needs_rows=needs_rows
     )
 
 
@@ -172,51 +151,32 @@ def of_table(table: Any, name: str) -> RawFile:
     return RawFile(path=path, kind="table", columns=names, families=families, table=table)
 
 
-def first_fields(path: Path, delimiter: str | None = None) -> list[str]:
-    """The fields of a text's first line that is not blank, split at `delimiter` or at what splits it into most.
+def first_fields(
+    path: Path, delimiter: str | None = None, *, skip: int = 0, sheets: Sequence[str] = ()
+) -> list[str]:
+    """The fields of the first line below `skip` others that is not blank, split at `delimiter` or at what splits it into most.
 
     None of a Parquet. Raises DataError where the start tells already that the file cannot be read.
     """
-    kind = file_kind(path)
-    if kind == "parquet":
-        return []
-    check_start(path)
-    start = _start_of(path, is_gzipped=kind == "gzip")
+    place = path
+    if file_kind(path) in ("text", "gzip"):
+        check_start(path)
+    else:
+        content = read_content(path, sheets=sheets)
+        if content.kind == "parquet":
+            return []
+        place, delimiter = content.place, content.delimiter or delimiter
+    start = _lines_below(_start_of(place), skip)
+    if delimiter == BLANKS:
+        return next((fields for line in start.splitlines() if (fields := split_at_blanks(line))), [])
     records = _first_records(start, delimiter or _delimiter(path, start, None, 0))
     return [cell.strip() for cell in records[0]] if records else []
 
 
 def check_start(path: Path) -> None:
     """Raises DataError where the first block of a file tells already that it cannot be read: what costs no time to know."""
-    kind = file_kind(path)
-    if kind != "parquet":
-        _check_bytes(path, is_gzipped=kind == "gzip", blocks=1)
-
-
-def file_kind(path: Path) -> Literal["parquet", "gzip", "text"]:
-    """What the first bytes of a file say that it is. Raises DataError where they say that it cannot be read."""
-    if (fault := read_fault(path)) is not None:
-        glob = f', or a glob such as "{path.name}/*.csv"' if fault == A_FOLDER else ""
-        raise DataError(f"{shown_path(path)}: {fault}. Name a file{glob}.")
-    start = _first_bytes(path)
-    if not start:
-        raise DataError(f"{path.name}: the file is empty (0 bytes). Name another, or leave it out.")
-    if start.startswith(_PARQUET) or path.suffix.lower() == ".parquet":
-        return "parquet"
-    for magic, what in _OTHER_FORMATS.items():
-        if start.removeprefix(codecs.BOM_UTF8).startswith(magic):
-            raise DataError(f"{path.name}: not a CSV file: it is {what}.")
-    if _ARFF.match(start):
-        raise DataError(f"{path.name}: not a CSV file: it is ARFF. Convert it to CSV or Parquet.")
-    return "gzip" if start.startswith(_GZIP) else "text"
-
-
-def _first_bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(LONGEST_PREAMBLE)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({os.strerror(error.errno or 0)}).") from None
+    if file_kind(path) in ("text", "gzip", "arff"):
+        check_text(path, path.name, blocks=1)
 
 
 def connect(files: Sequence[RawFile]) -> Any:
@@ -224,7 +184,7 @@ def connect(files: Sequence[RawFile]) -> Any:
     import duckdb
 
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "temp_directory": ""})
-    paths = ", ".join(literal(str(file.path)) for file in files if file.table is None)
+    paths = ", ".join(literal(str(file.place)) for file in files if file.table is None)
     for file in files:
         if file.table is not None:
             connection.register(TABLE, file.table)
@@ -307,17 +267,15 @@ def line_of_row(file: RawFile, row: int) -> int | None:
     if file.kind != "csv":
         return None
     before = 0
-    with (
-        open_text(file.path, is_gzipped=file.is_gzipped) as stream,
-        io.TextIOWrapper(stream, "utf-8-sig", newline="") as text,
-    ):
+    with open_text(file.place) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
+        n_above = sum(1 for _ in islice(text, file.lines_above))
         reader = csv.reader(text, delimiter=file.delimiter)
         target = row + (1 if file.has_header else 0)
         try:
             for record in reader:
                 if record or len(file.columns) == 1:
                     if target == 0:
-                        return before + 1
+                        return n_above + before + 1
                     target -= 1
                 before = reader.line_num
         except csv.Error:
@@ -325,78 +283,34 @@ def line_of_row(file: RawFile, row: int) -> int | None:
     return None
 
 
-def open_text(path: Path, *, is_gzipped: bool) -> BinaryIO:
-    """The bytes of a text file, unpacked. Raises OSError."""
-    return gzip.open(path, "rb") if is_gzipped else path.open("rb")  # type: ignore[return-value]
-
-
-def _check_bytes(path: Path, *, is_gzipped: bool, blocks: int | None = None) -> None:
-    """Read the whole text once, or its first `blocks`: UTF-8, no NUL, something in it; a gzip to its end. Raises DataError."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    is_blank = True
-    fault = ""
-    n_read = 0
-    try:
-        with open_text(path, is_gzipped=is_gzipped) as stream:
-            while block := stream.read(BLOCK):
-                if not n_read and (wide := _wide_encoding(block)):
-                    fault = f"{wide} text. Convert it, for example with: iconv -f {wide.lower()} -t utf-8, or save it as UTF-8."
-                    break
-                if b"\0" in block:
-                    fault = "has a NUL byte in it: not a text file, or a damaged one. Take it out, or name another file."
-                    break
-                if not block.isascii() or decoder.getstate()[0]:
-                    decoder.decode(block)
-                is_blank = is_blank and not block.strip()
-                n_read += 1
-                if n_read == blocks:
-                    return
-            else:
-                decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        fault = _NOT_UTF_8
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        fault = "the gzip file is truncated or damaged. Fetch or write it again."
-    except OSError as error:
-        fault = f"cannot be read ({error.strerror})."
-    if not fault and is_blank:
-        fault = "the file is empty: nothing but blank lines."
-    if fault:
-        raise DataError(f"{path.name}: {fault}")
-
-
-def _wide_encoding(start: bytes) -> str:
-    """UTF-16 or UTF-32, by its mark; or, of a text without one, UTF-16 by every second byte being NUL. Else ''."""
-    for mark, name in _WIDE_MARKS.items():
-        if start.startswith(mark):
-            return name
-    first = start[: 1 << 12]
-    for offset, name in ((1, "UTF-16LE"), (0, "UTF-16BE")):
-        if len(first) > 8 and not any(first[offset::2]) and all(first[1 - offset :: 2]):
-            return name
-    return ""
-
-
-def _start_of(path: Path, *, is_gzipped: bool) -> str:
+def _start_of(path: Path) -> str:
     """The first 2 MiB of a text."""
-    with open_text(path, is_gzipped=is_gzipped) as stream:
+    with open_text(path) as stream:
         return stream.read(LONGEST_LINE).decode("utf-8-sig", errors="ignore")
+
+
+def _lines_below(text: str, n: int) -> str:
+    """A text without its first lines."""
+    return "".join(io.StringIO(text, newline=None).readlines()[n:]) if n else text
 
 
 def _inspect_csv(
     path: Path,
-    is_gzipped: bool,
+    content: Content,
     delimiter: str | None,
     names: tuple[str, ...],
     nulls: tuple[str, ...],
     *,
     needs_rows: bool,
 ) -> RawFile:
-    start = _start_of(path, is_gzipped=is_gzipped)
+    start = _start_of(content.place)
     if "\n" not in start and "\r" not in start and len(start) >= LONGEST_LINE // 4:
         raise DataError(f"{path.name}: not a CSV file: no line ends within the first 2 MiB.")
-    delimiter = _delimiter(path, start, delimiter, len(names))
-    records = _first_records(start, delimiter)
+    table = _lines_below(start, content.skip)
+    delimiter = _delimiter(path, table, delimiter, len(names))
+    records = _first_records(table, delimiter)
+    if not records:
+        raise DataError(f"{path.name}: no line is left below the {content.skip:,} of dataset.skip.")
     has_header = not names
     if has_header:
         if needs_rows and len(records) < 2:
@@ -415,8 +329,8 @@ def _inspect_csv(
         families=tuple("text" for _ in names),
         delimiter=delimiter,
         has_header=has_header,
-        blank_lines=next((i for i, line in enumerate(start.splitlines()) if line.strip()), 0),
-        is_gzipped=is_gzipped,
+        lines_above=content.skip + next((i for i, line in enumerate(table.splitlines()) if line.strip()), 0),
+        content=content,
         nulls=nulls,
     )
 
@@ -455,22 +369,22 @@ def _delimiter(path: Path, start: str, given: str | None, n_names: int) -> str:
     return given
 
 
-def _inspect_parquet(path: Path, needs_rows: bool) -> RawFile:
+def _inspect_parquet(path: Path, content: Content, needs_rows: bool) -> RawFile:
     import pyarrow
     from pyarrow import parquet
 
     fault = ""
-    with path.open("rb") as stream:
+    with content.place.open("rb") as stream:
         start = stream.read(4)
-        stream.seek(-min(path.stat().st_size, 4), io.SEEK_END)
+        stream.seek(-min(content.place.stat().st_size, 4), io.SEEK_END)
         end = stream.read(4)
-    if start != _PARQUET:
+    if start != PARQUET:
         fault = "named .parquet, but not a Parquet file."
-    elif end != _PARQUET or path.stat().st_size < 12:
+    elif end != PARQUET or content.place.stat().st_size < 12:
         fault = "the Parquet file is truncated. Fetch or write it again."
     else:
         try:
-            with parquet.ParquetFile(path) as file:
+            with parquet.ParquetFile(content.place) as file:
                 schema, n_rows = file.schema_arrow, file.metadata.num_rows
         except (OSError, pyarrow.ArrowException):
             fault = "the Parquet file is damaged. Fetch or write it again."
@@ -482,7 +396,11 @@ def _inspect_parquet(path: Path, needs_rows: bool) -> RawFile:
     names = tuple(schema.names)
     _check_names(path, names)
     return RawFile(
-        path=path, kind="parquet", columns=names, families=tuple(_family(kind) for kind in schema.types)
+        path=path,
+        kind="parquet",
+        columns=names,
+        families=tuple(_family(kind) for kind in schema.types),
+        content=content,
     )
 
 
@@ -556,7 +474,7 @@ def _in_words(message: str) -> str:
     if "maximum line size" in lower:
         return "a line of more than 2 MiB: not a CSV file, or a quote that is never closed"
     if "invalid unicode" in lower or "not utf-8" in lower:
-        return _NOT_UTF_8.rstrip(".")
+        return NOT_UTF_8.rstrip(".")
     if "state machine" in lower:
         return "mixed line endings (\\n and \\r\\n), or quotes that do not follow the CSV rules"
     if "gzip" in lower:

@@ -128,7 +128,14 @@ def ingest_files(
     if (rule.kind == "file") != bool(public_paths):
         raise ConfigError(f"dataset.public: {rule} and the public files given do not go together")
     files = [
-        raw_files.inspect(Path(path), delimiter=spec.delimiter, columns=spec.columns, nulls=spec.nulls)
+        raw_files.inspect(
+            Path(path),
+            delimiter=spec.delimiter,
+            columns=spec.columns,
+            nulls=spec.nulls,
+            skip=spec.skip,
+            sheets=spec.sheet,
+        )
         for path in [*paths, *public_paths]
     ]
     raw_files.same_columns(files)

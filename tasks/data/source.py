@@ -16,7 +16,7 @@ from schemas.dataset import DatasetSpec
 from schemas.expectations import Suite
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
 from schemas.named_files import A_FOLDER, NO_SUCH_FILE, read_fault, shown_path
-from storage.raw.downloads import digest_file
+from storage.raw.downloads import is_stated
 from storage.raw.raw_files import check_start
 from storage.sql import check_expression
 from storage.store import Draft, Store
@@ -183,7 +183,7 @@ def check_files(name: str) -> None:
     source = sources().get(name)
     for file, stated in source.files.items() if source else ():
         (path,) = locate([DATA + file])
-        if digest_file(path) != stated.sha256:
+        if not is_stated(path, stated.sha256, is_gzipped=stated.gzipped):
             raise DataError(
                 f"{file}: another file than the catalogue states (its sha256 differs). Bring the stated one "
                 f"(`ldptree datasets show {name}`), or run with dataset.path."

@@ -16,7 +16,6 @@ from schemas.dataset import ColumnType, DatasetSpec, parse_public_rule
 from storage.raw import raw_files
 from storage.raw.column_types import column_types_of_rule
 from storage.raw.file_samples import FileSample, sample_file
-from storage.raw.layouts import BLANKS
 from storage.raw.public_rows import PublicRows
 from storage.raw.public_samples import gather, raw_texts
 from storage.raw.raw_files import RawFile
@@ -102,7 +101,7 @@ def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstL
     """Look at some rows of a file. `folder`: an empty one, for what was read of it.
 
     Args:
-        path: CSV, TSV, text, these gzipped, or Parquet.
+        path: any file that a run can read, and texts that it cannot.
         folder: where the rows are written while they are looked at.
         target: the column to learn.
         public: which rows are public, as `dataset.public`; None: everything is looked at.
@@ -198,7 +197,7 @@ def _inspected(sample: FileSample) -> RawFile:
             "Is a name missing, or does a value hold what stands between fields, without quotes around it?"
         )
     names = () if layout.header else tuple(f"column_{index + 1}" for index in range(layout.n_fields))
-    delimiter = "," if layout.delimiter == BLANKS or layout.oddities else layout.delimiter
+    delimiter = "," if layout.oddities else layout.delimiter
     return raw_files.inspect(sample.path, delimiter=delimiter, columns=names, nulls=nulls)
 
 

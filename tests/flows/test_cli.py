@@ -266,7 +266,7 @@ def test_a_corrected_model_is_exported_with_both_parts(typed, tmp_path):
     ("typed_so_far", "offered"),
     [
         ("ldptree run qu", ["quickstart"]),
-        ("ldptree datasets show c", ["cbm", "census", "chicago"]),
+        ("ldptree datasets show ce", ["census"]),
         ("ldptree pre", ["predict"]),
     ],
 )

@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import gzip
+import io
 import json
 import os
 import pty
 import re
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from chain import Chain, scores_of
+from workbooks import workbook
 
 from flows.command.init import init
 from ldptree.errors import ConfigError, DataError, LdptreeError
@@ -274,7 +277,7 @@ def test_a_long_list_of_columns_to_read_finds_room_and_the_rest_is_left_out(tmp_
         ("a,b\n1,x\n2,x\n" * 20, {"target": "b"}, DataError, "one value in the"),
         ("a,b\n1,x\n2,y\n" * 9, {"target": "b"}, DataError, "too few to learn from"),
         ("a,b\n" + "1.5,2,3,x\n" * 40, {"target": "b"}, DataError, "its first line has 2 fields"),
-        ("% note\n@RELATION r\n@data\n1,x\n", {"target": "b"}, DataError, "it is ARFF"),
+        ("% note\n@RELATION r\n@data\n1,x\n", {"target": "b"}, DataError, "names no attribute"),
         ('[{"a": 1}]\n', {"target": "b"}, DataError, "it is JSON"),
         ("", {"target": "b"}, DataError, "the file is empty"),
         ("%PDF-1.4 \0\0", {"target": "b"}, DataError, "a PDF"),
@@ -348,7 +351,6 @@ def test_questions_are_asked_until_they_are_answered_or_the_asking_ends(tmp_path
 
 
 LAID_OUT = {
-    "blanks.data": ("  1.5  2 yes\n  0.5 12  no\n" * 30, "3", "blanks between its fields", 60),
     "title.csv": (
         "Report of May,,\nx,z,y\n" + "1.5,2,yes\n0.5,1,no\n" * 30,
         "y",
@@ -393,6 +395,44 @@ def test_a_layout_that_no_run_reads_is_named_and_written_anew(tmp_path, capsys, 
     place = file.columns.index(load(out).dataset.target)
     assert {row[place] for row in rows} == {"yes", "no"}
     assert Path(path).stat().st_mode & 0o077 == 0
+
+
+ROWS = [["x", "z", "y"], *[[1.5 + i, i % 7, "yes" if i % 2 else "no"] for i in range(60)]]
+TEXT = "".join(",".join(map(str, row)) + "\n" for row in ROWS)
+
+
+def zipped(name, text):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr(name, text)
+    return content.getvalue()
+
+
+FORMATS = {
+    "rows.xlsx": (workbook({"S": ROWS}), "y"),
+    "rows.arff": (
+        "@relation r\n" + "".join(f"@attribute {n} string\n" for n in "xzy") + "@data\n" + TEXT[6:],
+        "y",
+    ),
+    "rows.zip": (zipped("rows.csv", TEXT), "y"),
+    "rows.data": (TEXT.replace(",", "  "), "y"),
+    "no_header.data": (TEXT[6:].replace(",", "  "), "3"),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_that_a_run_reads_is_named_as_it_is(tmp_path, capsys, name):
+    content, target = FORMATS[name]
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    out = tmp_path / "rows.toml"
+    init(tmp_path / name, target=target, public="random 0.5", out=out, force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert (said["oddities"], said["path"], said["rows_looked_at"] > 20) == ([], name, True)
+    spec = load(out).dataset
+    file = raw_files.inspect(Path(spec.path[0]), columns=spec.columns, delimiter=spec.delimiter)
+    with raw_files.connect([file]) as query:
+        assert len(query.execute(file.select(file.columns, file.columns)).fetchall()) == 60
+    assert spec.target == file.columns[2]
 
 
 def late(folder, suffix):

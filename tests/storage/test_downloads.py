@@ -135,6 +135,9 @@ def test_every_data_set_that_is_not_simulated_says_where_its_files_are_from(name
         return
     stated = {f"data:{file}" for file in sources()[name].files}
     assert set(catalogue()[name]["path"]) <= stated
+    for file in sources()[name].files.values():
+        assert (file.bytes is None) == (file.sha256 is None)
+        assert file.sha256 or not file.url
     assert sources()[name].page.startswith("https://")
 
 

@@ -1,0 +1,244 @@
+"""A table is read the same whatever format it is in; what cannot be read is told in a line, without a value of a row."""
+
+import gzip
+import io
+import os
+import zipfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from workbooks import DATE, TIME, workbook
+
+from ldptree.errors import DataError
+from schemas.dataset import DatasetSpec
+from storage.raw import raw_files
+from storage.raw.formats import archives
+from tasks.data.ingest import ZoneFolders, ingest_files
+
+TABLE = [["a", "b"], [1.5, "x"], [2.0, "y z"]]
+READ = [("1.5", "x"), ("2", "y z")]
+ARFF = "% a remark\n@RELATION r\n\n@attribute a real\n@attribute 'b' {x,'y z'}\n@data\n1.5,x\n% another\n2, 'y z'\n"
+BLANKS = 'a   b\n1.5\t x\n 2  "y z"\n'
+CANARY = "CANARY"
+
+
+def zipped(**files):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return content.getvalue()
+
+
+def written(tmp_path, content, name):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def rows_of(file):
+    with raw_files.connect([file]) as connection:
+        batches = list(raw_files.stream(connection, file.select(file.columns, file.columns), file, 1024))
+    return [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
+
+
+def refusal(path, **how):
+    with pytest.raises(DataError) as fault:
+        raw_files.inspect(path, **how)
+    message = str(fault.value)
+    assert message.startswith(path.name)
+    assert "\n" not in message
+    assert CANARY not in message
+    assert fault.value.__context__ is None or CANARY not in str(fault.value.__context__)
+    return message
+
+
+def parquet():
+    content = io.BytesIO()
+    pq.write_table(pa.table({"a": ["1.5", "2"], "b": ["x", "y z"]}), content)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "how"),
+    [
+        (ARFF, "a.arff", {}),
+        (gzip.compress(ARFF.encode()), "a.arff.gz", {}),
+        (ARFF.replace("\n", "\r\n"), "misnamed.txt", {}),
+        (BLANKS, "a.txt", {"delimiter": " "}),
+        (gzip.compress(BLANKS.encode()), "a.data.gz", {"delimiter": " "}),
+        (workbook({"S": TABLE}), "a.xlsx", {}),
+        (workbook({"S": TABLE}), "misnamed.csv", {}),
+        (workbook({"empty": [], "S": TABLE}), "a.xlsx", {}),
+        (workbook({"other": [["n"], [1]], "S": TABLE}), "a.xlsx", {"sheets": ["S"]}),
+        (workbook({"S": TABLE[:2], "T": [TABLE[0], TABLE[2]]}), "a.xlsx", {"sheets": ["S", "T"]}),
+        (workbook({"S": [["title"], [], *TABLE]}), "a.xlsx", {"skip": 2}),
+        ("A table\nof 2 rows\na,b\n1.5,x\n2,y z\n", "a.csv", {"skip": 2}),
+        ("A table\n\n1.5,x\n2,y z\n", "a.csv", {"skip": 1, "columns": ("a", "b")}),
+        (zipped(**{"in/a.csv": "a;b\n1.5;x\n2;y z\n", "__MACOSX/in/._a.csv": "\0"}), "a.zip", {}),
+        (zipped(**{"a.arff": ARFF, "licence.pdf": ""}), "a.zip", {}),
+        (zipped(**{"a.txt": BLANKS}), "a.zip", {"delimiter": " "}),
+        (zipped(**{"a.xlsx": workbook({"S": TABLE})}), "a.zip", {}),
+        (zipped(**{"a.csv.gz": gzip.compress(b"a,b\n1.5,x\n2,y z\n")}), "a.zip", {}),
+        (zipped(**{"a.parquet": parquet()}), "a.zip", {}),
+    ],
+)
+def test_a_table_is_the_same_in_every_format(tmp_path, content, name, how):
+    file = raw_files.inspect(written(tmp_path, content, name), **how)
+    assert (file.columns, rows_of(file)) == (("a", "b"), READ)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_cells_keep_all_that_they_hold(tmp_path):
+    cells = [0.1 + 0.2, 1e-300, 12345678901234, (45443, DATE), (45443.375, TIME), True, " two\nlines ", None]
+    sheet = [[f"c{i}" for i in range(8)], cells, ["007"]]
+    file = raw_files.inspect(written(tmp_path, workbook({"S": sheet}), "a.xlsx"))
+    first, second = rows_of(file)
+    assert first[:3] == ("0.30000000000000004", "1e-300", "12345678901234")
+    assert first[3:] == ("2024-05-31", "2024-05-31 09:00:00", "true", " two lines ", None)
+    assert second == ("007", *[None] * 7)
+
+
+def test_quotes_and_escapes_of_an_arff_are_read(tmp_path):
+    text = (
+        "@relation r\n@attribute 'the name' string\n@attribute \"b\" numeric\n@data\n"
+        "'it\\'s, here',1\n\"x \\\"y\\\"\",?\nplain\t3\n'',4\n"
+    )
+    file = raw_files.inspect(written(tmp_path, text, "a.arff"), nulls=("?", ""))
+    assert file.columns == ("the name", "b")
+    assert rows_of(file) == [("it's, here", "1"), ('x "y"', None), ("plain", "3"), (None, "4")]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "how", "line"),
+    [
+        (ARFF, "a.arff", {}, 9),
+        ("\n" + BLANKS, "a.txt", {"delimiter": " "}, 4),
+        (workbook({"S": [["title"], *TABLE]}), "a.xlsx", {"skip": 1}, 4),
+        ("A table\nof 2 rows\na,b\n1.5,x\n2,y z\n", "a.csv", {"skip": 2}, 5),
+        (zipped(**{"a.csv": "a,b\n1.5,x\n\n2,y z\n"}), "a.zip", {}, 4),
+    ],
+)
+def test_a_row_is_found_at_its_line_of_the_file_as_it_came(tmp_path, content, name, how, line):
+    assert raw_files.line_of_row(raw_files.inspect(written(tmp_path, content, name), **how), 1) == line
+
+
+LOCKED = (
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504) + "EncryptedPackage".encode("utf-16-le") + bytes(400)
+)
+WHOLE = workbook({"S": [["a", "b"], [1, CANARY]]})
+
+
+def encrypted_zip():
+    content = bytearray(zipped(**{"a.csv": f"a,b\n1,{CANARY}\n"}))
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(mark) + place] |= 1
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "how", "told"),
+    [
+        (LOCKED, "a.xlsx", {}, "encrypted"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "a.xls", {}, "truncated or damaged"),
+        (WHOLE[: len(WHOLE) // 2], "a.xlsx", {}, "truncated or damaged"),
+        (WHOLE.replace(b"PK\x01\x02", b"PK\x01\x03", 1), "a.xlsx", {}, "truncated or damaged"),
+        (zipped(**{"xl/workbook.xml": "<no"}), "a.xlsx", {}, "truncated or damaged"),
+        (
+            workbook({"S": TABLE, "T": TABLE}),
+            "a.xlsx",
+            {},
+            "2 sheets have cells (S, T). Say in dataset.sheet",
+        ),
+        (workbook({"S": TABLE}), "a.xlsx", {"sheets": ["X"]}, "no sheet X. It has S."),
+        (workbook({"S": TABLE, "T": [["b", "a"]]}), "a.xlsx", {"sheets": ["S", "T"]}, "another header"),
+        (workbook({"S": []}), "a.xlsx", {}, "none of its sheets has cells"),
+        (workbook({"S": [["a", "b"]]}), "a.xlsx", {}, "a header and no rows"),
+        ("a,b\n1,2\n", "a.csv", {"sheets": ["S"]}, "no workbook"),
+        ("a,b\n1,2\n", "a.csv", {"skip": 5}, "no line is left below the 5 of dataset.skip"),
+        (encrypted_zip(), "a.zip", {}, "encrypted"),
+        (zipped(**{"a.csv": "a\n1\n", "b.csv": "a\n1\n"}), "a.zip", {}, "2 tables (a.csv, b.csv). Unpack it"),
+        (zipped(**{"a.pdf": ""}), "a.zip", {}, "no table (a.pdf)"),
+        (zipped(), "a.zip", {}, "no table (it is empty)"),
+        (zipped(**{"a.zip": zipped(**{"a.csv": "a\n1\n"})}), "a.zip", {}, "a zip in a zip"),
+        (zipped(**{"a.csv": f"a,b\n1,{CANARY}\n" * 99})[:60], "a.zip", {}, "truncated or damaged"),
+        (zipped(**{"a.csv": "\0" * (80 << 20)}), "a.zip", {}, "unpacks to more than 64 MiB"),
+        (zipped(**{"xl/workbook.xml": "\0" * (80 << 20)}), "a.xlsx", {}, "unpacks to more than 64 MiB"),
+        (zipped(**{"a.csv": b"a,b\n1,caf\xe9\n"}), "a.zip", {}, "not UTF-8"),
+        ("@relation r\n@attribute a real\n", "a.arff", {}, "no @data"),
+        ("@relation r\n@attribute a real\n@data\n", "a.arff", {}, "a header and no rows"),
+        (f"@relation r\n@attribute a real\n@data\n{{0 {CANARY}}}\n", "a.arff", {}, "a sparse ARFF"),
+        ("@relation r\n@attribute a relational\n@data\n1\n", "a.arff", {}, "line 2: an attribute"),
+        ("@relation r\n@attribute a real\n@data\n1\n", "a.arff", {"columns": ("x",)}, "names its columns"),
+    ],
+)
+def test_what_cannot_be_read_is_told_in_one_line(tmp_path, content, name, how, told):
+    assert told in refusal(written(tmp_path, content, name), **how)
+
+
+def test_a_damaged_byte_of_a_zip_is_found(tmp_path):
+    content = bytearray(zipped(**{"a.csv": os.urandom(2000).hex() + "\n1\n"}))
+    content[300] ^= 1
+    assert "truncated or damaged" in refusal(written(tmp_path, bytes(content), "a.zip"))
+
+
+def test_an_archive_is_not_unpacked_beyond_what_it_may_hold(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "MOST_UNPACKED", 1 << 20)
+    path = written(tmp_path, zipped(**{"a.csv": "a,b\n1,2\n" * (1 << 18)}), "a.zip")
+    assert "unpacks to more than 1 MiB" in refusal(path)
+
+
+# Bad rows are the same in every format: a public one is quoted, a private one never.
+
+ROWS = [["who", "x", "y"], *[["p" if i < 6 else "q", i, i % 2] for i in range(40)]]
+
+
+def spread(rows, form):
+    texts = [[str(cell) for cell in row] for row in rows]
+    if form == "xlsx":
+        return workbook({"S": rows}), {}
+    if form == "arff":
+        names = "".join(f"@attribute {name} string\n" for name in texts[0])
+        return f"@relation r\n{names}@data\n" + "".join(",".join(row) + "\n" for row in texts[1:]), {}
+    if form == "txt":
+        return "".join("  ".join(row) + "\n" for row in texts), {"delimiter": " "}
+    return zipped(**{"t.csv": "".join(",".join(row) + "\n" for row in texts)}), {}
+
+
+def ingested(tmp_path, content, form, **how):
+    path = written(tmp_path, content, f"t.{form}")
+    spec = DatasetSpec(
+        name="t", path=(str(path),), target="y", public="who = 'p'", types={"x": "number"}, **how
+    )
+    zones = ZoneFolders(
+        public=tmp_path / "public", holders=tmp_path / "holders", faults=tmp_path / "faults.txt"
+    )
+    return ingest_files(spec, [path], zones, seed=0)
+
+
+@pytest.mark.parametrize("form", ["xlsx", "arff", "txt", "zip"])
+def test_a_bad_row_is_told_by_its_zone(tmp_path, form):
+    rows = [list(row) for row in ROWS]
+    rows[3][1], rows[20][1] = "oops", CANARY
+    content, how = spread(rows, form)
+    with pytest.raises(DataError) as fault:
+        ingested(tmp_path, content, form, **how)
+    line = 8 if form == "arff" else 4
+    assert f"1 public row at line {line}: 'oops' and private rows" in str(fault.value)
+    assert CANARY not in str(fault.value)
+    assert CANARY in (tmp_path / "faults.txt").read_text()
+    found = ingested(tmp_path, content, form, on_bad_rows="quarantine", max_bad_fraction=0.2, **how)
+    assert (found.n_public, found.n_private, found.bad_public, found.bad_private) == (5, 33, 1, 1)
+
+
+@pytest.mark.parametrize("form", ["arff", "txt", "zip"])
+def test_a_line_that_is_no_row_is_put_aside(tmp_path, form):
+    rows = [list(row) for row in ROWS]
+    rows[20] = [CANARY, "1"]
+    content, how = spread(rows, form)
+    with pytest.raises(DataError, match="wrong number of fields") as fault:
+        ingested(tmp_path, content, form, **how)
+    assert CANARY not in str(fault.value)
+    found = ingested(tmp_path, content, form, on_bad_rows="quarantine", max_bad_fraction=0.2, **how)
+    assert (found.n_public, found.n_private, found.bad_private) == (6, 33, 1)
