@@ -114,10 +114,9 @@ def sample_file(path: Path, folder: Path, *, name: str, is_spread: bool) -> File
     if not is_whole:
         can_spread = is_spread and not _spans_lines(head, layout)
         head = _whole_lines(head[: n_bytes // 2 if can_spread else n_bytes])
-        if can_spread and kind == "gzip":
-            blocks = _blocks_of_gzip(place, encoding, n_bytes // 2)
-        elif can_spread:
-            blocks = _blocks(place, encoding, n_bytes // 2)
+        if can_spread:
+            read_blocks = _blocks_of_gzip if kind == "gzip" else _blocks
+            blocks = read_blocks(place, encoding, len(head.encode(encoding, errors="replace")))
     _write_sample(copy, head, blocks, layout)
     return FileSample(
         source=path,
@@ -218,7 +217,7 @@ def _whole_lines(text: str) -> str:
 
 
 def _blocks(path: Path, encoding: str, n_bytes: int) -> list[str]:
-    """Whole lines from all over a file but its beginning, and its last ones."""
+    """Whole lines from all over a file but its first `n_bytes`, about as many, and its last ones."""
     size, each = path.stat().st_size, n_bytes // N_BLOCKS & ~1
     begin = min(n_bytes, size)
     step = max((size - each - begin) // max(N_BLOCKS - 1, 1), each) & ~1
@@ -237,10 +236,11 @@ def _blocks_of_gzip(path: Path, encoding: str, n_bytes: int) -> list[str]:
     with gzip.open(path, "rb") as stream:
         place, last = stream.seek(n_bytes), b""
         while place < MOST_CHECKED // 8 and (block := stream.read(BLOCK)):
+            found.append((place + each, block[:each]))
             place += len(block)
-            found.append(block[:each])
             last = (last + block)[-each:]
-    chosen = found[:: max(len(found) // (N_BLOCKS - 1), 1)]
+    apart = [block for end, block in found if end <= place - each]
+    chosen = apart[:: max(len(apart) // (N_BLOCKS - 1), 1)]
     texts = [_inner_lines(_text(block, encoding), is_end=False) for block in chosen]
     return [*texts, _inner_lines(_text(last, encoding), is_end=True)]
 

@@ -25,6 +25,7 @@ ALIKE = 0.8
 """The share of records that must have as many fields as the most."""
 _ENDS = re.compile(r"\r\n|\n|\r")
 _NUMBER = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+([eE][-+]?[0-9]+)?")
+_AMOUNT = re.compile(r"[$€£]? ?[-+]?([0-9]{1,3}([,.' ][0-9]{3})+|[0-9]+)([.,][0-9]+)? ?[%$€£]?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +131,9 @@ def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
 
 
 def holds_values(fields: Sequence[str]) -> bool:
-    """Whether a first line holds values and no names: a third of its fields are numbers, that do not count on."""
-    numbers = [field.strip() for field in fields if _NUMBER.fullmatch(field.strip())]
+    """Whether a first line holds values and no names: a third of its fields are numbers or amounts, that do not count on."""
+    cells = [field.strip() for field in fields]
+    numbers = [cell for cell in cells if _NUMBER.fullmatch(cell) or _AMOUNT.fullmatch(cell)]
     counted = [[str(first + index) for index in range(len(numbers))] for first in (0, 1)]
     return len(numbers) >= max(len(fields) / 3, 1) and not (len(numbers) > 1 and numbers in counted)
 

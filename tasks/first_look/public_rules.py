@@ -17,14 +17,18 @@ if TYPE_CHECKING:
 
 CHOSEN_OF = (2, 20)
 """Different values of a column that may tell who is public."""
-_CONSENT = re.compile(r"consent|opt_?in|agree|public|open|volunteer|permission|share[sd]?$", re.IGNORECASE)
+_CONSENT = re.compile(
+    r"consent|opt[ _-]?in(?![a-z])|agree|public|open|volunteer|permission|share[sd]?$"
+    r"|einwillig|zustimm|einverst|öffentlich|accord",
+    re.IGNORECASE,
+)
 _GROUP = re.compile(
     r"source|site|company|firm|vendor|provider|hospital|clinic|school|branch|store|centre|center|region|country|state|dataset|wave",
     re.IGNORECASE,
 )
 MOST_RULES = 3
 YES = re.compile(
-    r"yes|y|true|t|1|open|public|agreed|agree|consented|opt_?in|ja|j|oui|o|vrai|wahr", re.IGNORECASE
+    r"yes|y|true|t|1|open|public|agreed|agree|consented|opt[ _-]?in|ja|j|oui|o|vrai|wahr", re.IGNORECASE
 )
 
 

@@ -52,6 +52,7 @@ def columns():
         "city": rng.choice(["Köln", "Berlin", "München"], N),
         "site": rng.choice(["north", "south", "west"], N),
         "consent": rng.choice(["yes", "no"], N, p=[0.3, 0.7]),
+        "Opt-in panel": rng.choice(["Y", "N"], N, p=[0.3, 0.7]),
         "id": np.arange(1, N + 1),
         "member_id": rng.integers(1, 200, N),
         "note": [" ".join(rng.choice(words, 6)) for _ in range(N)],
@@ -107,7 +108,7 @@ UGLY = {
     "numbers.csv": (["age", "site", "price"], {}),
     "wide_text.csv": ([*BASE, "city", "bought"], {"encoding": "utf-16"}),
     "either.csv": ([*BASE, "either", "bought"], {}),
-    "packed.csv.gz": (["age", "money", "bought"], {}),
+    "packed.csv.gz": (["age", "money", "Opt-in panel", "bought"], {}),
     "quoted.csv": ([*BASE, "quoted", "truth", "bought"], {"sep": "|"}),
     "odd.csv": (["age", "gaps", "answer", "shouted"], {}),
     "coded.csv": (["pressure", "place", "coded", "income", "bought"], {}),
@@ -121,6 +122,7 @@ TARGETS = {
     "odd.csv": "shouted",
     "twins.csv": "4",
 }
+CONSENTED = {"money.csv": "consent = 'yes'", "packed.csv.gz": "\"Opt-in panel\" = 'Y'"}
 
 
 def ugly(folder, name):
@@ -178,7 +180,7 @@ def test_what_is_seen_of_an_ugly_file_is_said_and_its_configuration_is_one(tmp_p
     }.get(name, "utf-8")
     assert said["header"] is (name not in ("nameless.csv", "twins.csv"))
     assert said["label"] == ("number" if name == "numbers.csv" else "class")
-    assert config.dataset.public == ("consent = 'yes'" if name == "money.csv" else "random 0.1")
+    assert config.dataset.public == CONSENTED.get(name, "random 0.1")
     assert ('# holder = "member_id"' in text) is (name == "people.parquet")
     assert ('# public = "site = ' in text) is (name in ("numbers.csv", "people.parquet"))
 
@@ -468,6 +470,18 @@ def test_what_stands_only_at_the_end_of_a_long_file_is_seen(tmp_path, capsys, su
     assert load(out).dataset.on_bad_rows == "quarantine"
 
 
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
+@pytest.mark.parametrize("n", [21_000, 26_000, 60_000])
+def test_no_row_of_a_long_file_is_looked_at_twice(tmp_path, capsys, suffix, n):
+    content = "x,z,y\n" + "".join(f"{i / 7:.4f} °C,{i % 9},{'ab'[i % 3 == 0]}\n" for i in range(n))
+    path = tmp_path / f"long.{suffix}"
+    path.write_bytes(gzip.compress(content.encode(), 1) if suffix == "csv.gz" else content.encode())
+    init(path, target="y", public=None, out=tmp_path / "long.toml", force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert not said["all_rows"]
+    assert said["duplicates"] == 0
+
+
 def plain(end="", **more):
     """Rows of x, z and y, of which no column tells y, and of more columns; and what stands below them."""
     rng = np.random.default_rng(5)
@@ -537,6 +551,8 @@ def test_a_name_of_the_catalogue_brings_nothing_of_the_catalogue(tmp_path, capsy
         ("# x,z,y", True),
         ("39,State-gov,77516", False),
         ("a,7.5,0.3", False),
+        ('NY,"1,250.40",60 months', False),
+        ("NY,$40,12 %", False),
     ],
 )
 def test_a_first_line_that_counts_its_columns_is_a_header_and_one_with_measures_is_none(
