@@ -75,7 +75,7 @@ class PGLMClassifier(NoisyClassifier):
         noise = rng.standard_normal((d + 1, d + 1))
         # in the geometry of matrices, where what lies beside the diagonal counts twice
         moments = X.T @ X + scale * (noise + noise.T) / 2
-        slope = np.linalg.pinv(moments) @ (X.T @ y + scale * rng.standard_normal(d + 1))
+        slope = np.linalg.solve(moments, X.T @ y + scale * rng.standard_normal(d + 1))
         public = with_intercept(rows.encoded.astype(np.float64))
         self.weights_: Floats = find_stretch(public @ slope) * slope
 

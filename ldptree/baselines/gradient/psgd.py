@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 NUMBERS_AT_ONCE = 2**20
 """Normal numbers that are drawn at once."""
+NEURONS = 64
+"""Of a hidden layer that nobody has set, at most."""
 PUBLIC_ROWS = 20_000
 """Public rows that the descent starts from, at most."""
 
@@ -131,7 +133,7 @@ class PSGDNeuralClassifier(PSGDClassifier):
 
     Args:
         epsilon: the budget of each private row, above 0 and at most 64.
-        hidden: rectified neurons for each feature; LPCT tries 1/2, 1 and 2.
+        hidden: rectified neurons for each feature; None: 1, and 64 in all at most. LPCT tries 1/2, 1 and 2 on test rows.
         learning_rate: of a step; None: by theory (see `PSGDClassifier`). LPCT tries 1e-5 to 1 on test rows.
         clip: C, to which gradients are shortened.
         feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
@@ -142,7 +144,7 @@ class PSGDNeuralClassifier(PSGDClassifier):
         self,
         epsilon: float = 1.0,
         *,
-        hidden: float = 1.0,
+        hidden: float | None = None,
         learning_rate: float | None = None,
         clip: float = 1.0,
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
@@ -157,7 +159,8 @@ class PSGDNeuralClassifier(PSGDClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checked_number("hidden", self.hidden, low=0.0, high=100.0, is_open=True)
+        if self.hidden is not None:
+            checked_number("hidden", self.hidden, low=0.0, high=100.0, is_open=True)
 
     def _n_hidden(self, d: int) -> int:
-        return max(1, int(float(self.hidden) * d))
+        return min(d, NEURONS) if self.hidden is None else max(1, int(float(self.hidden) * d))
