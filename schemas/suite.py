@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -133,21 +134,20 @@ class Claim(Table):
     method: str
     than: str | None = None
     """What a difference or a ratio is taken to."""
-    measure: (
-        Literal[
-            "score",
-            "difference",
-            "ratio",
-            "best rank sum",
-            "away from printed",
-            "behind the best",
-            "step over sets",
-            "step over epsilons",
-            "last set over first",
-            "picked",
-        ]
-        | Column
-    ) = "score"
+    measure: Literal[
+        "score",
+        "difference",
+        "ratio",
+        "best rank sum",
+        "away from printed",
+        "behind the best",
+        "step over sets",
+        "step over epsilons",
+        "last set over first",
+        "picked",
+        "alarm",
+        "covered",
+    ] = "score"
     """Of the score, in the mean over the sets:
 
     score, difference, ratio: it, or how far or how many times that of `than`.
@@ -300,10 +300,14 @@ class Suite(Table):
         sets = tuple(self.sets if only is None else only)
         kept = tuple(self.methods if methods is None else methods)
         try:
-            for name in sets:
-                check_one_of(name, self.sets, "--only", "data set of this suite")
-            for name in kept:
-                check_one_of(name, self.methods, "--methods", "method of this suite")
+            for names, known, where, what in (
+                (sets, self.sets, "--only", "data set"),
+                (kept, self.methods, "--methods", "method"),
+            ):
+                if not names:
+                    raise ValueError(f"{where}: name at least one {what}, or leave it out")
+                for name in names:
+                    check_one_of(name, known, where, f"{what} of this suite")
             if self.relative_to is not None and self.relative_to not in kept:
                 kept = (self.relative_to, *kept)
             if repetitions is not None and repetitions < 1:
@@ -400,5 +404,12 @@ def _line(error: Mapping[str, Any], suite: type[Suite]) -> str:
     if error["type"] == "extra_forbidden":
         near = difflib.get_close_matches(str(error["loc"][-1]), suite.model_fields, n=1)
         return f"{place}: unknown key{f' (did you mean {near[0]}?)' if near else ''}"
+    if error["type"] == "literal_error":
+        try:
+            check_one_of(
+                error["input"], re.findall(r"'([^']+)'", error["ctx"]["expected"]), place, "known word"
+            )
+        except ValueError as fault:
+            return str(fault)
     message = str(error["msg"]).removeprefix("Value error, ")
     return f"{place}: {message}" if place else message

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,9 +19,10 @@ from flows.server.artifacts import Artifacts
 from flows.server.run_log import refusal_logged
 from flows.server.step_tasks import as_task
 from ldptree.errors import ConfigError, LdptreeError
-from schemas.config import parse
+from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
-from schemas.suite import Law, Method, Suite, Variant, read_printed
+from schemas.suite import Law, Method, Suite, read_printed
+from schemas.suite_sets import config_of
 from schemas.tables import EngineConfig
 from storage.store import Store
 from tasks import progress
@@ -125,41 +125,29 @@ def _find_leaks(store: Store, suite: Suite, dataset: str, source: Manifest | Law
 def find_rows(suite: Suite, execute: Plainly) -> tuple[dict[str, Manifest | Law], dict[str, str]]:
     """Where each set's rows are, and why those of the others are not there. Raises LdptreeError where none are."""
     sources: dict[str, Manifest | Law] = {}
-    missing: dict[str, str] = {}
+    missing: dict[str, LdptreeError] = {}
     pooled: dict[str, Manifest] = {}
     for name in suite.sets:
         if name in suite.laws:
             sources[name] = suite.laws[name]
             continue
-        variant = suite.variants.get(name, Variant(dataset=name))
         try:
-            table = suite.brought.get(variant.dataset, {})
-            if not table:
-                check_files(variant.dataset)
-            table = table | variant.changes | {"name": variant.dataset}
-            key = json.dumps(table, sort_keys=True, default=str)
+            config = config_of(suite, name)
+            if config.dataset.name not in suite.brought:
+                check_files(config.dataset.name)
+            key = config.model_dump_json()
             if key not in pooled:
-                pooled[key] = _pool(suite, table, execute)
+                pooled[key] = _pool(suite, config, execute)
             sources[name] = pooled[key]
         except LdptreeError as fault:
-            missing[name] = str(fault)
+            missing[name] = fault
     if not sources:
-        raise LdptreeError(f"{suite.name}: no data set is there. {next(iter(missing.values()))}")
-    return sources, missing
+        first = next(iter(missing.values()))
+        raise type(first)(f"{suite.name}: no data set is there. {first}")
+    return sources, {name: str(fault) for name, fault in missing.items()}
 
 
-def _pool(suite: Suite, table: Mapping[str, Any], execute: Plainly) -> Manifest:
-    """The rows of a data set that a [dataset] table describes."""
-    label = "number" if suite.is_number else "class"
-    config = parse(
-        {
-            "name": table["name"],
-            "seed": suite.seed,
-            "dataset": {**table, "label": label},
-            "model": {"estimator": "correction"},
-        },
-        source=f"data set {table['name']}",
-    )
+def _pool(suite: Suite, config: RunConfig, execute: Plainly) -> Manifest:
     run = Pipeline(store=execute.store, config=config, execute=execute)
     spec = config.dataset
     record = execute.step(

@@ -465,8 +465,6 @@ def test_what_cannot_be_is_refused_by_name():
         suite_of().chosen(only=["pear"])
     with pytest.raises(ConfigError, match="lpdt learns a number, and this suite's labels are classes"):
         learner_of("lpdt", is_number=False)
-    with pytest.raises(ConfigError, match="law: nowhere is not known"):
-        draw_law("nowhere", {}, [1])
     part = np.array([PUBLIC, PUBLIC, PUBLIC, PRIVATE], np.int8)
     rows = LabelledRows(X=np.zeros((4, 1)), y=np.zeros(4, int), part=part, n_classes=2, features=("x",))
     with pytest.raises(DataError, match="no held-back row is left"):

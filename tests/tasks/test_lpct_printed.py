@@ -100,6 +100,13 @@ def test_a_wrong_setting_is_told(settings, message):
         answer_printed(trial(**settings))
 
 
+@pytest.mark.parametrize("learner", ["lpct", "majority"])
+def test_a_setting_that_a_learner_does_not_have_is_told(learner):
+    (told,) = LEARNERS[learner].answer_each(trial(dept=3), [{}])
+    assert isinstance(told, ConfigError)
+    assert "is no setting of this learner" in str(told)
+
+
 def test_more_than_two_classes_are_refused():
     rows = LabelledRows(X=ROWS.X, y=ROWS.y, part=ROWS.part, n_classes=3, features=ROWS.features)
     with pytest.raises(ConfigError, match="learns two classes"):

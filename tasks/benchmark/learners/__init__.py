@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -63,6 +64,11 @@ class Learner:
                 yield found if isinstance(found, Stated) else Stated(found)
             except LdptreeError as fault:
                 yield fault
+            except TypeError as fault:
+                unknown = re.search(r"unexpected keyword argument '(\w+)'", str(fault))
+                if unknown is None or unknown[1] not in own.settings:
+                    raise
+                yield ConfigError(f"{self.title}: {unknown[1]} is no setting of this learner")
 
     @property
     def is_private(self) -> bool:
@@ -126,7 +132,10 @@ LEARNERS: dict[str, Learner] = {
 
 def check_method(name: str, method: Method, *, is_number: bool) -> None:
     """Raises ConfigError: its learner is not known, cannot learn such a label, or cannot tell what its error is made of."""
-    learner = learner_of(method.learner, is_number=is_number)
+    try:
+        learner = learner_of(method.learner, is_number=is_number)
+    except ConfigError as fault:
+        raise ConfigError(f"methods.{name}.{fault}") from None
     if method.parts != "none" and learner.explain is None:
         able = ", ".join(key for key, one in LEARNERS.items() if one.explain is not None)
         raise ConfigError(

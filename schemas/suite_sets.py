@@ -1,0 +1,37 @@
+"""The data sets of a suite, each as the configuration of a run that reads it: of the catalogue, brought, or a variant of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ldptree.errors import ConfigError
+from schemas.config import RunConfig, parse
+from schemas.suite import Suite, Variant
+
+
+def config_of(suite: Suite, name: str) -> RunConfig:
+    """Of a set that is no law. Raises ConfigError: every fault of its table, in one line."""
+    variant = suite.variants.get(name, Variant(dataset=name))
+    dataset: dict[str, Any] = {
+        **suite.brought.get(variant.dataset, {}),
+        **variant.changes,
+        "name": variant.dataset,
+        "label": "number" if suite.is_number else "class",
+    }
+    raw = {
+        "name": variant.dataset,
+        "seed": suite.seed,
+        "dataset": dataset,
+        "model": {"estimator": "correction"},
+    }
+    try:
+        return parse(raw, source=f"data set {name}")
+    except ConfigError as fault:
+        head, *faults = str(fault).split("\n  ")
+        raise ConfigError(f"data set {name}: {'; '.join(faults)}" if faults else head) from None
+
+
+def check_sets(suite: Suite) -> None:
+    """Raises ConfigError: a table that the suite brings or changes cannot be. No file is looked at."""
+    for name in (*suite.brought, *suite.variants):
+        config_of(suite, name)

@@ -1,0 +1,91 @@
+"""A benchmark that cannot be is refused in one sentence, before a server is started or a file is looked at."""
+
+import pytest
+
+from flows.benchmark.command import Asked, read_suite
+from flows.benchmark.flow import find_rows
+from flows.execute import Plainly
+from ldptree.errors import ConfigError, DataError
+from storage.store import Store
+from tasks.benchmark.laws import draw_law
+
+SUITE = """
+title = "x"
+epsilons = [1]
+repetitions = 1
+{keys}
+
+[laws.hidden]
+law = "hidden-column"
+
+[methods.majority]
+learner = "majority"
+
+{tables}
+"""
+CLAIM = '[[claims]]\nsays = "x"\nmethod = "majority"\nepsilons = [1]\nat_least = 0\n'
+BROUGHT = '[brought.people]\npath = "people.csv"\ntarget = "answer"\npublic = "consent = 1"\n'
+
+
+def write(folder, keys="", tables=""):
+    path = folder / "mine.toml"
+    path.write_text(SUITE.format(keys=keys, tables=tables))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("keys", "tables", "message"),
+    [
+        ("claimss = 1", "", r"claimss: unknown key \(did you mean claims\?\)"),
+        ('datasets = ["abalon"]', "", r"abalon is no data set of the catalogue \(did you mean abalone\?\)"),
+        ("", '[methods.x]\nlearner = "lpctt"', r"^methods.x.learner: lpctt is no learner \(did you mean lpct\?\)"),
+        ("", '[methods.x]\nlearner = "lpdt"', "^methods.x.learner: lpdt learns a number, and this suite's labels are classes"),
+        ("", CLAIM.replace("majority", "majorty"), r"claims, 1 of 1: majorty is no method .*did you mean majority"),
+        ("", CLAIM.replace("[1]", "[2]"), "2.0 is no epsilon of this suite"),
+        ("", CLAIM + 'measure = "scores"', r"claims.0.measure: scores is no known word \(did you mean score\?\)$"),
+        ("", '[laws.b]\nlaw = "lpct-pairs"', r"^laws.b.law: lpct-pairs is no law \(did you mean lpct-pair\?\)"),
+        ("", '[laws.b]\nlaw = "lpct-pair"\nparameters = { gama = 1 }', r"gama is no parameter of .*did you mean gamma"),
+        ("", '[laws.b]\nlaw = "lpct-pair"\nparameters = { gamma = 1 }', "^laws.b.parameters: lpct-pair needs n_public$"),
+        ("", BROUGHT.replace("target", "taget"), "^data set people: dataset.taget: unknown key.*dataset.target: missing"),
+        ("", BROUGHT + '[variants.v]\ndataset = "people"\nchanges = { publik = "a" }', "^data set v: dataset.publik: unknown"),
+        ("", BROUGHT + '[variants.v]\ndataset = "people"\ndiffer = "a"', "variants.v.differ: .*valid number"),
+    ],
+)  # fmt: skip
+def test_a_suite_that_cannot_be_is_refused_in_one_sentence(tmp_path, keys, tables, message):
+    with pytest.raises(ConfigError, match=message) as told:
+        read_suite(write(tmp_path, keys, tables), Asked())
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"only": "hiden"}, r"--only: hiden is no data set of this suite \(did you mean hidden\?\)"),
+        ({"methods": "majorty"}, "--methods: majorty is no method of this suite"),
+        ({"only": ","}, "--only: name at least one data set, or leave it out"),
+        ({"methods": ""}, "--methods: name at least one method, or leave it out"),
+        ({"repetitions": 0}, "--reps 0: must be at least 1"),
+        ({"epsilons": "0"}, "--epsilon 0"),
+    ],
+)
+def test_a_part_that_cannot_be_is_refused_in_one_sentence(tmp_path, asked, message):
+    with pytest.raises(ConfigError, match=message) as told:
+        read_suite(write(tmp_path), Asked(**asked))
+    assert "\n" not in str(told.value)
+
+
+def test_a_law_says_which_value_cannot_be():
+    with pytest.raises(ConfigError, match="law lpct-pair cannot be drawn with gamma = 'a', n_public = 10"):
+        draw_law("lpct-pair", {"gamma": "a", "n_public": 10}, [1])
+
+
+def test_where_no_set_is_there_the_first_reason_is_told_with_its_exit_code(tmp_path, monkeypatch):
+    monkeypatch.setenv("LDPTREE_DATA", str(tmp_path))
+    tables = BROUGHT.replace("people.csv", "data:people.csv")
+    suite = read_suite(write(tmp_path, tables=tables), Asked(only="people"))
+    store = Store(tmp_path / "work")
+    with pytest.raises(DataError, match=r"no data set is there. .*people.csv: no such file"):
+        find_rows(suite, Plainly(store))
+    (tmp_path / "people.csv").write_text("size,answer\n1,0\n2,1\n")
+    with pytest.raises(ConfigError, match='unknown column "consent"'):
+        find_rows(suite, Plainly(store))
