@@ -1,7 +1,7 @@
 """Simulated taxi trips in the 13 columns of the DeID2 sprint-3 challenge, drawn block by block.
 
-What is drawn follows parameters fitted to real Chicago trips (`trips_parameters.json`, written by
-benchmarks/fit_trips.py); docs/measured/simulated-trips.md shows both side by side and says what is not captured. No
+What is drawn follows parameters fitted to real Chicago trips (`trips_parameters.json`);
+docs/measured/simulated-trips.md shows both side by side and says how they were fitted and what is not captured. No
 real trip is in this package. Writing the blocks to a file is not done here.
 
 A trip is drawn in the order in which it happens: taxi and company, hour of the week, how it was hailed,
