@@ -66,12 +66,16 @@ def write_encoding(draft: Draft, content: Mapping[str, Any]) -> None:
 
 def read_scaled(store: Store, scaled: Manifest) -> tuple[NDArray[np.float32], NDArray[Any]]:
     """Scaled public rows float32 [n, d] and labels [n]: int64 classes, or float64 numbers."""
-    table = tables.read(store.files(scaled))
-    y = table.column("label").to_numpy()
-    X = np.empty((table.num_rows, table.num_columns - 1), np.float32)
-    for i in range(X.shape[1]):
-        X[:, i] = table.column(i + 1).to_numpy()
-    return X, y
+    files = store.files(scaled)
+    sizes = [pq.read_metadata(path) for path in files]
+    X = np.empty((sum(one.num_rows for one in sizes), sizes[0].num_columns - 1), np.float32)
+    y, start = [], 0
+    for table in tables.batches(files):  # a row group at a time: never all rows twice
+        rows = slice(start, start := start + table.num_rows)
+        for i in range(X.shape[1]):
+            X[rows, i] = table.column(i + 1).to_numpy()
+        y.append(table.column("label").to_numpy())
+    return X, np.concatenate(y)
 
 
 def write_scaled(draft: Draft, X: NDArray[np.float32], y: NDArray[Any]) -> None:
@@ -80,12 +84,6 @@ def write_scaled(draft: Draft, X: NDArray[np.float32], y: NDArray[Any]) -> None:
     table = pa.table([pa.array(y), *(pa.array(x) for x in X.T)], names=names)
     tables.write(draft.folder("scaled", "public") / "scaled.parquet", table)
     draft.count("scaled", "scaled.parquet", len(y))
-
-
-def read_public_counts(store: Store, scaled: Manifest, protocol: Protocol) -> NDArray[np.int64]:
-    """Public rows per cell and class, int64 [cells, classes]."""
-    X, y = read_scaled(store, scaled)
-    return protocol.partition.class_counts(X, y, protocol.n_classes)
 
 
 # protocol, and what public rows say beside it

@@ -31,7 +31,6 @@ from tasks.artifacts import (
     read_curves,
     read_model,
     read_public,
-    read_public_counts,
     read_published,
     read_scaled,
     read_scores,
@@ -130,7 +129,7 @@ def read_evidence(
 ) -> Evidence:
     """What the model describes itself beside, as far as there are artifacts of it. `question`: the last one."""
     ends = None if label_range is None else (float(label_range[0]), float(label_range[1]))
-    rows, _ = read_scaled(store, artifacts["scaled"])
+    rows, labels = read_scaled(store, artifacts["scaled"])
     found = Evidence(names=config.dataset.names, rows=rows, label_range=ends)
     if "shown" in artifacts:
         curves = read_curves(store, artifacts["curves"])
@@ -143,7 +142,7 @@ def read_evidence(
             public=None if question.base is None else read_public(store, artifacts["evidence"], question),
             public_counts=None
             if question.numeric
-            else read_public_counts(store, artifacts["scaled"], question),
+            else question.partition.class_counts(rows, labels, question.n_classes),
         )
     return found
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 FOLDS = 5
 INFLATIONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 HALF_AN_ERROR = 0.5
+MANY_BYTES = 2**27
+"""Of public rows, from which on one fold is grown at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +88,11 @@ def make_folds(
     def without(k: int) -> Fold:
         rest = fold != k
         tree = grow(X[rest], y[rest])
-        return Fold(tree, rest, tree.apply(X[rest]), tree.apply(X[~rest]))
+        cells = tree.apply(X)
+        return Fold(tree, rest, cells[rest], cells[~rest])
 
-    with ThreadPoolExecutor(2) as pool:  # growing a CART holds no lock
+    # Growing a CART holds no lock, but the rows of a fold are a copy.
+    with ThreadPoolExecutor(2 if X.nbytes < MANY_BYTES else 1) as pool:
         return list(pool.map(without, range(FOLDS)))
 
 

@@ -39,6 +39,9 @@ FEWEST_ROWS = 2 * FOLDS
 """Public rows below which nothing can be weighed."""
 MOST_WEIGHED_ON = 10_000
 """Rows that the weights are found on where there are more."""
+MOST_ROWS = 200_000
+"""Rows that any of them sees where there are more: memory is bounded, and no model here has so many leaves or slopes that it
+learns more."""
 MOST_DRAWN = 20_000
 """Rows that a tree of a forest draws where there are more: a forest has to fit into a protocol, and trees that drew more rows
 only get larger leaves. On 100,000 rows a fourth of the time, as good on private people
@@ -260,6 +263,7 @@ def fit_blend(X: Rows, Y: Floats, *, is_class: bool, max_bytes: int) -> Blend:
         is_class: which of the two.
         max_bytes: what forests are made smaller for, as far as they can be; the ensemble may still be larger.
     """
+    X, Y = _draw_most(MOST_ROWS, X, Y)
     sample = some = PublicSample(X, Y, is_class, max_bytes)
     if len(X) > MOST_WEIGHED_ON:
         at = np.sort(np.random.default_rng(_SEED).permutation(len(X))[:MOST_WEIGHED_ON])
@@ -392,7 +396,7 @@ def _trees_of(forest: Any) -> list[Tree]:
 
 
 def _draw_most(most: int, X: Rows, y: Floats) -> tuple[Rows, Floats]:
-    """So many of the rows [n, d] and labels [n] at most, the same each time."""
+    """So many of the rows [n, d] and labels [n, ...] at most, the same each time."""
     if len(y) <= most:
         return X, y
     at = np.sort(np.random.default_rng(_SEED).choice(len(y), most, replace=False))

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
+_BLOCK = 2**20
+"""Holders whose numbers are rounded at once."""
+
+
 @dataclass(frozen=True, eq=False)
 class KnownHolders:
     """Everybody who is asked about a number: eight bytes a holder.
@@ -67,13 +71,18 @@ class KnownHolders:
             mechanism: in the place of the protocol's, on as many cells and classes.
         """
         protocol, mechanism = self.protocol, mechanism or self.protocol.mechanism
-        levels = round_at_random(self.labels, *protocol.label_range, mechanism.n_levels, words)
-        values = report_values(self.cells, levels, n_cells=protocol.n_cells, n_classes=mechanism.n_levels)
-        counts = np.bincount(values, minlength=mechanism.n_values).astype(np.int64)
+        counts = np.zeros(mechanism.n_values, dtype=np.int64)
+        for start in range(0, self.cells.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            levels = round_at_random(self.labels[block], *protocol.label_range, mechanism.n_levels, words)
+            values = report_values(
+                self.cells[block], levels, n_cells=protocol.n_cells, n_classes=mechanism.n_levels
+            )
+            counts += np.bincount(values, minlength=mechanism.n_values)
         return Totals.from_raw(
             mechanism.sample_totals(counts, generator or words.generator()),
             mechanism=mechanism,
-            n_private=values.size,
+            n_private=self.cells.size,
             depth=protocol.partition.max_depth,
         )
 

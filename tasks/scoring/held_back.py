@@ -198,11 +198,15 @@ def _of_each(shards: Sequence[Path], read: Callable[[Path], Read]) -> Iterator[R
 
 def duplicates(train: Sequence[Path], test: Sequence[Path]) -> int:
     """How many test rows have an exact copy among the training rows."""
-    wanted = _hashes(test[0]) if test else np.empty(0, np.uint64)
-    is_copy = np.zeros(wanted.size, dtype=bool)
+    if not test:
+        return 0
+    wanted, rows = np.unique(_hashes(test[0]), return_counts=True)
+    is_copied = np.zeros(wanted.size, dtype=bool)
     for path in train:
-        is_copy |= np.isin(wanted, _hashes(path))
-    return int(is_copy.sum())
+        found = _hashes(path)
+        at = np.minimum(np.searchsorted(wanted, found), wanted.size - 1)
+        is_copied[at[wanted[at] == found]] = True
+    return int(rows[is_copied].sum())
 
 
 def _hashes(path: Path) -> NDArray[np.uint64]:
