@@ -16,7 +16,7 @@ from storage.objects import folder, lasting
 from storage.objects.folder import FolderObjects
 from storage.store import Store
 
-SEEDS = 100
+SEEDS = 300
 PARTS = 2
 
 
