@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 from flows.budget import Cost, Spent
-from schemas.manifest import Record
+from schemas.manifest import Manifest, Record
 from storage.store import Store
 from tasks.step import StepTask
 
@@ -64,6 +64,9 @@ class Execute(Protocol):
     def shards(self, task: StepTask, inputs: Shards, round_number: int) -> Any:
         """The records of a step that runs once for each shard."""
 
+    def makes_in_parts(self, task: StepTask, call: Call, files: Sequence[Manifest]) -> bool:
+        """Whether a step is to be made, of parts that others make, who all have these files."""
+
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
         """What is spent once the holders are charged. `unknown`: what it costs while the question is not known."""
 
@@ -89,6 +92,10 @@ class Plainly:
         """The records of all shards, one after the other."""
         common, shards = inputs()
         return [task.fn(self.store, **common, **own) for own in shards]
+
+    def makes_in_parts(self, task: StepTask, call: Call, files: Sequence[Manifest]) -> bool:
+        """Whether a step is not there yet."""
+        return self.store.find(task.step.place(self.store, call)) is None
 
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Spent:
         """Charge everybody who is asked. Raises BudgetError."""
@@ -141,6 +148,11 @@ class ByPrefect(Plainly):
         log_step(self.artifacts, label, task.step.name, records, n_cached=n_cached)
         return records
 
+    def makes_in_parts(self, task: StepTask, call: Call, files: Sequence[Manifest]) -> bool:
+        """The same, where the engine's machines can read the files."""
+        can_read = all(map(self.engine.can_read, files))
+        return can_read and super().makes_in_parts(task, call, files)
+
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """In the Prefect UI."""
         from flows.server.artifacts import show_run
@@ -191,6 +203,10 @@ class Found:
     def shards(self, task: StepTask, inputs: Shards, round_number: int) -> Any:
         """Nothing: who looks for a protocol looks no further."""
         return Pending()
+
+    def makes_in_parts(self, task: StepTask, call: Call, files: Sequence[Manifest]) -> bool:
+        """No: nothing is made."""
+        return False
 
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
         """Nothing."""

@@ -29,9 +29,11 @@ from flows.execute import Call, Execute, Found, NotComputed, known
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record, StoredRound, StoredTranscript
 from storage.store import Store
+from tasks.add import add, parts_of
 from tasks.aggregate import aggregate
 from tasks.data import source
-from tasks.data.ingest import ingest
+from tasks.data.ingest import ingest, types
+from tasks.data.read import read
 from tasks.data.scale import scale
 from tasks.data.show import in_order, show
 from tasks.data.split import split
@@ -211,9 +213,9 @@ class Pipeline:
 
     @step_of(ingest)
     def ingested(self) -> Call:
-        """Raw files, and the second file of a public rule that names one."""
+        """Raw files, and the second file of a public rule that names one; many of them as others have read them."""
         terms = self.settled
-        return {
+        call = {
             "raw": self.raw,
             "public_raw": source.public_files(self.store, terms.dataset),
             "dataset": terms.dataset.without_words(),
@@ -221,6 +223,23 @@ class Pipeline:
             **_label(terms),
             **_protected(terms),
         }
+        return call | self._read_in_parts(call)
+
+    def _read_in_parts(self, call: Call) -> Call:
+        """What ingest puts together where there is more to read than one task's part, and it does not stand."""
+        raw: Manifest = call["raw"]
+        lists = [(raw, 0, False)]
+        if call["public_raw"] is not None:
+            lists.append((call["public_raw"], len(raw.files), True))
+        parts = [part for one in lists for part in source.parts(self.store, *one)]
+        files = [one for one, _, _ in lists]
+        if len(parts) == len(lists) or not self.execute.makes_in_parts(ingest, call, files):
+            return {}
+        settled = self.made(self.execute.step(types, lambda: call)).facts
+        of_all = {key: value for key, value in call.items() if key not in ("raw", "public_raw", "numeric")}
+        records = self.execute.shards(read, lambda: (of_all | {"settled": settled}, parts), 1)
+        self.records.extend(records)
+        return {"parts": NotInKey((settled, records))}
 
     @step_of(validate)
     def checked(self) -> Call:
@@ -454,12 +473,20 @@ class Pipeline:
 
     def of_aggregate(self, answered: Round) -> Call:
         """Every report there is, in a campaign those of earlier runs too."""
-        return {
+        call: Call = {
             "question": answered.question(),
             "reports": self.terms.received([*answered.reports]),
             "round_number": answered.number,
             **({"shown": self.shown["shown"]} if self.config.model.in_rounds else {}),
         }
+        parts = parts_of(self.store, call["question"], call["reports"])
+        if len(parts) == 1 or not self.execute.makes_in_parts(aggregate, call, []):
+            return call
+        of_all = {"question": call["question"], "round_number": answered.number}
+        apart: list[Call] = [{"reports": part} for part in parts]
+        records = self.execute.shards(add, lambda: (of_all, apart), answered.number)
+        self.records.extend(records)
+        return call | {"parts": NotInKey(records)}
 
     # What the family makes of it.
 

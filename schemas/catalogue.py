@@ -19,6 +19,7 @@ from pydantic import Field
 
 from ldptree.errors import ConfigError
 from schemas.dataset import parse_public_rule
+from schemas.named_files import BUCKETS
 from schemas.tables import Table
 
 FOLDER = Path(__file__).parent / "datasets"
@@ -107,7 +108,7 @@ def with_paths_from(folder: Path, table: dict[str, Any]) -> dict[str, Any]:
     """A [dataset] table with the relative paths of one's own files, wherever it names any, taken from `folder`."""
 
     def placed(path: Any) -> Any:
-        if not isinstance(path, str) or path.startswith(DATA):
+        if not isinstance(path, str) or path.startswith((DATA, *BUCKETS)):
             return path
         return str(folder / path)  # an absolute path stays
 

@@ -18,6 +18,8 @@ from ldptree.errors import ConfigError
 
 LONGEST_SHOWN = 200
 """Characters of a path that a message shows."""
+BUCKETS = ("s3://", "gs://", "az://")
+"""How the address of an object in a bucket begins."""
 A_FOLDER = "a folder"
 NO_SUCH_FILE = "no such file"
 NO_SUCH_FOLDER = "no such folder"

@@ -24,7 +24,7 @@ from schemas.manifest import ZONES, FileEntry, MadeBy, Manifest, Record, Zone
 from storage.digests import Hasher
 from storage.formats import Damaged, read_stamped, stamped
 from storage.holders.secret import secret_of
-from storage.objects.addresses import open_objects
+from storage.objects.addresses import local_file, open_objects
 
 KEYED: tuple[Zone, ...] = ("holders", "simulation")
 # A damaged folder with no valid record is replaced once a possible other writer had this long to finish its own.
@@ -157,8 +157,8 @@ class Store:
         return self._path(manifest, name)
 
     def _path(self, manifest: Manifest, name: str) -> Path:
-        # Raw files of one's own are in no store: their names are their paths.
-        return self.objects.path(f"{manifest.path}/{name}") if manifest.path else Path(name)
+        # Raw files of one's own are in no store: their names are their paths, or addresses.
+        return self.objects.path(f"{manifest.path}/{name}") if manifest.path else local_file(name)
 
     def condition(self, manifest: Manifest) -> Condition:
         """Whether an artifact is there, and is what was written. Raises OSError where that cannot be looked at."""
@@ -193,6 +193,7 @@ class Draft:
         self._folders: dict[str, tuple[Zone, Path]] = {}
         self._rows: dict[str, dict[str, int]] = {}
         self._standing: dict[str, Manifest] = {}
+        self._adopted: dict[str, list[tuple[FileEntry, str]]] = {}
 
     def folder(self, part: str, zone: Zone | None = None) -> Path:
         """The folder to write the artifact `part` in (made on first call); `zone` defaults to the step's home."""
@@ -209,6 +210,11 @@ class Draft:
     def refer(self, part: str, manifest: Manifest) -> None:
         """Make an artifact that stands already (a report written once) a part of this step's record."""
         self._standing[part] = manifest
+
+    def adopt(self, part: str, manifest: Manifest) -> None:
+        """Make the files of an artifact of the same zone files of `part` too; nobody reads them for that."""
+        self.folder(part, manifest.zone)
+        self._adopted.setdefault(part, []).extend(zip(manifest.files, manifest.names, strict=True))
 
     def finish(self, facts: Mapping[str, Any], seconds: float) -> Record:
         """Publish: every folder to its final name, then the record; where another run was first, its record. Raises OSError."""
@@ -236,12 +242,13 @@ class Draft:
 
     def _publish(self, part: str) -> Manifest:
         zone, draft = self._folders[part]
-        names = sorted(p.relative_to(draft).as_posix() for p in draft.rglob("*") if p.is_file())
-        hasher = self.store.hasher(zone)
-        entries = tuple(
+        names = [p.relative_to(draft).as_posix() for p in draft.rglob("*") if p.is_file()]
+        hasher, adopted = self.store.hasher(zone), self._adopted.get(part, [])
+        written = [
             FileEntry(name=name, digest=hasher.of_file(draft / name), rows=self._rows[part].get(name))
             for name in names
-        )
+        ]
+        entries = tuple(sorted([*written, *(entry for entry, _ in adopted)], key=lambda entry: entry.name))
         place = self.place
         manifest = Manifest(
             zone=zone,
@@ -252,7 +259,8 @@ class Draft:
                 step=place.step, version=place.version, parameters=place.parameters, inputs=place.inputs
             ),
         )
-        while not self.store.objects.publish(draft, manifest.path):
+        standing = {entry.name: name for entry, name in adopted}
+        while not self.store.objects.publish(draft, manifest.path, standing):
             if self.store.condition(manifest) == "present":
                 break
             self._wait_for_winner()

@@ -35,6 +35,8 @@ class NotInKey:
 
 FIRST = NotInKey(0)
 """Of a shard: no other one that holds the same came before it."""
+NO_PARTS = NotInKey(None)
+"""Of a step that others may make parts of: it is made here as a whole."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import contextlib
 import math
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -37,6 +37,8 @@ STEPS = (
     "report",
 )
 """All steps in their order, by name: the list is shown before the steps themselves are imported."""
+PARTS = {"ingest": ("types", "read"), "aggregate": ("add",)}
+"""Of a step the steps that make parts of it, where a run has them: they are listed before it, once they begin."""
 
 
 def steps_of(config: RunConfig) -> list[str]:
@@ -129,7 +131,7 @@ class StepList:
 
     def _render(self) -> RenderableType:
         table = Table.grid(padding=(0, 2))
-        for name in self._names:
+        for name in self._listed():
             entry = self._timeline.step(name)
             if entry is None:
                 table.add_row(Text("·", "dim"), Text(name, "dim"), "", "")
@@ -147,6 +149,11 @@ class StepList:
                 how_far = describe_progress(entry, running, self._tried.get(name, "shards"))
                 table.add_row(Text("▸", "bold"), Text(name, "bold"), f"{running:.1f} s", bar, how_far)
         return table
+
+    def _listed(self) -> Iterator[str]:
+        for name in self._names:
+            yield from (part for part in PARTS.get(name, ()) if self._timeline.step(part))
+            yield name
 
 
 def describe_progress(entry: StepTime, running: float, things: str) -> str:

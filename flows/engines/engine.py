@@ -12,7 +12,7 @@ from prefect.client.schemas.objects import State
 from prefect.task_runners import ThreadPoolTaskRunner
 from prefect.tasks import Task
 
-from schemas.manifest import Record
+from schemas.manifest import Manifest, Record
 from schemas.tables import EngineConfig
 from storage.store import Store
 
@@ -24,6 +24,9 @@ class Engine(Protocol):
         """How each shard ended, in their order. Raises LdptreeError where nothing computes any more. `call`: by parameter of the
         task, as Prefect's runners take it.
         """
+
+    def can_read(self, files: Manifest) -> bool:
+        """Whether what computes can read these files."""
 
 
 @dataclass
@@ -37,6 +40,10 @@ class Threads:
         for future in self.runner.map(task, dict(call)):
             future.wait()
             yield future.state
+
+    def can_read(self, files: Manifest) -> bool:
+        """Yes: they are this machine's."""
+        return True
 
 
 @contextlib.contextmanager

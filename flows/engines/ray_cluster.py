@@ -27,7 +27,7 @@ from prefect.tasks import Task
 from flows.execute import CACHED
 from flows.server.health import answers
 from ldptree.errors import ConfigError, LdptreeError
-from schemas.manifest import Record
+from schemas.manifest import Manifest, Record
 from storage.objects.addresses import bucket_address
 from storage.store import Store
 from tasks import progress
@@ -53,6 +53,13 @@ class Cluster:
     """A Ray cluster that computes shards."""
 
     runner: RayTaskRunner[Any]
+    is_here: bool
+    """Whether it is of this machine alone."""
+
+    def can_read(self, files: Manifest) -> bool:
+        """Whether they are in the work folder or another bucket, or there is no other machine."""
+        is_anywhere = bool(files.path) or all(bucket_address(entry.name) for entry in files.files)
+        return self.is_here or is_anywhere
 
     def map(self, task: Task[..., Record], step: str, call: Mapping[str, Any]) -> Iterator[State[Record]]:
         """How each shard ended. Raises LdptreeError where no machine of the cluster is left."""
@@ -104,7 +111,7 @@ def ray_of(address: str | None, workers: int, store: Store) -> Iterator[Cluster]
         if address is not None:
             _refuse_unfit(address, store)
         with RayTaskRunner() as runner:
-            yield Cluster(runner)
+            yield Cluster(runner, is_here=is_ours)
     finally:
         ray.shutdown()
 

@@ -4,7 +4,7 @@ refused. Runs nothing and writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -16,7 +16,7 @@ from flows.execute import Call, Inputs, NotComputed, Pending, Shards
 from flows.pipeline import Pipeline
 from ldptree.errors import BudgetError, DataError, LdptreeError
 from schemas.config import RunConfig
-from schemas.manifest import ZONES, Record
+from schemas.manifest import ZONES, Manifest, Record
 from storage.objects.addresses import bucket_address
 from storage.objects.folder import check_work_folder
 from storage.store import Store
@@ -95,6 +95,10 @@ class Look:
             return self._missing(name, why, round_number)
         self._say(name, "cached", shards_in_words(len(shards)), round_number)
         return found
+
+    def makes_in_parts(self, task: StepTask, call: Call, files: Sequence[Manifest]) -> bool:
+        """No: nothing is made."""
+        return False
 
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Nothing."""

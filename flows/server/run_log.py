@@ -70,6 +70,8 @@ def describe_step(step: str, records: Sequence[Record]) -> dict[str, Any]:
         row["reports"] = sum(int(record.facts["n_reports"]) for record in records)
         row["shards"] = len(records)
         return row
+    if step in ("read", "add"):
+        return {"parts": len(records)}
     (record,) = records
     for name in SHOWN.get(step, ()):
         if (value := record.facts.get(name)) is not None:

@@ -1,12 +1,22 @@
-"""Where the objects of a work folder are: in a folder, by its path; in a bucket, by its address; or in two, by both of theirs."""
+"""Where the objects of a work folder are: in a folder, by its path; in a bucket, by its address; or in two, by both of theirs.
+And raw files in a bucket, by theirs.
+"""
 
 from __future__ import annotations
 
+import fnmatch
+import glob
+import itertools
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldptree.errors import ConfigError
+from schemas.named_files import BUCKETS
 from storage.objects.object_store import ObjectStore
+
+if TYPE_CHECKING:
+    from storage.objects.bucket import BucketObjects
 
 _ADDRESS = re.compile(r"(s3|gs|az):/+([^/,][^,]*)")
 _TWO = re.compile(r"holders=(.+),curator=(.+)")
@@ -34,6 +44,42 @@ def open_objects(work: str | Path) -> ObjectStore:
 
     two = _TWO.fullmatch(address)
     return open_bucket(address) if two is None else open_two_buckets(holders=two[1], curator=two[2])
+
+
+def find_objects(pattern: str) -> list[str]:
+    """The addresses of the objects in a bucket that a pattern fits, as "s3://bucket/day-*/trips-*.csv", in order.
+
+    Raises OSError where they cannot be listed, ConfigError where that is no address of a bucket.
+    """
+    bucket, wanted = _in_bucket(pattern)
+    parts = wanted.split("/")
+    plain = list(itertools.takewhile(lambda part: not glob.has_magic(part), parts[:-1]))
+    names = (entry.name for entry in _to_read(bucket).entries("/".join(plain), deep=True))
+    return [f"{bucket}/{name}" for name in names if _fits(name.split("/"), parts)]
+
+
+def local_file(name: str) -> Path:
+    """A raw file on this machine, by its path; of one in a bucket, by its address, a copy. Raises OSError, ConfigError."""
+    if not name.startswith(BUCKETS):
+        return Path(name)
+    bucket, within = _in_bucket(name)
+    return _to_read(bucket).path(within)
+
+
+def _in_bucket(address: str) -> tuple[str, str]:
+    scheme, _, rest = address.partition("://")
+    bucket, _, within = rest.partition("/")
+    return f"{scheme}://{bucket}", within
+
+
+def _to_read(bucket: str) -> BucketObjects:
+    from storage.objects.bucket import open_to_read
+
+    return open_to_read(bucket)
+
+
+def _fits(names: list[str], parts: list[str]) -> bool:
+    return len(names) == len(parts) and all(map(fnmatch.fnmatchcase, names, parts))
 
 
 def refuse_bucket(work: str | Path, command: str) -> None:

@@ -12,7 +12,7 @@ import io
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -30,7 +30,7 @@ from obstore.exceptions import (
 
 from ldptree.errors import ConfigError
 from storage.objects.lasting import fsync
-from storage.objects.object_store import Entry, NotReached, ObjectStore, Write
+from storage.objects.object_store import NOTHING, Entry, NotReached, ObjectStore, Write
 from storage.objects.two_sides import SIDES, Side, TwoSides
 
 WRITER = "ldptree-writer"
@@ -48,6 +48,7 @@ REASONS = {
 }
 """What a person is told, by a sign in obstore's error. The address is where a machine of Amazon's would find credentials."""
 
+VARIABLES = "AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT and so on"
 CLIENT = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(minutes=5)}
 RETRIES = {"max_retries": 5, "retry_timeout": timedelta(minutes=2)}
 
@@ -57,7 +58,7 @@ def open_bucket(address: str) -> BucketObjects:
 
     Raises ConfigError where nothing can be written there, or nothing can be written once.
     """
-    return _open(address, _local_folder(address), {}, "AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT and so on")
+    return _open(address, _local_folder(address), {}, VARIABLES)
 
 
 def open_two_buckets(*, holders: str, curator: str) -> TwoSides:
@@ -70,14 +71,27 @@ def open_two_buckets(*, holders: str, curator: str) -> TwoSides:
     sides: dict[Side, ObjectStore] = {}
     for side in SIDES:
         prefix = f"LDPTREE_{side.upper()}_"
-        own = {
-            name.removeprefix(prefix).lower(): value
-            for name, value in os.environ.items()
-            if name.startswith(prefix)
-        }
         whose = f"{prefix}AWS_ACCESS_KEY_ID and so on, each in place of AWS_ACCESS_KEY_ID and so on"
-        sides[side] = _open(addresses[side], root / "sides" / side, own, whose)
+        sides[side] = _open(addresses[side], root / "sides" / side, _options_of(side), whose)
     return TwoSides(sides, where, root)
+
+
+def open_to_read(address: str) -> BucketObjects:
+    """The objects at an address, with the holders' credentials; nothing is written there. Raises ConfigError."""
+    bucket = _bucket(address, _options_of("holders"), VARIABLES)
+    root = _local_folder(address)
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return BucketObjects(bucket, address, root)
+
+
+def _options_of(side: Side) -> dict[str, str]:
+    """What the environment says for one side only."""
+    prefix = f"LDPTREE_{side.upper()}_"
+    return {
+        name.removeprefix(prefix).lower(): value
+        for name, value in os.environ.items()
+        if name.startswith(prefix)
+    }
 
 
 def _local_folder(address: str) -> Path:
@@ -88,16 +102,8 @@ def _local_folder(address: str) -> Path:
 
 def _open(address: str, root: Path, options: dict[str, str], variables: str) -> BucketObjects:
     """As `open_bucket`, with `options` in place of what the environment says; `variables`: what to look after."""
-    try:
-        # obstore reads this from the environment too, but for where there are other options of the client.
-        client = CLIENT | {"allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"}
-        bucket = obstore.store.from_url(address, config=options, client_options=client, retry_config=RETRIES)
-    except (BaseError, ValueError):
-        raise ConfigError(
-            f"work folder {address}: no address of a bucket, or a variable that is none of it. Name one as s3://bucket/prefix; "
-            f"look after {variables}."
-        ) from None
-    objects, probe = BucketObjects(bucket, address, root), f"probe-{secrets.token_hex(8)}"
+    objects = BucketObjects(_bucket(address, options, variables), address, root)
+    probe = f"probe-{secrets.token_hex(8)}"
     try:
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o700)  # copies of the holders' objects are in it
@@ -114,6 +120,18 @@ def _open(address: str, root: Path, options: dict[str, str], variables: str) -> 
             "that a holder could be asked twice. Name another one with --work."
         )
     return objects
+
+
+def _bucket(address: str, options: dict[str, str], variables: str) -> Any:
+    try:
+        # obstore reads this from the environment too, but for where there are other options of the client.
+        client = CLIENT | {"allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"}
+        return obstore.store.from_url(address, config=options, client_options=client, retry_config=RETRIES)
+    except (BaseError, ValueError):
+        raise ConfigError(
+            f"{address}: no address of a bucket, or a variable that is none of it. Name one as s3://bucket/prefix; "
+            f"look after {variables}."
+        ) from None
 
 
 class BucketObjects:
@@ -196,11 +214,17 @@ class BucketObjects:
     def settle(self, folder: str) -> None:
         """Nothing: what is seen in a bucket lasts."""
 
-    def publish(self, draft: Path, name: str) -> bool:
-        """Put the files of a local folder, and remove it; False where another has put the first of them."""
+    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> bool:
+        """Put the files of a local folder, and remove it; False where another has put the first of them.
+
+        Objects that stand are copied by the server.
+        """
         for path in sorted(path for path in draft.rglob("*") if path.is_file()):
             if not self.create(f"{name}/{path.relative_to(draft).as_posix()}", path.read_bytes()):
                 return False
+        for below, other in standing.items():
+            with self._faults_of(other):
+                obstore.copy(self._bucket, other, f"{name}/{below}")
         shutil.rmtree(draft)
         return True
 

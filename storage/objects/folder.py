@@ -11,7 +11,7 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -22,7 +22,7 @@ from schemas.named_files import NO_SUCH_FOLDER, folder_fault, make_folder, shown
 from storage.holders.private_files import FILE, append_privately, close_to_others, make_private
 from storage.objects.drawn_once import publish_once
 from storage.objects.lasting import fsync, make_to_last
-from storage.objects.object_store import Entry, Write
+from storage.objects.object_store import NOTHING, Entry, Write
 
 PRIVATE = "holders"
 """The folder whose objects are for their owner only."""
@@ -131,8 +131,15 @@ class FolderObjects:
         """A new folder beside what it will be published as, by a name that no listing has."""
         return self.make_folder(f"{folder}/.aside-{secrets.token_hex(8)}")
 
-    def publish(self, draft: Path, name: str) -> bool:
-        """Fsync all that is in a folder, and rename it to its name; False (and nothing changed) where another was first."""
+    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> bool:
+        """Fsync all that is in a folder, and rename it to its name; False (and nothing changed) where another was first.
+
+        Objects that stand are linked, not copied.
+        """
+        for below, other in standing.items():
+            (draft / below).parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):  # of an earlier call
+                (draft / below).hardlink_to(self.path(other))
         if self._is_private(draft):
             close_to_others(draft)
         for path in (*draft.rglob("*"), draft):

@@ -5,11 +5,12 @@ A name is a relative path with slashes, as "holders/ledger/release/00000001.char
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+NOTHING: Mapping[str, str] = {}
 Write = Callable[[BinaryIO], object]
 """Writes what chance makes as it goes."""
 
@@ -75,8 +76,11 @@ class ObjectStore(Protocol):
     def draft_folder(self, folder: str) -> Path:
         """A new folder on this machine, to write files in that will be published below `folder`."""
 
-    def publish(self, draft: Path, name: str) -> bool:
-        """Make the files of a draft the objects below `name`; False (and nothing changed) where some are there already."""
+    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> bool:
+        """Make the files of a draft the objects below `name`; False (and nothing changed) where some are there already.
+
+        `standing`: objects that will be there too, by their names below it. Raises FileNotFoundError where one is not there.
+        """
 
     def withdraw(self, name: str) -> None:
         """Remove all objects below `name`."""

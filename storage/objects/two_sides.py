@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
-from storage.objects.object_store import Entry, ObjectStore, Write
+from storage.objects.object_store import NOTHING, Entry, ObjectStore, Write
 
 Side = Literal["holders", "curator"]
 SIDES: tuple[Side, ...] = ("holders", "curator")
@@ -84,9 +84,9 @@ class TwoSides:
         """A new folder on this machine, for what will be published below `folder`."""
         return self._of(folder).draft_folder(folder)
 
-    def publish(self, draft: Path, name: str) -> bool:
+    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> bool:
         """Make the files of a draft the objects below `name`."""
-        return self._of(name).publish(draft, name)
+        return self._of(name).publish(draft, name, standing)
 
     def withdraw(self, name: str) -> None:
         """Remove all objects below `name`."""

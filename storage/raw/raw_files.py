@@ -127,14 +127,17 @@ def inspect(
     skip: int = 0,
     sheets: Sequence[str] = (),
     needs_rows: bool = True,
+    is_whole: bool = True,
 ) -> RawFile:
     """Look at one file: every byte of a text (encoding, NULs, a gzip's end), a Parquet's footer, the header.
 
-    `columns` names the columns of a file without a header; `skip`, lines above the header; `sheets`, of a workbook. Raises
-    DataError on a file that is missing, unreadable, empty, in another format, damaged, or whose header is not one; where it
-    `needs_rows`, also on one with a header alone.
+    `columns` names the columns of a file without a header; `skip`, lines above the header; `sheets`, of a workbook. Unless
+    `is_whole`, of a text only the first bytes are looked at. Raises DataError on a file that is missing, unreadable, empty, in
+    another format, damaged, or whose header is not one; where it `needs_rows`, also on one with a header alone.
     """
-    content = read_content(path, delimiter=delimiter, skip=skip, sheets=sheets, has_header=not columns)
+    content = read_content(
+        path, delimiter=delimiter, skip=skip, sheets=sheets, has_header=not columns, is_whole=is_whole
+    )
     if content.kind == "parquet":
         return _inspect_parquet(path, content, needs_rows)
     delimiter = content.delimiter or delimiter

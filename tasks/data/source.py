@@ -9,19 +9,24 @@ import glob
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ldptree.errors import ConfigError, DataError
 from schemas.catalogue import DATA, sources
 from schemas.dataset import DatasetSpec
 from schemas.expectations import Suite
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
-from schemas.named_files import A_FOLDER, NO_SUCH_FILE, read_fault, shown_path
+from schemas.named_files import A_FOLDER, BUCKETS, NO_SUCH_FILE, read_fault, shown_path
+from storage.objects.addresses import find_objects, local_file
 from storage.raw.downloads import is_stated
 from storage.raw.raw_files import check_start
 from storage.sql import check_expression
 from storage.store import Draft, Store
 from tasks import progress
 from tasks.step import step
+
+PART_BYTES = 256 << 20
+"""Raw files of together about so many bytes are read by one task."""
 
 
 def check_named(spec: DatasetSpec) -> None:
@@ -43,12 +48,21 @@ def check_named(spec: DatasetSpec) -> None:
 
 
 def locate(paths: Sequence[str]) -> list[Path]:
-    """The files that paths and globs name, sorted within each glob; `data:...` is looked for in LDPTREE_DATA.
+    """The files that paths and globs name, sorted within each glob; `data:...` is looked for in LDPTREE_DATA, and of what is in a
+    bucket there is a copy.
 
     Raises DataError where there is none: what was looked for, where, and what to do.
     """
-    found: list[Path] = []
+    return [path for _, path in _named(paths)]
+
+
+def _named(paths: Sequence[str]) -> list[tuple[str, Path]]:
+    """The files with their names, which are their paths or, in a bucket, their addresses. Raises as `locate`."""
+    found: list[tuple[str, Path]] = []
     for path in paths:
+        if path.startswith(BUCKETS):
+            found += _in_bucket(path)
+            continue
         text = path
         if path.startswith(DATA):
             home = os.environ.get("LDPTREE_DATA")
@@ -70,7 +84,20 @@ def locate(paths: Sequence[str]) -> list[Path]:
                     else "Name another file"
                 )
                 raise DataError(f"{shown_path(file)}: {fault}. {remedy}.")
-        found += files
+        found += [(str(file), file) for file in files]
+    return found
+
+
+def _in_bucket(pattern: str) -> list[tuple[str, Path]]:
+    """The files in a bucket that a pattern names, by address. Raises DataError, ConfigError."""
+    try:
+        found = [(address, local_file(address)) for address in find_objects(pattern)]
+    except OSError as fault:
+        raise DataError(
+            f"{pattern}: cannot be read ({fault.strerror}). Look after the bucket's name, its credentials and the network."
+        ) from None
+    if not found:
+        raise DataError(f"{pattern}: {NO_SUCH_FILE}. Nothing in this bucket fits it.")
     return found
 
 
@@ -84,9 +111,9 @@ def files(store: Store, paths: Sequence[str]) -> Manifest:
     """The raw files as an artifact that stands outside of the store. Raises DataError."""
     hasher = store.hasher("holders")
     entries = []
-    for path in locate(paths):
+    for name, path in _named(paths):
         try:
-            entries.append(FileEntry(name=str(path), digest=hasher.of_file(path)))
+            entries.append(FileEntry(name=name, digest=hasher.of_file(path)))
         except OSError as fault:
             raise DataError(f"{path}: cannot be read ({fault.strerror}).") from None
     return Manifest(
@@ -96,6 +123,32 @@ def files(store: Store, paths: Sequence[str]) -> Manifest:
         files=tuple(entries),
         made_by=MadeBy(step="source", version="1", parameters={}, inputs={}),
     )
+
+
+def parts(store: Store, raw: Manifest, first: int, is_public: bool) -> list[dict[str, Any]]:
+    """The raw files in parts that one task each reads: its files, the number of the first of them, and whether all are public.
+
+    `first`: the number of the first file of `raw`.
+    """
+    keyed = store.hasher("holders")
+    found = []
+    for group in _groups([path.stat().st_size for path in store.files(raw)]):
+        files = raw.files[group.start : group.stop]
+        digest = keyed.of_value([entry.digest for entry in files])
+        part = raw.model_copy(update={"files": files, "digest": digest})
+        found.append({"raw": part, "first": first + group.start, "is_public": is_public})
+    return found
+
+
+def _groups(sizes: Sequence[int]) -> list[range]:
+    """Files that follow each other, by their numbers, in parts of about `PART_BYTES`."""
+    starts, full = [0], 0
+    for number, size in enumerate(sizes):
+        if full and full + size > PART_BYTES:
+            starts.append(number)
+            full = 0
+        full += size
+    return [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(sizes)], strict=True)]
 
 
 @step("source", version="1", home="holders", order=0, says="raw files")

@@ -18,7 +18,7 @@ from storage.raw import raw_files
 from storage.raw.public_rows import booleans
 from storage.raw.recognition.findings import sql_name
 from storage.raw.typed_rows import ASKED, BAD, FAULT_COLUMN, PUBLIC
-from tasks.data.ingest import IngestPlan
+from tasks.data.ingest_plan import IngestPlan, RowRules
 from tasks.data.label_kind import CLASSES_MAX
 from tasks.data.scale import classes_of, encoding_of
 from tasks.first_look.leaks import deciding_columns
@@ -88,7 +88,7 @@ def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRo
     file = look.file
     rule = rows_by(spec.public)
     seen = look.public_rows
-    plan = IngestPlan.of(spec, [file], rule.n_mixed, rule.seed, numeric=is_number)
+    plan = IngestPlan.of(spec, [file], RowRules(n_mixed=rule.n_mixed, seed=rule.seed), numeric=is_number)
     frames: list[pl.DataFrame] = []
     masks: list[pl.Series] = []
     faults: Counter[str] = Counter()

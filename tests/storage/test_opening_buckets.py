@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +12,9 @@ pytest.importorskip("moto")
 
 from s3_server import bucket_objects, make_bucket, proxy, s3_server
 
-from ldptree.errors import ConfigError
-from storage.objects.addresses import bucket_address, open_objects
+from ldptree.errors import ConfigError, DataError
+from storage.objects.addresses import bucket_address, find_objects, local_file, open_objects
+from tasks.data.source import locate
 
 KEYS = {"holders-side": "of-holders", "curator-side": "of-curator"}
 TWO = "holders=s3://holders-side/work,curator=s3://curator-side/work"
@@ -130,3 +132,34 @@ def test_what_is_no_pair_of_buckets_is_refused():
     ):
         with pytest.raises(ValueError, match=said):
             StoreConfig(**wrong)
+
+
+@pytest.mark.slow
+def test_raw_files_in_a_bucket_are_found_by_a_pattern_and_read_as_copies(server, behind, tmp_path):
+    behind(server)
+    plain = bucket_objects(server, "bucket", "unused", prefix="raw")
+    for name in ("day-1/a.csv", "day-1/b.csv", "day-1/notes.txt", "day-2/a.csv", "day-2/deep/a.csv"):
+        plain.put(name, name.encode())
+    found = find_objects("s3://bucket/raw/day-*/*.csv")
+    assert found == [f"s3://bucket/raw/day-{name}.csv" for name in ("1/a", "1/b", "2/a")]
+    assert find_objects("s3://bucket/raw/day-2/a.csv") == ["s3://bucket/raw/day-2/a.csv"]
+    assert local_file(found[1]).read_bytes() == b"day-1/b.csv"
+    plain.put("day-1/b.csv", b"changed")
+    assert local_file(found[1]).read_bytes() == b"changed"
+    assert local_file("here.csv") == Path("here.csv")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("s3://not-there/*.csv", "there is no such bucket"),
+        ("s3://bucket/raw/*.json", "Nothing in this bucket fits it"),
+    ],
+)
+def test_raw_files_that_cannot_be_had_are_told_in_a_sentence(server, behind, path, said):
+    behind(server)
+    with pytest.raises(DataError) as refused:
+        locate([path])
+    assert said in str(refused.value)
+    assert refused.value.exit_code == 3

@@ -7,12 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import example_protocol, perturb_shard, publish, shards_of
+from chain import Chain, example_protocol, perturb_shard, publish, rides, rides_config, shards_of
 
+from flows.execute import Plainly
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
 from ldptree.mechanisms import CHOICES
 from storage.store import Store
-from tasks.aggregate import aggregate, raw_sums
+from tasks.add import raw_sums
+from tasks.aggregate import aggregate
 from tasks.artifacts import read_protocol, read_totals
 from tasks.perturb import manifest_of, values_of
 
@@ -237,3 +239,19 @@ def test_totals_state_the_exact_variance_of_sums(store):
     one_by_one = sum(totals.variance(np.reshape(unit, (2, 2))) for unit in np.eye(4))
     # Under grr the totals sum to n: errors of single totals cancel in sums.
     assert everything < 0.5 * one_by_one
+
+
+@pytest.mark.parametrize("mechanism", ["grr", "oue", "olh"])
+def test_what_several_add_up_is_what_one_adds_up(tmp_path, monkeypatch, mechanism):
+    files = [rides(tmp_path / f"rides-{number}.csv", 120, number) for number in range(5)]
+    config = rides_config(*files, privacy={"mechanism": mechanism})
+    found = []
+    for n_files in (64, 2):
+        monkeypatch.setattr("tasks.add.PART_FILES", n_files)
+        store = Store(tmp_path / f"{n_files}")
+        run = Chain(store, config, execute=Plainly(store))
+        with run.timeline.listening():
+            found.append(run.totals)
+        assert [step.name for step in run.timeline.steps()].count("add") == (n_files == 2)
+    whole, parts = found
+    assert (parts.facts, parts["totals"].files) == (whole.facts, whole["totals"].files)

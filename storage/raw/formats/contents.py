@@ -60,6 +60,7 @@ def read_content(
     skip: int = 0,
     sheets: Sequence[str] = (),
     has_header: bool = True,
+    is_whole: bool = True,
 ) -> Content:
     """The table in a file: unpacked, and written as CSV where it is in another format.
 
@@ -69,9 +70,10 @@ def read_content(
         skip: lines of a text or rows of a sheet above the header.
         sheets: of a workbook.
         has_header: whether a header is expected, which an ARFF always has.
+        is_whole: whether every byte of a text is looked at, and not only the first ones.
 
     Raises:
-        DataError: the file is missing, empty, in another format, or damaged; every byte of a text is looked at.
+        DataError: the file is missing, empty, in another format, or damaged.
     """
     name, kind, place = path.name, file_kind(path), path
     written = None
@@ -88,7 +90,7 @@ def read_content(
         return Content(kind="text", place=written.place, written=written, delimiter=",")
     if kind == "parquet":
         return Content(kind=kind, place=place, written=written)
-    check_text(place, name)
+    check_text(place, name, blocks=None if is_whole else 1)
     if kind == "arff":
         if skip or not has_header:
             raise DataError(f"{name}: an ARFF names its columns. Leave dataset.columns and dataset.skip out.")

@@ -1,0 +1,298 @@
+"""What is decided of raw files before the first row is written: names and rules checked, the type of each column, who is public.
+
+Types, ranges and the choice of what is kept come from the spec or from public rows; no private row has a say in them. How rows
+are read by it is in `tasks.data.read`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldptree.errors import ConfigError, DataError
+from schemas.dataset import DatasetSpec, TypedColumn
+from schemas.families import estimators_for
+from storage.raw import raw_files, typed_rows
+from storage.raw.bad_rows import BadRows, FaultList
+from storage.raw.column_types import ColumnTypes, UsedColumns, column_types
+from storage.raw.public_rows import PublicRows
+from storage.raw.raw_files import RawFile
+from storage.raw.typed_rows import TypedQuery
+from storage.sql import check_predicate, list_columns, suggest_name
+from tasks.data.label_kind import label_kind
+from tasks.data.protected_columns import ProtectedColumns, check_no_leak
+
+
+def inspect_files(spec: DatasetSpec, paths: Sequence[Path], *, is_whole: bool = True) -> list[RawFile]:
+    """The raw files of `spec`, looked at: every byte, or the first ones. Raises DataError."""
+    return [
+        raw_files.inspect(
+            path,
+            delimiter=spec.delimiter,
+            columns=spec.columns,
+            nulls=spec.nulls,
+            skip=spec.skip,
+            sheets=spec.sheet,
+            is_whole=is_whole,
+        )
+        for path in paths
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowRules:
+    """What of a run decides how each row is read, besides the data set.
+
+    n_mixed        files whose rows the public rule divides; those after them are public whole.
+    seed           public.
+    protected      the label, and columns that some holder keeps to themselves, where others are public.
+    every_feature  that so are all features.
+    """
+
+    n_mixed: int
+    seed: int
+    protected: Sequence[str] = ()
+    every_feature: bool = False
+
+
+def settle(
+    spec: DatasetSpec, files: Sequence[RawFile], rows: RowRules, *, numeric: bool | None
+) -> IngestPlan:
+    """Everything that public rows decide of all files together. Raises ConfigError, DataError."""
+    plan = IngestPlan.of(spec, files, rows, numeric=bool(numeric))
+    if numeric is None and label_kind(plan.query, plan.files, plan.public) == "number":
+        plan = IngestPlan.of(spec, files, rows, numeric=True)
+    return plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestPlan:
+    """Everything that is decided before the first row is written."""
+
+    spec: DatasetSpec
+    files: Sequence[RawFile]
+    public: PublicRows
+    query: TypedQuery
+    rule_columns: tuple[str, ...]
+    found_types: ColumnTypes
+    first: int = 0
+    """The number of the first file, where there are others before it."""
+
+    @staticmethod
+    def of(
+        spec: DatasetSpec,
+        files: Sequence[RawFile],
+        rows: RowRules,
+        *,
+        numeric: bool,
+        known: ColumnTypes | None = None,
+        first: int = 0,
+    ) -> IngestPlan:
+        """Names and rules checked against the header, types declared or told from public rows.
+
+        `known`: the types, where they were told before; `first`: the number of the first of `files`, of which some may be read
+        elsewhere.
+        """
+        protected, every_feature = rows.protected, rows.every_feature
+        columns = files[0].columns
+        _check_columns(spec, files[0])
+        has_own_type = spec.target not in columns or spec.target in spec.types
+        if numeric:
+            spec = _with_numeric_target(spec, files)
+        rule = spec.rule
+        rule_columns = check_predicate(rule.predicate, columns, "dataset.public") if rule.predicate else ()
+        chosen_by = check_predicate(spec.where, columns, "dataset.where") if spec.where is not None else ()
+        made_of = {
+            name: check_predicate(text, columns, f"dataset.derive.{name}")
+            for name, text in spec.derive.items()
+        }
+        needed = dict.fromkeys(
+            [*rule_columns, *chosen_by, *(used for each in made_of.values() for used in each)]
+        )
+        _check_protected(
+            spec, columns, rule_columns, chosen_by, made_of, protected=protected, every_feature=every_feature
+        )
+        dropped = set(spec.drop)
+        kept = [column for column in columns if column not in dropped]
+        read = [column for column in columns if column in needed or column not in dropped]
+        raw_files.check_count(files[0], len(read))
+        unusable = [column for column in read if any(file.family(column) is None for file in files)]
+        if unusable:
+            raise DataError(
+                f"{files[0].name}: {list_columns(unusable)}: lists, structs and bytes cannot be used. Add to dataset.drop."
+            )
+        public = PublicRows(rule=rule, n_mixed=rows.n_mixed, seed=rows.seed)
+        found_types = known or column_types(
+            spec,
+            files,
+            public,
+            UsedColumns(
+                read=read,
+                in_rule=rule_columns,
+                in_where=chosen_by,
+                derived_from={used for each in made_of.values() for used in each},
+                protected=protected,
+                is_numeric_target=numeric and not has_own_type,
+            ),
+        )
+        if found_types.left_out:
+            spec = spec.model_copy(update={"drop": (*spec.drop, *found_types.left_out)})
+            _check_protected(
+                spec,
+                columns,
+                rule_columns,
+                chosen_by,
+                made_of,
+                protected=protected,
+                every_feature=every_feature,
+            )
+            _check_features_left(spec, files[0], rule_columns, found_types)
+            kept = [column for column in kept if column not in found_types.left_out]
+        types = {
+            c: kind for c, kind in found_types.types.items() if c in needed or c not in found_types.left_out
+        }
+        derive = {name: text for name, text in spec.derive.items() if name not in spec.drop}
+        typed = {column: types[column] for column in kept} | {
+            name: spec.types.get(name) or typed_rows.derived_type(text, types, f"dataset.derive.{name}")
+            for name, text in derive.items()
+        }
+        if spec.where is not None:
+            typed_rows.check_is_predicate(spec.where, types, "dataset.where")
+        query = TypedQuery(
+            types=types,
+            derive=derive,
+            kept=tuple(
+                TypedColumn(
+                    name=name, type=kind, storage=typed_rows.storage_type(kind, spec.ranges.get(name))
+                )
+                for name, kind in typed.items()
+            ),
+            target=spec.target,
+            holder=spec.holder_column,
+            public=rule.predicate,
+            where=spec.where,
+            numeric=numeric,
+        )
+        return IngestPlan(
+            spec=spec,
+            files=files,
+            public=public,
+            query=query,
+            rule_columns=rule_columns,
+            found_types=found_types,
+            first=first,
+        )
+
+    def file(self, index: int) -> RawFile:
+        """The file of this number."""
+        return self.files[index - self.first]
+
+    def bad_rows(self, index: int, faults: FaultList) -> BadRows:
+        """The bad rows of file `index`."""
+        file = self.file(index)
+        return BadRows(
+            file=file,
+            index=index,
+            query=self.query,
+            public=self.public,
+            faults=faults,
+            skip_bad_lines=self.spec.on_bad_rows == "quarantine" and file.kind == "csv",
+        )
+
+
+def _check_protected(
+    spec: DatasetSpec,
+    columns: Sequence[str],
+    rule_columns: Sequence[str],
+    chosen_by: Sequence[str],
+    made_of: Mapping[str, Sequence[str]],
+    *,
+    protected: Sequence[str],
+    every_feature: bool,
+) -> None:
+    """Raises ConfigError where something that everybody sees would be made of what holders protect."""
+    hidden = ProtectedColumns.of(
+        spec,
+        columns,
+        rule_columns=rule_columns,
+        made_of=made_of,
+        declared=protected,
+        every_feature=every_feature,
+    )
+    hidden.check_not_revealed("dataset.public", rule_columns, "who is public")
+    hidden.check_not_revealed("dataset.where", chosen_by, "who takes part")
+    for name, used in made_of.items():
+        if name != spec.target and name not in spec.drop:
+            check_no_leak(name, used, rule_columns, spec.target)
+            if name not in hidden.names:
+                hidden.check_not_revealed(
+                    f"dataset.derive.{name}",
+                    used,
+                    f'"{name}", which everybody sees,',
+                    ", or protect what is made of it too",
+                )
+
+
+def _check_features_left(
+    spec: DatasetSpec, file: RawFile, rule_columns: Sequence[str], found_types: ColumnTypes
+) -> None:
+    """Raises DataError where no column is left to learn from."""
+    if not spec.features([*file.columns, *spec.derive], rule_columns):
+        why = "; ".join(f"{column}: {reason}" for column, reason in found_types.left_out.items())
+        raise DataError(
+            f"{file.name}: no features are left. What public rows show of the columns: {why}. "
+            'Declare one that you want all the same, as in dataset.types = {age = "integer"}, or derive new ones.'
+        )
+
+
+def _with_numeric_target(spec: DatasetSpec, files: Sequence[RawFile]) -> DatasetSpec:
+    """The specification with its target declared a number. Raises DataError where a file has its own, other type."""
+    for file in files:
+        # A text may hold numbers; true and false would be read as 1 and 0, which nobody asked for.
+        if spec.target in file.columns and file.family(spec.target) == "boolean":
+            raise DataError(
+                f'{file.name}, column "{spec.target}" (the target): true and false are not numbers. Choose another '
+                f"dataset.target. For a label of classes set model.estimator to {' or '.join(estimators_for('class'))}, and "
+                'dataset.label = "class".'
+            )
+    return spec.model_copy(update={"types": {spec.target: "number"} | spec.types})
+
+
+def _is_header(spec: DatasetSpec, file: RawFile) -> bool:
+    """Whether the first line is a header beyond doubt, and no row: a column that was named is in it."""
+    if spec.columns or any(name in file.columns for names in spec.named_columns().values() for name in names):
+        return True
+    if spec.rule.predicate is None:
+        return False
+    try:
+        check_predicate(spec.rule.predicate, file.columns, "dataset.public")
+    except ConfigError:
+        return False
+    return True
+
+
+def _check_columns(spec: DatasetSpec, file: RawFile) -> None:
+    """Raises DataError, with all of them, where the spec names columns that are not there."""
+    known = {*file.columns, *spec.derive}
+    missing = [
+        f'dataset.{key}: no column "{name}"{suggest_name(name, file.columns)}'
+        for key, names in spec.named_columns().items()
+        for name in names
+        if name not in known
+    ]
+    if missing:
+        remedy = (
+            f"Columns: {list_columns(file.columns)}."
+            if _is_header(spec, file)
+            else "No column that was named is there: has the file a header? If it has none, name them in dataset.columns."
+        )
+        raise DataError(f"{file.name}: {'; '.join(missing)}. {remedy}")
+    taken = {column.lower() for column in file.columns}
+    again = [name for name in spec.derive if name.lower() in taken]
+    if again:
+        raise ConfigError(
+            f"dataset.derive: {list_columns(again)}: the file has a column of this name. Choose a new one."
+        )
+    if not spec.features(file.columns + tuple(spec.derive)):
+        raise DataError(f"{file.name}: no features: the target is the only column that is left.")
