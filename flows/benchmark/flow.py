@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +28,7 @@ from tasks import progress
 from tasks.benchmark import cell as cells_of
 from tasks.benchmark.cell import digest_code
 from tasks.benchmark.learners import check_method, learner_of
-from tasks.benchmark.report import write_report
+from tasks.benchmark.report import Making, write_report
 from tasks.benchmark.results import Cell
 from tasks.benchmark.rows import PUBLIC, pool_rows
 from tasks.benchmark.tables import Sets
@@ -80,8 +79,13 @@ def benchmark(
     Raises:
         LdptreeError: nothing of it could be scored.
     """
-    store, began = Store(work), time.monotonic()
-    with in_use(store.root), Artifacts() as artifacts, engine_of(run or EngineConfig(), store) as engine:
+    store, timeline = Store(work), progress.Timeline()
+    with (
+        timeline.listening(),
+        in_use(store.root),
+        Artifacts() as artifacts,
+        engine_of(run or EngineConfig(), store) as engine,
+    ):
         with refusal_logged():
             sources, missing = find_rows(suite, ByPrefect(store, artifacts, engine))
             check_rows(store, suite, sources)
@@ -100,8 +104,12 @@ def benchmark(
             Sets(leaks=leaks, missing=missing),
             printed=None if suite.printed is None else read_printed(suite.printed.table),
             is_paper=paper,
-            command=command,
-            seconds=time.monotonic() - began,
+            making=Making(
+                command=command,
+                seconds=timeline.elapsed,
+                tasks=len(wanted),
+                found=sum(one.found for one in timeline.steps() if one.name == cells_of.score_cell.step.name),
+            ),
         )
         get_run_logger().info(
             "%s: %d cells, %d failed; %s", suite.name, summary["cells"], summary["failed"], summary["page"]

@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,21 @@ from tasks.benchmark.tables import (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """How a suite was scored: the command, the seconds that it took, and of all tasks those that were done before."""
+
+    command: str
+    seconds: float
+    tasks: int
+    found: int = 0
+
+    def __str__(self) -> str:
+        """In words: "in 3.2 minutes, 20 of 60 tasks had been done before"."""
+        before = f", {self.found:,} of {self.tasks:,} tasks had been done before" if self.found else ""
+        return f"in {max(self.seconds / 60, 0.1):.1f} minutes{before}"
+
+
 def write_report(
     folder: Path,
     suite: Suite,
@@ -38,12 +54,9 @@ def write_report(
     *,
     printed: Mapping[str, Any] | None,
     is_paper: bool,
-    command: str,
-    seconds: float,
+    making: Making,
 ) -> dict[str, Any]:
-    """Write results.parquet, results.toml and results.html; returns what `ldptree benchmark --json` prints. `command`: that
-    repeats it; `seconds`: that it took.
-    """
+    """Write results.parquet, results.toml and results.html; returns what `ldptree benchmark --json` prints."""
     make_folder(folder)
     scores = Scores.of(suite, cells)
     facts = Facts(
@@ -61,7 +74,7 @@ def write_report(
     with written_whole(page, "results") as aside:
         aside.write_text(render_benchmark(facts, cells), encoding="utf-8")
     with written_whole(folder / "results.toml", "results") as aside:
-        aside.write_text(describe_for_docs(facts, cells, command, seconds), encoding="utf-8")
+        aside.write_text(describe_for_docs(facts, cells, making), encoding="utf-8")
     failed = [cell for cell in cells if cell.reason]
     averages = scores.average_sets(scores.is_whole)
     return {
@@ -85,21 +98,21 @@ def write_report(
     }
 
 
-def describe_for_docs(facts: Facts, cells: Sequence[Cell], command: str, seconds: float) -> str:
+def describe_for_docs(facts: Facts, cells: Sequence[Cell], making: Making) -> str:
     """One result of a page of docs/measured, as `docs/write_measured.py` reads it."""
     suite = facts.scores.suite
     learning = sum(cell.seconds for cell in cells if not math.isnan(cell.seconds))
     picked = " Candidates were picked on TEST rows, as the paper did." if facts.is_paper else ""
     note = (
         f"{suite.about.strip()}{picked} {suite.repetitions} repetitions, {len(cells):,} scores; "
-        f"{learning:,.0f} seconds of learning in {max(seconds / 60, 0.1):.1f} minutes."
+        f"{learning:,.0f} seconds of learning {making}."
     )
     lines = [
         "[[results]]",
         f"title = {_quoted(suite.title)}",
         f"date = {datetime.datetime.now(datetime.UTC).date().isoformat()}",
         f"cores = {_quoted(f'{os.cpu_count()} cores')}",
-        f"command = {_quoted(command)}",
+        f"command = {_quoted(making.command)}",
         f"note = {_quoted(note)}",
     ]
     for one in facts.claims:

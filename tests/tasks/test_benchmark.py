@@ -21,12 +21,13 @@ from tasks.benchmark.learners import LEARNERS, learner_of
 from tasks.benchmark.learners.answers import Trial
 from tasks.benchmark.page import render_benchmark
 from tasks.benchmark.ranks import adjust_by_holm, chance_of_splits, compare, critical_difference, rank_methods
-from tasks.benchmark.report import write_report
+from tasks.benchmark.report import Making, write_report
 from tasks.benchmark.results import Cell, Scores
 from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows, find_leaks, read_rows, split_rows
 from tasks.benchmark.tables import Facts, Sets, tabulate_printed
 
 COMMAND = "ldptree benchmark small"
+MADE = Making(command=COMMAND, seconds=90.0, tasks=8, found=3)
 PAIR = Law(law="lpct-pair", parameters={"gamma": 0.5, "n_public": 50, "n_private": 300, "n_test": 200})
 
 
@@ -532,8 +533,7 @@ def test_a_report_has_every_cell_its_claims_and_a_page_that_loads_nothing(tmp_pa
         Sets(leaks=leaks, missing={}),
         printed=None,
         is_paper=False,
-        command=COMMAND,
-        seconds=90.0,
+        making=MADE,
     )
     table = pl.read_parquet(summary["results"])
     assert table.height == len(found) == summary["cells"]
@@ -551,8 +551,7 @@ def test_a_report_has_every_cell_its_claims_and_a_page_that_loads_nothing(tmp_pa
         Sets(leaks=leaks, missing={}),
         printed=None,
         is_paper=False,
-        command=COMMAND,
-        seconds=90.0,
+        making=MADE,
     )
     assert (tmp_path / "two" / "results.html").read_text() == page
     assert again["claims"] == summary["claims"]
@@ -578,13 +577,12 @@ def test_the_page_of_results_is_what_the_docs_read(tmp_path):
         Sets(leaks={}, missing={}),
         printed=None,
         is_paper=False,
-        command=COMMAND,
-        seconds=90.0,
+        making=MADE,
     )
     (result,) = tomllib.loads((tmp_path / "out" / "results.toml").read_text())["results"]
     assert result["title"] == 'a "title"'
     assert result["command"] == COMMAND
-    assert "1.5 minutes" in result["note"]
+    assert "in 1.5 minutes, 3 of 8 tasks had been done before" in result["note"]
     assert result["tables"]
 
 

@@ -17,7 +17,7 @@ from tasks.benchmark.laws import draw_law
 from tasks.benchmark.learners import LEARNERS
 from tasks.benchmark.learners.answers import Trial
 from tasks.benchmark.learners.public_features import bound_parts, explain_histoftree
-from tasks.benchmark.report import write_report
+from tasks.benchmark.report import Making, write_report
 from tasks.benchmark.results import Cell, Scores
 from tasks.benchmark.rows import PRIVATE, TEST, LabelledRows, split_rows
 from tasks.benchmark.tables import Sets
@@ -184,8 +184,7 @@ def test_a_suites_page_shows_what_errors_are_made_of(tmp_path):
         Sets(leaks={}, missing={}),
         printed=None,
         is_paper=True,
-        command="ldptree benchmark small --paper",
-        seconds=1.0,
+        making=Making(command="ldptree benchmark small --paper", seconds=1.0, tasks=1),
     )
     for path in ("page", "results"):
         assert (tmp_path / "out" / summary[path].split("/")[-1]).exists()
