@@ -69,6 +69,8 @@ class Split(Table):
     def _check_mask(self) -> Split:
         if self.personal and not self.private:
             raise ValueError("personal: needs private, the most sensitive features")
+        if self.public == 0 and not self.private:
+            raise ValueError("public: 0 needs private, as what people show takes the place of public rows")
         return self
 
     @model_serializer(mode="wrap")

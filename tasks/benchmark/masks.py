@@ -13,8 +13,10 @@ from schemas.suite import Split, check_one_of
 Mask = NDArray[np.bool_]
 
 
-def draw_mask(columns: Sequence[str], n: int, split: Split, rng: np.random.Generator) -> Mask:
-    """bool [n, d] of n people for encoded columns, by `Split.private` and `Split.personal`.
+def draw_mask(
+    columns: Sequence[str], n: int, split: Split, rng: np.random.Generator, *, dataset: str
+) -> Mask:
+    """bool [n, d] of n people of a set for its encoded columns, by `Split.private` and `Split.personal`.
 
     Raises ConfigError: a feature of `private` is not there.
     """
@@ -22,7 +24,7 @@ def draw_mask(columns: Sequence[str], n: int, split: Split, rng: np.random.Gener
     features = list(dict.fromkeys(of_columns))
     for name in split.private:
         try:
-            check_one_of(name, features, "private", "feature of this set")
+            check_one_of(name, features, "private", f"feature of {dataset}")
         except ValueError as fault:
             raise ConfigError(str(fault)) from None
     ordered = [*split.private, *(name for name in features if name not in split.private)]

@@ -176,7 +176,7 @@ def split_rows(rows: LabelledRows, name: str, seed: int, repetition: int, split:
         rows = replace(rows, feature_range=(rows.X.min(axis=0), rows.X.max(axis=0)), label_range=ends)
     if split.private:
         rng = np.random.default_rng([zlib.crc32(f"{name}/private".encode()), seed, repetition])
-        rows = replace(rows, protects=draw_mask(rows.features, rows.n, split, rng))
+        rows = replace(rows, protects=draw_mask(rows.features, rows.n, split, rng, dataset=name))
     if split.differ is not None:
         rows = change_labels(rows, split.differ, seed, repetition)
     needed = {PUBLIC: "public", PRIVATE: "private", TEST: "held-back"}

@@ -131,7 +131,7 @@ def test_bounds_beside_the_parts_are_those_of_the_papers_lemmas():
             {"methods": {"tree": {"learner": "histoftree"}}},
             "methods.tree: histoftree has to know .*, and pair does not say",
         ),
-        ({"split": {"private": ["x9"]}}, r"private: x9 is no feature of this set \(there are: x1, x2\)"),
+        ({"split": {"private": ["x9"]}}, r"private: x9 is no feature of pair \(there are: x1, x2\)"),
         (
             {"laws": {"sines": SINES.model_dump()}},
             "methods.line: public_line learns from public rows, and sines has none",
@@ -140,7 +140,7 @@ def test_bounds_beside_the_parts_are_those_of_the_papers_lemmas():
 )
 def test_what_a_set_does_not_say_is_refused_in_one_sentence_before_any_cell(tmp_path, changes, message):
     methods = {"line": {"learner": "public_line"}}
-    suite = suite_of(**({"measure": "mse", "methods": methods, "split": {"public": 0}} | changes))
+    suite = suite_of(**({"measure": "mse", "methods": methods} | changes))
     with pytest.raises(ConfigError, match=message) as told:
         check_rows(Store(tmp_path / "work"), suite, dict(suite.laws))
     assert "\n" not in str(told.value)
@@ -152,6 +152,8 @@ def test_parts_are_asked_of_learners_that_can_tell():
         list_cells(suite_of(methods=methods), {"pair": PAIR}, paper=False)
     with pytest.raises(ValueError, match="personal: needs private"):
         Split(personal=True)
+    with pytest.raises(ValueError, match="public: 0 needs private"):
+        Split(public=0)
 
 
 def test_a_suites_page_shows_what_errors_are_made_of(tmp_path):
