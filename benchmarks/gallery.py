@@ -8,20 +8,33 @@ again afterwards. `make reference` writes the gallery's page.
 
 from __future__ import annotations
 
+import csv
 import json
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from picture_of_report import take_picture
-from results import tidy_rows, write_tidy
 
 FOLDER = Path(__file__).parents[1] / "docs" / "gallery"
 HEIGHT = 1000
 MOST_BYTES = 300_000
+COLUMNS = ("set", "method", "parameters", "eps", "score", "spread")
+METHODS = {
+    "majority": "most frequent class",
+    "constant": "constant",
+    "public_only": "public only",
+    "public_tree": "public tree",
+    "public_forest": "public forest",
+    "ours": "ldptree",
+    "no_noise": "no noise",
+    "non_private": "no privacy",
+}
 
 
 def make_story(name: str, command: str, work: Path) -> None:
@@ -30,11 +43,50 @@ def make_story(name: str, command: str, work: Path) -> None:
     arguments[0] = str(Path(sys.executable).with_name(arguments[0]))
     ended = subprocess.run([*arguments, "--work", str(work), "--json"], stdout=subprocess.PIPE, check=True)
     page = Path(json.loads(ended.stdout)["report"])
-    write_tidy(tidy_rows(work, page.parent), FOLDER / f"{name}.csv")
+    with (FOLDER / f"{name}.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(tidy_rows(work, page.parent))
     take_picture(page, FOLDER / f"{name}.png", HEIGHT)
     if page.stat().st_size >= MOST_BYTES:
         sys.exit(f"{page}: {page.stat().st_size:,} bytes, above {MOST_BYTES:,}")
     shutil.copyfile(page, FOLDER / f"{name}.html")
+
+
+def tidy_rows(work: Path, run: Path) -> list[dict[str, str]]:
+    """A run's scores, a row a method: accuracy in per cent, or the mean squared error of a number.
+
+    The spread is the standard deviation over the redraws of the noise, where the run has any.
+    """
+    summary = json.loads((run / "run.json").read_bytes())
+    is_number = "mse" in summary["metrics"]
+    metric, scale, form = ("mse", 1, ".4g") if is_number else ("accuracy", 100, ".1f")
+    found = summary["baselines"] | {"ours": summary["metrics"]}
+    redraws = read_scores(work, run)["redraws"]
+    cells = f", {summary['cells']:,} cells" if "cells" in summary else ""
+    parameters = f"{summary['estimator']}, {summary['n_private']:,} reports, {summary['n_public']:,} public rows{cells}"
+    return [
+        {
+            "set": summary["name"],
+            "method": title,
+            "parameters": parameters,
+            "eps": f"{summary['epsilon']:g}",
+            "score": format(scale * found[name][metric], form),
+            "spread": format(scale * statistics.stdev(redraws), ".2g")
+            if name == "ours" and len(redraws) > 1
+            else "",
+        }
+        for name, title in METHODS.items()
+        if name in found
+    ]
+
+
+def read_scores(work: Path, run: Path) -> Any:
+    """What the run's step `evaluate` wrote."""
+    records = json.loads((run / "records.json").read_bytes())["records"]
+    (path,) = (work / name for name in records if name.startswith("simulation/evaluate/"))
+    part = json.loads(path.read_bytes())["parts"]["scores"]
+    return json.loads((work / part["path"] / "scores.json").read_bytes())
 
 
 def main(work: Path, only: list[str]) -> None:

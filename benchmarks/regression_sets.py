@@ -1,7 +1,7 @@
 """The real regression sets of the LPDT and HistOfTree papers, the papers' splits of them, and the figures they printed.
 
 What lives here: reading the files (the folder LDPTREE_DATA names), which column is the label, and a range of each label that
-is known without looking at a row. Not here: anything fitted (`benchmarks/lpdt_rivals.py`). The printed figures are transcribed
+is known without looking at a row. The printed figures are transcribed
 in `suites/papers.toml`.
 
 Neither paper says which column is predicted where a set has several: a target is what the printed errors fit (the least an error
@@ -36,7 +36,7 @@ NAMES = (*LPDT_NAMES, "DAK", "POR", "PYR")
 
 with (Path(__file__).parent / "suites" / "papers.toml").open("rb") as _file:
     PAPER: dict[str, Any] = tomllib.load(_file)
-"""The papers' tables: lpdt.decision_tree, lpdt.epsilon, lpdt.trees, histoftree.epsilon, each with `columns`."""
+"""The papers' tables."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,19 +85,6 @@ def min_max(X: Floats) -> Floats:
     """
     low, width = X.min(axis=0), np.ptp(X, axis=0)
     return np.where(width > 0, (X - low) / np.where(width > 0, width, 1.0), 0.0)
-
-
-def lpdt_printed(name: str, epsilon: float) -> dict[str, float]:
-    """Printed MSE by method (LPDT Tables 2 and 5), nan for a dash; eps is .5, 1, 2, 4, 6 or 8."""
-    paper = PAPER["lpdt"]
-    found = dict(zip(paper["columns"], paper["epsilon"][f"{epsilon:g}"][name], strict=True))
-    return {"DT": paper["decision_tree"][name], **found}
-
-
-def trees_printed(name: str) -> dict[str, float]:
-    """Printed MSE of DT, DT-pub, PDT-M and PDT-V (LPDT Table 7; the last two at eps 6)."""
-    paper = PAPER["lpdt"]["trees"]
-    return dict(zip(paper["columns"], paper[name], strict=True))
 
 
 def histoftree_printed(name: str, epsilon: float) -> dict[str, float]:

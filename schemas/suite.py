@@ -142,6 +142,7 @@ class Claim(Table):
         "ratio",
         "best rank sum",
         "away from printed",
+        "sets better than printed",
         "behind the best",
         "step over sets",
         "step over epsilons",
@@ -155,6 +156,7 @@ class Claim(Table):
     score, difference, ratio: it, or how far or how many times that of `than`.
     best rank sum: the least sum of ranks.
     away from printed: on the worst set, how far from the paper's figure.
+    sets better than printed: on how many of the sets it is better than every figure that the paper prints for methods `among`.
     behind the best: on the worst set, how much worse than the best of the methods `among`.
     step over sets: the score on each set of `datasets` less that on the one before, in their order.
     step over epsilons: the same of epsilons.
@@ -163,7 +165,7 @@ class Claim(Table):
     of the error (`by`), less that of `than`, if there is one.
     """
     among: Names = ()
-    """The methods that a rank sum or the best is over; all without any."""
+    """The methods that a rank sum, the best or what is printed is over; all without any."""
     datasets: Names = ()
     """Over whose mean it holds; all without any."""
     than_datasets: Names = ()
@@ -186,6 +188,8 @@ class Claim(Table):
             raise ValueError("a claim needs at_least or at_most")
         if measure == "away from printed" and (self.at_most is None or not self.datasets):
             raise ValueError('a claim of "away from printed" needs datasets and at_most')
+        if measure == "sets better than printed" and not (self.datasets and self.among):
+            raise ValueError('a claim of "sets better than printed" needs datasets and among')
         if measure in ("difference", "ratio") and not self.than:
             raise ValueError(f'a claim of a {measure} needs "than": the other method')
         if measure.startswith("step"):
@@ -262,9 +266,11 @@ class Suite(Table):
             if claim.parameter:
                 known_to = {*self.methods[claim.method].candidates}
                 check_one_of(claim.parameter, known_to, where, f"candidate of {claim.method}")
-            if claim.measure == "away from printed":
+            if claim.measure in ("away from printed", "sets better than printed"):
                 printed = self.printed or Printed(table="", datasets={}, methods={})
-                check_one_of(claim.method, printed.methods, where, "method of [printed]")
+                is_beside = claim.measure == "sets better than printed"
+                for method in claim.among if is_beside else (claim.method,):
+                    check_one_of(method, printed.methods, where, "method of [printed]")
                 for name in claim.datasets:
                     check_one_of(name, printed.datasets, where, "data set of [printed]")
             for epsilon in claim.epsilons:

@@ -124,11 +124,9 @@ class LPDTRegressor(Noisy, RegressorMixin, TreeEstimator):  # type: ignore[misc]
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
         """Ends of what is believed of the mean label in each row's cell with probability `level`, each float64 [n].
 
-        They are no guarantee. Where private people differ from public ones in part of the features' space only, those of 90 %
-        held in .6 to .9 of the cases measured (docs/measured/lpdt.md): parts of a cell that reports are asked about get its
-        difference,
-        with no room for how differently they may differ. At a small epsilon a large difference common to all is held less
-        often, too.
+        They are no guarantee. Where private people differ from public ones, all of them or in part of the features' space, those
+        of 90 % held for .7 to 1.0 of the rows measured (docs/measured/lpdt.md): parts of a cell that reports are asked about get
+        its difference, with no room for how differently they may differ.
         """
         nodes = self._nodes(X)
         low, high = self.model_.interval(level)

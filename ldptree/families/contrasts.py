@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SHARE = 500
 """Of a thousand holders, how many are asked about contrasts. Of 150 to 500, the more the surer a column is found at epsilon 1,
-and none loses where there is nothing to find (docs/measured/correction.md)."""
+and none loses where there is nothing to find."""
 MOST_CONTRASTS = 16
 LEAST_HALF = 0.1
 """Of the public rows, which either half has at least."""

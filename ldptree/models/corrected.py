@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 LEAST_OF_PUBLIC = 0.1
-"""The part of a public share that no correction takes away (docs/measured/correction.md)."""
+"""The part of a public share that no correction takes away."""
 
 _OWN = (
     "encoding",

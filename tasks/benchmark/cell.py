@@ -75,7 +75,8 @@ def score_cell(
                 parts.append({})
                 reasons.append(str(found))
             else:
-                scores.append(timed[-1] if measure == "seconds" else _score(found.answers, labels, measure))
+                whole = timed[-1] + found.seconds_before
+                scores.append(whole if measure == "seconds" else _score(found.answers, labels, measure))
                 columns.append(found.columns)
                 parts.append(found.parts)
                 reasons.append("")

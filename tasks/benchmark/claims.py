@@ -92,6 +92,20 @@ def _find_distance_to_printed(scores: Scores, claim: Claim, printed: Printed) ->
     return _by_epsilon(claim, find)
 
 
+def _count_sets_better_than_printed(scores: Scores, claim: Claim, printed: Printed) -> Figures:
+    def find(epsilon: float) -> float:
+        n_better = 0.0
+        for name in claim.datasets:
+            ours = scores.sign * comparable_score(scores, name, claim.method, epsilon)
+            theirs = [
+                scores.sign * printed_score(scores.suite, printed, name, one, epsilon) for one in claim.among
+            ]
+            n_better += math.nan if math.isnan(ours) else float(ours > np.nanmax(theirs))
+        return n_better
+
+    return _by_epsilon(claim, find)
+
+
 def _find_lag_behind_best(scores: Scores, claim: Claim, printed: Printed) -> Figures:
     others = [name for name in claim.among or scores.suite.methods if name != claim.method]
 
@@ -190,6 +204,7 @@ def _check_rank_sum(scores: Scores, claim: Claim) -> Checked:
 
 MEASURES: dict[str, Callable[[Scores, Claim, Printed], Figures]] = {
     "away from printed": _find_distance_to_printed,
+    "sets better than printed": _count_sets_better_than_printed,
     "behind the best": _find_lag_behind_best,
     "step over sets": _find_steps_over_sets,
     "step over epsilons": _find_steps_over_epsilons,

@@ -308,6 +308,22 @@ def test_a_score_of_nothing_is_a_score_and_no_ratio_to_it_is_measured():
     assert [one.held for one in check_claims(scored(suite, values)[1])] == [True, None]
 
 
+def test_sets_on_which_a_method_is_better_than_everything_printed_are_counted():
+    laws = {name: PAIR.model_dump() for name in ("one", "two")}
+    claim = {
+        "says": "so", "method": "majority", "measure": "sets better than printed", "among": ["majority", "line"],
+        "datasets": ["one", "two"], "epsilons": [1.0], "at_least": 2,
+    }  # fmt: skip
+    printed = {"table": "t", "datasets": {"one": "A", "two": "B"}, "methods": {"majority": "M", "line": "L"}}
+    suite = suite_of(laws=laws, epsilons=[1.0], repetitions=1, claims=[claim], printed=printed)
+    table = {"columns": ["M", "L"], "scale": 1, "epsilon": {"1": {"A": [0.1, math.nan], "B": [0.5, 0.7]}}}
+    values = {"one": {"majority": [0.2], "line": [0.0]}, "two": {"majority": [0.6], "line": [0.9]}}
+    (checked,) = check_claims(scored(suite, values)[1], table)
+    assert (checked.held, checked.found) == (False, "1.0000 at eps 1")
+    values["two"]["majority"] = [0.8]
+    assert check_claims(scored(suite, values)[1], table)[0].held
+
+
 def test_a_claim_on_a_column_is_about_its_mean_and_none_where_it_was_not_measured():
     claims = [
         {"says": "seldom", "method": "majority", "measure": "alarm", "epsilons": [1.0], "at_most": 0.25},
@@ -355,19 +371,43 @@ def test_a_corrected_truth_is_the_law_itself():
         LEARNERS["correction_of_truth"].answer(Trial(replace(rows, expected=None), 8.0, 0, {}))
 
 
-def test_the_public_model_alone_is_what_a_correction_starts_from():
-    rows = draw_law("hidden-column", {"n_test": 500, "n_private": 100}, [3])
-    alone = LEARNERS["public_model"].answer(Trial(rows, None, 0, {}))
+def test_a_correction_is_that_of_its_estimator_and_its_public_model_is_fitted_once(monkeypatch):
     from ldptree.estimators import CorrectionClassifier
+    from tasks.benchmark.learners import correction
 
+    fits = []
+    fit = correction._fit
+    monkeypatch.setattr(correction, "_fit", lambda *one: (fits.append(one), fit(*one))[1])
+    rows = draw_law("hidden-column", {"n_test": 500, "n_private": 2_000}, [3])
     learn = rows.part != TEST
-    model = CorrectionClassifier(1.0, random_state=0).fit(
-        rows.X[learn], rows.y[learn], public=(rows.part == PUBLIC)[learn]
-    )
+    for settings in ({}, {"questions": 1}):
+        found = LEARNERS["correction"].answer(Trial(rows, 1.0, 0, settings))
+        model = CorrectionClassifier(1.0, random_state=0, **settings).fit(
+            rows.X[learn], rows.y[learn], public=(rows.part == PUBLIC)[learn]
+        )
+        assert np.mean(found.answers == model.predict(rows.X[~learn])) > 0.98
+        assert (found.seconds_before > 0) is ("questions" in settings)
+    alone = LEARNERS["public_model"].answer(Trial(rows, None, 0, {})).answers
     assert np.array_equal(alone, model.model_.public_answers(rows.X[~learn])[:, 0] > 0.5)
+    assert len(fits) == 1
+    other = draw_law("hidden-column", {"n_test": 500, "n_private": 2_000}, [4])
+    LEARNERS["public_model"].answer(Trial(other, None, 0, {"base": "tree"}))
+    assert len(fits) == 2
 
 
 # Suites
+
+
+def test_lpdts_tables_are_whole_and_its_tree_without_privacy_is_the_best_of_all():
+    table = read_printed("lpdt")
+    assert set(table["epsilon"]) == {"0.5", "1", "2", "4", "6", "8"}
+    for lines in table["epsilon"].values():
+        assert len(lines) == 14
+        for name, line in lines.items():
+            found = dict(zip(table["columns"], line, strict=True))
+            dashes = {method for method, value in found.items() if math.isnan(value)}
+            assert dashes == ({"APHIST", "PHIST"} if name in ("BUI", "MUS") else set())
+            assert min(found, key=found.__getitem__) == "DT"
 
 
 @pytest.mark.parametrize("name", suites())

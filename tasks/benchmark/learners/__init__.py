@@ -13,13 +13,12 @@ from schemas.suite import Method, check_one_of
 from tasks.benchmark.learners.answers import (
     Answers,
     Trial,
-    answer_publicly,
     baseline_answer,
-    correct_truth,
     estimator_answer,
     rival_answer,
     tree_answer,
 )
+from tasks.benchmark.learners.correction import answer_corrected, answer_publicly, correct_truth
 from tasks.benchmark.learners.lpct_printed import answer_printed, answer_printed_grid
 from tasks.benchmark.learners.public_features import explain_histoftree, masked_answer
 from tasks.benchmark.learners.statements import Stated
@@ -81,7 +80,7 @@ LEARNERS: dict[str, Learner] = {
         "corrected public model",
         "reports",
         None,
-        estimator_answer("CorrectionClassifier", "CorrectionRegressor"),
+        answer_corrected,
     ),
     "correction_of_truth": Learner("corrected truth", "reports", "number", correct_truth),
     "public_model": Learner("public model alone", "public rows", None, answer_publicly),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,14 +43,14 @@ def feature_range(rows: LabelledRows, wanted: Any) -> Any:
     return wanted
 
 
-def estimator_answer(name: str, other: str = "") -> Callable[[Trial], Stated]:
-    """An estimator of ours by its name; `other`: the one for numbers, where there are two."""
+def estimator_answer(name: str) -> Callable[[Trial], Stated]:
+    """An estimator of ours by its name."""
 
     def answer(trial: Trial) -> Stated:
         from ldptree import estimators
 
         rows = trial.rows
-        kind = getattr(estimators, other if other and not rows.n_classes else name)
+        kind = getattr(estimators, name)
         learn = rows.part != TEST
         settings = dict(trial.settings)
         if "feature_range" in settings:
@@ -65,35 +65,6 @@ def estimator_answer(name: str, other: str = "") -> Callable[[Trial], Stated]:
         return Stated(answers, check_statements(model.model_, rows))
 
     return answer
-
-
-def correct_truth(trial: Trial) -> Stated:
-    """The correction of a public model that is right: a tree that has a law's few expected labels, fitted on them."""
-    from sklearn.tree import DecisionTreeRegressor
-
-    rows = trial.rows
-    if rows.expected is None:
-        raise ConfigError("correction_of_truth: only of a law is it known what labels are expected")
-    truth = DecisionTreeRegressor(max_leaf_nodes=len(np.unique(rows.expected)), random_state=0)
-    base = truth.fit(rows.X, rows.expected)
-    return estimator_answer("", "CorrectionRegressor")(
-        replace(trial, settings={**trial.settings, "base": base})
-    )
-
-
-def answer_publicly(trial: Trial) -> Answers:
-    """The public model that a correction corrects, alone."""
-    from ldptree.estimators.holders import encoding_of
-    from ldptree.families.correction import Correction
-    from ldptree.families.family import PublicRows
-
-    public = trial.rows.of(PUBLIC)
-    encoding = encoding_of(public.X, None, None)
-    rows = PublicRows(
-        encoding=encoding, X=encoding.encode(public.X), y=public.y, label=tuple(range(public.n_classes)), n_private=0
-    )  # fmt: skip
-    family = Correction(epsilon=1.0, heading={"target": "label"}, **trial.settings)
-    return family.predict_publicly(family.summarize(rows), encoding.encode(trial.rows.of(TEST).X))
 
 
 def known_ranges(rows: LabelledRows) -> dict[str, Any]:

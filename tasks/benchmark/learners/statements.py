@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class Stated:
     """Answers for the held-back rows, [n_test], what else was measured of the model that gave them, and what their error is made
-    of: parts that add up to it, and what a paper bounds them by.
+    of: parts that add up to it, and what a paper bounds them by. And the seconds that a part of the model took which was kept.
     """
 
     answers: NDArray[Any]
     columns: Mapping[Column, float] = field(default_factory=dict)
     parts: Mapping[str, float] = field(default_factory=dict)
+    seconds_before: float = 0.0
 
 
 def check_statements(model: Model, rows: LabelledRows) -> dict[Column, float]:
