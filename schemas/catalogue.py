@@ -53,6 +53,11 @@ class Source(Table):
     """Of them public ones, where no coins draw them."""
     features: int | None = Field(default=None, ge=1)
     """Columns of numbers that a benchmark makes of them, a category being as many as it has levels."""
+    copies: float | None = Field(default=None, ge=0.0, le=1.0)
+    """Of a fifth of the private rows that is held back, the share that has an exact copy among the others: a score on them says
+    how well rows are remembered."""
+    decides: str = ""
+    """The feature that decides the label nearly alone; "" where none does."""
     files: dict[str, SourceFile]
     """By their paths in the folder that LDPTREE_DATA names."""
 

@@ -40,7 +40,7 @@ RESERVED = "_row"
 DEFAULT_NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "?")
 
 
-_TEXTS = (".csv", ".tsv", ".txt", ".data", ".arff")
+_TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat", ".arff")
 FILE_SUFFIXES = (
     *_TEXTS, *(f"{suffix}.gz" for suffix in _TEXTS), ".parquet", ".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".zip",
 )  # fmt: skip

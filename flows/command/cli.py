@@ -444,11 +444,11 @@ def benchmark(
 
 @datasets_app.command("list")
 def datasets_list() -> None:
-    """List the catalogue, and which of its files are here."""
+    """List the catalogue: rows, features, the share of held-back rows that have a copy elsewhere, and which files are here."""
     from flows.command.datasets import list_all
 
-    for name, label, state, title in list_all():
-        typer.echo(f"{name:12} {label:8} {state:14} {title}")
+    for name, label, rows, features, copies, files, title in list_all():
+        typer.echo(f"{name:20} {label:6} {rows:>7} {features:>8} {copies:>6}  {files:14} {title}")
 
 
 @datasets_app.command("fetch")

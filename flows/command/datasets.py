@@ -14,11 +14,19 @@ from storage.raw.downloads import download, is_stated, pack
 
 
 def list_all() -> list[tuple[str, ...]]:
-    """A row for each data set: name, what its label is, whether its files are here, what it is."""
-    rows: list[tuple[str, ...]] = []
+    """A head, and a row for each data set: its name, what its label is, the rows, features and copies that its entry states, whether
+    its files are here, and what it is.
+    """
+    rows: list[tuple[str, ...]] = [("name", "label", "rows", "features", "copies", "files", "title")]
     for name, table in catalogue().items():
+        source = sources().get(name)
+        counts = (
+            f"{source.rows:,}" if source and source.rows else "",
+            f"{source.features:,}" if source and source.features else "",
+            f"{source.copies:.0%}" if source and source.copies is not None else "",
+        )
         label = "class" if "classes" in table else "number"
-        rows.append((name, label, _state(name), table.get("title", "")))
+        rows.append((name, label, *counts, _state(name), table.get("title", "")))
     return rows
 
 

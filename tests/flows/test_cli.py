@@ -190,10 +190,12 @@ def test_an_interrupted_run_says_how_it_goes_on(typed, monkeypatch, ended_by, co
 def test_the_catalogue_is_listed_and_shown(typed, monkeypatch, tmp_path):
     code, out, _ = typed("datasets", "list")
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == list(catalogue())
+    assert [line.split()[0] for line in out.splitlines()] == ["name", *catalogue()]
     assert [line.split()[1:3] for line in out.splitlines() if line.startswith("taxi ")] == [
         ["class", "simulated"]
     ]
+    (diabetes,) = [line.split() for line in out.splitlines() if line.startswith("diabetes ")]
+    assert diabetes[1:5] == ["class", "2,768", "8", "97%"]
     assert "simulated = true" in typed("datasets", "show", "taxi")[1]
     monkeypatch.setenv("LDPTREE_DATA", str(tmp_path))
     code, out, _ = typed("datasets", "show", "census")
