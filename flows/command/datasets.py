@@ -14,8 +14,8 @@ from storage.raw.downloads import download, is_stated, pack
 
 
 def list_all() -> list[tuple[str, ...]]:
-    """A head, and a row for each data set: its name, what its label is, the rows, features and copies that its entry states, whether
-    its files are here, and what it is.
+    """A head, and a row for each data set: its name, what its label is, the rows, features and copies that its entry states,
+    whether its files are here, and what it is.
     """
     rows: list[tuple[str, ...]] = [("name", "label", "rows", "features", "copies", "files", "title")]
     for name, table in catalogue().items():

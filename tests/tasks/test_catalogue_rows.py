@@ -1,4 +1,4 @@
-"""Every data set of the catalogue that is in LDPTREE_DATA goes through the steps of a benchmark, and has the rows and leaks it states."""
+"""Every data set of the catalogue that is here goes through the steps of a benchmark, and has the rows and leaks it states."""
 
 import os
 from pathlib import Path
