@@ -8,39 +8,38 @@ copy of the other (in another format, or with rows added), and the shared rows a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from storage.holders.sorted_hashes import Hashes, count_in, merge, place_in
 from storage.stable_hash import mixed
 
-Hashes = NDArray[np.uint64]
-MANY = 1 << 16
 BY_CHANCE = 2
 """Chance makes about as many pairs of equal rows between two files as within them; up to so many times as many are its work."""
 
 
 @dataclass(frozen=True)
 class _File:
-    """The rows of one file, and the names they were given."""
+    """The rows of one file, also sorted, how many pairs of them are equal, and the names they were given."""
 
     digests: Hashes
+    ordered: Hashes
+    equal_pairs: int
     given: Hashes
 
-    def is_like(self, other: Hashes) -> bool:
+    def is_like(self, other: _File) -> bool:
         """Whether another file has some of these rows, by no accident of rows that are equal anyway."""
-        mine, others = np.sort(self.digests), np.sort(other)
-        if np.array_equal(mine, others):
+        if np.array_equal(self.ordered, other.ordered):
             return True
-        in_common = int(_count(mine, others).sum())
-        return in_common > BY_CHANCE * (_equal_pairs(mine) + _equal_pairs(others))
+        in_common = int(count_in(self.ordered, other.ordered).sum())
+        return in_common > BY_CHANCE * (self.equal_pairs + other.equal_pairs)
 
     def names(self, alone: Hashes) -> tuple[NDArray[np.bool_], Hashes]:
         """Which rows of another file are in this one, by their names in either file alone, and the names given to them here."""
-        own = _name(self.digests, _occurrence(self.digests))
+        own = _name(self.digests, _occurrence(self.digests, self.ordered))
         order = np.argsort(own)
-        at, is_there = _place(alone, own[order])
+        at, is_there = place_in(own[order], alone)
         return is_there, self.given[order[at[is_there]]]
 
 
@@ -49,25 +48,22 @@ class RowNames:
 
     def __init__(self) -> None:
         self._files: list[_File] = []
+        self._known = np.empty(0, np.uint64)  # the digests of all files so far, sorted
 
     def of(self, digests: Hashes, kept: tuple[NDArray[np.int64], Hashes] | None = None) -> Hashes:
         """The name of each row of the next file. `kept`: rows of it, by their places, whose names an earlier run gave."""
-        nth, before = _occurrence(digests), _count(digests, self._known())
-        given = _name(digests, nth + before)
+        ordered = np.sort(digests)
+        nth, before = _occurrence(digests, ordered), count_in(self._known, digests)
+        file = _File(digests, ordered, _equal_pairs(ordered), given=_name(digests, nth + before))
         for other in self._files if before.any() else ():
-            if other.is_like(digests):
+            if other.is_like(file):
                 is_there, names = other.names(_name(digests, nth))
-                given[is_there] = names
+                file.given[is_there] = names
         if kept is not None:
-            given[kept[0]] = kept[1]
-        self._files.append(_File(digests, given))
-        return given
-
-    def _known(self) -> Hashes:
-        """The digests of all files so far, sorted; none is sorted for the only file."""
-        if not self._files:
-            return np.empty(0, np.uint64)
-        return np.sort(np.concatenate([file.digests for file in self._files]))
+            file.given[kept[0]] = kept[1]
+        self._files.append(file)
+        self._known = merge(self._known, ordered)
+        return file.given
 
 
 def _name(digests: Hashes, nth: NDArray[np.int64]) -> Hashes:
@@ -78,12 +74,11 @@ def _name(digests: Hashes, nth: NDArray[np.int64]) -> Hashes:
     return named
 
 
-def _occurrence(digests: Hashes) -> NDArray[np.int64]:
-    """How many equal digests stand before each, int64 [n]."""
+def _occurrence(digests: Hashes, ordered: Hashes) -> NDArray[np.int64]:
+    """How many equal digests stand before each, int64 [n]; `ordered`: the same, sorted."""
     nth = np.zeros(len(digests), np.int64)
-    ordered = np.sort(digests)
     several = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    rows = np.flatnonzero(_place(digests, several)[1])  # mostly few, or none
+    rows = np.flatnonzero(place_in(several, digests)[1])  # mostly few, or none
     order = rows[np.argsort(digests[rows], kind="stable")]
     is_first = np.append(True, digests[order][1:] != digests[order][:-1])[: len(order)]
     place = np.arange(len(order))
@@ -96,28 +91,3 @@ def _equal_pairs(ordered: Hashes) -> int:
     edges = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
     counts = np.diff(np.append(edges, len(ordered)))
     return int((counts * (counts - 1) // 2).sum())
-
-
-def _count(digests: Hashes, ordered: Hashes) -> NDArray[np.int64]:
-    """How often each digest stands in a sorted list."""
-    if not len(ordered):
-        return np.zeros(len(digests), np.int64)
-    return _search(ordered, digests, "right") - _search(ordered, digests, "left")
-
-
-def _place(names: Hashes, ordered: Hashes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where each name stands in a sorted list without repetition, and whether it is there."""
-    if not len(ordered):
-        return np.zeros(len(names), np.int64), np.zeros(len(names), bool)
-    at = np.minimum(_search(ordered, names, "left"), len(ordered) - 1)
-    return at, ordered[at] == names
-
-
-def _search(ordered: Hashes, values: Hashes, side: Literal["left", "right"]) -> NDArray[np.int64]:
-    """`np.searchsorted`, which walks long lists many times faster in their own order."""
-    if len(ordered) < MANY:
-        return np.searchsorted(ordered, values, side)
-    order = np.argsort(values)
-    found = np.empty(len(values), np.int64)
-    found[order] = np.searchsorted(ordered, values[order], side)
-    return found

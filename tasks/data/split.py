@@ -24,6 +24,7 @@ from schemas.manifest import Manifest
 from storage import tables
 from storage.holders.holder_names import hash_names, hash_names_as_floats, type_of_stored_names
 from storage.holders.row_copies import RowNames
+from storage.holders.sorted_hashes import merge, place_in
 from storage.ledger.campaigns import Campaign
 from storage.stable_hash import mixed
 from storage.store import Draft
@@ -223,7 +224,7 @@ class _People:
         if len(
             self._newly_taken
         ):  # sorted when there is a file to look for them in: for the only one there is none
-            self._taken = np.union1d(self._taken, self._newly_taken)
+            self._taken = merge(self._taken, np.sort(self._newly_taken))
         before = self._campaign.asked_rows(file) if self._campaign and by_row else None
         rows = self._names.of(np.load(source.rows), before)
         # In a simulation, and in a shard that an earlier version asked, everything is drawn as it was: by the file's own bytes.
@@ -232,11 +233,11 @@ class _People:
         holders = rows if by_row else hash_names(source.path, self._holder)
         # Of a file that a campaign asked before it kept rows, whoever was asked then is asked no less now.
         was_asked = before is None and by_row and self._campaign is not None and file in self._asked_files
-        kept = np.ones(len(rows), bool) if was_asked else ~_are_among(holders, self._taken)
+        kept = np.ones(len(rows), bool) if was_asked else ~place_in(self._taken, holders)[1]
         if not by_row:
             former = hash_names_as_floats(source.path, self._holder) if len(self._taken) else holders[:0]
             if len(former):
-                kept &= ~_are_among(former, self._taken)
+                kept &= ~place_in(self._taken, former)[1]
             kept &= one_row_each(holders, numbers if is_plain else mixed(rows, self._coin))
         coins = _row_coins(source) if by_row else holders
         held_back = kept & is_test(coins, self._seed, self._test_fraction)
@@ -265,10 +266,6 @@ def _asked_in_file_order(draft: Draft) -> set[str]:
         if train.made_by.parameters == draft.place.parameters
         for entry in train.files
     }
-
-
-def _are_among(hashes: Hashes, ordered: Hashes) -> NDArray[np.bool_]:
-    return np.isin(hashes, ordered) if len(ordered) else np.zeros(len(hashes), bool)
 
 
 def _schema(path: Path, columns: Sequence[str]) -> pa.Schema:
