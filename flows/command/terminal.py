@@ -162,7 +162,7 @@ def describe_progress(entry: StepTime, running: float, things: str) -> str:
         return ""
     failed = f" ({entry.failed:,} failed)" if entry.failed else ""
     left = entry.seconds_left(running)
-    how_long = "" if left is None else f", about {seconds_in_words(max(left, 1.0))} left"
+    how_long = "" if left is None else f", about {seconds_in_words(max(round(left), 1))} left"
     return f"{entry.shards_done:,} of {entry.shards:,} {things}{failed}{how_long}"
 
 

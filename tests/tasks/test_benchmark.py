@@ -361,6 +361,13 @@ def test_an_estimator_is_held_to_what_it_says_of_private_people(learner, shift, 
     assert LEARNERS[learner].answer(Trial(wrong, 4.0, 0, settings)).columns["covered"] == 0.0
 
 
+def test_a_tree_of_classes_is_held_to_what_it_says_of_class_1():
+    rows = draw_law("sloped-share", {"n_test": 2_000}, [5])
+    assert LEARNERS["lpct"].answer(Trial(rows, 4.0, 0, {})).columns["covered"] > 0.7
+    other = replace(rows, expected=1.0 - rows.expected)
+    assert LEARNERS["lpct"].answer(Trial(other, 4.0, 0, {})).columns["covered"] < 0.4
+
+
 def test_a_corrected_truth_is_the_law_itself():
     rows = draw_law("steps", {"noise": "normal"}, [5])
     found = LEARNERS["correction_of_truth"].answer(Trial(rows, 8.0, 0, {}))

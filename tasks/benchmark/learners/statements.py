@@ -43,7 +43,7 @@ def check_statements(model: Model, rows: LabelledRows) -> dict[Column, float]:
         low, high = (end[:, 0] for end in model.interval(X, LEVEL))
     elif isinstance(model, TreeModel):
         is_alarmed, cells = bool(model.discrepancy.any()), model.nodes(X)
-        low, high = (end[cells, 0] for end in model.interval(LEVEL))
+        low, high = (end[cells, -1] for end in model.interval(LEVEL))  # of two classes, class 1
     else:
         return {}
     found: dict[Column, float] = {"alarm": float(is_alarmed)}
