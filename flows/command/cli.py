@@ -73,7 +73,12 @@ def _mechanisms(incomplete: str) -> list[str]:
 
 @app.command()
 def init(
-    data: Annotated[Path, typer.Argument(help="CSV, TSV, text, these gzipped, or Parquet.")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, TSV, text, ARFF, these gzipped; Parquet; a workbook; a zip with one of these."
+        ),
+    ],
     target: Annotated[str, typer.Option("--target", help="The column to learn.")],
     public: Annotated[
         str | None,
@@ -81,6 +86,7 @@ def init(
             "--public", metavar="RULE", help="Which rows everybody may see; only they are looked at."
         ),
     ] = None,
+    sheet: Annotated[str | None, typer.Option("--sheet", help="The sheet of a workbook.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="The configuration to write; NAME.toml by default.")
     ] = None,
@@ -91,7 +97,9 @@ def init(
     """Look at some rows of a file, and write a configuration that runs as it is."""
     from flows.command.init import init as look_and_write
 
-    look_and_write(data, target=target, public=public, out=out, force=force, ask=ask, as_json=as_json)
+    look_and_write(
+        data, target=target, public=public, sheet=sheet, out=out, force=force, ask=ask, as_json=as_json
+    )
 
 
 @app.command()

@@ -28,7 +28,15 @@ LISTED = 30
 
 
 def init(
-    data: Path, *, target: str, public: str | None, out: Path | None, force: bool, ask: bool, as_json: bool
+    data: Path,
+    *,
+    target: str,
+    public: str | None,
+    sheet: str | None = None,
+    out: Path | None,
+    force: bool,
+    ask: bool,
+    as_json: bool,
 ) -> None:
     """Look at a file and write its configuration. Raises LdptreeError."""
     if ask and not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -42,7 +50,7 @@ def init(
             f"{to}: is there already. Write over it with --force, or name another file with --out."
         )
     with TemporaryDirectory(prefix="ldptree-init-") as folder:
-        seen = look(data, Path(folder), target=target, public=public)
+        seen = look(data, Path(folder), target=target, public=public, sheet=sheet)
         read_from = _readable(seen.sample, to.parent, force=force)
         choose = _ask if ask else choose_first
         rule = None if public is None else _rule_from(public, to.parent)

@@ -68,6 +68,8 @@ def _fetch(client: httpx.Client, url: str, part: Path, done: int, size: int) -> 
     """Add to a part what it lacks, from the beginning where the other side cannot go on in the middle."""
     wanted = {"Range": f"bytes={done}-"} if done else {}
     with client.stream("GET", url, headers={"Accept-Encoding": "identity"} | wanted) as answer:
+        if answer.status_code == 416:  # it has less than what was kept, which then is of another file
+            part.unlink()
         if answer.status_code >= 400:
             raise DownloadError(
                 f"{url}: the server says {answer.status_code} {answer.reason_phrase}. Fetch the file by hand."

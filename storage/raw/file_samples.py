@@ -51,6 +51,7 @@ class FileSample:
     Attributes:
         source: the file.
         content: what its text was made of, where it is in another format.
+        sheet: the one that was named, of a workbook.
         path: the sample, as UTF-8 text or Parquet; laid out as a run can read it.
         encoding: how the file's text is written; "" of a Parquet file.
         layout: how it is laid out; None of a Parquet file, or of a text that has none.
@@ -60,6 +61,7 @@ class FileSample:
 
     source: Path
     content: Content | None = None
+    sheet: str | None = None
     path: Path
     encoding: str = ""
     layout: Layout | None = None
@@ -82,16 +84,19 @@ class FileSample:
         return encoded + (self.layout.oddities if self.layout else ())
 
 
-def sample_file(path: Path, folder: Path, *, name: str, is_spread: bool) -> FileSample:
-    """A sample of a file, written into `folder`. `name`: of a column; `is_spread`: from all over it, else its first rows.
+def sample_file(
+    path: Path, folder: Path, *, name: str, is_spread: bool, sheet: str | None = None
+) -> FileSample:
+    """A sample of a file, written into `folder`. `name`: of a column; `is_spread`: from all over it, else its first rows;
+    `sheet`: of a workbook.
 
     Raises DataError where it cannot be read as a table.
     """
     if (fault := read_fault(path)) is not None:
         raise DataError(f"{shown_path(path)}: {fault}. Name a file that is a table.")
     kind, place, content = file_kind(path), path, None
-    if kind not in ("text", "gzip"):
-        content = read_content(path)
+    if sheet is not None or kind not in ("text", "gzip"):
+        content = read_content(path, sheets=() if sheet is None else (sheet,))
         kind, place = content.kind, content.place
     if kind == "parquet":
         return _sample_parquet(path, place, folder, is_spread=is_spread)
@@ -121,6 +126,7 @@ def sample_file(path: Path, folder: Path, *, name: str, is_spread: bool) -> File
     return FileSample(
         source=path,
         content=content,
+        sheet=sheet,
         path=copy,
         encoding=encoding,
         layout=layout,

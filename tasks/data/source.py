@@ -43,6 +43,8 @@ def check_named(spec: DatasetSpec) -> None:
             check_expression(text, f"dataset.{key}")
     for path in locate([*spec.path, *([rule.path] if rule.path else [])]):
         check_start(path)
+    if spec.path and all(path.startswith(DATA) for path in spec.path):
+        check_files(spec.name)
     if spec.expect:
         read_suite(*locate([spec.expect]))
 
@@ -239,5 +241,5 @@ def check_files(name: str) -> None:
         if not is_stated(path, stated.sha256, is_gzipped=stated.gzipped):
             raise DataError(
                 f"{file}: another file than the catalogue states (its sha256 differs). Bring the stated one "
-                f"(`ldptree datasets show {name}`), or run with dataset.path."
+                f"(`ldptree datasets show {name}`), or run with dataset.path = FILE."
             )

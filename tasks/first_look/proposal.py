@@ -228,6 +228,8 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
     ]
     if look.sample.delimiter is not None:
         lines.append(f"delimiter = {_text(look.sample.delimiter)}")
+    if look.sample.sheet is not None and not look.sample.oddities:
+        lines.append(f"sheet = {_text(look.sample.sheet)}")
     lines.append(f"target = {_text(proposal.target)}")
     if proposal.label:
         lines.append(f"label = {_text(proposal.label)}")

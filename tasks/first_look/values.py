@@ -97,7 +97,7 @@ def rows_by(public: str) -> PublicRows:
     return PublicRows(rule=rule, n_mixed=0 if rule.kind == "file" else 1, seed=0)
 
 
-def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstLook:
+def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: str | None = None) -> FirstLook:
     """Look at some rows of a file. `folder`: an empty one, for what was read of it.
 
     Args:
@@ -105,13 +105,15 @@ def look(path: Path, folder: Path, *, target: str, public: str | None) -> FirstL
         folder: where the rows are written while they are looked at.
         target: the column to learn.
         public: which rows are public, as `dataset.public`; None: everything is looked at.
+        sheet: of a workbook; None: the only one that has cells.
 
     Raises:
         DataError: the file is none of these, or has no rows to look at.
         ConfigError: there is no such column, or the rule is none.
     """
     rule = None if public is None else parse_public_rule(public, "--public")
-    sample = sample_file(path, folder, name=target, is_spread=rule is None or rule.kind == "predicate")
+    is_spread = rule is None or rule.kind == "predicate"
+    sample = sample_file(path, folder, name=target, is_spread=is_spread, sheet=sheet)
     file = _inspected(sample)
     raw_files.check_count(file, len(file.columns))
     target = _known_target(path, file, target)

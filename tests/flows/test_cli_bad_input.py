@@ -281,6 +281,33 @@ def test_a_file_that_is_not_there_is_told_before_anything_starts(desk, monkeypat
     assert not desk.work.exists()
 
 
+FISH = "CIC0;SM1_Dz(Z);GATS1i;NdsCH;NdssC;MLOGP;LC50\n" + "3.2;0.8;1.6;0;1;1.4;3.7\n" * 40
+
+
+@pytest.mark.parametrize(
+    ("content", "stated", "said"),
+    [
+        (None, True, "qsar_fish_toxicity.csv: no such file. There is no folder"),
+        (FISH, True, "fish/qsar_fish_toxicity.csv: another file than the catalogue states"),
+        (FISH.replace("MLOGP", "logp"), False, 'dataset.types: no column "MLOGP" (did you mean "logp"?)'),
+        (FISH.replace(";", ","), False, "Set dataset.delimiter = "),
+    ],
+)
+def test_a_data_set_of_the_catalogue_that_is_not_as_stated_is_refused(
+    desk, monkeypatch, content, stated, said
+):
+    home = desk.folder / "sets"
+    monkeypatch.setenv("LDPTREE_DATA", str(home))
+    file = home / "fish" / "qsar_fish_toxicity.csv"
+    if content is not None:
+        file.parent.mkdir(parents=True)
+        file.write_text(content)
+    config = desk.folder / "fish.toml"
+    own = "" if stated else f'path = "{file}"\n'
+    config.write_text(f'name = "fish"\n[dataset]\nname = "fish"\n{own}[model]\nestimator = "lpdt"\n')
+    desk.told(desk.type("run", config, "--work", desk.work, "--json"), 3, said)
+
+
 @pytest.mark.parametrize(
     ("rule", "said"),
     [

@@ -1,10 +1,12 @@
 """A file is fetched whole and as stated, or not at all; what was fetched before an interruption is gone on from."""
 
+import gzip
 import hashlib
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx
 import pytest
 
 from ldptree.errors import ConfigError
@@ -49,6 +51,14 @@ class Awkward(BaseHTTPRequestHandler):
         elif kind == "other":
             self.head(200, {"Content-Length": str(len(CONTENT))})
             self.wfile.write(CONTENT[::-1])
+        elif kind == "no-rest" and start:
+            self.send_error(416)
+        elif kind == "no-rest":
+            self.head(200, {"Content-Length": str(len(CONTENT))})
+            self.wfile.write(CONTENT)
+        elif kind == "elsewhere-from":  # goes on, but from another place than was asked for
+            self.head(206 if start else 200, {"Content-Length": str(len(CONTENT) - start)})
+            self.wfile.write(CONTENT[: len(CONTENT) - start])
         elif kind == "stalls":
             self.head(200, {"Content-Length": str(len(CONTENT))})
             self.wfile.write(CONTENT[:5000])
@@ -119,6 +129,34 @@ def test_the_next_try_goes_on_from_what_was_kept(server, tmp_path, kind, skipped
     assert Awkward.skipped == [skipped]
 
 
+@pytest.mark.parametrize(
+    ("kind", "message"), [("no-rest", "says 416"), ("elsewhere-from", "its sha256 differs")]
+)
+def test_what_was_kept_of_another_file_is_thrown_away(server, tmp_path, kind, message):
+    path, part = tmp_path / "a.csv", tmp_path / f"a.csv{PART}"
+    part.write_bytes(CONTENT[3:5000])
+    with pytest.raises(DownloadError, match=message):
+        fetch(f"{server}/{kind}", path)
+    assert list(tmp_path.iterdir()) == []
+    fetch(f"{server}/{kind}", path)
+    assert digest_file(path) == DIGEST
+
+
+def test_an_interruption_keeps_what_came(server, tmp_path, monkeypatch):
+    def interrupted(response):
+        yield CONTENT[:5000]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(httpx.Response, "iter_raw", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fetch(f"{server}/whole", tmp_path / "a.csv")
+    assert [path.name for path in tmp_path.iterdir()] == [f"a.csv{PART}"]
+    fetch(f"{server}/whole", tmp_path / "a.csv")
+    assert Awkward.skipped == [0, 5000]
+    assert digest_file(tmp_path / "a.csv") == DIGEST
+
+
 def test_nobody_there_is_one_sentence(tmp_path):
     with pytest.raises(DownloadError, match=r"cannot be reached .*Are you offline\? Type it again\."):
         fetch("http://127.0.0.1:1/a", tmp_path / "a.csv")
@@ -139,6 +177,24 @@ def test_every_data_set_that_is_not_simulated_says_where_its_files_are_from(name
         assert (file.bytes is None) == (file.sha256 is None)
         assert file.sha256 or not file.url
     assert sources()[name].page.startswith("https://")
+
+
+def test_a_file_that_is_kept_gzipped_is_packed_and_known_by_what_is_in_it(server, tmp_path, monkeypatch):
+    from flows.command import datasets
+
+    file = {"bytes": len(CONTENT), "sha256": DIGEST, "url": f"{server}/whole", "gzipped": True}
+    source = Source.model_validate(
+        {"page": "p", "licence": "free", "paper": "", "files": {"census/a.csv.gz": file}}
+    )
+    monkeypatch.setattr(datasets, "sources", lambda: {"census": source})
+    datasets.fetch("census", tmp_path)
+    packed = tmp_path / "census" / "a.csv.gz"
+    assert [path.name for path in packed.parent.iterdir()] == ["a.csv.gz"]
+    assert gzip.decompress(packed.read_bytes()) == CONTENT
+    assert "stands" in datasets.fetch("census", tmp_path)[0]
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(ConfigError, match="another file than the catalogue states"):
+        datasets.fetch("census", tmp_path)
 
 
 def test_fetch_puts_stated_files_in_place_and_leaves_others_alone(server, tmp_path, monkeypatch):

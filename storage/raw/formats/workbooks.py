@@ -99,7 +99,7 @@ def _chosen(book: Any, named: Sequence[str], name: str) -> list[Any]:
         raise DataError(f"{name}: the workbook is empty: none of its sheets has cells.")
     raise DataError(
         f"{name}: {len(filled)} sheets have cells ({list_columns([sheet.name for sheet in filled])}). "
-        "Say in dataset.sheet which one is meant."
+        "Say in dataset.sheet (or with init --sheet) which one is meant."
     )
 
 
