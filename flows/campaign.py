@@ -27,6 +27,7 @@ NOT_TERMS = {
     "nouns",
     "names",
     "unit",
+    "units",
     "label",
     "on_bad_rows",
     "max_bad_fraction",

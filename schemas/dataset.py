@@ -114,6 +114,8 @@ class DatasetSpec(Table):
     """Words for the codes of a column: names.payment_type = {"0" = "cash", "1" = "card"}."""
     unit: str = Field(default="", max_length=40)
     """What a label that is a number is measured in: "$"."""
+    units: dict[str, Annotated[str, Field(max_length=40)]] = Field(default={})
+    """What the numbers of a column are measured in, on the page: units = { fare = "$", trip_seconds = "s" }."""
     simulated: bool = False
     """Whether the rows are made up, as the catalogue's trips are."""
     rows: int | None = Field(default=None, ge=1)
@@ -172,7 +174,7 @@ class DatasetSpec(Table):
 
     def without_words(self) -> DatasetSpec:
         """The data set as its rows know it: what only the page says of it, and where its files lie, is no part of a key."""
-        page = {"title": "", "noun": "row", "nouns": "rows", "names": {}, "unit": ""}
+        page = {"title": "", "noun": "row", "nouns": "rows", "names": {}, "unit": "", "units": {}}
         return self.model_copy(
             update=page | {"path": (), "rows": None, "expect": None, "release_checks": False}
         )
@@ -184,7 +186,7 @@ class DatasetSpec(Table):
         return {
             key: value
             for key, value in plain.items()
-            if key not in ("unit", "label", "release_checks", "skip", "sheet") or value
+            if key not in ("unit", "units", "label", "release_checks", "skip", "sheet") or value
         }
 
     @property

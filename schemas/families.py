@@ -408,7 +408,7 @@ class AutoConfig(TreeConfig):
     """[model] where no family is chosen: the recommended one, told from public rows (`ldptree.families.choose_family`)."""
 
     estimator: Literal["auto"] = "auto"
-    """The recommended one, told from public rows: "correction" from 50 on, else "lpct" for a class and "lpdt" for a number."""
+    """The recommended one, told from public rows: "correction" from 20 on, else "lpct" for a class and "lpdt" for a number."""
     labels: ClassVar[frozenset[Label]] = frozenset({"class", "number"})
 
     def label_of(self, run: RunTables) -> Label | None:

@@ -68,7 +68,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="10", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="11", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -221,6 +221,7 @@ def identify(config: RunConfig) -> dict[str, Any]:
         "target": data.target,
         "label": config.label or "",
         "unit": data.unit if config.label == "number" else "",
+        "units": dict(data.units),
         "public_rule": data.public.strip(),
         "where": (data.where or "").strip(),
     }
@@ -330,7 +331,7 @@ def describe_privacy(
         influence=_influence(evidence.totals, moves) if evidence.totals else None,
         features=() if evidence.shown is None else list_features(config, model, evidence.shown),
         mask_release=cast("Literal['all', 'cells', 'none']", config.mask_release),
-        example=draw_example(last, config.dataset.names) if isinstance(last, Protocol) else None,
+        example=draw_example(last, config.dataset) if isinstance(last, Protocol) else None,
     )
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ldptree.families.family import Family
 
 
-FEWEST_FOR_A_MODEL = 50
+FEWEST_FOR_A_MODEL = 20
 """Public rows from which on a corrected public model does better than one tree learned from reports (docs/how-to/choose.md)."""
 
 

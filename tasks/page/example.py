@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ldptree.encoding import NumericFeature
-from ldptree.models.description import Names, name_level
+from ldptree.models.description import name_level
 from ldptree.protocol.protocol import Protocol
+from schemas.dataset import DatasetSpec
 from tasks.page.data import Example
-from tasks.page.units import raw_number
+from tasks.page.units import raw_measured
 
 SEED = 1
 MOST_COLUMNS, MOST_BITS, MOST_CELLS = 6, 64, 16
@@ -18,16 +19,16 @@ OF_BITS = ("oue", "sue")
 """Oracles whose report is one bit a value."""
 
 
-def draw_example(protocol: Protocol, names: Names) -> Example | None:
+def draw_example(protocol: Protocol, data: DatasetSpec) -> Example | None:
     """A row from the columns that the partition asks about, its true answer, and its report; None where there are none."""
-    rng = np.random.default_rng(SEED)
+    rng, names = np.random.default_rng(SEED), data.names
     row, features = [], []
     asked = protocol.raw_tree.columns_used
     for feature in protocol.encoding.features:
         if isinstance(feature, NumericFeature):
             value = float(f"{rng.uniform(feature.minimum, feature.maximum):.2g}")
             row.append(min(max(value, feature.minimum), feature.maximum))
-            text = raw_number(row[-1])
+            text = raw_measured(row[-1], data.units.get(feature.column, ""))
         else:
             at = int(rng.integers(len(feature.levels)))
             row.append(float(at))

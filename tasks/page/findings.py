@@ -206,7 +206,7 @@ def tabulate_cells(run: Run) -> Table | None:
     rows, marked = [], []
     for place, (number, cell) in enumerate(cells):
         row = [
-            f"{number + 1}. {say_path(cell.path, run.nouns)}",
+            f"{number + 1}. {say_path(cell.path, run)}",
             units.count(max(cell.share, 0.0) * run.n_private),
             units.portion(cell.share),
         ]

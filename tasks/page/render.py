@@ -114,7 +114,7 @@ def _learned(run: Run) -> dict[str, Any]:
         "shown": lambda node: findings.shown_estimate(run, node),
         "output": lambda node: findings.name_output(run, node),
         "leans": lambda node: findings.name_lean(run, node),
-        "condition": lambda node, previous: units.say_split(node, previous, run.nouns),
+        "condition": lambda node, previous: units.say_split(node, previous, run),
         "cut": lambda node: units.plural(node.cells, "kind", "kinds"),
         "shares": _shares(run),
         "strengths": findings.find_strengths(run),

@@ -136,6 +136,24 @@ def raw_number(value: float) -> str:
     return text.replace("-", MINUS)
 
 
+def measured(figure: str, unit: str) -> str:
+    """A figure with its unit behind it; a currency's sign stands before it, and its decimals are two."""
+    if unit not in CURRENCIES:
+        return f"{figure}{FIXED}{unit}" if unit else figure
+    sign = figure[0] if figure[0] in f"+{MINUS}" else ""
+    return f"{sign}{unit}{figure[len(sign) :]}"
+
+
+def raw_measured(value: float, unit: str) -> str:
+    """A number of the raw data with its unit: "$4.50", "12 km", 150 s as "2 min 30 s"."""
+    if unit == "s" and value >= 60:
+        return seconds(value)
+    figure = raw_number(value)
+    if unit in CURRENCIES and "." in figure and len(figure.partition(".")[2]) == 1:
+        figure += "0"
+    return measured(figure, unit)
+
+
 def apart(one: float, other: float, write: Unit) -> tuple[str, str]:
     """Two figures with as many decimals as tell them apart, at most three more than usual."""
     for more in range(4):
@@ -174,11 +192,8 @@ class Unit:
         return self.with_name(self.bare(value, more))
 
     def with_name(self, figure: str) -> str:
-        """A number with the unit behind it; a currency's sign stands before it."""
-        if self.name in CURRENCIES:
-            sign = figure[0] if figure[0] in f"+{MINUS}" else ""
-            return f"{sign}{self.name}{figure[len(sign) :]}"
-        return f"{figure}{FIXED}{self.name}" if self.name else figure
+        """A number with the label's unit."""
+        return measured(figure, self.name)
 
     def error(self, sd: float) -> str:
         """Two standard deviations: "± 2.2", never written as nothing."""
@@ -225,11 +240,17 @@ def score_unit(run: Run) -> Unit:
     return Unit("number", min((figure for figure in figures if figure > 0), default=1.0))
 
 
-def say_condition(one: Condition, *, is_named: bool = True) -> str:
-    """A condition in words: "trip miles 2.5 to 7", which has 7 and not 2.5. `is_named`: whether a stretch has its column."""
+def say_condition(one: Condition, unit: str = "", *, is_named: bool = True) -> str:
+    """A condition in words: "trip miles 2.5 to 7", which has 7 and not 2.5.
+
+    Args:
+        one: the condition.
+        unit: what the numbers of its column are measured in.
+        is_named: whether a stretch has its column.
+    """
     column = one.column.replace("_", " ")
     if one.low is not None or one.high is not None:
-        low, high = (_end(end, one) for end in (one.low, one.high))
+        low, high = (_end(end, one, unit) for end in (one.low, one.high))
         stretch = (f"{low} to {high}" if high else f"over {low}") if low else f"up to {high}"
         return f"{column} {stretch}" if is_named else stretch
     if one.levels:
@@ -237,29 +258,30 @@ def say_condition(one: Condition, *, is_named: bool = True) -> str:
     return f"{column} is {'known' if one.is_not else 'missing'}"
 
 
-def _end(value: float | None, one: Condition) -> str:
+def _end(value: float | None, one: Condition, unit: str) -> str:
     if value is None:
         return ""
-    return raw_number(float(f"{value:.3g}") if one.is_about else value)
+    return raw_measured(float(f"{value:.3g}") if one.is_about else value, unit)
 
 
 def _or(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def say_split(node: Node, previous: Node | None, nouns: str) -> str:
+def say_split(node: Node, previous: Node | None, run: Run) -> str:
     """What tells a node from its parent; a stretch of the column that the node drawn right above it has goes without a name."""
     if previous is None or len(node.conditions) != 1:
-        return say_path(node.conditions, nouns)
+        return say_path(node.conditions, run)
     columns = {one.column for one in (*previous.conditions, *node.conditions)}
-    return say_condition(node.conditions[0], is_named=len(columns) > 1)
+    (one,) = node.conditions
+    return say_condition(one, run.units.get(one.column, ""), is_named=len(columns) > 1)
 
 
-def say_path(path: Sequence[Condition], nouns: str, most: int = 6) -> str:
+def say_path(path: Sequence[Condition], run: Run, most: int = 6) -> str:
     """The conditions of a cell; of more than `most` the first and the last ones, which tell neighbours apart."""
-    conditions = [say_condition(one) for one in path]
+    conditions = [say_condition(one, run.units.get(one.column, "")) for one in path]
     if not conditions:
-        return f"all {nouns}"
+        return f"all {run.nouns}"
     if len(conditions) > most:
         conditions = [conditions[0], "…", *conditions[-(most - 2) :]]
     return ", ".join(conditions)

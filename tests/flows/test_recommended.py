@@ -28,10 +28,10 @@ def test_a_public_model_is_corrected_where_public_rows_carry_one(label, tree):
 @pytest.mark.parametrize(
     ("make", "config", "n", "family", "base"),
     [
-        (rides, rides_config, 120, "lpct", ""),
-        (fares, fares_config, 120, "lpdt", ""),
-        (rides, rides_config, 240, "correction", "blend"),
-        (fares, fares_config, 240, "correction", "blend"),
+        (rides, rides_config, 57, "lpct", ""),
+        (fares, fares_config, 57, "lpdt", ""),
+        (rides, rides_config, 60, "correction", "blend"),
+        (fares, fares_config, 60, "correction", "blend"),
     ],
 )
 def test_a_run_that_names_no_estimator_takes_the_recommended_one(
@@ -80,7 +80,7 @@ def campaign(make, config, n_first):
     ids=["chosen", "by an earlier version", "by an earlier version, of a number"],
 )
 def test_a_campaign_goes_on_with_the_family_that_it_began_with(store, tmp_path, make, config, begun_as, base):
-    begun, second = campaign(make, config, 120)(store, tmp_path, **begun_as)
+    begun, second = campaign(make, config, 57)(store, tmp_path, **begun_as)
     assert second.terms.config.model.estimator == begun.terms.config.model.estimator != "auto"
     assert second.protocol == begun.protocol
     assert second.totals.facts["n_private"] > begun.totals.facts["n_private"]

@@ -447,7 +447,9 @@ def test_the_example_is_made_up_and_says_so(runs: dict[str, Run]) -> None:
     assert {"too high", "too low"} <= set(corrected.levels) <= {"too high", "high", "right", "low", "too low"}
 
 
-def test_a_stretch_right_under_another_of_its_column_goes_without_the_columns_name() -> None:
+def test_a_stretch_right_under_another_of_its_column_goes_without_the_columns_name(
+    runs: dict[str, Run],
+) -> None:
     def node(column: str) -> Node:
         return Node(
             share=0.5,
@@ -456,9 +458,31 @@ def test_a_stretch_right_under_another_of_its_column_goes_without_the_columns_na
             conditions=(Condition(column=column, low=2.0),),
         )
 
-    assert units.say_split(node("miles"), None, "rows") == "miles over 2"
-    assert units.say_split(node("miles"), node("hour"), "rows") == "miles over 2"
-    assert units.say_split(node("miles"), node("miles"), "rows") == "over 2"
+    run = replace(runs["classes"], nouns="rows")
+    assert units.say_split(node("miles"), None, run) == "miles over 2"
+    assert units.say_split(node("miles"), node("hour"), run) == "miles over 2"
+    assert units.say_split(node("miles"), node("miles"), run) == "over 2"
+    run = replace(run, units={"miles": "km", "fare": "$", "wait": "s"})
+    assert units.say_split(node("miles"), node("miles"), run) == "over 2\u00a0km"
+    assert units.say_split(node("fare"), None, run) == "fare over $2"
+    assert units.say_split(node("wait"), None, run) == "wait over 2\u00a0s"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (4.5, "$", "$4.50"),
+        (-4.5, "€", "\u2212€4.50"),
+        (1200.0, "$", "$1,200"),
+        (0.125, "£", "£0.125"),
+        (150.0, "s", "2\u202fmin 30\u202fs"),
+        (12.0, "s", "12\u00a0s"),
+        (7.25, "km", "7.25\u00a0km"),
+        (7.25, "", "7.25"),
+    ],
+)
+def test_a_number_of_a_column_has_its_unit(value: float, unit: str, said: str) -> None:
+    assert units.raw_measured(value, unit) == said
 
 
 @pytest.mark.parametrize("values", [[0.1, 0.9], [-3e6, 5e6], [1e-7, 3e-7], [4.0], [0.0, 0.0]])
