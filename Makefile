@@ -10,7 +10,7 @@ export UV_LINK_MODE ?= copy
 SHARED := --numprocesses auto --dist loadscope --no-loadscope-reorder --durations 10 --durations-min 5
 
 .DEFAULT_GOAL := help
-.PHONY: help setup develop run test slow faults simulate lint format types check bench docs notebooks reference lock wheels clean
+.PHONY: help setup develop run test slow faults soak simulate lint format types check bench docs notebooks reference lock wheels clean
 
 help:  ## list every target
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ slow: develop  ## the slow tests: a deployment, the installed wheels, a browser,
 
 faults: develop  ## plant 25 faults in a copy of the program: is each caught by the test that promises the opposite?
 	$(BIN)/python tests/plant_faults.py
+
+soak: develop  ## 50 runs on one server, each on new rows: memory, open files, database and work folder stay flat
+	LDPTREE_SOAK_RUNS=50 $(BIN)/python -m pytest -q -s -m slow tests/system/test_soak.py
 
 SEEDS ?= 10000
 simulate: develop  ## SEEDS=10000 schedules of crashes, lost answers and slow machines over a simulated disk and bucket; or SEED=7

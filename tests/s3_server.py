@@ -16,6 +16,8 @@ from storage.objects.bucket import BucketObjects
 
 FAULTS = ("refused", "dropped", "lost", "late", "hanging")
 """What may happen to a request: answered 500 and not done, dropped and not done; done and the answer lost, or 500, or none."""
+PIECE = 64 << 10
+"""Bytes that a slow answer has at a time."""
 
 
 @contextmanager
@@ -57,10 +59,13 @@ class Proxy(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port, fault=lambda _method, _path: "", refusal=lambda *_: None, dropped=()):
+    def __init__(
+        self, port, fault=lambda _method, _path: "", refusal=lambda *_: None, dropped=(), pause=0.05
+    ):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.behind, self.fault, self.is_over = port, fault, threading.Event()
         self.refusal, self.dropped, self.one_by_one = refusal, dropped, threading.Lock()
+        self.pause = pause
 
     def handle_error(self, *_):
         """Clients hang up: nothing to tell."""
@@ -92,6 +97,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._hang_up()
         elif fault == "late":
             self._answer(500, {}, b"")
+        elif fault == "slow":
+            self._answer(answer.status, dict(answer.getheaders()), content, pause=self.server.pause)
         elif fault == "cut":
             self._answer(answer.status, dict(answer.getheaders()), content, sent=len(content) // 2)
             self._hang_up()
@@ -104,7 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.connection.close()
 
-    def _answer(self, status, headers, content, sent=None):
+    def _answer(self, status, headers, content, sent=None, pause=0.0):
         self.send_response_only(status)
         length = headers.get("Content-Length", str(len(content))) if self.command == "HEAD" else len(content)
         for name, value in headers.items():
@@ -112,8 +119,18 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.send_header("Content-Length", str(length))
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content[:sent])
+        if self.command == "HEAD":
+            return
+        pieces = (
+            [content[:sent]]
+            if not pause
+            else [content[at : at + PIECE] for at in range(0, len(content), PIECE)]
+        )
+        for piece in pieces:
+            self.wfile.write(piece)
+            self.wfile.flush()
+            if pause and self.server.is_over.wait(pause):
+                return
 
     def log_message(self, *_):
         """Nothing."""

@@ -94,6 +94,29 @@ def test_an_answer_that_stops_half_way_is_never_taken_for_the_object(server, buc
         assert often == "once" or not [path for path in (tmp_path / "here").rglob("*") if path.is_file()]
 
 
+@pytest.mark.parametrize(("pause", "is_in_time"), [(0.01, True), (2.5, False)])
+def test_a_slow_answer_is_waited_for_or_given_up_and_never_half_taken(
+    server, bucket, tmp_path, pause, is_in_time
+):
+    """A client here waits two seconds for an answer."""
+    content = bytes(range(256)) * 1_000
+    bucket_objects(server, bucket, tmp_path / "there").put("a/b", content)
+
+    def of_reads(method, _path):
+        return "slow" if method == "GET" else ""
+
+    with proxy(server, of_reads, pause=pause) as between:
+        objects = bucket_objects(between.server_port, bucket, tmp_path / "here", retries=0)
+        for read in (objects.get, lambda name: objects.path(name).read_bytes()):
+            if is_in_time:
+                assert read("a/b") == content
+            else:
+                with pytest.raises(OSError, match="does not answer as it should"):
+                    read("a/b")
+        kept = [path for path in (tmp_path / "here").rglob("*") if path.is_file()]
+        assert len(kept) == is_in_time
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_of_many_who_write_once_at_most_one_wins_behind_a_bad_network(server, bucket, tmp_path, seed):
     found = {}

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from contextlib import ExitStack
+from dataclasses import dataclass
 from unittest import mock
 
 import pytest
@@ -20,7 +21,7 @@ pytest.importorskip("moto")
 
 from chain import rides, rides_config
 from ray.cluster_utils import Cluster
-from s3_server import make_bucket, proxy, s3_server
+from s3_server import bucket_objects, make_bucket, proxy, s3_server
 from test_digests import RUNS
 from whole_runs import many_files, reports, rides_toml, run, start, steps, until
 
@@ -216,21 +217,44 @@ class Machines:
         return self.cluster.add_node(num_cpus=1, env_vars=self.environment(name, port))
 
 
-@pytest.mark.parametrize(
-    ("fault", "is_seeded", "is_driver_killed"),
-    [("dropped", True, False), ("lost", False, False), ("lost", True, True)],
-)
-def test_a_machine_that_is_killed_while_it_perturbs_costs_its_shard_and_asks_nobody_twice(
-    tmp_path, files_of_few, fault, is_seeded, is_driver_killed
-):
-    """Killed as its first reports arrive in the bucket, before they stand or right after. Then another machine joins; or the
-    driver is killed too, and another machine goes on by itself.
+@dataclass(frozen=True)
+class Kill:
+    """When a machine is killed: as the first object whose name has `at` in it arrives in the bucket, before it stands ("dropped")
+    or right after ("lost"). `n_drawn`: how many shards have reported by then.
     """
-    seed, bucket = {"simulation": {"noise_seed": 11}} if is_seeded else {}, f"{fault}-{is_seeded:d}"
+
+    at: str
+    fault: str
+    n_drawn: int
+    is_seeded: bool = True
+    is_driver_killed: bool = False
+
+
+KILLS = {
+    "reads": Kill("/holders/read/", "dropped", 0),
+    "has read": Kill("/holders/read/", "lost", 0, is_driver_killed=True),
+    "perturbs": Kill("/curator/reports/", "dropped", 0),
+    "has perturbed": Kill("/curator/reports/", "lost", 1, is_seeded=False),
+    "has perturbed, and its driver too": Kill("/curator/reports/", "lost", 1, is_driver_killed=True),
+    "adds up": Kill("/curator/add/", "dropped", N_SHARDS),
+    "has added up": Kill("/curator/add/", "lost", N_SHARDS, is_seeded=False, is_driver_killed=True),
+}
+IN_PARTS = "import tasks.add as a, tasks.data.source as s; a.PART_FILES, s.PART_BYTES = 2, 1"
+"""A part for each raw file, and for every two files of reports."""
+
+
+@pytest.mark.parametrize("name", KILLS)
+def test_a_machine_that_is_killed_costs_its_part_and_asks_nobody_twice(tmp_path, files_of_few, name):
+    """Then another machine joins; or the driver is killed too, and another machine goes on by itself."""
+    killed, bucket = KILLS[name], name.replace(" ", "-").replace(",", "")
+    seed = {"simulation": {"noise_seed": 11}} if killed.is_seeded else {}
     work = f"s3://{bucket}/team"
-    config = rides_toml(tmp_path / "rides.toml", str(files_of_few / "*.csv"), **seed)
+    config = rides_toml(tmp_path / "rides.toml", f"s3://{bucket}/raw/*.csv", **seed)
     with s3_server() as port, ExitStack() as stack:
         make_bucket(port, bucket)
+        raw = bucket_objects(port, bucket, tmp_path / "raw", prefix="raw")
+        for path in files_of_few.iterdir():
+            raw.put(path.name, path.read_bytes())
         machines = Machines(port, tmp_path)
         stack.callback(machines.cluster.shutdown)
         is_killed = threading.Event()
@@ -238,42 +262,56 @@ def test_a_machine_that_is_killed_while_it_perturbs_costs_its_shard_and_asks_nob
         def kill(method, path):
             if is_killed.is_set():
                 return "dropped"
-            if method != "PUT" or "/curator/reports/" not in path:
+            if method != "PUT" or killed.at not in path:
                 return ""
             is_killed.set()
-            return fault
+            return killed.fault
 
         between = stack.enter_context(proxy(port, kill))
         victim = machines.join("victim", between.server_port)
         command = ("run", config, "--work", work, "--json")
         there = ("--engine", "ray", "--set", f"run.ray_address={machines.cluster.address}")
-        process = start(*command, *there, env=machines.environment("driver", port))
+        process = started(*command, *there, env=machines.environment("driver", port))
         stack.callback(process.kill)
-        until("reports", lambda: is_killed.is_set() or process.poll() is not None)
+        until(killed.at, lambda: is_killed.is_set() or process.poll() is not None)
         machines.cluster.remove_node(victim, allow_graceful=False)
         with mock.patch.dict(os.environ, machines.environment("watch", port)):
             kept = drawn(Store(work))
-        if is_driver_killed:
+        if killed.is_driver_killed:
             process.kill()
             process.communicate()
-            process = start(*command, env=machines.environment("another", port))
+            process = started(*command, env=machines.environment("another", port))
         else:
             machines.join("late", port)
-        out, err = process.communicate(timeout=200)
+        out, err = process.communicate(timeout=400)
         assert (process.returncode, err) == (0, "")
         with mock.patch.dict(os.environ, machines.environment("watch", port)):
             store = Store(work)
-            found, charges = drawn(store), Account(store, 11 if is_seeded else None).read()
+            found, charges = drawn(store), Account(store, 11 if killed.is_seeded else None).read()
             model = store.objects.get(f"runs/{json.loads(out)['run']}/model.json")
     assert is_killed.is_set()
-    assert len(kept) == (fault == "lost")
+    assert {"read", "add"} <= {step["name"] for step in json.loads(out)["steps"]}
+    assert len(kept) == killed.n_drawn
     assert len(found) == N_SHARDS
     assert {name: found[name] for name in kept} == kept
-    here = run(load(config), tmp_path / "here")
-    assert len(charges) == len(Account(Store(tmp_path / "here"), 11 if is_seeded else None).read())
+    local = rides_toml(tmp_path / "local.toml", str(files_of_few / "*.csv"), **seed)
+    here = run(load(local), tmp_path / "here")
+    assert len(charges) == len(Account(Store(tmp_path / "here"), 11 if killed.is_seeded else None).read())
     assert json.loads(out)["largest_spend"] == here["largest_spend"] == 2.0
-    if is_seeded:
+    if killed.is_seeded:
         assert model == (tmp_path / "here" / "runs" / here["run"] / "model.json").read_bytes()
+
+
+def started(*words, env):
+    """A command that works in small parts, begun in a process of its own."""
+    program = f"{IN_PARTS}; import sys; from flows.command.cli import main; main(sys.argv[1:])"
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, words)],
+        env=os.environ | env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 @pytest.fixture(scope="module")
