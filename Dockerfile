@@ -1,9 +1,11 @@
 # What a worker's container needs to run ldptree: docs/how-to/operate.md, "In containers".
 FROM python:3.11-slim AS build
+# requirements-dev.lock has Ray too: --build-arg LOCK=requirements-dev.lock
+ARG LOCK=requirements.lock
 WORKDIR /source
-COPY requirements.lock ./
+COPY ${LOCK} ./
 RUN python -m venv /opt/ldptree \
- && /opt/ldptree/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.lock
+ && /opt/ldptree/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r ${LOCK}
 COPY . .
 RUN /opt/ldptree/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation ./ldptree . \
  && /opt/ldptree/bin/ldptree --version

@@ -50,7 +50,9 @@ def main() -> None:
 
 
 def measure(trips: Path) -> dict[str, float]:
-    """Processor seconds of each step of a run over a file, and the most memory that the process had, in MiB."""
+    """Processor seconds of each step of a run over a file; megabytes of it, and of what some steps leave; the most memory that
+    this process had, in MiB.
+    """
     config = load("taxi", [f"dataset.path={json.dumps(str(trips))}", "model.estimator=lpct"])
     seconds: dict[str, float] = {}
     began: dict[str, float] = {}
@@ -65,17 +67,21 @@ def measure(trips: Path) -> dict[str, float]:
     store = Store(trips.parent / "work")
     Pipeline(store=store, config=config, execute=Plainly(store)).walk()
     stop()
-    return seconds | {"MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    sizes = {"MB raw": trips.stat().st_size / 1e6}
+    for left in ("holders/ingest", "holders/split", "curator/reports"):
+        files = (path for path in (store.root / left).rglob("*") if path.is_file())
+        sizes[f"MB {left}"] = sum(path.stat().st_size for path in files) / 1e6
+    return seconds | sizes | {"MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
 def show(found: dict[int, dict[str, float]]) -> None:
     """A row a step, a column a size, and what a million rows more cost between the smallest size and the largest."""
     sizes = sorted(found)
-    print(f"{'':12}", *(f"{rows / 1e6:>8.3g} M" for rows in sizes), "  a million more")
+    print(f"{'':18}", *(f"{rows / 1e6:>8.3g} M" for rows in sizes), "  a million more")
     for step in found[sizes[0]]:
         line = [found[rows][step] for rows in sizes]
         more = (line[-1] - line[0]) / max((sizes[-1] - sizes[0]) / 1e6, 1e-9)
-        print(f"{step:12}", *(f"{value:10.2f}" for value in line), f"{more:10.2f}")
+        print(f"{step:18}", *(f"{value:10.2f}" for value in line), f"{more:10.2f}")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ def test_only_what_is_installed_is_sent_to_the_build():
         project["project"]["readme"],
         "LICENSE",
         "requirements.lock",
+        "requirements-dev.lock",
     }
     assert lines[0] == "*"
     assert {line.removeprefix("!") for line in lines if line.startswith("!")} == needed

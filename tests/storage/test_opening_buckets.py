@@ -163,3 +163,12 @@ def test_raw_files_that_cannot_be_had_are_told_in_a_sentence(server, behind, pat
         locate([path])
     assert said in str(refused.value)
     assert refused.value.exit_code == 3
+
+
+@pytest.mark.slow
+def test_without_credentials_a_bucket_is_refused_in_a_sentence(server, behind, monkeypatch):
+    behind(server)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    with pytest.raises(ConfigError, match="there are no credentials"):
+        open_objects("s3://bucket/team")
