@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from prefect import flow, get_run_logger, unmapped
-from prefect.client.schemas.objects import State
 
 from flows.engines.engine import Engine, engine_of
 from flows.execute import ByPrefect, Plainly
@@ -245,12 +245,28 @@ def _score(store: Store, engine: Engine, wanted: Sequence[Wanted]) -> Iterator[C
     step: StepTask = cells_of.score_cell
     progress.expect(step.step.name, len(wanted))
     task = as_task(step, is_limited=False)
-    for start in range(0, len(wanted), AT_ONCE):
-        block = wanted[start : start + AT_ONCE]
+    waiting = []
+    for one in wanted:
+        record = _stands(store, one)
+        if record is None:
+            waiting.append(one)
+        else:
+            progress.found(step.step.name)
+            yield from _cells(one, record.facts, "")
+    for start in range(0, len(waiting), AT_ONCE):
+        block = waiting[start : start + AT_ONCE]
         arguments: dict[str, Any] = {key: [one.arguments[key] for one in block] for key in block[0].arguments}
         call = {"store": unmapped(store), "label": [_label(one) for one in block], "arguments": arguments}
         for one, state in zip(block, engine.map(task, step.step.name, call), strict=True):
-            yield from _cells(one, state)
+            facts = state.result().facts if state.is_completed() else {}
+            yield from _cells(one, facts, "" if facts else str(state.result(raise_on_failure=False)))
+
+
+def _stands(store: Store, one: Wanted) -> Record | None:
+    """What an earlier run left of a cell: no task is needed. None where it left nothing that can be read."""
+    with suppress(LdptreeError):  # the task tells it
+        return store.find(cells_of.score_cell.step.place(store, one.arguments))
+    return None
 
 
 def _label(one: Wanted) -> str:
@@ -258,11 +274,9 @@ def _label(one: Wanted) -> str:
     return f"{one.method} on {one.dataset}{epsilon}, {one.repetition + 1}"
 
 
-def _cells(one: Wanted, state: State[Record]) -> Iterator[Cell]:
+def _cells(one: Wanted, facts: Mapping[str, Any], reason: str) -> Iterator[Cell]:
     """A score for each candidate, or the reason why there is none."""
     n = len(one.candidates)
-    facts = state.result().facts if state.is_completed() else {}
-    reason = "" if facts else str(state.result(raise_on_failure=False))
     scores, seconds = facts.get("scores", [None] * n), facts.get("seconds", [math.nan] * n)
     reasons, peak = facts.get("reasons", [reason] * n), facts.get("peak_mib", math.nan)
     columns, parts = facts.get("columns", [{}] * n), facts.get("parts", [{}] * n)
