@@ -26,6 +26,7 @@ from tasks.data import source
 
 Known = TypeVar("Known")
 
+PACKED = (".zip", ".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 SAMPLE = 1 << 20
 """Bytes whose lines say how long a file's lines are."""
 MOST_RUNS = 20
@@ -193,7 +194,9 @@ def _count_public(run: Pipeline, rows: Count) -> Count | None:
 
 
 def count_rows(path: Path) -> Count | None:
-    """Rows of a Parquet file, about those of a CSV; None where its first bytes are not what its name says."""
+    """Rows of a Parquet file, about those of a text; None of what must be unpacked, or is not what its name says."""
+    if path.suffix.lower() in PACKED:
+        return None
     if path.suffix == ".parquet":
         from pyarrow.parquet import read_metadata
 

@@ -277,7 +277,8 @@ def test_rows_of_a_file_are_counted_without_reading_it_whole(tmp_path, name):
     assert bool(count.prefix) != name.endswith(".parquet")
 
 
-def test_a_gzipped_file_that_is_none_has_no_count(tmp_path):
-    path = tmp_path / "rows.csv.gz"
+@pytest.mark.parametrize("name", ["rows.csv.gz", "rows.xlsx", "rows.zip"])
+def test_a_file_that_must_be_unpacked_or_is_none_has_no_count(tmp_path, name):
+    path = tmp_path / name
     path.write_bytes(b"a,b\n1,2\n")
     assert count_rows(path) is None

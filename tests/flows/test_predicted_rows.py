@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+from workbooks import workbook
 
 from flows import in_python
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
@@ -90,7 +92,27 @@ def text(rides, path, **options):
     return path
 
 
+def sheet(rides, path):
+    path.write_bytes(workbook({"S": [rides.columns, *map(list, rides.rows())]}))
+    return path
+
+
+def zipped(rides, path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("rides.csv", rides.write_csv())
+    return path
+
+
+def arff(rides, path):
+    names = "".join(f"@attribute {name} string\n" for name in rides.columns)
+    path.write_text(f"@relation rides\n{names}@data\n{rides.write_csv(include_header=False)}")
+    return path
+
+
 SOURCES = {
+    "a workbook": sheet,
+    "a zip": zipped,
+    "an ARFF": arff,
     "no label, other delimiter": lambda rides, path: text(
         rides.drop("paid"), path, separator="|", include_header=False
     ),

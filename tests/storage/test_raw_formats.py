@@ -146,6 +146,12 @@ def encrypted_zip():
         (WHOLE.replace(b"PK\x01\x02", b"PK\x01\x03", 1), "a.xlsx", {}, "truncated or damaged"),
         (zipped(**{"xl/workbook.xml": "<no"}), "a.xlsx", {}, "truncated or damaged"),
         (
+            WHOLE.replace(b"PK\x01\x02\x14\x03\x14", b"PK\x01\x02\x14\x03\x64"),
+            "a.xlsx",
+            {},
+            "truncated or damaged",
+        ),
+        (
             workbook({"S": TABLE, "T": TABLE}),
             "a.xlsx",
             {},

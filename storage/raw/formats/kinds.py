@@ -93,5 +93,5 @@ def _is_workbook(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return not {*archive.namelist()}.isdisjoint(_WORKBOOK_PARTS)
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, NotImplementedError, ValueError):
         return path.suffix.lower() in (".xlsx", ".xlsm", ".xlsb", ".ods")

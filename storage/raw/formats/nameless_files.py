@@ -1,23 +1,32 @@
 """A file without a name: what was unpacked or written anew of a raw file lies on the disk and in no folder, and is gone with
-the process, however that ends. Nobody else can open it.
+the process, however that ends. Nobody else can open it. Where a system cannot open such a file (not Linux), it has a name, its
+owner alone may read it, and it is gone when it is closed.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+IS_OPENED_BY_NUMBER = sys.platform == "linux"
+"""Elsewhere a second opening of a number goes on where the first one is."""
+
+
+def _open() -> IO[bytes]:
+    return tempfile.TemporaryFile() if IS_OPENED_BY_NUMBER else tempfile.NamedTemporaryFile()
+
 
 @dataclass(frozen=True)
 class NamelessFile:
-    """An open file that was deleted when it was made. It is there as long as this object."""
+    """An open file that is there as long as this object."""
 
-    stream: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
+    stream: IO[bytes] = field(default_factory=_open)
 
     @property
     def place(self) -> Path:
         """A path by which this process opens it, as often as it likes."""
         self.stream.flush()
-        return Path(f"/dev/fd/{self.stream.fileno()}")
+        return Path(f"/dev/fd/{self.stream.fileno()}" if IS_OPENED_BY_NUMBER else self.stream.name)
