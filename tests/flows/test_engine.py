@@ -9,9 +9,10 @@ import pytest
 from chain import rides_config
 
 from flows.command.cli import main
-from flows.engines.ray_cluster import PARTS, find_fault, find_other_version, ray_of
+from flows.engines.ray_cluster import PARTS, Cluster, find_fault, find_other_version, ray_of
 from flows.in_python import run as run_in_python
 from ldptree.errors import ConfigError
+from schemas.manifest import FileEntry, MadeBy, Manifest
 from storage.store import Store
 from tasks.perturb import perturb
 
@@ -91,3 +92,25 @@ def test_a_store_and_a_step_are_the_same_in_another_process(store):
 def test_a_run_from_python_says_that_it_has_no_cluster(tmp_path):
     with pytest.raises(ConfigError, match=r"run\.engine: `ldptree\.run` computes in this process"):
         run_in_python("quickstart", work=tmp_path / "work", run={"engine": "ray"})
+
+
+@pytest.mark.parametrize(
+    ("path", "names", "is_here", "can"),
+    [
+        ("", ("/data/a.csv",), True, True),
+        ("", ("/data/a.csv",), False, False),
+        ("", ("s3://bucket/a.csv", "s3://bucket/b.csv"), False, True),
+        ("", ("s3://bucket/a.csv", "/data/b.csv"), False, False),
+        ("holders/source/key", ("simulated-trips.csv",), False, True),
+    ],
+)
+def test_machines_read_what_all_of_them_have(path, names, is_here, can):
+    """Files of this machine are read by it alone; those in a bucket, or in the work folder, by any."""
+    files = Manifest(
+        zone="holders",
+        path=path,
+        digest="d",
+        files=tuple(FileEntry(name=name, digest="d") for name in names),
+        made_by=MadeBy(step="source", version="1", parameters={}, inputs={}),
+    )
+    assert Cluster(runner=None, is_here=is_here).can_read(files) == can
