@@ -19,6 +19,7 @@ from tasks.benchmark.claims import check_claims
 from tasks.benchmark.laws import LAWS, draw_law
 from tasks.benchmark.learners import LEARNERS, learner_of
 from tasks.benchmark.learners.answers import Trial
+from tasks.benchmark.learners.statements import Stated
 from tasks.benchmark.page import render_benchmark
 from tasks.benchmark.ranks import adjust_by_holm, chance_of_splits, compare, critical_difference, rank_methods
 from tasks.benchmark.report import Making, write_report
@@ -114,6 +115,16 @@ def test_with_paper_every_candidate_is_tried_and_the_best_on_test_rows_is_shown(
         tried = {one.candidate["depth"]: one.score for one in found if one.epsilon == epsilon}
         assert scores.values[0, 0, place, 0] == max(tried.values())
         assert tried[scores.best["pair", "tree", epsilon].candidate["depth"]] == max(tried.values())
+
+
+def test_seconds_that_a_kept_model_took_before_count_as_its_learners(tmp_path, monkeypatch):
+    kept = replace(
+        LEARNERS["majority"], answer=lambda trial: Stated(np.zeros(trial.rows.of(TEST).n), seconds_before=1e6)
+    )
+    monkeypatch.setitem(LEARNERS, "majority", kept)
+    suite = suite_of(measure="seconds", methods={"majority": {"learner": "majority"}}, repetitions=1)
+    _, (cell,) = score(Store(tmp_path / "work"), suite)
+    assert cell.score >= 1e6 > cell.seconds
 
 
 @pytest.mark.parametrize("name", LAWS)
