@@ -33,6 +33,7 @@ WHOLE_FORESTS = True
 
 N = 900
 THREE = {"paid": np.random.default_rng(3).choice(["a", "b", "c"], N, p=[0.6, 0.3, 0.1])}
+GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 CORRECTED = ("a correction", "a release")
 CASES = ("classes", "three classes", "a number", *CORRECTED, "rounds", "a tree of rounds", "stopped")
 
@@ -127,6 +128,14 @@ def test_a_page_is_read_in_minutes(runs: dict[str, Run], name: str) -> None:
     page = read(render(runs[name]))
     assert _count_words(page, closed=False) <= 700
     assert _count_words(page, closed=True) <= 1800
+
+
+@pytest.mark.parametrize("name", [path.stem for path in GALLERY.glob("*.html")])
+def test_a_page_of_the_gallery_is_read_in_minutes_too(name: str) -> None:
+    text = (GALLERY / f"{name}.html").read_text()
+    assert _count_words(read(text), closed=False) <= 700
+    assert _count_words(read(text), closed=True) <= 1800
+    assert len(text.encode()) < 300_000
 
 
 @pytest.mark.parametrize("name", CASES)
