@@ -127,6 +127,8 @@ class DatasetSpec(Table):
     """Names for a file without a header."""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
     """One character, told from the file; " " stands for any number of blanks."""
+    widths: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_as_tuple)] = ()
+    """Characters of each column of a text, where no delimiter but their width tells columns apart."""
     skip: int = Field(default=0, ge=0)
     """Lines of a text, or rows of a sheet, above the header; without a header, above the first row."""
     sheet: Names = ()
@@ -186,7 +188,7 @@ class DatasetSpec(Table):
         return {
             key: value
             for key, value in plain.items()
-            if key not in ("unit", "units", "label", "release_checks", "skip", "sheet") or value
+            if key not in ("unit", "units", "label", "release_checks", "widths", "skip", "sheet") or value
         }
 
     @property

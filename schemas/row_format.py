@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import BeforeValidator
 
 from schemas.dataset import ColumnType, DatasetSpec, Names
 from schemas.tables import Table
@@ -18,6 +21,8 @@ class RowFormat(Table):
     columns: Names = ()
     """Names of a file without a header."""
     delimiter: str | None = None
+    widths: Annotated[tuple[int, ...], BeforeValidator(tuple)] = ()
+    """Characters of each column, where they are fixed."""
     skip: int = 0
     """Lines above the header, or above the first row."""
     sheet: Names = ()
@@ -54,6 +59,7 @@ class RowFormat(Table):
                 "target": dataset.target,
                 "columns": dataset.columns,
                 "delimiter": dataset.delimiter,
+                "widths": dataset.widths,
                 "skip": dataset.skip,
                 "sheet": dataset.sheet,
                 "nulls": dataset.nulls,

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,14 +139,17 @@ def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> RawFile:
 
     A first line that has one of each set `needed` is a header.
     """
-    delimiter, skip = rows.delimiter, rows.skip
+    delimiter, skip, widths = rows.delimiter, rows.skip, rows.widths
     sheets = rows.sheet if file_kind(path) == "workbook" else ()
-    if skip and not any(one.isdisjoint(raw_files.first_fields(path, sheets=sheets)) for one in needed):
-        skip = 0
-    if delimiter is not None and len(raw_files.first_fields(path, delimiter, skip=skip, sheets=sheets)) < 2:
+    if skip or widths:
+        plain = raw_files.first_fields(path, sheets=sheets)
+        if not any(one.isdisjoint(plain) for one in needed):
+            skip, widths = 0, ()
+    first = partial(raw_files.first_fields, path, skip=skip, sheets=sheets, widths=widths)
+    if delimiter is not None and len(first(delimiter)) < 2:
         delimiter = None  # told from the file
     names: tuple[str, ...] = ()
-    fields = raw_files.first_fields(path, delimiter, skip=skip, sheets=sheets) if rows.columns else []
+    fields = first(delimiter) if rows.columns else []
     if fields and any(one.isdisjoint(fields) for one in needed):
         names = rows.columns
         if len(fields) == len(names) - 1:
@@ -156,7 +160,14 @@ def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> RawFile:
                 "Write as many, or leave out the label, or add a header."
             )
     return raw_files.inspect(
-        path, delimiter=delimiter, columns=names, nulls=rows.nulls, skip=skip, sheets=sheets, needs_rows=False
+        path,
+        delimiter=delimiter,
+        columns=names,
+        nulls=rows.nulls,
+        skip=skip,
+        sheets=sheets,
+        widths=widths,
+        needs_rows=False,
     )
 
 

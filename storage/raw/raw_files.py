@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 
 from ldptree.errors import DataError
 from storage.machine_faults import machine_fault
-from storage.raw.formats.blanks import split_at_blanks
+from storage.raw.formats.blanks import split_at_blanks, split_by_widths
 from storage.raw.formats.contents import BLANKS, NOT_UTF_8, Content, check_text, read_content
 from storage.raw.formats.kinds import PARQUET, file_kind, open_text
 from storage.sql import list_columns, literal, quote
@@ -126,17 +126,25 @@ def inspect(
     nulls: Sequence[str] = ("",),
     skip: int = 0,
     sheets: Sequence[str] = (),
+    widths: Sequence[int] = (),
     needs_rows: bool = True,
     is_whole: bool = True,
 ) -> RawFile:
     """Look at one file: every byte of a text (encoding, NULs, a gzip's end), a Parquet's footer, the header.
 
-    `columns` names the columns of a file without a header; `skip`, lines above the header; `sheets`, of a workbook. Unless
-    `is_whole`, of a text only the first bytes are looked at. Raises DataError on a file that is missing, unreadable, empty, in
-    another format, damaged, or whose header is not one; where it `needs_rows`, also on one with a header alone.
+    `columns` names the columns of a file without a header; `skip`, lines above the header; `sheets`, of a workbook; `widths`,
+    of columns of a fixed width. Unless `is_whole`, of a text only the first bytes are looked at. Raises DataError on a file that
+    is missing, unreadable, empty, in another format, damaged, or whose header is not one; where it `needs_rows`, also on one
+    with a header alone.
     """
     content = read_content(
-        path, delimiter=delimiter, skip=skip, sheets=sheets, has_header=not columns, is_whole=is_whole
+        path,
+        delimiter=delimiter,
+        skip=skip,
+        sheets=sheets,
+        widths=widths,
+        has_header=not columns,
+        is_whole=is_whole,
     )
     if content.kind == "parquet":
         return _inspect_parquet(path, content, needs_rows)
@@ -155,7 +163,12 @@ def of_table(table: Any, name: str) -> RawFile:
 
 
 def first_fields(
-    path: Path, delimiter: str | None = None, *, skip: int = 0, sheets: Sequence[str] = ()
+    path: Path,
+    delimiter: str | None = None,
+    *,
+    skip: int = 0,
+    sheets: Sequence[str] = (),
+    widths: Sequence[int] = (),
 ) -> list[str]:
     """The fields of the first line below `skip` others that is not blank, split at `delimiter` or at what splits it into most.
 
@@ -170,8 +183,9 @@ def first_fields(
             return []
         place, delimiter = content.place, content.delimiter or delimiter
     start = _lines_below(_start_of(place), skip)
-    if delimiter == BLANKS:
-        return next((fields for line in start.splitlines() if (fields := split_at_blanks(line))), [])
+    if widths or delimiter == BLANKS:
+        split = split_by_widths(widths) if widths else split_at_blanks
+        return next((fields for line in start.splitlines() if (fields := split(line))), [])
     records = _first_records(start, delimiter or _delimiter(path, start, None, 0))
     return [cell.strip() for cell in records[0]] if records else []
 

@@ -34,6 +34,7 @@ def inspect_files(spec: DatasetSpec, paths: Sequence[Path], *, is_whole: bool = 
             nulls=spec.nulls,
             skip=spec.skip,
             sheets=spec.sheet,
+            widths=spec.widths,
             is_whole=is_whole,
         )
         for path in paths

@@ -68,6 +68,8 @@ def parquet():
         (ARFF.replace("\n", "\r\n"), "misnamed.txt", {}),
         (BLANKS, "a.txt", {"delimiter": " "}),
         (gzip.compress(BLANKS.encode()), "a.data.gz", {"delimiter": " "}),
+        ("a  b\n1.5x\n2  y z \n", "a.txt", {"widths": (3, 4)}),
+        (gzip.compress(b"\n1.5x\n\n2  y z\n"), "a.dat.gz", {"widths": (3, 3), "columns": ("a", "b")}),
         (workbook({"S": TABLE}), "a.xlsx", {}),
         (workbook({"S": TABLE}), "misnamed.csv", {}),
         (workbook({"empty": [], "S": TABLE}), "a.xlsx", {}),
@@ -115,6 +117,7 @@ def test_quotes_and_escapes_of_an_arff_are_read(tmp_path):
     [
         (ARFF, "a.arff", {}, 9),
         ("\n" + BLANKS, "a.txt", {"delimiter": " "}, 4),
+        ("\na  b\n1.5x\n\n2  y\n", "a.txt", {"widths": (3, 1)}, 5),
         (workbook({"S": [["title"], *TABLE]}), "a.xlsx", {"skip": 1}, 4),
         ("A table\nof 2 rows\na,b\n1.5,x\n2,y z\n", "a.csv", {"skip": 2}, 5),
         (zipped(**{"a.csv": "a,b\n1.5,x\n\n2,y z\n"}), "a.zip", {}, 4),
@@ -209,6 +212,10 @@ def spread(rows, form):
         return f"@relation r\n{names}@data\n" + "".join(",".join(row) + "\n" for row in texts[1:]), {}
     if form == "txt":
         return "".join("  ".join(row) + "\n" for row in texts), {"delimiter": " "}
+    if form == "dat":
+        return "".join(f"{row[0]:6}{'':{6 - len(row[1])}}{''.join(row[1:])}\n" for row in texts), {
+            "widths": (6, 6, 1)
+        }
     return zipped(**{"t.csv": "".join(",".join(row) + "\n" for row in texts)}), {}
 
 
@@ -223,7 +230,7 @@ def ingested(tmp_path, content, form, **how):
     return ingest_files(spec, [path], zones, seed=0)
 
 
-@pytest.mark.parametrize("form", ["xlsx", "arff", "txt", "zip"])
+@pytest.mark.parametrize("form", ["xlsx", "arff", "txt", "dat", "zip"])
 def test_a_bad_row_is_told_by_its_zone(tmp_path, form):
     rows = [list(row) for row in ROWS]
     rows[3][1], rows[20][1] = "oops", CANARY

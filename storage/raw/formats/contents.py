@@ -13,7 +13,7 @@ from typing import Literal
 from ldptree.errors import DataError
 from storage.raw.formats.archives import unpack_table
 from storage.raw.formats.arff import write_arff
-from storage.raw.formats.blanks import write_blanks
+from storage.raw.formats.blanks import split_at_blanks, split_by_widths, write_fields
 from storage.raw.formats.kinds import file_kind, open_text
 from storage.raw.formats.nameless_files import NamelessFile
 from storage.raw.formats.workbooks import write_sheets
@@ -59,6 +59,7 @@ def read_content(
     delimiter: str | None = None,
     skip: int = 0,
     sheets: Sequence[str] = (),
+    widths: Sequence[int] = (),
     has_header: bool = True,
     is_whole: bool = True,
 ) -> Content:
@@ -69,6 +70,7 @@ def read_content(
         delimiter: what divides a text; " " is any number of blanks.
         skip: lines of a text or rows of a sheet above the header.
         sheets: of a workbook.
+        widths: characters of each column of a text, where they are fixed.
         has_header: whether a header is expected, which an ARFF always has.
         is_whole: whether every byte of a text is looked at, and not only the first ones.
 
@@ -95,8 +97,10 @@ def read_content(
         if skip or not has_header:
             raise DataError(f"{name}: an ARFF names its columns. Leave dataset.columns and dataset.skip out.")
         written = write_arff(place, name)
+    elif widths:
+        written = write_fields(place, split_by_widths(widths))
     elif delimiter == BLANKS:
-        written = write_blanks(place)
+        written = write_fields(place, split_at_blanks)
     else:
         return Content(kind=kind, place=place, written=written, skip=skip)
     return Content(kind="text", place=written.place, written=written, delimiter=",", skip=skip)
