@@ -127,7 +127,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, TreeEstimator):  # type: ignore[mis
 
         A margin is a class's share less 1/C. Where an interval holds 0 the reports carry no decision, and you may abstain.
 
-        Measured (docs/measured/lpct.md): by default, and with lam = 0, 90 % intervals hold about 90 % or more where public and
+        Measured (docs/measured/lpct.md): by default, and with lam = 0, 90 % intervals hold about 90 % where public and
         private people are alike, and less where they differ and epsilon is small. Other settings hold less: lam = "auto" or
         above 0 ignores that public labels chose the cells of a CART, and prune = "variance" or "paper" ignores its own choice
         between a cell and its ancestors.
