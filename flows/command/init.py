@@ -17,6 +17,7 @@ from schemas.config import load
 from schemas.dataset import parse_public_rule
 from storage.raw.file_samples import FileSample, write_tidy
 from storage.raw.formats.contents import BLANKS
+from storage.raw.formats.kinds import file_kind
 from storage.raw.raw_files import DELIMITER_NAMES
 from tasks.first_look.proposal import Proposal, choose_first, propose, write_toml
 from tasks.first_look.rehearsal import settle
@@ -25,6 +26,7 @@ from tasks.first_look.values import Column, look
 MOST_TIDIED = 100 << 20
 """Bytes of a file that is written anew because a run cannot read it: what takes a second or two."""
 LISTED = 30
+PACKED = {"workbook": "a workbook", "arff": "ARFF", "zip": "a zip"}
 
 
 def init(
@@ -170,7 +172,9 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
             layout.delimiter, "blanks" if layout.delimiter == BLANKS else layout.delimiter
         )
         header = "a header" if seen.file.has_header else "no header"
-        lines.append(f"written    {_encoding_name(sample.encoding)}, {delimiter} between fields, {header}")
+        form = f"{_encoding_name(sample.encoding)}, {delimiter} between fields"
+        form = form if sample.content is None else PACKED[file_kind(sample.source)]
+        lines.append(f"written    {form}, {header}")
     if sample.oddities:
         lines.append(f"           it has {' and '.join(sample.oddities)}, which a run cannot read:")
         lines.append(f"           {read_from} is a copy that it can")

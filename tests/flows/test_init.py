@@ -438,14 +438,15 @@ def test_a_format_that_a_run_reads_is_named_as_it_is(tmp_path, capsys, name):
 
 
 @pytest.mark.parametrize("title", [[], [["Report of May"]]])
-def test_the_sheet_of_a_workbook_is_named_where_there_are_several(tmp_path, title):
+def test_the_sheet_of_a_workbook_is_named_where_there_are_several(tmp_path, capsys, title):
     path, out = tmp_path / "rows.xlsx", tmp_path / "rows.toml"
     path.write_bytes(workbook({"notes": [["none"]], "May": [*title, *ROWS]}))
     how = {"target": "y", "public": "random 0.5", "out": out, "force": False, "ask": False, "as_json": True}
     with pytest.raises(DataError, match=r"2 sheets have cells \(notes, May\).*--sheet"):
         init(path, **how)
     assert not out.exists()
-    init(path, sheet="May", **how)
+    init(path, sheet="May", **how | {"as_json": False})
+    assert "written    a workbook, a header" in capsys.readouterr().out
     spec = load(out).dataset
     assert (spec.sheet, Path(spec.path[0]).name) == (
         ((), "rows.tidy.csv") if title else (("May",), "rows.xlsx")
