@@ -1,5 +1,5 @@
 """What Prefect keeps of runs whose folder is gone: `ldptree gc` deletes it, through Prefect's API, and where the database is this
-work folder's own and nobody serves it, what the API leaves.
+work folder's own, what the API leaves.
 """
 
 from __future__ import annotations
@@ -55,13 +55,15 @@ def collect_flow_runs(work: Path, *, keep: int, dry_run: bool) -> str | None:
             _delete_results(home)
             if server.temporary and database is not None:
                 prefect_database.tidy(database, kept)
+            elif database is not None:
+                prefect_database.forget_events(database, gone)
     if dry_run:
-        return f"Prefect: {gone} flow runs would go"
-    return f"Prefect: {gone} flow runs gone, {max(0, before - _size(home)) / 1e6:.1f} MB"
+        return f"Prefect: {len(gone)} flow runs would go"
+    return f"Prefect: {len(gone)} flow runs gone, {max(0, before - _size(home)) / 1e6:.1f} MB"
 
 
-def _delete(store: Store, keep: int, *, is_own: bool, dry_run: bool) -> tuple[int, list[str]]:
-    """How many flow runs went, and the ids of those that stay. Raises LdptreeError."""
+def _delete(store: Store, keep: int, *, is_own: bool, dry_run: bool) -> tuple[list[str], list[str]]:
+    """The ids of the flow runs that went, and of those that stay. Raises LdptreeError."""
     import httpx
     from prefect.client.orchestration import get_client
     from prefect.exceptions import PrefectException
@@ -78,8 +80,8 @@ def _delete(store: Store, keep: int, *, is_own: bool, dry_run: bool) -> tuple[in
             f"Prefect did not delete what it keeps of runs that are gone ({type(fault).__name__}). Artifacts are collected; "
             "give the same command again for the rest."
         ) from None
-    stay = {run.id for run in ours} - {run.id for run in doomed}
-    return len(doomed), [str(one) for one in stay]
+    gone = {str(run.id) for run in doomed}
+    return [*gone], [*({str(run.id) for run in ours} - gone)]
 
 
 def _flow_runs(client: SyncPrefectClient) -> Iterator[FlowRun]:

@@ -124,6 +124,28 @@ def tidy(path: Path, kept: Sequence[str]) -> None:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
+def forget_events(path: Path, gone: Sequence[str]) -> None:
+    """Delete the events of flow runs that are gone, beside a server that is up: the API deletes none, and Prefect keeps them for
+    days. Where the database is busy they wait for another time.
+
+    Args:
+        path: the database.
+        gone: the ids of the flow runs.
+    """
+    with (
+        contextlib.suppress(sqlite3.OperationalError),
+        contextlib.closing(sqlite3.connect(path, timeout=5.0)) as connection,
+        connection,
+    ):
+        connection.execute("CREATE TEMP TABLE gone AS SELECT '' AS resource, '' AS event WHERE false")
+        connection.executemany(
+            "INSERT INTO gone SELECT resource_id, event_id FROM event_resources WHERE resource_id = ?",
+            [(f"prefect.flow-run.{one}",) for one in gone],
+        )
+        connection.execute("DELETE FROM events WHERE id IN (SELECT event FROM gone)")
+        connection.execute("DELETE FROM event_resources WHERE event_id IN (SELECT event FROM gone)")
+
+
 async def _forget(kept: Sequence[str]) -> None:
     import sqlalchemy as sa
     from prefect.server.database import provide_database_interface

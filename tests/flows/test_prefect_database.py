@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sqlite3
 
@@ -84,3 +85,39 @@ def test_a_database_that_the_user_named_is_the_users(tmp_path, monkeypatch):
     assert prefect_database.of(tmp_path) == tmp_path / "prefect.db"
     monkeypatch.setenv("PREFECT_API_DATABASE_CONNECTION_URL", "postgresql+asyncpg://db/prefect")
     assert prefect_database.of(tmp_path) is None
+
+
+def test_events_of_runs_that_are_gone_go_and_no_others(tmp_path):
+    path = tmp_path / "prefect.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE events (id CHAR(36))")
+        connection.execute("CREATE TABLE event_resources (resource_id TEXT, event_id CHAR(36))")
+        for event, resources in {
+            "1": ["prefect.flow.a", "prefect.flow-run.old"],
+            "2": ["prefect.task-run.b", "prefect.flow-run.old"],
+            "3": ["prefect.flow.a", "prefect.flow-run.new"],
+            "4": ["prefect.server"],
+        }.items():
+            connection.execute("INSERT INTO events VALUES (?)", [event])
+            connection.executemany(
+                "INSERT INTO event_resources VALUES (?, ?)", [(one, event) for one in resources]
+            )
+    prefect_database.forget_events(path, ["old", "never there"])
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT id FROM events ORDER BY id").fetchall() == [("3",), ("4",)]
+        assert connection.execute("SELECT count(*) FROM event_resources").fetchall() == [(3,)]
+
+
+def test_events_of_a_database_that_is_busy_wait(tmp_path, monkeypatch):
+    path = tmp_path / "prefect.db"
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda path, timeout: connect(path, timeout=0.0))
+    with contextlib.closing(connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE events (id CHAR(36))")
+        connection.execute("CREATE TABLE event_resources (resource_id TEXT, event_id CHAR(36))")
+        connection.execute("INSERT INTO event_resources VALUES ('prefect.flow-run.old', '1')")
+        connection.commit()
+        connection.execute("BEGIN EXCLUSIVE")
+        prefect_database.forget_events(path, ["old"])
+        connection.rollback()
+        assert connection.execute("SELECT count(*) FROM event_resources").fetchall() == [(1,)]

@@ -243,6 +243,7 @@ IN_PARTS = "import tasks.add as a, tasks.data.source as s; a.PART_FILES, s.PART_
 """A part for each raw file, and for every two files of reports."""
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", KILLS)
 def test_a_machine_that_is_killed_costs_its_part_and_asks_nobody_twice(tmp_path, files_of_few, name):
     """Then another machine joins; or the driver is killed too, and another machine goes on by itself."""
