@@ -111,6 +111,7 @@ def make_plan(run: Pipeline, options: Options) -> CollectionPlan:
             encoding=run.scaled["encoding"],
             features=config.features,
             is_number=config.is_numeric,
+            by_coins=config.dataset.rule.kind == "random",
         ),
         run.asking,
         config.model.reading,

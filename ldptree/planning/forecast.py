@@ -14,7 +14,7 @@ import numpy as np
 from ldptree.errors import ConfigError
 from ldptree.planning.detection import Findable
 from ldptree.planning.learners import Build, Learner, LearnerInRounds, LearnerOfTotals
-from ldptree.planning.people import APART, MIXED, Difference, Kind, KnownRows, Split, differ
+from ldptree.planning.people import AMONG, APART, ELSEWHERE, Difference, Kind, KnownRows, Split, differ
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,10 +23,14 @@ FEWEST_ROWS = 100
 """Public rows, below which nothing is forecast."""
 MOST_ROWS = 20_000
 """Public rows that are used at most, drawn with the seed."""
-N_SPLITS = 3
+N_SPLITS, N_SPLITS_BY_COINS = 3, 6
+"""Of the public rows; more where the interval is of one way to differ alone."""
 DRAWS = 4
 """Of people and noise, for each split and each way to differ."""
-DRAWS_IN_ROUNDS = 1
+N_REGIONS = 6
+DRAWS_OF_A_REGION = 2
+"""The same of people who lie apart: each region has a public model of its own."""
+DRAWS_IN_ROUNDS = 2
 """The same where everybody is simulated one by one."""
 CLEAR = 2.0
 """Standard errors by which reports must help, to be worth it."""
@@ -56,7 +60,7 @@ class Forecast:
     Attributes:
         holders, epsilon: how many people answer, and what each spends.
         cells, report_bytes: of the first question; cells is None where it is about no tree.
-        figure: whichever way people differ.
+        figure: of people who are alike where public coins chose the public rows, else in whichever way they differ.
         kinds: by the way in which people differ.
         public: the same of public rows alone.
         gain: by how much the reports improve the figure of the same people, by the way in which they differ.
@@ -101,6 +105,7 @@ class Forecaster:
         build: the family by its epsilon.
         in_rounds: whether it asks parts of the people in turn.
         difference: what the public model may be wrong by.
+        by_coins: whether public coins chose the public rows, so that private people are like them.
         seed: the same figures each time.
     """
 
@@ -108,6 +113,7 @@ class Forecaster:
     build: Build
     in_rounds: bool
     difference: Difference
+    by_coins: bool = False
     seed: int = 0
     _learners: list[Learner] = field(default_factory=list)
     _draws: list[_Draw] = field(default_factory=list)
@@ -121,29 +127,32 @@ class Forecaster:
         if self.rows.n > MOST_ROWS:
             drawn = np.random.default_rng(self.seed).choice(self.rows.n, MOST_ROWS, replace=False)
             self.rows = self.rows.part(np.sort(drawn))
-        for number in range(N_SPLITS):
+        among = [kind for kind in self.kinds if kind != APART]
+        draws, of_a_region = (DRAWS_IN_ROUNDS,) * 2 if self.in_rounds else (DRAWS, DRAWS_OF_A_REGION)
+        n_splits = N_SPLITS_BY_COINS if self.by_coins else N_SPLITS
+        for number in range(n_splits):
             generator = np.random.default_rng([self.seed, number])
             split = Split.of(self.rows, generator, in_rounds=self.in_rounds)
-            self._play(split, MIXED, generator, [self.seed, number])
-        # Where a family asks in rounds, nothing is fitted on public rows: nobody lies apart from them.
-        for number in range(0 if self.in_rounds else N_SPLITS):
-            generator = np.random.default_rng([self.seed, N_SPLITS + number])
-            self._play(Split.apart(self.rows, generator), (APART,), generator, [self.seed, N_SPLITS + number])
+            self._play(split, among, draws, generator, number)
+        for number in range(n_splits, n_splits + N_REGIONS if APART in self.kinds else n_splits):
+            generator = np.random.default_rng([self.seed, number])
+            self._play(Split.apart(self.rows, generator), [APART], of_a_region, generator, number)
 
     def _play(
-        self, split: Split, kinds: Sequence[Kind], generator: np.random.Generator, entropy: list[int]
+        self, split: Split, kinds: Sequence[Kind], draws: int, generator: np.random.Generator, number: int
     ) -> None:
         """Draw the people of a split, who differ in each of these ways."""
         learner_of: Callable[..., Learner] = LearnerInRounds if self.in_rounds else LearnerOfTotals
         learner = learner_of(self.build, split, self.seed)
         self._learners.append(learner)
         public = learner.predict_publicly(split.scored)
-        for repeat in range(DRAWS_IN_ROUNDS if self.in_rounds else DRAWS):
+        for repeat in range(draws):
             for kind in kinds:
-                people, scored = differ(split, kind, self.difference, generator)
+                difference = self.difference if kind == "planted" else None
+                people, scored = differ(split, difference, generator, is_elsewhere=kind == ELSEWHERE)
                 # who will be scored on is a matter of chance too
                 weights = generator.multinomial(scored.n, scored.chance) / scored.n
-                seed = np.random.SeedSequence([*entropy, repeat, kinds.index(kind)])
+                seed = np.random.SeedSequence([self.seed, number, repeat, kinds.index(kind)])
                 self._draws.append(
                     _Draw(learner, kind, people, scored, weights, _score(scored, public, weights), seed)
                 )
@@ -155,8 +164,12 @@ class Forecaster:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The ways in which people differ."""
-        return MIXED if self.in_rounds else (*MIXED, APART)
+        """The ways in which people differ. Where a family asks in rounds, nothing is fitted on public rows that people could
+        lie apart from.
+        """
+        if self.by_coins:
+            return AMONG
+        return (*AMONG, ELSEWHERE) if self.in_rounds else (*AMONG, ELSEWHERE, APART)
 
     @property
     def public(self) -> dict[str, Expected]:
@@ -177,7 +190,7 @@ class Forecaster:
             epsilon=epsilon,
             cells=size.cells,
             report_bytes=size.report_bytes,
-            figure=Expected.of(figures),
+            figure=Expected.of(self._of("alike", figures) if self.by_coins else figures),
             kinds={kind: Expected.of(self._of(kind, figures)) for kind in self.kinds},
             public=self.public,
             gain={kind: Expected.of(self._of(kind, gains)) for kind in self.kinds},

@@ -1,4 +1,8 @@
-"""Private people as public rows play them: drawn from rows that nothing was fitted on, alike or with a planted difference."""
+"""Private people as public rows play them: drawn from rows that nothing was fitted on, alike or different.
+
+Where public coins chose the public rows, private people are like them. A rule makes a group of them: the others may answer
+differently, lie elsewhere in space, or beyond it.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +20,14 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 Kind = Literal["alike", "planted", "elsewhere", "apart"]
-MIXED: tuple[Kind, ...] = ("alike", "planted", "elsewhere")
-"""How private people differ where they lie among public ones: not at all; by planted labels in a region; by their density."""
+AMONG: tuple[Kind, ...] = ("alike", "planted")
+"""Private people lie where public ones do, and answer as they do, or have planted labels in a region."""
+ELSEWHERE: Kind = "elsewhere"
+"""They have another density."""
 APART: Kind = "apart"
-"""Private people lie in a part of space that has no public row."""
+"""They lie in a part of space that has no public row."""
 SHARES = {"fitted": 0.6, "drawn": 0.2}
-"""Of the public rows: those that the public model is fitted on, and those that play respondents. The others are scored on."""
+"""Of the public rows: those that the public model is fitted on, and those that play respondents."""
 TILT = 1.0
 """People elsewhere: their density is e^(TILT z) times that of public rows, z one standardised feature."""
 APART_SHARE = 0.4
@@ -73,13 +79,27 @@ class KnownRows:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Public rows in parts, so that nothing is scored on rows it saw: what a public model is fitted on, who answers, and who is
-    scored on.
+    """Public rows in parts: what a public model is fitted on, who answers, and others.
+
+    Scored are those who answer and the others, with equal weights: many people who are drawn from few rows repeat the chance of
+    these rows, and what a model learns of it helps with them as much as it hurts with others.
     """
 
     fitted: KnownRows
     drawn: KnownRows
-    scored: KnownRows
+    others: KnownRows
+
+    @property
+    def scored(self) -> KnownRows:
+        """Those who answer, then the others."""
+        parts = self.drawn, self.others
+        return replace(
+            self.drawn,
+            raw=np.concatenate([one.raw for one in parts]),
+            labels=np.concatenate([one.labels for one in parts]),
+            protects=np.concatenate([one.protects for one in parts]),
+            chance=np.concatenate([one.chance / 2.0 for one in parts]),
+        )
 
     @classmethod
     def of(cls, rows: KnownRows, generator: np.random.Generator, *, in_rounds: bool = False) -> Split:
@@ -119,27 +139,28 @@ class Difference:
 
 
 def differ(
-    split: Split, kind: Kind, difference: Difference, generator: np.random.Generator
+    split: Split, difference: Difference | None, generator: np.random.Generator, *, is_elsewhere: bool = False
 ) -> tuple[KnownRows, KnownRows]:
-    """The people who respond and those who are scored on, both different from public people in the same way."""
-    if kind in ("alike", APART):
-        return split.drawn, split.scored
-    X = split.drawn.encoding.encode(np.concatenate([split.drawn.raw, split.scored.raw]))
-    if kind == "elsewhere":
-        chance = _tilt(X, generator)
-        parts = chance[: split.drawn.n], chance[split.drawn.n :]
-        return (
-            replace(split.drawn, chance=parts[0] / parts[0].sum()),
-            replace(split.scored, chance=parts[1] / parts[1].sum()),
-        )
-    labels = np.concatenate([split.drawn.labels, split.scored.labels])
-    changed = _plant(
-        labels, split.drawn.label, draw_region(X, difference.share, generator), difference.size, generator
-    )
-    return (
-        replace(split.drawn, labels=changed[: split.drawn.n]),
-        replace(split.scored, labels=changed[split.drawn.n :]),
-    )
+    """The people who respond and those who are scored on, who differ from public people in the same way.
+
+    Args:
+        split: the public rows.
+        difference: of their labels; None: they answer as public people do.
+        generator: draws how they differ.
+        is_elsewhere: whether they have another density.
+    """
+    scored = split.scored
+    if is_elsewhere or difference is not None:
+        X = scored.encoding.encode(scored.raw)
+        if is_elsewhere:
+            chance = scored.chance * _tilt(X, generator)
+            scored = replace(scored, chance=chance / chance.sum())
+        if difference is not None:
+            region = draw_region(X, difference.share, generator)
+            labels = _plant(scored.labels, scored.label, region, difference.size, generator)
+            scored = replace(scored, labels=labels)
+    n, chance = split.drawn.n, scored.chance[: split.drawn.n]
+    return replace(split.drawn, labels=scored.labels[:n], chance=chance / chance.sum()), scored
 
 
 def draw_region(X: NDArray[np.float32], share: float, generator: np.random.Generator) -> Mask:

@@ -87,9 +87,7 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
         needs=(*_needs(plan, plan.reach, "reach"), *_needs(plan, plan.detect, "find an error of")),
         assumes=(
             "No private row was read: private people are played by public rows on which nothing was fitted.",
-            "The interval holds in 80 % of simulations over who is asked, noise, and ways in which people may differ: "
-            f"{'; '.join(WAYS[kind] for kind in plan.public)}. As stated: {wrong}.",
-            "It knows no difference that is larger.",
+            _say_interval(plan, wrong),
             "Gain: of the reports over public rows alone, on people where the public model is wrong as stated. Finds: the "
             f"smallest such error that the reports would find (power {POWER:g}, level {LEVEL:g}). Bytes: of one report.",
         ),
@@ -140,6 +138,19 @@ def _verdict(plan: CollectionPlan, best: Forecast, wrong: str) -> str:
             f"{_gain(plan, best.gain['planted'].mean)}."
         )
     return f"Do not collect: at these sizes the public model is as good, even where it is {wrong}."
+
+
+def _say_interval(plan: CollectionPlan, wrong: str) -> str:
+    if plan.by_coins:
+        return (
+            "Public coins chose the public rows, so private people are like them: the interval holds in 80 % of simulations over "
+            f"who is asked, and noise. Gain and verdict are for other people, on whom the public model is {wrong}."
+        )
+    return (
+        "A rule chose the public rows, so private people may be another group: the interval holds in 80 % of simulations over "
+        f"who is asked, noise, and how they may differ: {'; '.join(WAYS[kind] for kind in plan.public)}. As stated: {wrong}. It "
+        "knows no difference that is larger."
+    )
 
 
 def _row(plan: CollectionPlan, one: Forecast) -> tuple[str, ...]:

@@ -69,6 +69,7 @@ class CollectionPlan:
     estimator: str
     is_number: bool
     difference: Difference
+    by_coins: bool
     public: dict[str, Expected]
     forecasts: tuple[Forecast, ...]
     reach: Backwards | None = None
@@ -82,13 +83,16 @@ class CollectionPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicPart:
-    """Where everything public of a run lies, before its first question. `is_number`: what its label is."""
+    """Where everything public of a run lies, before its first question. `is_number`: what its label is; `by_coins`: whether
+    public coins chose its public rows.
+    """
 
     store: Store
     public: Manifest
     encoding: Manifest
     features: FeaturesConfig
     is_number: bool
+    by_coins: bool
 
 
 def plan_collection(
@@ -106,12 +110,13 @@ def plan_collection(
         return build_family(own, rows.encoding, rows.label, reading)
 
     in_rounds = FAMILIES[asking.estimator].in_rounds
-    forecaster = Forecaster(rows, build, in_rounds, difference, asking.seed)
+    forecaster = Forecaster(rows, build, in_rounds, difference, part.by_coins, asking.seed)
     return CollectionPlan(
         n_public=rows.n,
         estimator=asking.estimator,
         is_number=rows.is_number,
         difference=difference,
+        by_coins=part.by_coins,
         public=forecaster.public,
         forecasts=tuple(
             forecaster.forecast(n, epsilon) for epsilon in wanted.epsilons for n in wanted.holders

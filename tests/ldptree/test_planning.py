@@ -132,13 +132,13 @@ def test_the_smallest_error_is_found_with_the_stated_power():
 def test_a_planted_class_moves_by_the_stated_amount_and_only_in_the_region():
     rows = public_rows("class", 6000)
     split = Split.of(rows, np.random.default_rng(0))
-    drawn, scored = differ(split, "planted", Difference(size=0.2, share=0.5), np.random.default_rng(4))
+    drawn, scored = differ(split, Difference(size=0.2, share=0.5), np.random.default_rng(4))
     moved = np.mean(drawn.labels != split.drawn.labels), np.mean(scored.labels != split.scored.labels)
     assert moved == pytest.approx((0.1, 0.1), abs=0.03)
-    assert differ(split, "alike", Difference(size=0.2, share=0.5), np.random.default_rng(4)) == (
-        split.drawn,
-        split.scored,
-    )
+    alike = differ(split, None, np.random.default_rng(4))
+    for found, one in zip(alike, (split.drawn, split.scored), strict=True):
+        assert np.array_equal(found.labels, one.labels)
+        assert found.chance == pytest.approx(one.chance)
     region = draw_region(ENCODING.encode(rows.raw), 0.25, np.random.default_rng(1))
     assert 0.125 <= region.mean() <= 0.5
 
@@ -147,13 +147,47 @@ def test_no_row_is_fitted_on_and_scored():
     split = Split.of(public_rows("number", 500), np.random.default_rng(0))
     apart = Split.apart(public_rows("number", 500), np.random.default_rng(0))
     for one in (split, apart):
-        parts = [set(part.raw[:, 0]) for part in (one.fitted, one.drawn, one.scored)]
+        parts = [set(part.raw[:, 0]) for part in (one.fitted, one.drawn, one.others)]
         assert sum(map(len, parts)) == len(set.union(*parts)) == 500
+        scored = one.scored
+        assert set(scored.raw[:, 0]) == parts[1] | parts[2]
+        assert scored.chance[: one.drawn.n].sum() == pytest.approx(0.5)
+        assert scored.chance.sum() == pytest.approx(1.0)
+
+
+def test_many_people_drawn_from_few_rows_gain_what_a_population_gains():
+    """What is learned of the chance of the rows that play people helps with them as much as it hurts with others."""
+    law, others = (public_rows("number", 20_000, seed) for seed in (99, 98))
+    build, found = building("correction", law.label), []
+    for number in range(8):
+        split = Split.of(public_rows("number", 400, number), np.random.default_rng(number))
+        learner, seed = LearnerOfTotals(build, split), np.random.SeedSequence(number)
+        played = differ(split, None, np.random.default_rng(number))
+        gains = []
+        for people, scored in (played, (law, others)):
+            learnt = learner.learn(people, 200_000, 4.0, scored, seed)
+            errors = [(one - scored.labels) ** 2 for one in (learner.predict_publicly(scored), learnt)]
+            gains.append(scored.chance @ (errors[0] - errors[1]))
+        found.append(gains)
+    played, true = np.mean(found, axis=0)
+    assert played == pytest.approx(true, abs=0.006)
+
+
+def test_where_public_coins_chose_the_interval_is_of_people_who_are_alike():
+    rows = public_rows("class", 600)
+    build, difference = building("correction", rows.label), Difference(size=0.3, share=0.5)
+    by_coins, by_rule = (
+        Forecaster(rows, build, False, difference, by_coins=one, seed=3) for one in (True, False)
+    )
+    coins, rule = by_coins.forecast(5_000, 2.0), by_rule.forecast(5_000, 2.0)
+    assert coins.figure == coins.kinds["alike"]
+    assert set(coins.kinds) == {"alike", "planted"}
+    assert rule.figure.low < coins.figure.low < coins.figure.high < rule.figure.high
 
 
 def test_people_who_are_apart_lie_beyond_a_threshold_that_no_fitted_row_passes():
     one = Split.apart(public_rows("class", 500), np.random.default_rng(0))
-    fitted, people = one.fitted.raw, np.concatenate([one.drawn.raw, one.scored.raw])
+    fitted, people = one.fitted.raw, one.scored.raw
     is_beyond = (people.min(axis=0) > fitted.max(axis=0)) | (people.max(axis=0) < fitted.min(axis=0))
     assert is_beyond.any()
 
