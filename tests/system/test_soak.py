@@ -49,7 +49,8 @@ def test_many_runs_on_one_server_leave_it_as_it_was(tmp_path):
     assert last.memory <= 1.2 * first.memory + 32 * MEBIBYTE
     assert last.open_files <= first.open_files + 10
     assert last.database <= 1.1 * first.database + MEBIBYTE / 4
-    assert last.store <= 1.2 * first.store
+    # Of checks with the same outcome those of one older run may be kept, with their pages.
+    assert last.store <= 1.5 * first.store
 
 
 def soak(room: Path, n_runs: int, between: int) -> Iterator[Seen]:
