@@ -55,7 +55,7 @@ def main() -> None:
     )
     arguments.add_argument("--only", choices=CASES)
     arguments.add_argument("--rows", type=int, help="rows of the case named with --only")
-    arguments.add_argument("--repetitions", type=int, default=1)
+    arguments.add_argument("--repetitions", type=int, default=2)
     options = arguments.parse_args()
     found = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -94,8 +94,8 @@ def test_a_bucket_that_is_not_there_and_a_store_that_writes_twice_are_refused(se
     with proxy(server, dropped=("If-None-Match", "if-none-match")) as between:
         behind(between.server_port)
         with pytest.raises(ConfigError, match="conditional put"):
-            open_objects("s3://bucket/team")
-    plain = bucket_objects(server, "bucket", "unused", prefix="team")
+            open_objects("s3://bucket/refused")
+    plain = bucket_objects(server, "bucket", "unused", prefix="refused")
     assert [entry.name for entry in plain.entries("", deep=True)] == []
 
 

@@ -64,12 +64,16 @@ def parquet():
     ("content", "name", "how"),
     [
         (ARFF, "a.arff", {}),
-        (gzip.compress(ARFF.encode()), "a.arff.gz", {}),
+        (gzip.compress(ARFF.encode(), mtime=0), "a.arff.gz", {}),
         (ARFF.replace("\n", "\r\n"), "misnamed.txt", {}),
         (BLANKS, "a.txt", {"delimiter": " "}),
-        (gzip.compress(BLANKS.encode()), "a.data.gz", {"delimiter": " "}),
+        (gzip.compress(BLANKS.encode(), mtime=0), "a.data.gz", {"delimiter": " "}),
         ("a  b\n1.5x\n2  y z \n", "a.txt", {"widths": (3, 4)}),
-        (gzip.compress(b"\n1.5x\n\n2  y z\n"), "a.dat.gz", {"widths": (3, 3), "columns": ("a", "b")}),
+        (
+            gzip.compress(b"\n1.5x\n\n2  y z\n", mtime=0),
+            "a.dat.gz",
+            {"widths": (3, 3), "columns": ("a", "b")},
+        ),
         (workbook({"S": TABLE}), "a.xlsx", {}),
         (workbook({"S": TABLE}), "misnamed.csv", {}),
         (workbook({"empty": [], "S": TABLE}), "a.xlsx", {}),
@@ -82,7 +86,7 @@ def parquet():
         (zipped(**{"a.arff": ARFF, "licence.pdf": ""}), "a.zip", {}),
         (zipped(**{"a.txt": BLANKS}), "a.zip", {"delimiter": " "}),
         (zipped(**{"a.xlsx": workbook({"S": TABLE})}), "a.zip", {}),
-        (zipped(**{"a.csv.gz": gzip.compress(b"a,b\n1.5,x\n2,y z\n")}), "a.zip", {}),
+        (zipped(**{"a.csv.gz": gzip.compress(b"a,b\n1.5,x\n2,y z\n", mtime=0)}), "a.zip", {}),
         (zipped(**{"a.parquet": parquet()}), "a.zip", {}),
     ],
 )

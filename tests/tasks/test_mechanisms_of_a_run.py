@@ -21,7 +21,7 @@ SENT = {
     "discrete_laplace": "whole numbers",
     "randomized_response": "and a label apart",
     "laplace": "not for the floating-point numbers",
-    "signed_subset": "as a set of kinds",
+    "signed_subset": "as a random set of kinds",
 }
 
 
