@@ -35,9 +35,7 @@ def place_in(ordered: Hashes, hashes: Hashes) -> tuple[NDArray[np.int64], NDArra
 
 def _search(ordered: Hashes, values: Hashes, side: Literal["left", "right"]) -> NDArray[np.int64]:
     """`np.searchsorted`, which walks long lists many times faster in their own order."""
-    if len(ordered) < MANY:
-        return np.searchsorted(ordered, values, side)
-    if np.all(values[1:] >= values[:-1]):
+    if len(ordered) < MANY or np.all(values[1:] >= values[:-1]):
         return np.searchsorted(ordered, values, side)
     order = np.argsort(values)
     found = np.empty(len(values), np.int64)

@@ -23,6 +23,7 @@ from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownHolders, KnownResiduals
 from schemas.tables import EvaluateConfig
 from storage import tables
+from storage.holders.sorted_hashes import place_in
 from tasks.perturb import labels_of, values_of
 
 Read = TypeVar("Read")
@@ -203,9 +204,8 @@ def duplicates(train: Sequence[Path], test: Sequence[Path]) -> int:
     wanted, rows = np.unique(_hashes(test[0]), return_counts=True)
     is_copied = np.zeros(wanted.size, dtype=bool)
     for path in train:
-        found = _hashes(path)
-        at = np.minimum(np.searchsorted(wanted, found), wanted.size - 1)
-        is_copied[at[wanted[at] == found]] = True
+        at, is_there = place_in(wanted, _hashes(path))
+        is_copied[at[is_there]] = True
     return int(rows[is_copied].sum())
 
 
