@@ -27,9 +27,8 @@ N_SPLITS, N_SPLITS_BY_COINS = 3, 6
 """Of the public rows; more where the interval is of one way to differ alone."""
 DRAWS = 4
 """Of people and noise, for each split and each way to differ."""
-N_REGIONS = 6
-DRAWS_OF_A_REGION = 2
-"""The same of people who lie apart: each region has a public model of its own."""
+N_REGIONS = 16
+"""Groups of people who lie apart, each drawn once: each has a public model of its own."""
 DRAWS_IN_ROUNDS = 2
 """The same where everybody is simulated one by one."""
 CLEAR = 2.0
@@ -48,8 +47,8 @@ class Expected:
 
     @classmethod
     def of(cls, figures: Sequence[float]) -> Expected:
-        """Of simulated figures."""
-        low, high = np.quantile(figures, ENDS)
+        """Of simulated figures. One more figure like these m lies below their k-th with probability k / (m + 1)."""
+        low, high = np.quantile(figures, ENDS, method="weibull")
         return cls(mean=float(np.mean(figures)), low=float(low), high=float(high))
 
 
@@ -60,7 +59,8 @@ class Forecast:
     Attributes:
         holders, epsilon: how many people answer, and what each spends.
         cells, report_bytes: of the first question; cells is None where it is about no tree.
-        figure: of people who are alike where public coins chose the public rows, else in whichever way they differ.
+        figure: of people who are alike where public coins chose the public rows; of a group that lies apart where a rule did; in
+            whichever way they differ where nothing is fitted on public rows.
         kinds: by the way in which people differ.
         public: the same of public rows alone.
         gain: by how much the reports improve the figure of the same people, by the way in which they differ.
@@ -128,7 +128,7 @@ class Forecaster:
             drawn = np.random.default_rng(self.seed).choice(self.rows.n, MOST_ROWS, replace=False)
             self.rows = self.rows.part(np.sort(drawn))
         among = [kind for kind in self.kinds if kind != APART]
-        draws, of_a_region = (DRAWS_IN_ROUNDS,) * 2 if self.in_rounds else (DRAWS, DRAWS_OF_A_REGION)
+        draws = DRAWS_IN_ROUNDS if self.in_rounds else DRAWS
         n_splits = N_SPLITS_BY_COINS if self.by_coins else N_SPLITS
         for number in range(n_splits):
             generator = np.random.default_rng([self.seed, number])
@@ -136,7 +136,7 @@ class Forecaster:
             self._play(split, among, draws, generator, number)
         for number in range(n_splits, n_splits + N_REGIONS if APART in self.kinds else n_splits):
             generator = np.random.default_rng([self.seed, number])
-            self._play(Split.apart(self.rows, generator), [APART], of_a_region, generator, number)
+            self._play(Split.apart(self.rows, generator), [APART], 1, generator, number)
 
     def _play(
         self, split: Split, kinds: Sequence[Kind], draws: int, generator: np.random.Generator, number: int
@@ -172,6 +172,13 @@ class Forecaster:
         return (*AMONG, ELSEWHERE) if self.in_rounds else (*AMONG, ELSEWHERE, APART)
 
     @property
+    def likely(self) -> Kind | None:
+        """What private people are to public ones: coins leave them alike, a rule makes another group of them. None: not known."""
+        if self.by_coins:
+            return "alike"
+        return APART if APART in self.kinds else None
+
+    @property
     def public(self) -> dict[str, Expected]:
         """The figures of public rows alone."""
         return {
@@ -190,7 +197,7 @@ class Forecaster:
             epsilon=epsilon,
             cells=size.cells,
             report_bytes=size.report_bytes,
-            figure=Expected.of(self._of("alike", figures) if self.by_coins else figures),
+            figure=Expected.of(self._of(self.likely, figures) if self.likely else figures),
             kinds={kind: Expected.of(self._of(kind, figures)) for kind in self.kinds},
             public=self.public,
             gain={kind: Expected.of(self._of(kind, gains)) for kind in self.kinds},

@@ -30,8 +30,8 @@ SHARES = {"fitted": 0.6, "drawn": 0.2}
 """Of the public rows: those that the public model is fitted on, and those that play respondents."""
 TILT = 1.0
 """People elsewhere: their density is e^(TILT z) times that of public rows, z one standardised feature."""
-APART_SHARE = 0.4
-"""Of the public rows: those that play people who are apart."""
+APART_SHARES = (0.05, 0.5)
+"""Of the public rows: those that play people who are apart, any share between these, as a group may be small or large."""
 TRIES = 50
 
 
@@ -115,7 +115,7 @@ class Split:
     @classmethod
     def apart(cls, rows: KnownRows, generator: np.random.Generator) -> Split:
         """People from one side of a threshold on one feature; the model is fitted on the other side alone."""
-        is_apart = draw_region(rows.encoding.encode(rows.raw), APART_SHARE, generator)
+        is_apart = draw_region(rows.encoding.encode(rows.raw), generator.uniform(*APART_SHARES), generator)
         people = generator.permutation(np.flatnonzero(is_apart))
         half = len(people) // 2
         return cls(

@@ -21,7 +21,7 @@ from ldptree.planning.detection import (
     noncentrality,
     smallest_error,
 )
-from ldptree.planning.forecast import Forecaster
+from ldptree.planning.forecast import Expected, Forecaster
 from ldptree.planning.learners import LearnerOfTotals, shares_of_cells
 from ldptree.planning.people import Difference, KnownRows, Split, differ, draw_region
 
@@ -173,7 +173,7 @@ def test_many_people_drawn_from_few_rows_gain_what_a_population_gains():
     assert played == pytest.approx(true, abs=0.006)
 
 
-def test_where_public_coins_chose_the_interval_is_of_people_who_are_alike():
+def test_the_interval_is_of_people_who_are_alike_where_coins_chose_and_of_a_group_apart_where_a_rule_did():
     rows = public_rows("class", 600)
     build, difference = building("correction", rows.label), Difference(size=0.3, share=0.5)
     by_coins, by_rule = (
@@ -182,7 +182,8 @@ def test_where_public_coins_chose_the_interval_is_of_people_who_are_alike():
     coins, rule = by_coins.forecast(5_000, 2.0), by_rule.forecast(5_000, 2.0)
     assert coins.figure == coins.kinds["alike"]
     assert set(coins.kinds) == {"alike", "planted"}
-    assert rule.figure.low < coins.figure.low < coins.figure.high < rule.figure.high
+    assert rule.figure == rule.kinds["apart"]
+    assert rule.figure.high - rule.figure.low > coins.figure.high - coins.figure.low
 
 
 def test_people_who_are_apart_lie_beyond_a_threshold_that_no_fitted_row_passes():
@@ -190,6 +191,14 @@ def test_people_who_are_apart_lie_beyond_a_threshold_that_no_fitted_row_passes()
     fitted, people = one.fitted.raw, one.scored.raw
     is_beyond = (people.min(axis=0) > fitted.max(axis=0)) | (people.max(axis=0) < fitted.min(axis=0))
     assert is_beyond.any()
+
+
+def test_an_interval_of_m_figures_holds_another_one_with_its_stated_probability():
+    rng = np.random.default_rng(2)
+    drawn = rng.normal(size=(4_000, 17))
+    found = [Expected.of(one[:16]) for one in drawn]
+    holds = np.mean([one.low <= new <= one.high for one, new in zip(found, drawn[:, 16], strict=True)])
+    assert holds == pytest.approx(0.8, abs=0.025)
 
 
 class Steady:
