@@ -1,7 +1,7 @@
 """The public model that reports mend, as plain arrays: its answers, its out-of-fold errors, and how unsure it is.
 
-What lives here: the value. What does not: how it is fitted (`public_fit`), the arrays themselves (`ensemble`), and what is done
-about its errors (`correction`).
+How it is fitted is in `fit`, the arrays are in `ldptree.models.ensemble`, what is done about its errors in
+`ldptree.families.correction`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Columns that give the label away: one that alone tells it, on rows that it was not fitted on."""
+"""Columns that give the label away: one that alone tells it, on rows that it was not fitted on.
+
+That a value is missing may tell it, too: who has no date of cancellation did not cancel.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,9 @@ def deciding_columns(rows: pl.DataFrame, features: Sequence[str], target: str) -
         is_stated, tells = classes >= 0, partial(_tells_class, classes)
     found = []
     for name in features:
-        x = _parts(rows[name])
-        is_known = (x >= 0) & is_stated
-        judged = is_known & is_judged
-        if judged.sum() >= FEWEST and tells(x, is_known & ~is_judged, judged):
+        x = _parts(rows[name]) + 1
+        judged = is_stated & is_judged
+        if judged.sum() >= FEWEST and tells(x, is_stated & ~is_judged, judged):
             found.append(name)
     return found
 

@@ -148,9 +148,9 @@ def _say_interval(plan: CollectionPlan, wrong: str) -> str:
         )
     if "apart" in plan.public:
         return (
-            "A rule chose the public rows, so private people are another group: the interval is that of groups held out of the public "
-            "rows in turn, each beyond a threshold that the model's own rows do not pass, with who is asked, and noise. It knows no "
-            f"difference that is larger. Gain and verdict are for people on whom the public model is {wrong}."
+            "A rule chose the public rows, so private people are another group: the interval is that of groups held out of the "
+            "public rows, each beyond a threshold that the model's own rows do not pass, with who is asked, and noise. It knows "
+            f"no difference that is larger. Gain and verdict are for people on whom the public model is {wrong}."
         )
     return (
         "A rule chose the public rows, so private people may be another group: the interval holds in 80 % of simulations over "

@@ -520,6 +520,10 @@ REFUSED_BY_RUNS = {
         plain(odd=lambda i, y: f"2021-0{1 + (y == 'a')}-0{1 + i % 5}"),
         "gives the label away",
     ),
+    "a date where it happened": (
+        plain(odd=lambda i, y: f"2021-0{1 + i % 7}-0{1 + i % 5}" if y == "a" else ""),
+        "gives the label away",
+    ),
     "a short line": (plain("1,2\n"), ""),
     "a line of totals": (plain("Total,600,\n"), ""),
     "numbers in two notations": (

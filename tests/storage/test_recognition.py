@@ -109,6 +109,13 @@ def test_days_and_months_that_cannot_be_told_apart_are_a_choice():
     assert len(found(["1,234", "45,123", "850"]).readings) == 2  # 1234, or 1.234?
 
 
+def test_dates_in_another_form_than_most_are_told_of():
+    days = [f"2021-03-{day:02}" for day in range(1, 29)]
+    finding = found([*days, *["5 Mar 2019"] * 7])
+    assert finding.sentence == "dates, as in '2021-03-01'; 20% are not, as '5 Mar 2019', and become missing"
+    assert "become missing" not in found(days).sentence
+
+
 def test_one_number_that_tells_is_enough():
     assert len(found(["1,234", "45,123", "0,125"]).readings) == 1
     assert len(found(["1,234", "8,336,817"]).readings) == 1

@@ -84,10 +84,20 @@ def recognise(sample: ColumnSample) -> Finding | None:
     shown = max(texts, key=lambda text: (text[:2] > "12") if best[0].label else 0)
     return Finding(
         column=sample.column,
-        sentence=f"{what}{order}, as in {shown!r}",
+        sentence=f"{what}{order}, as in {shown!r}{_unread(sample, texts, best[0])}",
         readings=readings,
         is_whole=sample.is_whole,
     )
+
+
+def _unread(sample: ColumnSample, texts: Sequence[str], form: _Form) -> str:
+    """What becomes of the values that the form does not read."""
+    query = f"SELECT value FROM given WHERE TRY({form.expression.format('value')}) IS NULL"
+    others = {text for (text,) in _ask(query, texts)}
+    if not others:
+        return ""
+    share = sum(text in others for text in sample.spread) / len(sample.spread)
+    return f"; {share:.0%} are not, as {min(others)!r}, and become missing"
 
 
 def _forms(texts: Sequence[str]) -> list[_Form]:
