@@ -8,6 +8,7 @@ import zipfile
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import python_calamine
 from workbooks import DATE, TIME, workbook
 
 from ldptree.errors import DataError
@@ -188,6 +189,25 @@ def encrypted_zip():
 )
 def test_what_cannot_be_read_is_told_in_one_line(tmp_path, content, name, how, told):
     assert told in refusal(written(tmp_path, content, name), **how)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_a_reader_of_workbooks_prints_is_shown_unless_it_panics(tmp_path, monkeypatch, capfd, is_whole):
+    read = python_calamine.load_workbook
+
+    def load(content):
+        os.write(2, b"a word\n")
+        if not is_whole:
+            raise BaseException("panic")
+        return read(content)
+
+    monkeypatch.setattr(python_calamine, "load_workbook", load)
+    path = written(tmp_path, workbook({"s": TABLE}), "a.xlsx")
+    if is_whole:
+        assert rows_of(raw_files.inspect(path)) == READ
+    else:
+        assert "truncated or damaged" in refusal(path)
+    assert capfd.readouterr().err == ("a word\n" if is_whole else "")
 
 
 def test_a_damaged_byte_of_a_zip_is_found(tmp_path):

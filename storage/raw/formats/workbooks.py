@@ -9,9 +9,14 @@ from __future__ import annotations
 import csv
 import datetime
 import io
+import os
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Lock
 from typing import Any
 
 from ldptree.errors import DataError
@@ -28,6 +33,8 @@ _LOCKED = "encrypted. Open it with its password and save it without one."
 _DAMAGED = "truncated or damaged. Fetch or write it again."
 _EXACT = 1e15
 """A whole number up to here is written without a point."""
+_ONE_AT_A_TIME = Lock()
+"""Of those who move a process's standard error."""
 
 
 def write_sheets(
@@ -72,7 +79,8 @@ def _open(path: Path, name: str) -> Any:
     elif _ENCRYPTED in content:
         raise DataError(f"{name}: {_LOCKED}")
     try:
-        return python_calamine.load_workbook(io.BytesIO(content))
+        with _panics_unseen():
+            return python_calamine.load_workbook(io.BytesIO(content))
     except python_calamine.PasswordError:
         fault = _LOCKED
     except BaseException as error:
@@ -88,7 +96,8 @@ def _chosen(book: Any, named: Sequence[str], name: str) -> list[Any]:
         )
     found = []
     try:
-        found = [book.get_sheet_by_name(sheet) for sheet in named or book.sheet_names]
+        with _panics_unseen():
+            found = [book.get_sheet_by_name(sheet) for sheet in named or book.sheet_names]
     except BaseException as error:
         _pass_on(error)
         raise DataError(f"{name}: {_DAMAGED}") from None
@@ -118,6 +127,22 @@ def _text(cell: Any) -> str:
     if isinstance(cell, datetime.timedelta):
         return str(cell.total_seconds())
     return str(cell)
+
+
+@contextmanager
+def _panics_unseen() -> Iterator[None]:
+    """What is written to standard error here is shown behind it, unless it fails: a broken workbook makes its reader panic."""
+    with _ONE_AT_A_TIME, TemporaryFile() as aside:
+        sys.stderr.flush()
+        shown = os.dup(2)
+        os.dup2(aside.fileno(), 2)
+        try:
+            yield
+            aside.seek(0)
+            os.write(shown, aside.read())
+        finally:
+            os.dup2(shown, 2)
+            os.close(shown)
 
 
 def _pass_on(error: BaseException) -> None:
