@@ -126,11 +126,11 @@ def fixed(value: float, digits: int, *, signed: bool = False) -> str:
     return text.replace("-", MINUS)
 
 
-def raw_number(value: float) -> str:
-    """A number of the raw data, short."""
+def raw_number(value: float, *, marked_from: int = 10_000) -> str:
+    """A number of the raw data, short; thousands are marked from five figures on, as 2019 may be a year."""
     rounded = round(value)
     if abs(value - rounded) < 1e-9 * max(1.0, abs(value)):
-        text = f"{rounded:,}"
+        text = f"{rounded:{',' if abs(rounded) >= marked_from else ''}}"
     else:
         text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return text.replace("-", MINUS)
@@ -148,7 +148,7 @@ def raw_measured(value: float, unit: str) -> str:
     """A number of the raw data with its unit: "$4.50", "12 km", 150 s as "2 min 30 s"."""
     if unit == "s" and value >= 60:
         return seconds(value)
-    figure = raw_number(value)
+    figure = raw_number(value, marked_from=1_000) if unit else raw_number(value)
     if unit in CURRENCIES and "." in figure and len(figure.partition(".")[2]) == 1:
         figure += "0"
     return measured(figure, unit)

@@ -186,8 +186,8 @@ def test_the_words_of_a_path_lead_every_row_to_its_own_cell_and_no_other():
     assert path_words(model, 4, {}) == ("trip miles up to 8", "firm is not birch or ash")
     assert path_words(model, 4, {}, only_last=True) == ("firm is not birch",)
     assert path_words(model, 0, {}) == ()
-    said = [raw_number(value) for value in (-0.004854, -3.0, -12345.6, 0.5)]
-    assert said == ["\u22120.004854", "\u22123", "\u221212,346", "0.5"]
+    said = [raw_number(value) for value in (-0.004854, -3.0, -12345.6, 0.5, 2019.0)]
+    assert said == ["\u22120.004854", "\u22123", "\u221212,346", "0.5", "2019"]
 
 
 def test_of_several_bounds_on_one_column_the_tightest_are_said():

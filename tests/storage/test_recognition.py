@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from storage.raw.recognition.columns import recognise
-from storage.raw.recognition.findings import FEW, LEVELS_LISTED, ColumnSample
+from storage.raw.recognition.findings import FEW, LEVELS_LISTED, ColumnSample, new_name
 
 
 def is_plain(text):
@@ -107,6 +107,12 @@ def test_days_and_months_that_cannot_be_told_apart_are_a_choice():
     assert [read(values, reading)[0][0] for reading in finding.readings] == [4, 3]
     assert len(found(["22-03-01", "21-12-31"]).readings) == 2
     assert len(found(["1,234", "45,123", "850"]).readings) == 2  # 1234, or 1.234?
+
+
+def test_a_new_column_keeps_the_letters_of_any_alphabet():
+    assert new_name("Eröffnet am", "year") == "Eröffnet_am_year"
+    assert new_name("Дата (UTC)", "month") == "Дата_UTC_month"
+    assert new_name("€", "number") == "column_number"
 
 
 def test_dates_in_another_form_than_most_are_told_of():

@@ -90,7 +90,8 @@ class Finding:
 
 def new_name(column: str, part: str) -> str:
     """What a column that is derived from another is called: "Trip Start" and "month" give Trip_Start_month."""
-    return f"{re.sub(r'[^0-9A-Za-z]+', '_', column).strip('_') or 'column'}_{part}"
+    words = re.sub(r"[\W_]+", "_", column).strip("_")
+    return f"{words or 'column'}_{part}"
 
 
 def sql_name(column: str) -> str:
