@@ -13,13 +13,12 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES
 from ldptree.mechanisms.description import PoisoningBound
 from ldptree.models import Model
 from ldptree.models.description import Evidence, name_columns, name_level
-from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.protocol import Protocol, part_sizes
 from ldptree.protocol.question import PublicView, Question, QuestionDescription
 from ldptree.protocol.stochastic_rounding import label_levels
 from ldptree.protocol.totals import Totals
@@ -299,31 +298,35 @@ def describe_privacy(
 ) -> Privacy:
     """What the questions were, whom they were put to and what they cost. `moves`: as of a description."""
     n, spent = model.n_private, facts["spent"]
-    spends, answers = np.zeros(n), np.zeros(n, dtype=np.int64)
+    # Holders who are asked the same are counted together: those of a part, or where features differ each alone.
+    counted = part_sizes(n) if isinstance(questions[0], Protocol) else np.ones(n, dtype=np.int64)
+    spends, answers = np.zeros(counted.size), np.zeros(counted.size, dtype=np.int64)
     columns, asked = name_columns(model.encoding), []
     for question in questions:
-        of_all: Any = n if isinstance(question, Protocol) else evidence.shown
-        who = question.respondents(of_all)
+        if isinstance(question, Protocol):
+            who: Any = slice(*question.asked)
+        else:
+            who = question.respondents(cast("PublicView", evidence.shown))
         described = _within(question.describe(), evidence.label_range)
         spends[who] += described.epsilon
         answers[who] += 1
         column = "" if described.feature is None else columns[described.feature]
-        n_asked = _count_asked(question, who, evidence, n)
+        n_asked = _count_asked(question, int(counted[who].sum()), evidence, n)
         asked.append(
             AskedQuestion(question=described, digest=question.digest, n_asked=n_asked, column=column)
         )
     last = questions[-1]
     return Privacy(
         epsilon=config.privacy.epsilon,
-        epsilon_exact=float(spends.max()),
+        epsilon_exact=float(spends[counted > 0].max()),
         epsilon_spent=model.epsilon,
         largest_spend=spent["largest"],
         n_questions=spent["questions"],
         lifetime_epsilon=spent["cap"],
         mechanism=", ".join(dict.fromkeys(one.question.mechanism for one in asked)),
         asked=tuple(asked),
-        most_answers=int(answers.max()),
-        n_never_asked=int((answers == 0).sum()),
+        most_answers=int(answers[counted > 0].max()),
+        n_never_asked=int(counted[answers == 0].sum()),
         holder=config.dataset.holder,
         seeded=config.is_seeded,
         form=facts["form"],
@@ -335,10 +338,10 @@ def describe_privacy(
     )
 
 
-def _count_asked(question: Published, who: NDArray[np.int64], evidence: Evidence, n: int) -> int:
-    """How many of n holders a question was put to; of parts that are taken in each shard `who` has about as many."""
+def _count_asked(question: Published, about: int, evidence: Evidence, n: int) -> int:
+    """How many of n holders a question was put to; of parts that are taken in each shard `about` so many."""
     if not isinstance(question, Protocol) or question.asks_everybody:
-        return int(who.size)
+        return about
     n_last = sum(int(one.n_private) for one in evidence.totals)
     return n - n_last if not question.asked[0] else n_last
 

@@ -29,7 +29,9 @@ from ldptree.protocol.published_base import DRAWN, PublishedBase
 from ldptree.protocol.question import About, QuestionDescription
 from ldptree.protocol.stochastic_rounding import label_levels, round_at_random
 
-EVERYBODY = (0, 1000)
+PARTS = 1000
+"""Of all holders, of which a question asks some or all."""
+EVERYBODY = (0, PARTS)
 PUBLIC_COINS = 20251123
 """What the public coins that part holders are drawn from, besides how many there are."""
 
@@ -131,7 +133,7 @@ class Protocol:
             faults.append(f'outside = "{self.outside}": must be clip or drop')
         if len(self.rounds) != 1 or type(self.rounds[0]) is not int or self.rounds[0] not in (1, 2):
             faults.append(f"rounds {self.rounds}: a protocol asks in one round, 1 or 2")
-        if [type(end) for end in self.asked] != [int, int] or not 0 <= self.asked[0] < self.asked[1] <= 1000:
+        if [type(end) for end in self.asked] != [int, int] or not 0 <= self.asked[0] < self.asked[1] <= PARTS:
             faults.append(
                 f"asked {list(self.asked)}: must be two whole numbers from 0 to 1000, the smaller first"
             )
@@ -200,12 +202,9 @@ class Protocol:
         """
         if self.asks_everybody:
             return np.arange(n)
-        rank = np.empty(n, dtype=np.int64)
-        rank[np.argsort(Words.seeded(np.random.SeedSequence([PUBLIC_COINS, n])).block(n), kind="stable")] = (
-            np.arange(n)
-        )
-        first, stop = self.asked
-        return np.flatnonzero((rank * 1000 >= first * n) & (rank * 1000 < stop * n))
+        order = np.argsort(Words.seeded(np.random.SeedSequence([PUBLIC_COINS, n])).block(n), kind="stable")
+        first, stop = _part_ends(n)[[*self.asked]]
+        return np.sort(order[first:stop])
 
     def draw_outputs(self, n: int, words: Words) -> NDArray[np.int64] | None:
         """The output of the base that each of n holders reports on, int64 [n]; None where nothing is to be drawn.
@@ -416,3 +415,13 @@ class Protocol:
                 "protocol: its digest is not that of its content; fetch it again from its publisher"
             )
         return protocol
+
+
+def part_sizes(n: int) -> NDArray[np.int64]:
+    """How many of n holders are in each of the parts that a question may ask: int64 [PARTS]."""
+    return np.diff(_part_ends(n))
+
+
+def _part_ends(n: int) -> NDArray[np.int64]:
+    """How many of n holders come before each part in the order of the public coins, and n: int64 [PARTS + 1]."""
+    return -(-np.arange(PARTS + 1) * n // PARTS)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -201,15 +201,17 @@ def duplicates(train: Sequence[Path], test: Sequence[Path]) -> int:
     """How many test rows have an exact copy among the training rows."""
     if not test:
         return 0
-    wanted, rows = np.unique(_hashes(test[0]), return_counts=True)
+    wanted, rows = np.unique(np.concatenate([*_hashes(test)]), return_counts=True)
     is_copied = np.zeros(wanted.size, dtype=bool)
-    for path in train:
-        at, is_there = place_in(wanted, _hashes(path))
+    for hashes in _hashes(train):
+        at, is_there = place_in(wanted, hashes)
         is_copied[at[is_there]] = True
     return int(rows[is_copied].sum())
 
 
-def _hashes(path: Path) -> NDArray[np.uint64]:
+def _hashes(paths: Sequence[Path]) -> Iterator[NDArray[np.uint64]]:
+    """uint64 [rows], a row group at a time."""
     import polars as pl
 
-    return pl.read_parquet(path).hash_rows(seed=0).to_numpy()
+    for table in tables.batches(paths):
+        yield cast("pl.DataFrame", pl.from_arrow(table)).hash_rows(seed=0).to_numpy()
