@@ -53,7 +53,8 @@ class RowNames:
     def of(self, digests: Hashes, kept: tuple[NDArray[np.int64], Hashes] | None = None) -> Hashes:
         """The name of each row of the next file. `kept`: rows of it, by their places, whose names an earlier run gave."""
         ordered = np.sort(digests)
-        nth, before = _occurrence(digests, ordered), count_in(self._known, digests)
+        nth = _occurrence(digests, ordered)
+        before = count_in(self._known, digests) if len(self._known) else np.zeros(1, np.int64)
         file = _File(digests, ordered, _equal_pairs(ordered), given=_name(digests, nth + before))
         for other in self._files if before.any() else ():
             if other.is_like(file):
@@ -88,6 +89,7 @@ def _occurrence(digests: Hashes, ordered: Hashes) -> NDArray[np.int64]:
 
 def _equal_pairs(ordered: Hashes) -> int:
     """Pairs of equal digests in a sorted list."""
-    edges = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
-    counts = np.diff(np.append(edges, len(ordered)))
-    return int((counts * (counts - 1) // 2).sum())
+    again = np.flatnonzero(ordered[1:] == ordered[:-1])  # mostly few, or none
+    ends = np.flatnonzero(np.append(np.diff(again) > 1, True))[: len(again)]
+    runs = np.diff(ends, prepend=-1)  # of one digest more than it repeats
+    return int((runs * (runs + 1) // 2).sum())

@@ -176,7 +176,12 @@ class _FilePeople:
         asked = self.holders[self.asked]
         np.save(folder / f"{self.file}.npy", asked)
         if self.holders is self.rows:
-            np.save(folder / f"{self.file}.at.npy", [asked, np.flatnonzero(self.asked).astype(np.uint64)])
+            places = np.flatnonzero(self.asked).astype(np.uint64)
+            with (folder / f"{self.file}.at.npy").open("wb") as out:
+                header = {"descr": "<u8", "fortran_order": False, "shape": (2, len(asked))}
+                np.lib.format.write_array_header_1_0(out, header)
+                asked.tofile(out)
+                places.tofile(out)
         else:
             np.save(folder / f"{self.file}.rows.npy", self.rows[np.isin(self.holders, asked)])
 
@@ -229,7 +234,6 @@ class _People:
         rows = self._names.of(np.load(source.rows), before)
         # In a simulation, and in a shard that an earlier version asked, everything is drawn as it was: by the file's own bytes.
         is_plain = self._is_seeded or self.shard_name(source, 0) in self._in_file_order
-        numbers = mixed(np.arange(len(rows), dtype=np.uint64), self._coin ^ int(source.digest[:16], 16))
         holders = rows if by_row else hash_names(source.path, self._holder)
         # Of a file that a campaign asked before it kept rows, whoever was asked then is asked no less now.
         was_asked = before is None and by_row and self._campaign is not None and file in self._asked_files
@@ -238,7 +242,8 @@ class _People:
             former = hash_names_as_floats(source.path, self._holder) if len(self._taken) else holders[:0]
             if len(former):
                 kept &= ~place_in(self._taken, former)[1]
-            kept &= one_row_each(holders, numbers if is_plain else mixed(rows, self._coin))
+            numbered = np.arange(len(rows), dtype=np.uint64), self._coin ^ int(source.digest[:16], 16)
+            kept &= one_row_each(holders, mixed(*(numbered if is_plain else (rows, self._coin))))
         coins = _row_coins(source) if by_row else holders
         held_back = kept & is_test(coins, self._seed, self._test_fraction)
         asked = kept & ~held_back
