@@ -33,6 +33,7 @@ from tasks.add import add, parts_of
 from tasks.aggregate import aggregate
 from tasks.data import source
 from tasks.data.ingest import ingest, types
+from tasks.data.ingest_plan import RowRules
 from tasks.data.read import read
 from tasks.data.scale import scale
 from tasks.data.show import in_order, show
@@ -218,10 +219,8 @@ class Pipeline:
         call = {
             "raw": self.raw,
             "public_raw": source.public_files(self.store, terms.dataset),
-            "dataset": terms.dataset.without_words(),
-            "seed": terms.config.seed,
+            "rules": _row_rules(terms),
             **_label(terms),
-            **_protected(terms),
         }
         return call | self._read_in_parts(call)
 
@@ -236,8 +235,8 @@ class Pipeline:
         if len(parts) == len(lists) or not self.execute.makes_in_parts(ingest, call, files):
             return {}
         settled = self.made(self.execute.step(types, lambda: call)).facts
-        of_all = {key: value for key, value in call.items() if key not in ("raw", "public_raw", "numeric")}
-        records = self.execute.shards(read, lambda: (of_all | {"settled": settled}, parts), 1)
+        of_all = {"rules": call["rules"], "settled": settled}
+        records = self.execute.shards(read, lambda: (of_all, parts), 1)
         self.records.extend(records)
         return {"parts": NotInKey((settled, records))}
 
@@ -550,17 +549,19 @@ def _is_last(asked: Round) -> bool:
     return isinstance(asked.asked, Record) and asked.asked.facts.get("is_last", False)
 
 
-def _protected(terms: Terms) -> Call:
-    """What holders protect, where some features are public: the label always; where the mask is not released, that and all
-    features.
+def _row_rules(terms: Terms) -> RowRules:
+    """How each row is read, and what holders protect, where some features are public: the label always; where the mask is not
+    released, that and all features.
     """
     config, features = terms.config, terms.config.features
+    found = RowRules(dataset=terms.dataset.without_words(), seed=config.seed)
     if not config.model.in_rounds:
-        return {}
+        return found
     protected = {*features.private, *features.protects, terms.dataset.target}
     if config.mask_release == "all":
-        return {"protected": sorted(protected)}
-    return {"protected": sorted(protected | features.masks), "every_feature": True}
+        return found.model_copy(update={"protected": tuple(sorted(protected))})
+    every = {"protected": tuple(sorted(protected | features.masks)), "every_feature": True}
+    return found.model_copy(update=every)
 
 
 def _label(terms: Terms) -> Call:

@@ -63,7 +63,14 @@ class Manifest(Strict):
 
 
 class Arguments(Strict):
-    """Several arguments of a step in one: each field counts in its key by itself, as an input or as a parameter."""
+    """Several arguments of a step in one: each field that is given counts in its key by itself, as an input or as a parameter."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The fields that were given, by name."""
+        return {
+            name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set
+        }
 
 
 class StoredRound(Arguments):

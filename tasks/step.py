@@ -196,15 +196,15 @@ def _forget_locals(fault: BaseException | None) -> None:
 
 
 def _each(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What counts in a key, by name: arguments that are several in one by their fields."""
+    """What counts in a key, by name: arguments that are several in one by the fields that were given."""
     for name, value in arguments.items():
         if isinstance(value, NotInKey):
             continue
         if isinstance(value, Arguments):
-            yield from _each(dict(value))
+            yield from _each(value.given)
         elif isinstance(value, tuple) and value and all(isinstance(one, Arguments) for one in value):
             for number, one in enumerate(value, start=1):
-                yield from ((f"{name} {number}: {field}", part) for field, part in _each(dict(one)))
+                yield from ((f"{name} {number}: {field}", part) for field, part in _each(one.given))
         else:
             yield name, value
 

@@ -6,7 +6,6 @@ What lives here: the bases, out-of-fold errors, the size in a protocol. What doe
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -260,27 +259,19 @@ def _grown(
 
 def _out_of_bag(forest: Any, X: Rows, y: NDArray[Any], n_classes: int) -> Floats:
     """Errors [n, M] of the trees that did not draw a row; rows that all of them drew are left out."""
-    forest.set_params(n_estimators=len(forest.estimators_), oob_score=True, warm_start=True)
-    with warnings.catch_warnings():
-        # no tree is added, and rows that are in every bag have no answer
-        warnings.simplefilter("ignore")
-        forest.fit(X, y)
-    held_out = forest.oob_decision_function_ if n_classes else _seen_out_of_bag(forest, X)
-    held_out = np.asarray(held_out, dtype=np.float64).reshape(len(X), -1)
-    if n_classes > held_out.shape[1]:  # some have no row
-        held_out, seen = np.zeros((len(X), n_classes)), held_out
-        held_out[:, forest.classes_] = seen
-    errors = indicators(y, n_classes) - (held_out[:, 1:] if n_classes == 2 else held_out)
-    found: Floats = errors[np.isfinite(errors).all(axis=1)]
-    return found
-
-
-def _seen_out_of_bag(forest: Any, X: Rows) -> Floats:
-    """Out-of-bag means, NaN where scikit-learn puts 0 for a row that is in every bag."""
-    is_out = np.zeros(len(X), dtype=bool)
-    for drawn in forest.estimators_samples_:
-        is_out |= np.bincount(drawn, minlength=len(X)) == 0
-    return np.where(is_out, forest.oob_prediction_, np.nan)
+    # some classes may have no row
+    outputs = np.asarray(forest.classes_) if n_classes else np.zeros(1, dtype=np.int64)
+    answered, n_trees = np.zeros((len(X), max(n_classes, 1))), np.zeros(len(X))
+    for tree, drawn in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+        rows = np.flatnonzero(np.bincount(drawn, minlength=len(X)) == 0)
+        if not rows.size:
+            continue
+        answer = tree.predict_proba(X[rows]) if n_classes else tree.predict(X[rows])[:, None]
+        answered[np.ix_(rows, outputs)] += answer
+        n_trees[rows] += 1
+    is_out = n_trees > 0
+    held_out = answered[is_out] / n_trees[is_out, None]
+    return indicators(y, n_classes)[is_out] - (held_out[:, 1:] if n_classes == 2 else held_out)
 
 
 def _out_of_fold(

@@ -1,7 +1,7 @@
 """The smoothed public tree: a CART on public rows, every cell drawn towards its ancestors as far as held-out rows say.
 
 What lives here: the public model that knows how unsure it is, cell by cell, which `correction` needs to weigh reports against
-it. What does not: private rows, and other public models (`public_fit`).
+it. What does not: private rows, and other public models (`fit`).
 
 A leaf's mean over n rows has variance s^2 / n; a node's value is its parent's plus N(0, s^2 g dec^(k-1)) at depth k. The tree
 is not pruned (at least 2 rows a leaf): g and dec by 5-fold cross-validation do what pruning is for, and do it better (9 % lower

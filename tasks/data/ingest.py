@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ldptree.errors import ConfigError, DataError
-from schemas.dataset import ColumnType, DatasetSpec, TypedColumn
+from schemas.dataset import ColumnType, TypedColumn
 from schemas.manifest import Manifest, Record
 from storage.holders.holder_names import type_of_names
 from storage.raw import raw_files
@@ -61,35 +61,30 @@ class IngestResult:
 
 
 def ingest_files(
-    spec: DatasetSpec,
+    rules: RowRules,
     paths: Sequence[Path],
     zones: ZoneFolders,
     *,
-    seed: int,
     public_paths: Sequence[Path] = (),
     numeric: bool | None = False,
-    protected: Sequence[str] = (),
-    every_feature: bool = False,
 ) -> IngestResult:
     """Read `paths` (and `public_paths`, where the public rule names a second file) into typed Parquet by zone.
 
     File i of both lists, taken together in order, becomes `part-{i:04d}.parquet` in each folder where it has rows:
     the kept columns and `_row`, the number of the row in its file. Row groups, and so the bytes, depend on the
     input alone. Quarantined rows go to `quarantine/` in their zone's folder; details of private faults go to
-    `zones.faults` and nowhere else. `seed` is public. `numeric`: the target is a number, and kept as one; None: as public rows
-    tell (`tasks.data.label_kind`). `protected`: the label, and columns that some holder keeps to themselves, where others are
-    public. `every_feature`: that so are all features.
+    `zones.faults` and nowhere else. `numeric`: the target is a number, and kept as one; None: as public rows tell
+    (`tasks.data.label_kind`).
 
     Raises ConfigError (a rule that is not one, or names no column) and DataError (what is wrong with the files);
     then neither folder has a Parquet file from this call.
     """
-    rule = spec.rule
+    rule = rules.dataset.rule
     if (rule.kind == "file") != bool(public_paths):
         raise ConfigError(f"dataset.public: {rule} and the public files given do not go together")
-    files = inspect_files(spec, [*paths, *public_paths])
+    files = inspect_files(rules.dataset, [*paths, *public_paths])
     raw_files.same_columns(files)
-    rows = RowRules(n_mixed=len(paths), seed=seed, protected=protected, every_feature=every_feature)
-    plan = settle(spec, files, rows, numeric=numeric)
+    plan = settle(rules, files, len(paths), numeric=numeric)
     read = read_files(plan, zones)
     try:
         return result_of(plan, read, FaultList(zones.faults))
@@ -181,19 +176,15 @@ def types(
     *,
     raw: Manifest,
     public_raw: Manifest | None,
-    dataset: DatasetSpec,
-    seed: int,
+    rules: RowRules,
     numeric: bool | None = False,
-    protected: Sequence[str] = (),
-    every_feature: bool = False,
 ) -> dict[str, Any]:
     """Tell, where several machines read the files, what public rows decide of all of them; called as `ingest`."""
     paths = draft.store.files(raw)
     public_paths = draft.store.files(public_raw) if public_raw else []
-    files = inspect_files(dataset, [*paths, *public_paths], is_whole=False)
+    files = inspect_files(rules.dataset, [*paths, *public_paths], is_whole=False)
     raw_files.same_columns(files)
-    rows = RowRules(n_mixed=len(paths), seed=seed, protected=protected, every_feature=every_feature)
-    plan = settle(dataset, files, rows, numeric=numeric)
+    plan = settle(rules, files, len(paths), numeric=numeric)
     found = plan.found_types
     return {"numeric": plan.query.numeric, "types": found.types, "left_out": found.left_out}
 
@@ -204,33 +195,25 @@ def ingest(
     *,
     raw: Manifest,
     public_raw: Manifest | None,
-    dataset: DatasetSpec,
-    seed: int,
+    rules: RowRules,
     numeric: bool | None = False,
-    protected: Sequence[str] = (),
-    every_feature: bool = False,
     parts: NotInKey = NO_PARTS,
 ) -> dict[str, Any]:
     """Write the typed rows of each zone ("public", "private"), and who each private row is ("rows"); the private part says
     which raw file each came from.
 
-    `numeric`: the label is a number; None: as public rows tell. `protected`: the label, and columns that some holder keeps to
-    themselves, where others are public. `every_feature`: that so are all features. `parts`: what `types` told, and the records of
-    `read`, of all files in their order, where others have read them; the artifact is the same.
+    `numeric`: the label is a number; None: as public rows tell. `parts`: what `types` told, and the records of `read`, of all
+    files in their order, where others have read them; the artifact is the same.
     """
-    store = draft.store
+    store, dataset = draft.store, rules.dataset
     if parts.value is not None:
-        rows = RowRules(n_mixed=len(raw.files), seed=seed, protected=protected, every_feature=every_feature)
-        found = _put_together(draft, store.file(raw, raw.files[0].name), dataset, rows, *parts.value)
+        found = _put_together(draft, rules, raw, *parts.value)
     else:
         found = ingest_files(
-            dataset,
+            rules,
             store.files(raw),
             zones_of(draft, dataset),
-            seed=seed,
             public_paths=store.files(public_raw) if public_raw else (),
-            protected=protected,
-            every_feature=every_feature,
             numeric=numeric,
         )
         for part, files in (("public", found.public), ("private", found.private)):
@@ -254,17 +237,12 @@ def ingest(
 
 
 def _put_together(
-    draft: Draft,
-    first: Path,
-    dataset: DatasetSpec,
-    rows: RowRules,
-    settled: Mapping[str, Any],
-    records: Sequence[Record],
+    draft: Draft, rules: RowRules, raw: Manifest, settled: Mapping[str, Any], records: Sequence[Record]
 ) -> IngestResult:
-    """What others have read, as if it were read here. `first`: the first raw file, whose header names the columns."""
+    """What others have read, as if it were read here."""
     known = ColumnTypes(types=settled["types"], left_out=settled["left_out"])
-    header = inspect_files(dataset, [first], is_whole=False)
-    plan = IngestPlan.of(dataset, header, rows, numeric=settled["numeric"], known=known)
+    header = inspect_files(rules.dataset, [draft.store.file(raw, raw.files[0].name)], is_whole=False)
+    plan = IngestPlan.of(rules, header, len(raw.files), numeric=settled["numeric"], known=known)
     read = FilesRead()
     for record in records:
         read += FilesRead.from_json(draft.store.file(record["counts"], "counts.json").read_bytes())

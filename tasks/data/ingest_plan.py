@@ -10,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import SkipValidation
+
 from ldptree.errors import ConfigError, DataError
 from schemas.dataset import DatasetSpec, TypedColumn
 from schemas.families import estimators_for
+from schemas.manifest import Arguments
 from storage.raw import raw_files, typed_rows
 from storage.raw.bad_rows import BadRows, FaultList
 from storage.raw.column_types import ColumnTypes, UsedColumns, column_types
@@ -41,29 +44,28 @@ def inspect_files(spec: DatasetSpec, paths: Sequence[Path], *, is_whole: bool = 
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowRules:
-    """What of a run decides how each row is read, besides the data set.
+class RowRules(Arguments):
+    """What of a run decides how each row is read.
 
-    n_mixed        files whose rows the public rule divides; those after them are public whole.
     seed           public.
     protected      the label, and columns that some holder keeps to themselves, where others are public.
     every_feature  that so are all features.
     """
 
-    n_mixed: int
+    dataset: SkipValidation[DatasetSpec]  # checked when it was read; one without words would not pass again
     seed: int
-    protected: Sequence[str] = ()
+    protected: tuple[str, ...] = ()
     every_feature: bool = False
 
 
-def settle(
-    spec: DatasetSpec, files: Sequence[RawFile], rows: RowRules, *, numeric: bool | None
-) -> IngestPlan:
-    """Everything that public rows decide of all files together. Raises ConfigError, DataError."""
-    plan = IngestPlan.of(spec, files, rows, numeric=bool(numeric))
+def settle(rules: RowRules, files: Sequence[RawFile], n_mixed: int, *, numeric: bool | None) -> IngestPlan:
+    """Everything that public rows decide of all files together. `numeric`: the target is a number; None: as public rows tell.
+
+    Raises ConfigError, DataError.
+    """
+    plan = IngestPlan.of(rules, files, n_mixed, numeric=bool(numeric))
     if numeric is None and label_kind(plan.query, plan.files, plan.public) == "number":
-        plan = IngestPlan.of(spec, files, rows, numeric=True)
+        plan = IngestPlan.of(rules, files, n_mixed, numeric=True)
     return plan
 
 
@@ -82,9 +84,9 @@ class IngestPlan:
 
     @staticmethod
     def of(
-        spec: DatasetSpec,
+        rules: RowRules,
         files: Sequence[RawFile],
-        rows: RowRules,
+        n_mixed: int,
         *,
         numeric: bool,
         known: ColumnTypes | None = None,
@@ -92,11 +94,10 @@ class IngestPlan:
     ) -> IngestPlan:
         """Names and rules checked against the header, types declared or told from public rows.
 
-        `known`: the types, where they were told before; `first`: the number of the first of `files`, of which some may be read
-        elsewhere.
+        `n_mixed`: files whose rows the public rule divides; those after them are public whole. `known`: the types, where they
+        were told before; `first`: the number of the first of `files`, of which some may be read elsewhere.
         """
-        protected, every_feature = rows.protected, rows.every_feature
-        columns = files[0].columns
+        spec, columns = rules.dataset, files[0].columns
         _check_columns(spec, files[0])
         has_own_type = spec.target not in columns or spec.target in spec.types
         if numeric:
@@ -111,9 +112,7 @@ class IngestPlan:
         needed = dict.fromkeys(
             [*rule_columns, *chosen_by, *(used for each in made_of.values() for used in each)]
         )
-        _check_protected(
-            spec, columns, rule_columns, chosen_by, made_of, protected=protected, every_feature=every_feature
-        )
+        _check_protected(rules, spec, columns, rule_columns, chosen_by, made_of)
         dropped = set(spec.drop)
         kept = [column for column in columns if column not in dropped]
         read = [column for column in columns if column in needed or column not in dropped]
@@ -123,7 +122,7 @@ class IngestPlan:
             raise DataError(
                 f"{files[0].name}: {list_columns(unusable)}: lists, structs and bytes cannot be used. Add to dataset.drop."
             )
-        public = PublicRows(rule=rule, n_mixed=rows.n_mixed, seed=rows.seed)
+        public = PublicRows(rule=rule, n_mixed=n_mixed, seed=rules.seed)
         found_types = known or column_types(
             spec,
             files,
@@ -133,21 +132,13 @@ class IngestPlan:
                 in_rule=rule_columns,
                 in_where=chosen_by,
                 derived_from={used for each in made_of.values() for used in each},
-                protected=protected,
+                protected=rules.protected,
                 is_numeric_target=numeric and not has_own_type,
             ),
         )
         if found_types.left_out:
             spec = spec.model_copy(update={"drop": (*spec.drop, *found_types.left_out)})
-            _check_protected(
-                spec,
-                columns,
-                rule_columns,
-                chosen_by,
-                made_of,
-                protected=protected,
-                every_feature=every_feature,
-            )
+            _check_protected(rules, spec, columns, rule_columns, chosen_by, made_of)
             _check_features_left(spec, files[0], rule_columns, found_types)
             kept = [column for column in kept if column not in found_types.left_out]
         types = {
@@ -203,14 +194,12 @@ class IngestPlan:
 
 
 def _check_protected(
+    rules: RowRules,
     spec: DatasetSpec,
     columns: Sequence[str],
     rule_columns: Sequence[str],
     chosen_by: Sequence[str],
     made_of: Mapping[str, Sequence[str]],
-    *,
-    protected: Sequence[str],
-    every_feature: bool,
 ) -> None:
     """Raises ConfigError where something that everybody sees would be made of what holders protect."""
     hidden = ProtectedColumns.of(
@@ -218,8 +207,8 @@ def _check_protected(
         columns,
         rule_columns=rule_columns,
         made_of=made_of,
-        declared=protected,
-        every_feature=every_feature,
+        declared=rules.protected,
+        every_feature=rules.every_feature,
     )
     hidden.check_not_revealed("dataset.public", rule_columns, "who is public")
     hidden.check_not_revealed("dataset.where", chosen_by, "who takes part")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -271,23 +271,19 @@ def read(
     raw: Manifest,
     first: int,
     is_public: bool,
-    dataset: DatasetSpec,
-    seed: int,
+    rules: RowRules,
     settled: Mapping[str, Any],
-    protected: Sequence[str] = (),
-    every_feature: bool = False,
 ) -> None:
     """Write the rows of a part of the raw files ("public", "private", "rows", as `ingest`), and what was counted ("counts").
 
     `raw`: that part, of which the first file has the number `first`; `is_public`: files that the public rule names; `settled`:
     what `types` told.
     """
-    files = inspect_files(dataset, draft.store.files(raw))
+    files = inspect_files(rules.dataset, draft.store.files(raw))
     n_mixed = first if is_public else first + len(files)
-    rows = RowRules(n_mixed=n_mixed, seed=seed, protected=protected, every_feature=every_feature)
     known = ColumnTypes(types=settled["types"], left_out=settled["left_out"])
-    plan = IngestPlan.of(dataset, files, rows, numeric=settled["numeric"], known=known, first=first)
-    zones = zones_of(draft, dataset)
+    plan = IngestPlan.of(rules, files, n_mixed, numeric=settled["numeric"], known=known, first=first)
+    zones = zones_of(draft, rules.dataset)
     found = read_files(plan, zones)
     for is_in_public, part in ((True, "public"), (False, "private")):
         for file in found.parts[is_in_public]:

@@ -88,7 +88,7 @@ def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRo
     file = look.file
     rule = rows_by(spec.public)
     seen = look.public_rows
-    plan = IngestPlan.of(spec, [file], RowRules(n_mixed=rule.n_mixed, seed=rule.seed), numeric=is_number)
+    plan = IngestPlan.of(RowRules(dataset=spec, seed=rule.seed), [file], rule.n_mixed, numeric=is_number)
     frames: list[pl.DataFrame] = []
     masks: list[pl.Series] = []
     faults: Counter[str] = Counter()

@@ -28,6 +28,7 @@ from schemas.dataset import parse_public_rule
 from storage.raw import raw_files
 from storage.store import Store
 from tasks.data.ingest import ZoneFolders, ingest_files
+from tasks.data.ingest_plan import RowRules
 from tasks.first_look.proposal import MOST_LINES
 from tasks.first_look.values import rows_by
 
@@ -550,7 +551,7 @@ def test_what_a_run_would_refuse_is_dealt_with_before_it_is_written(tmp_path, ca
     assert note in said.get("odd", {"note": ""})["note"]
     spec = load(out).dataset
     zones = ZoneFolders(public=tmp_path / "p", holders=tmp_path / "h", faults=tmp_path / "faults")
-    found = ingest_files(spec, [tmp_path / "rows.csv"], zones, seed=0)
+    found = ingest_files(RowRules(dataset=spec, seed=0), [tmp_path / "rows.csv"], zones)
     features = spec.features([column.name for column in found.columns])
     assert {"x", "x_number"} & set(features)
     assert ("odd" in features) is (name == "blanks around truth")

@@ -16,6 +16,7 @@ from schemas.dataset import DatasetSpec
 from storage.raw import raw_files
 from storage.raw.formats import archives
 from tasks.data.ingest import ZoneFolders, ingest_files
+from tasks.data.ingest_plan import RowRules
 
 TABLE = [["a", "b"], [1.5, "x"], [2.0, "y z"]]
 READ = [("1.5", "x"), ("2", "y z")]
@@ -251,7 +252,7 @@ def ingested(tmp_path, content, form, **how):
     zones = ZoneFolders(
         public=tmp_path / "public", holders=tmp_path / "holders", faults=tmp_path / "faults.txt"
     )
-    return ingest_files(spec, [path], zones, seed=0)
+    return ingest_files(RowRules(dataset=spec, seed=0), [path], zones)
 
 
 @pytest.mark.parametrize("form", ["xlsx", "arff", "txt", "dat", "zip"])

@@ -14,6 +14,7 @@ import pytest
 from ldptree.errors import ConfigError, DataError
 from schemas.dataset import DatasetSpec
 from tasks.data.ingest import ZoneFolders, ingest_files
+from tasks.data.ingest_plan import RowRules
 
 TRIPS = "firm,miles,area,paid\np,1,x,0\np,2.5,y,1\nq,3,x,0\nq,,z,1\n"
 
@@ -39,10 +40,9 @@ def ingest(tmp_path):
             {"name": "t", "path": "x", "target": "paid", "public": "firm = 'p'"} | changes
         )
         found = ingest_files(
-            spec,
+            RowRules(dataset=spec, seed=seed),
             paths[: len(contents)],
             zones_of(folder),
-            seed=seed,
             public_paths=paths[len(contents) :],
         )
         return found, rows(folder / "public"), rows(folder / "holders")

@@ -14,6 +14,7 @@ from schemas.config import load
 from schemas.dataset import DatasetSpec
 from storage.raw.recognition.findings import LEVELS_LISTED
 from tasks.data.ingest import ZoneFolders, ingest_files
+from tasks.data.ingest_plan import RowRules
 from tasks.data.source import locate
 
 N = 90
@@ -50,12 +51,10 @@ def ingest(tmp_path):
             {"name": "t", "path": "x", "target": "paid", "public": "zone = 'open'"} | changes
         )
         result = ingest_files(
-            spec,
+            RowRules(dataset=spec, seed=7, protected=tuple(protected)),
             [path],
             zones_of(folder),
-            seed=7,
             numeric=numeric,
-            protected=protected,
         )
         public, private = (
             [
@@ -320,10 +319,9 @@ def test_of_the_ready_made_sets_nothing_is_left_out(name, data_home, tmp_path):
     config = load(name)
     spec = config.dataset
     found = ingest_files(
-        spec,
+        RowRules(dataset=spec, seed=config.seed),
         locate(spec.path),
         zones_of(tmp_path),
-        seed=config.seed,
         public_paths=locate([spec.rule.path]) if spec.rule.path else (),
         numeric=config.is_numeric,
     )
