@@ -29,8 +29,8 @@ from flows.execute import Call, Execute, Found, NotComputed, known
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record, StoredRound, StoredTranscript
 from storage.store import Store
-from tasks.add import add, parts_of
-from tasks.aggregate import aggregate
+from tasks.answers.add import add, parts_of
+from tasks.answers.aggregate import aggregate
 from tasks.data import source
 from tasks.data.ingest import ingest, types
 from tasks.data.ingest_plan import RowRules

@@ -1,5 +1,5 @@
 """Reads files of reports in blocks: lines of JSON as clients send them, and Parquet shards as the pipeline writes them.
-`tasks.receive` decides which of them are valid.
+`tasks.answers.receive` decides which of them are valid.
 """
 
 from __future__ import annotations

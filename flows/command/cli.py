@@ -243,7 +243,7 @@ def aggregate(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Add up reports from anywhere: those that answer the protocol; the others are counted."""
-    from tasks.receive import described, receive, write
+    from tasks.answers.receive import described, receive, write
 
     received = receive(protocol, reports)
     found = described(received)

@@ -239,7 +239,7 @@ KILLS = {
     "adds up": Kill("/curator/add/", "dropped", N_SHARDS),
     "has added up": Kill("/curator/add/", "lost", N_SHARDS, is_seeded=False, is_driver_killed=True),
 }
-IN_PARTS = "import tasks.add as a, tasks.data.source as s; a.PART_FILES, s.PART_BYTES = 2, 1"
+IN_PARTS = "import tasks.answers.add as a, tasks.data.source as s; a.PART_FILES, s.PART_BYTES = 2, 1"
 """A part for each raw file, and for every two files of reports."""
 
 

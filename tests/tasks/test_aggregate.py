@@ -13,8 +13,8 @@ from flows.execute import Plainly
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
 from ldptree.mechanisms import CHOICES
 from storage.store import Store
-from tasks.add import raw_sums
-from tasks.aggregate import aggregate
+from tasks.answers.add import raw_sums
+from tasks.answers.aggregate import aggregate
 from tasks.artifacts import read_protocol, read_totals
 from tasks.perturb import manifest_of, values_of
 
@@ -247,7 +247,7 @@ def test_what_several_add_up_is_what_one_adds_up(tmp_path, monkeypatch, mechanis
     config = rides_config(*files, privacy={"mechanism": mechanism})
     found = []
     for n_files in (64, 2):
-        monkeypatch.setattr("tasks.add.PART_FILES", n_files)
+        monkeypatch.setattr("tasks.answers.add.PART_FILES", n_files)
         store = Store(tmp_path / f"{n_files}")
         run = Chain(store, config, execute=Plainly(store))
         with run.timeline.listening():

@@ -32,9 +32,9 @@ from ldptree.models.corrected import CorrectedModel, add_clipped, shares_of
 from ldptree.public_models import fit
 from storage import tables
 from storage.store import Store
+from tasks.answers.receive import receive
 from tasks.artifacts import read_public, read_totals
 from tasks.predict import load_model, predict_file
-from tasks.receive import receive
 from tasks.report import read_facts
 from tasks.scoring.corrections import FEWEST
 from tasks.scoring.held_back import read_rows

@@ -28,8 +28,8 @@ from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.families.questions import QUESTIONS, question_from_json
 from ldptree.protocol.protocol import Protocol
 from storage.store import Store
+from tasks.answers.receive import NOT_SIMULATED, SIMULATED, receive
 from tasks.artifacts import digest_unmarked, read_question
-from tasks.receive import NOT_SIMULATED, SIMULATED, receive
 
 X = {"x": 1.0, "y": 0.5}
 

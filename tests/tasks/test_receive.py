@@ -21,7 +21,7 @@ from ldptree.models.ensemble import Ensemble
 from ldptree.protocol.published_base import PublishedBase
 from storage.report_files import Block
 from storage.store import Store
-from tasks.receive import (
+from tasks.answers.receive import (
     CONFLICTING,
     IMPOSSIBLE,
     OTHER_OUTPUT,

@@ -20,7 +20,7 @@ from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms import CHOICES
 from storage.report_files import MOST_REPORTS
-from tasks.receive import UNREADABLE, receive
+from tasks.answers.receive import UNREADABLE, receive
 
 NAMES = [name for name in CHOICES[1:] if name != "laplace"]
 SOON = 30.0

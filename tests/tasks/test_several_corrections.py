@@ -24,7 +24,7 @@ from ldptree.models.export.corrected_sql import to_sql as corrected_sql
 from ldptree.protocol.protocol import Protocol
 from storage import tables
 from storage.store import Store
-from tasks.aggregate import aggregate
+from tasks.answers.aggregate import aggregate
 from tasks.artifacts import read_public, read_totals
 from tasks.perturb import manifest_of
 from tasks.predict import predict_file

@@ -23,7 +23,7 @@ from ldptree.protocol.raw_sums import RawSums
 from ldptree.protocol.totals import Totals
 from schemas.named_files import folder_fault, folder_written_whole, read_fault, shown_path
 from storage.report_files import Block, ReportSize, blocks_of, files_of
-from tasks.aggregate import write_totals
+from tasks.answers.aggregate import write_totals
 
 UNREADABLE = "not a report"
 OTHER_PROTOCOL = "answers another protocol"

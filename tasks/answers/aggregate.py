@@ -19,7 +19,7 @@ from ldptree.families.questions import question_from_json
 from ldptree.protocol.raw_sums import RawSums
 from schemas.manifest import Manifest
 from storage.store import Draft
-from tasks.add import sum_parts, sum_reports
+from tasks.answers.add import sum_parts, sum_reports
 from tasks.artifacts import (
     is_protocol,
     read_protocol,
