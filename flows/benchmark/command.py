@@ -104,6 +104,11 @@ def benchmark_here(name: str, asked: Asked, work: Path, *, as_json: bool) -> boo
         print_json(summary)
     else:
         _print(suite, summary)
+    return came_out(summary)
+
+
+def came_out(summary: dict[str, Any]) -> bool:
+    """Whether something was scored, and no claim is refuted."""
     is_held = all(claim["held"] is not False for claim in summary["claims"])
     return is_held and summary["failed"] < summary["cells"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.benchmark.command import Asked, read_suite
+from flows.benchmark.command import Asked, came_out, read_suite
 from flows.benchmark.flow import find_rows
 from flows.execute import Plainly
 from ldptree.errors import ConfigError, DataError
@@ -89,3 +89,12 @@ def test_where_no_set_is_there_the_first_reason_is_told_with_its_exit_code(tmp_p
     (tmp_path / "people.csv").write_text("size,answer\n1,0\n2,1\n")
     with pytest.raises(ConfigError, match='unknown column "consent"'):
         find_rows(suite, Plainly(store))
+
+
+@pytest.mark.parametrize(
+    ("held", "failed", "ends_well"),
+    [((), 0, True), ((True, None), 3, True), ((True, False), 0, False), ((), 4, False)],
+)
+def test_a_benchmark_ends_with_1_where_nothing_was_scored_or_a_claim_is_refuted(held, failed, ends_well):
+    summary = {"claims": [{"held": one} for one in held], "failed": failed, "cells": 4}
+    assert came_out(summary) is ends_well
