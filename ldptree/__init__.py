@@ -65,11 +65,17 @@ def read_model(path: str | PathLike[str]) -> Any:
     """The model in a file `model.json` that a run released.
 
     Raises:
-        OSError: the file cannot be read.
-        DataError: it is no model, or was changed.
+        DataError: the file cannot be read, is no model, or was changed.
     """
-    with open(path, "rb") as file:  # noqa: PTH123 - as `str` and any path
-        return import_module("ldptree.models").read_model(file.read())
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as `str` and any path
+            content = file.read()
+    except OSError as error:
+        from ldptree.errors import DataError
+
+        reason = (error.strerror or str(error)).lower()
+        raise DataError(f"{path}: {reason}. Name the model.json that a run released.") from None
+    return import_module("ldptree.models").read_model(content)
 
 
 def __getattr__(name: str) -> Any:

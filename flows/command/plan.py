@@ -86,6 +86,11 @@ def plan_and_print(
         )
     store = Store(work)
     store.check_rights()
+    Console(stderr=True, highlight=False).print(
+        f"{config.name}: public rows play the people; many rows or sizes take minutes",
+        style="dim",
+        markup=False,
+    )
     with faults_stay_in_zone(store, "plan", "curator"), in_use(store.root):
         plan = make_plan(Pipeline(store=store, config=config, execute=Plainly(store)), options)
     if out is not None:

@@ -7,6 +7,7 @@ and which columns are constant or give it away.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,7 @@ def settle(proposal: Proposal, choose: Choose) -> None:
     make_room(proposal)
     for _ in range(ROUNDS):
         spec = proposal.spec()
+        _check_features(proposal, spec.features((*proposal.look.file.columns, *spec.derive)), {})
         typed = type_rows(proposal.look, spec, is_number=proposal.label == "number")
         if not _is_corrected(proposal, typed, choose, kept) and not make_room(proposal):
             break
@@ -224,7 +226,7 @@ def _leave_out_constants(proposal: Proposal, typed: TypedRows) -> bool:
             found[name] = "missing in every public row"
     for name, why in found.items():
         proposal.leave_out(name, why)
-    _check_features(proposal, typed, found)
+    _check_features(proposal, typed.features, found)
     return bool(found)
 
 
@@ -238,13 +240,13 @@ def _leave_out_leaks(proposal: Proposal, typed: TypedRows, choose: Choose, kept:
     kept |= set(judged)
     for name, why in found.items():
         proposal.leave_out(name, why)
-    _check_features(proposal, typed, found)
+    _check_features(proposal, typed.features, found)
     return bool(found)
 
 
-def _check_features(proposal: Proposal, typed: TypedRows, left_out: dict[str, str]) -> None:
+def _check_features(proposal: Proposal, features: Sequence[str], left_out: dict[str, str]) -> None:
     """Raises DataError where no column is left to learn from."""
-    if not set(typed.features) - set(left_out):
+    if not set(features) - set(left_out):
         reasons = "; ".join(f"{name}: {why}" for name, why in list((proposal.drop | left_out).items())[:10])
         raise DataError(
             f"{proposal.look.sample.source.name}: no column is left to learn from. {reasons}. Name another "
