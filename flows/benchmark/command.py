@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 import os
 import shlex
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,7 +117,6 @@ def _run(
 ) -> dict[str, Any]:
     logging.getLogger().setLevel(logging.CRITICAL)
     logging.getLogger().addHandler(logging.NullHandler())
-    warnings.simplefilter("ignore")
     os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of learners in processes of their own
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 

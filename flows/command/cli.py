@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from flows.command.ending import leave, silence_threads
+from flows.command.ending import leave, silence_libraries
 from flows.command.interrupt import EXIT_CODES, FINISHED_STEPS_STAND, INTERRUPTED
 from flows.command.streams import output_fault, prepare_streams, print_file, print_json
 from ldptree.errors import BudgetError, ConfigError, LdptreeError
@@ -546,7 +546,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if arguments is None:
         prepare_streams()
         if "--debug" not in words:
-            silence_threads()
+            silence_libraries()
     try:
         app(words, standalone_mode=True, prog_name="ldptree")
     except LdptreeError as fault:

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
@@ -20,10 +21,16 @@ _acts: list[tuple[int, Callable[[], object]]] = []
 _ending = threading.Lock()
 
 
-def silence_threads() -> None:
-    """From here on what a thread or a destructor dies of is not printed: it is no message, and it may quote a value of a row."""
+def silence_libraries() -> None:
+    """From here on a warning, and what a thread or a destructor dies of, is not printed: it is no message, and it may quote a
+    value of a row.
+
+    Threads that set filters of warnings for a while put back each other's, so that a filter alone lets some through.
+    """
     threading.excepthook = lambda _: None
     sys.unraisablehook = lambda _: None
+    warnings.simplefilter("ignore")
+    warnings.formatwarning = lambda *_: ""
 
 
 @contextlib.contextmanager

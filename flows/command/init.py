@@ -25,7 +25,7 @@ from tasks.first_look.values import Column, look
 
 MOST_TIDIED = 100 << 20
 """Bytes of a file that is written anew because a run cannot read it: what takes a second or two."""
-LISTED = 30
+LISTED, CLASSES_LISTED = 30, 5
 PACKED = {"workbook": "a workbook", "arff": "ARFF", "zip": "a zip"}
 
 
@@ -179,7 +179,7 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
         lines.append(f"           it has {' and '.join(sample.oddities)}, which a run cannot read:")
         lines.append(f"           {read_from} is a copy that it can")
     left_out = "; rows without one are left out" if proposal.where else ""
-    lines.append(f"target     {proposal.target}: a {proposal.label}{left_out}")
+    lines.append(f"target     {proposal.target}: a {proposal.label}{_classes(proposal)}{left_out}")
     lines.append(f"public     {rule[0]}   ({rule[1]})")
     shown = [column for column in seen.columns if _note(proposal, column)]
     lines += [f"{_use(proposal, one):<10} {one.name}: {_note(proposal, one)}" for one in shown[:LISTED]]
@@ -190,6 +190,14 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
     if seen.n_duplicates:
         lines.append(f"duplicates {seen.n_duplicates:,} of the rows looked at stand there twice")
     return lines
+
+
+def _classes(proposal: Proposal) -> str:
+    """The classes of the target and their shares; "" of a number. A code that means missing would be one of them."""
+    said = [f"{one} {share:.0%}" for one, share in proposal.shares.items()]
+    more = len(said) - CLASSES_LISTED
+    listed = ", ".join(said[:CLASSES_LISTED]) + (f" and {more} more" if more > 0 else "")
+    return f": {listed}" if said else ""
 
 
 def _use(proposal: Proposal, column: Column) -> str:

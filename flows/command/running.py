@@ -8,7 +8,6 @@ import logging
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,8 +32,8 @@ METRICS = (
     ("log_loss", "log loss", ".3f"),
 )
 LEFT_OUT_LISTED = 10
-NUMBER_METRICS = (("mse", "MSE", ".4g"), ("mae", "MAE", ".4g"), ("r2", "R²", ".3f"))
-"""Of a label that is a number."""
+NUMBER_METRICS = (("mse", "MSE", None), ("mae", "MAE", None), ("r2", "R²", ".3f"))
+"""Of a label that is a number; without a format, four figures."""
 LAST_WORDS_SECONDS = 5.0
 
 
@@ -61,7 +60,7 @@ def run_here(config: RunConfig, work: Path, *, as_json: bool, debug: bool, comma
     if as_json:
         print_json(summary)
     else:
-        _show(summary, temporary=server.temporary)
+        _show(summary, is_label_said=config.label is not None, temporary=server.temporary)
 
 
 def _run(config: RunConfig, store: Store, server: Server, *, debug: bool, command: str) -> dict[str, Any]:
@@ -69,7 +68,6 @@ def _run(config: RunConfig, store: Store, server: Server, *, debug: bool, comman
         # Prefect's loggers have handlers of their own; of all others nothing is shown.
         logging.getLogger().setLevel(logging.CRITICAL)
         logging.getLogger().addHandler(logging.NullHandler())
-        warnings.simplefilter("ignore")
     warm_up(config, store.root)
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
@@ -121,7 +119,9 @@ def _send_last_words() -> None:
         sending.join(LAST_WORDS_SECONDS)
 
 
-def _show(summary: dict[str, Any], *, temporary: bool) -> None:
+def _show(summary: dict[str, Any], *, is_label_said: bool, temporary: bool) -> None:
+    from tasks.page.units import figures
+
     console = Console(highlight=False)
     table = Table(title=None, box=None, pad_edge=False, padding=(0, 2))
     table.add_column("held-back private rows" if summary["metrics"] else "no row was held back", style="bold")
@@ -132,14 +132,18 @@ def _show(summary: dict[str, Any], *, temporary: bool) -> None:
         rows = {"ldptree": summary["metrics"]} | summary["baselines"]
         for name, metrics in rows.items():
             cells = [
-                format(metrics[key], digits) if metrics.get(key) is not None else "-"
-                for key, _, digits in shown
+                "-"
+                if (value := metrics.get(key)) is None
+                else figures(value, 4)
+                if form is None
+                else f"{value:{form}}"
+                for key, _, form in shown
             ]
             table.add_row(name.replace("_", " "), *cells, style="bold" if name == "ldptree" else "")
         console.print(table)
     if "says" in summary:
         console.print(summary["says"])
-    if "label" in summary:
+    if "label" in summary and not is_label_said:
         other = {"class": "number", "number": "class"}[summary["label"]]
         console.print(
             f'label   {summary["target"]}: read as a {summary["label"]} (dataset.label = "{other}" reads it as a {other})'

@@ -58,6 +58,7 @@ class Proposal:
         target: the column to learn: the raw one, or the one that is derived from it.
         label: what it is; "" before that is told.
         positive: the class whose chance is scored.
+        shares: of each class among the rows looked at, the largest first.
         where: which rows have a label; "" where all have.
         derive: new columns, by name.
         drop: columns to leave out, and why.
@@ -73,6 +74,7 @@ class Proposal:
     target: str
     label: str = ""
     positive: str | int | bool | None = None
+    shares: dict[str, float] = field(default_factory=dict)
     where: str = ""
     derive: dict[str, Derived] = field(default_factory=dict)
     drop: dict[str, str] = field(default_factory=dict)

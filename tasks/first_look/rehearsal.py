@@ -163,6 +163,7 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
         )
     else:
         proposal.label = "class"
+        proposal.shares = {str(value): n / len(held) for value, n in counts.iter_rows()}
     if column.null_count() and not proposal.where:
         read = proposal.derive.get(proposal.target)
         proposal.where = f"{f'TRY({read.expression})' if read else sql_name(look.target)} IS NOT NULL"

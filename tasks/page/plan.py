@@ -11,6 +11,7 @@ from ldptree.planning.forecast import Expected, Forecast
 from tasks.page.charts import Axis
 from tasks.page.findings import Table
 from tasks.page.render import render_template
+from tasks.page.units import figures
 from tasks.scoring.forecast import Backwards, CollectionPlan
 
 WAYS = {
@@ -198,15 +199,15 @@ def _figure(plan: CollectionPlan, found: Expected) -> str:
 
 
 def _one(plan: CollectionPlan, value: float) -> str:
-    return f"{value:.3g}" if plan.is_number else f"{100 * value:.1f} %"
+    return figures(value, 3) if plan.is_number else f"{100 * value:.1f} %"
 
 
 def _gain(plan: CollectionPlan, gain: float) -> str:
-    return f"{gain:+.2g}" if plan.is_number else f"{100 * gain:+.1f} points"
+    return figures(gain, 2, sign="+") if plan.is_number else f"{100 * gain:+.1f} points"
 
 
 def _size(plan: CollectionPlan, size: float) -> str:
-    return f"{size:.2g}" if plan.is_number else f"{100 * size:.1f} points"
+    return figures(size, 2) if plan.is_number else f"{100 * size:.1f} points"
 
 
 def _percent(share: float) -> str:

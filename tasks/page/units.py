@@ -126,6 +126,14 @@ def fixed(value: float, digits: int, *, signed: bool = False) -> str:
     return text.replace("-", MINUS)
 
 
+def figures(value: float, n: int, *, sign: str = "") -> str:
+    """A number rounded to n figures, in ASCII and without an exponent unless it is tiny: "176,000", "0.0418"."""
+    rounded = float(f"{value:.{n}g}")
+    if not 1e-6 < abs(rounded) < math.inf:
+        return f"{rounded:{sign}g}"
+    return f"{rounded:{sign},.{max(n - 1 - math.floor(math.log10(abs(rounded))), 0)}f}"
+
+
 def raw_number(value: float, *, marked_from: int = 10_000) -> str:
     """A number of the raw data, short; thousands are marked from five figures on, as 2019 may be a year."""
     rounded = round(value)

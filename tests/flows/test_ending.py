@@ -74,7 +74,7 @@ def test_nothing_is_said_after_the_last_word_whatever_is_left_behind(fault, code
 
 
 IN_A_THREAD = """
-import threading, flows.command.cli, flows.command.running
+import threading, warnings, flows.command.cli, flows.command.running
 
 class Dies:
     def __del__(self):
@@ -85,6 +85,9 @@ def dies(*_, **__):
     thread = threading.Thread(target=int, args=["4111 CANARY"])
     thread.start()
     thread.join()
+    with warnings.catch_warnings():  # as one thread leaves the filters to another
+        warnings.simplefilter("always")
+        warnings.warn("4111 CANARY")
 
 flows.command.running.run_here = dies
 import sys
@@ -94,9 +97,11 @@ main()
 """
 
 
-def test_what_a_thread_or_a_destructor_dies_of_is_not_printed():
+def test_warnings_and_what_a_thread_or_a_destructor_dies_of_are_not_printed():
     assert ended(IN_A_THREAD.format(words=[])) == (0, b"", "")
-    assert "Traceback" in ended(IN_A_THREAD.format(words=["--debug"]))[2]
+    shown = ended(IN_A_THREAD.format(words=["--debug"]))[2]
+    assert "Traceback" in shown
+    assert "UserWarning: 4111" in shown
 
 
 PRINTS = "import sys; from flows.command.ending import leave; sys.stdout.write('x' * {n}); leave({code})"

@@ -14,7 +14,7 @@ from ldptree.models.description import Evidence, find_conditions, share_below
 from ldptree.models.tree import ClassTree
 from ldptree.partition.tree import Partition
 from ldptree.protocol.totals import Totals
-from tasks.page.units import raw_number, say_condition
+from tasks.page.units import figures, raw_number, say_condition
 
 NO_YES = ("no", "yes")
 
@@ -188,6 +188,12 @@ def test_the_words_of_a_path_lead_every_row_to_its_own_cell_and_no_other():
     assert path_words(model, 0, {}) == ()
     said = [raw_number(value) for value in (-0.004854, -3.0, -12345.6, 0.5, 2019.0)]
     assert said == ["\u22120.004854", "\u22123", "\u221212,346", "0.5", "2019"]
+
+
+def test_large_and_small_figures_are_said_without_an_exponent():
+    said = [figures(value, 3) for value in (175_812.0, 0.04183, 6.0, 0.0, -999.6)]
+    assert said == ["176,000", "0.0418", "6.00", "0", "-1,000"]
+    assert figures(55_123.0, 2, sign="+") == "+55,000"
 
 
 def test_of_several_bounds_on_one_column_the_tightest_are_said():
