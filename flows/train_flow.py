@@ -28,9 +28,9 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
     """Learn from private rows that nobody sees.
 
     Args:
-        config: the run's configuration.
-        work: the work folder.
-        command: the command line that repeats the run, for its page.
+        config: The run's configuration.
+        work: The work folder.
+        command: The command line that repeats the run, for its page.
 
     Returns:
         The run's summary, as `ldptree run --json` prints it.
@@ -43,9 +43,9 @@ def train_config(config: str, overrides: Sequence[str] = (), work: str = "work")
     """The same with a configuration by its name, as a schedule has it.
 
     Args:
-        config: a TOML file where the run is made, or the name of a packaged one.
-        overrides: keys that are set for this run, as `KEY=VALUE`, which is TOML.
-        work: the work folder.
+        config: A TOML file where the run is made, or the name of a packaged one.
+        overrides: Keys that are set for this run, as `KEY=VALUE`, which is TOML.
+        work: The work folder.
 
     Returns:
         The run's summary.

@@ -279,7 +279,7 @@ def describe_stop(
 def name_broken(checks: Sequence[Check]) -> str:
     """The checks that stop a run."""
     broken = [check for check in checks if not check.ok and check.severity == "stop"]
-    return "; ".join(f"{check.zone} rows: {check.name}" for check in broken)
+    return "; ".join(f"not in all {check.zone} rows: {check.name}" for check in broken)
 
 
 def read_checks(store: Store, checks: Manifest) -> tuple[Check, ...]:

@@ -87,7 +87,7 @@ def describe_step(step: str, records: Sequence[Record]) -> dict[str, Any]:
 def log_failure(artifacts: Artifacts, message: str, command: str) -> None:
     """A run stopped: the reason in its log, and beside its results how to go on."""
     get_run_logger().error("%s", message)
-    again = f"\n\nFinished steps stand. Go on with: `{command}`" if command else ""
+    again = f"\n\nFinished steps stand. When the cause is gone, go on with: `{command}`" if command else ""
     artifacts.markdown(f"**The run stopped.** {message}{again}", "run-failure", "Why the run stopped")
 
 

@@ -196,7 +196,7 @@ def check_passed(failed: Sequence[Mapping[str, Any]], page: Path | None = None) 
     """Raises DataError naming every expectation that failed. `page`: where they are told of at length."""
     if not failed:
         return
-    names = "\n  ".join(f"{check['zone']} rows: {check['name']}" for check in failed)
+    names = "\n  ".join(f"not in all {check['zone']} rows: {check['name']}" for check in failed)
     where = "" if page is None else f"report  {page}\n"
     raise DataError(
         f"validation failed, nothing was learned:\n  {names}\n{where}Correct the data, or the expectation (see dataset.expect)."

@@ -146,7 +146,7 @@ SAYS = {
     # warnings
     "simulation": "Anyone with its seed can take the noise away.",
     "not private": "Scores read private {nouns} as they are: only a simulation may.",
-    "unclear": "{cells} have a correction that may be noise.",
+    "unclear": "The correction of {cells} may be noise.",
     "no accuracy": "No private {noun} was held back.",
     "totals": "The sums were drawn from true counts: no report was written.",
     "device": "Floating-point Laplace noise can give its input away: no real holder may send such a report.",

@@ -507,8 +507,8 @@ def test_a_failed_validation_names_what_failed_in_which_zone_and_stops_the_run(d
     said = desk.refused(
         3,
         "validation failed, nothing was learned:",
-        "public rows: miles is between 0 and 1",
-        "private rows: miles is between 0 and 1",
+        "not in all public rows: miles is between 0 and 1",
+        "not in all private rows: miles is between 0 and 1",
         "report.html",
         after={"ingest", "validate"},
         dataset__ranges="{miles = [0, 1]}",

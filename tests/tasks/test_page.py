@@ -78,7 +78,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
         checked=one.checked,
     )
     check = Check(name="miles is between 0 and 5", zone="public", ok=False, detail="7 rows: 6.5")
-    failure = Failure(step="validate", message="public rows: miles is between 0 and 5")
+    failure = Failure(step="validate", message="not in all public rows: miles is between 0 and 5")
     return found | {"stopped": replace(stopped, checks=(*stopped.checks, check), failure=failure)}
 
 
