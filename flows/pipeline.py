@@ -230,11 +230,13 @@ class Pipeline:
         lists = [(raw, 0, False)]
         if call["public_raw"] is not None:
             lists.append((call["public_raw"], len(raw.files), True))
-        parts = [part for one in lists for part in source.parts(self.store, *one)]
         files = [one for one, _, _ in lists]
-        if len(parts) == len(lists) or not self.execute.makes_in_parts(ingest, call, files):
+        is_small = all(source.is_one_part(self.store, one) for one in files)
+        if is_small or not self.execute.makes_in_parts(ingest, call, files):
             return {}
-        settled = self.made(self.execute.step(types, lambda: call)).facts
+        found = self.made(self.execute.step(types, lambda: call))
+        settled, pieces = found.facts, found.parts.get("pieces")
+        parts = [part for one in lists for part in source.parts(self.store, *one, pieces)]
         of_all = {"rules": call["rules"], "settled": settled}
         records = self.execute.shards(read, lambda: (of_all, parts), 1)
         self.records.extend(records)

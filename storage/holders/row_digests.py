@@ -50,6 +50,7 @@ class RowDigests:
         with ThreadPoolExecutor(1, "row digests") as pool:
             running = _Running(
                 self.folder,
+                file.first_row,
                 pool.submit(digests_of, cursor, file, self.keyed, skip_bad_lines=self.skip_bad_lines),
             )
             try:
@@ -61,15 +62,17 @@ class RowDigests:
 
 @dataclass(frozen=True)
 class _Running:
-    """The digests of one raw file, on their way."""
+    """The digests of one raw file or piece of one, on their way."""
 
     folder: Path
+    first_row: int
     digests: Future[NDArray[np.uint64]]
 
     def write(self, private: Path) -> None:
         """Keep those of the rows in `private`, in their order. Raises DataError where the raw file cannot be read."""
         rows = [np.asarray(table.column(RESERVED)) for table in tables.batches([private], [RESERVED])]
-        np.save(self.folder / f"{private.stem}.npy", self.digests.result()[np.concatenate(rows)])
+        places = np.concatenate(rows) - self.first_row
+        np.save(self.folder / f"{private.stem}.npy", self.digests.result()[places])
 
 
 def digests_of(

@@ -77,9 +77,14 @@ class FaultList:
 
 @dataclass(frozen=True, kw_only=True)
 class BadRows:
-    """The bad rows of raw file number `index`, and its lines that are no rows."""
+    """The bad rows of raw file number `index`, and its lines that are no rows. `piece`: what is read of the file here; what is
+    wrong is told of the whole file.
+    """
 
     file: RawFile
+    piece: RawFile
+    name: str
+    """Of the Parquet file of the rows that are kept."""
     index: int
     query: TypedQuery
     public: PublicRows
@@ -90,7 +95,7 @@ class BadRows:
         """What is wrong: kinds by column; line, value and count of public rows alone."""
         found: Counter[tuple[bool, str, str]] = Counter()
         examples: dict[tuple[str, str], tuple[int, str]] = {}
-        for _, _, faults in self._batches(connection):
+        for _, _, faults in self._batches(connection, self.file):
             for zone, row, column, kind, value in faults:
                 found[zone, column, kind] += 1
                 if zone:
@@ -124,11 +129,10 @@ class BadRows:
         hidden = {FAULT_COLUMN: "_column", FAULT_KIND: "_kind"}
         kinds: Kinds = Counter()
         writers = {
-            zone: RowGroupWriter(folder / "quarantine" / f"part-{self.index:04d}.parquet")
-            for zone, folder in folders.items()
+            zone: RowGroupWriter(folder / "quarantine" / self.name) for zone, folder in folders.items()
         }
         try:
-            for batch, is_public, faults in self._batches(connection):
+            for batch, is_public, faults in self._batches(connection, self.piece):
                 columns = [RESERVED, *hidden, *self.query.types]
                 table = _table(batch, columns).rename_columns([hidden.get(name, name) for name in columns])
                 for zone, writer in writers.items():
@@ -166,14 +170,16 @@ class BadRows:
                 return []
             return raw_files.rejected_lines(connection, FAULTS_LISTED)
 
-    def _batches(self, connection: Any) -> Iterator[tuple[Any, NDArray[np.bool_], list[Fault]]]:
-        """The bad rows with their first fault and raw text; which of them are public; their faults, the first private ones
-        of which are noted on the way.
+    def _batches(
+        self, connection: Any, file: RawFile
+    ) -> Iterator[tuple[Any, NDArray[np.bool_], list[Fault]]]:
+        """The bad rows of `file` with their first fault and raw text; which of them are public; their faults, of which the first
+        private ones are noted on the way.
         """
         listed = 0
-        query = self.query.faults(self.file, skip_bad_lines=self.skip_bad_lines)
+        query = self.query.faults(file, skip_bad_lines=self.skip_bad_lines)
         rows = raw_files.batch_rows(len(self.query.types))
-        for batch in raw_files.stream(connection, query, self.file, rows):
+        for batch in raw_files.stream(connection, query, file, rows):
             chosen = batch.filter(booleans(batch.column(ASKED), missing=True))
             is_public = self.public.among(self.index, chosen, chosen.column(RESERVED).to_numpy())
             names = (RESERVED, FAULT_COLUMN, FAULT_KIND, FAULT_VALUE)

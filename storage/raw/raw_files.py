@@ -39,7 +39,10 @@ ROW = "_row"
 INTERNAL = "_ldptree"
 """The start of the names that queries use inside; no file may use it."""
 TABLE = f"{INTERNAL}_table"
+FILE_ROW = "file_row_number"
+"""What DuckDB calls the number of a row in a Parquet file."""
 
+CHANGED = "the file changed while it was read, or is damaged"
 # What DuckDB's reject table calls a fault, and what we call it.
 _LINE_FAULTS = {
     "MISSING COLUMNS": "wrong number of fields",
@@ -68,6 +71,8 @@ class RawFile:
     nulls: tuple[str, ...] = ("",)
     table: Any = field(default=None, repr=False, compare=False)
     """The rows of a table in memory."""
+    rows: tuple[int, int] | None = None
+    """Of a piece of a file, the numbers of its first row and of the row after its last one (`storage.raw.pieces`)."""
 
     @property
     def name(self) -> str:
@@ -78,6 +83,11 @@ class RawFile:
     def place(self) -> Path:
         """Where it is opened."""
         return self.path if self.content is None else self.content.place
+
+    @property
+    def first_row(self) -> int:
+        """The number of the first row that is read."""
+        return 0 if self.rows is None else self.rows[0]
 
     def family(self, column: str) -> Family | None:
         """What `column` is by the file's own word."""
@@ -93,8 +103,7 @@ class RawFile:
             chosen = ", ".join(
                 f"{quote(column)} AS {quote(alias)}" for column, alias in zip(columns, aliases, strict=True)
             )
-            rows = quote(TABLE) if self.kind == "table" else f"read_parquet({literal(str(self.place))})"
-            return f"SELECT {chosen} FROM {rows}"
+            return f"SELECT {chosen} FROM {self._table()}"
         positions = {column: index for index, column in enumerate(self.columns)}
         chosen = ", ".join(
             f"c{positions[column]} AS {quote(alias)}" for column, alias in zip(columns, aliases, strict=True)
@@ -116,6 +125,16 @@ class RawFile:
         if skip_bad_lines:
             options += ["ignore_errors = true", "store_rejects = true"]
         return f"SELECT {chosen} FROM read_csv({literal(str(self.place))}, {', '.join(options)})"
+
+    def _table(self) -> str:
+        """The rows of a table in memory or of a Parquet, as what follows FROM."""
+        if self.kind == "table":
+            return quote(TABLE)
+        place = literal(str(self.place))
+        if self.rows is None:
+            return f"read_parquet({place})"
+        first, stop = self.rows
+        return f"read_parquet({place}, {FILE_ROW} = true) WHERE {FILE_ROW} >= {first} AND {FILE_ROW} < {stop}"
 
 
 def inspect(
@@ -194,6 +213,12 @@ def check_start(path: Path) -> None:
     """Raises DataError where the first block of a file tells already that it cannot be read: what costs no time to know."""
     if file_kind(path) in ("text", "gzip", "arff"):
         check_text(path, path.name, blocks=1)
+
+
+def check_whole(file: RawFile) -> None:
+    """Raises DataError where any byte of a text tells that it cannot be read."""
+    if file.kind == "csv":
+        check_text(file.place, file.name)
 
 
 def connect(files: Sequence[RawFile]) -> Any:
@@ -496,4 +521,4 @@ def _in_words(message: str) -> str:
         return "mixed line endings (\\n and \\r\\n), or quotes that do not follow the CSV rules"
     if "gzip" in lower:
         return "the gzip file is truncated or damaged. Fetch or write it again."
-    return "the file changed while it was read, or is damaged"
+    return CHANGED

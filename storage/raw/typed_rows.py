@@ -90,7 +90,8 @@ class TypedQuery:
         }
         firsts = ", ".join(f"CASE{whens} END AS {quote(name)}" for name, whens in first.items())
         raws = ", ".join(f"CAST({_raw(i)} AS VARCHAR) AS {quote(name)}" for i, name in enumerate(self.types))
-        numbered = f"SELECT *, row_number() OVER () - 1 AS {ROW} FROM ({self._typed(file, skip_bad_lines)})"
+        number = f"row_number() OVER () + {file.first_row - 1} AS {ROW}"
+        numbered = f"SELECT *, {number} FROM ({self._typed(file, skip_bad_lines)})"
         bad = _any([fault for fault, _, _, _ in faults])
         return f"SELECT {ROW}, {self._zone()}, {firsts}, {raws} FROM ({numbered}) WHERE {bad}"
 

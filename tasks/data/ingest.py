@@ -20,7 +20,8 @@ from storage.raw.bad_rows import COLUMNS_LISTED, FaultList
 from storage.raw.column_types import ColumnTypes
 from storage.sql import check_predicate, list_columns
 from storage.store import Draft
-from tasks.data.ingest_plan import IngestPlan, RowRules, inspect_files, settle
+from tasks.data import source
+from tasks.data.ingest_plan import IngestPlan, RowRules, cut_files, inspect_files, settle
 from tasks.data.label_kind import LabelKind
 from tasks.data.read import FilesRead, ZoneFile, ZoneFolders, clear_zones, read_files, zones_of
 from tasks.step import NO_PARTS, NotInKey, step
@@ -70,10 +71,10 @@ def ingest_files(
 ) -> IngestResult:
     """Read `paths` (and `public_paths`, where the public rule names a second file) into typed Parquet by zone.
 
-    File i of both lists, taken together in order, becomes `part-{i:04d}.parquet` in each folder where it has rows:
-    the kept columns and `_row`, the number of the row in its file. Row groups, and so the bytes, depend on the
-    input alone. Quarantined rows go to `quarantine/` in their zone's folder; details of private faults go to
-    `zones.faults` and nowhere else. `numeric`: the target is a number, and kept as one; None: as public rows tell
+    File i of both lists, taken together in order, becomes `part-{i:04d}.parquet` in each folder where it has rows, and piece j of
+    a large one `part-{i:04d}-{j:06d}.parquet`: the kept columns and `_row`, the number of the row in its file. Row groups, and so
+    the bytes, depend on the input alone. Quarantined rows go to `quarantine/` in their zone's folder; details of private faults
+    go to `zones.faults` and nowhere else. `numeric`: the target is a number, and kept as one; None: as public rows tell
     (`tasks.data.label_kind`).
 
     Raises ConfigError (a rule that is not one, or names no column) and DataError (what is wrong with the files);
@@ -85,7 +86,7 @@ def ingest_files(
     files = inspect_files(rules.dataset, [*paths, *public_paths])
     raw_files.same_columns(files)
     plan = settle(rules, files, len(paths), numeric=numeric)
-    read = read_files(plan, zones)
+    read = read_files(plan.in_pieces(cut_files(rules.dataset, files, source.PART_BYTES)), zones)
     try:
         return result_of(plan, read, FaultList(zones.faults))
     except BaseException:
@@ -170,7 +171,7 @@ def _check_whole(plan: IngestPlan, read: FilesRead, faults: FaultList) -> None:
         )
 
 
-@step("types", version="1", home="holders", says="what each column is, from public rows")
+@step("types", version="2", home="holders", says="what each column is, from public rows")
 def types(
     draft: Draft,
     *,
@@ -179,11 +180,18 @@ def types(
     rules: RowRules,
     numeric: bool | None = False,
 ) -> dict[str, Any]:
-    """Tell, where several machines read the files, what public rows decide of all of them; called as `ingest`."""
+    """Tell, where several machines read the files, what public rows decide of all of them; called as `ingest`. Write where
+    large files are cut ("pieces", a file each: `FILE-PIECE.json`), of which every byte of a text was looked at.
+    """
     paths = draft.store.files(raw)
     public_paths = draft.store.files(public_raw) if public_raw else []
     files = inspect_files(rules.dataset, [*paths, *public_paths], is_whole=False)
     raw_files.same_columns(files)
+    for index, pieces in cut_files(rules.dataset, files, source.PART_BYTES).items():
+        raw_files.check_whole(files[index])
+        for piece in pieces:
+            name = f"{index:04d}-{piece.number:06d}.json"
+            (draft.folder("pieces") / name).write_text(piece.to_json())
     plan = settle(rules, files, len(paths), numeric=numeric)
     found = plan.found_types
     return {"numeric": plan.query.numeric, "types": found.types, "left_out": found.left_out}

@@ -7,7 +7,7 @@ are read by it is in `tasks.data.read`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import SkipValidation
@@ -19,6 +19,7 @@ from schemas.manifest import Arguments
 from storage.raw import raw_files, typed_rows
 from storage.raw.bad_rows import BadRows, FaultList
 from storage.raw.column_types import ColumnTypes, UsedColumns, column_types
+from storage.raw.pieces import Piece, cut
 from storage.raw.public_rows import PublicRows
 from storage.raw.raw_files import RawFile
 from storage.raw.typed_rows import TypedQuery
@@ -81,6 +82,8 @@ class IngestPlan:
     found_types: ColumnTypes
     first: int = 0
     """The number of the first file, where there are others before it."""
+    pieces: Mapping[int, Sequence[Piece]] = field(default_factory=dict)
+    """Of files that are read in pieces, by their numbers: those that are read here."""
 
     @staticmethod
     def of(
@@ -176,21 +179,35 @@ class IngestPlan:
             first=first,
         )
 
+    def in_pieces(self, pieces: Mapping[int, Sequence[Piece]]) -> IngestPlan:
+        """The same, with these files read in pieces."""
+        return replace(self, pieces=pieces)
+
     def file(self, index: int) -> RawFile:
         """The file of this number."""
         return self.files[index - self.first]
 
-    def bad_rows(self, index: int, faults: FaultList) -> BadRows:
-        """The bad rows of file `index`."""
+    def bad_rows(self, index: int, piece: RawFile, name: str, faults: FaultList) -> BadRows:
+        """The bad rows of what is read of file `index`, whose other rows are kept as `name`."""
         file = self.file(index)
         return BadRows(
             file=file,
+            piece=piece,
+            name=name,
             index=index,
             query=self.query,
             public=self.public,
             faults=faults,
             skip_bad_lines=self.spec.on_bad_rows == "quarantine" and file.kind == "csv",
         )
+
+
+def cut_files(spec: DatasetSpec, files: Sequence[RawFile], most_bytes: int) -> dict[int, list[Piece]]:
+    """The pieces of each large file that is read in pieces, by its number. Raises OSError."""
+    # A line that is no row has no number, and so decides those of all rows after it.
+    has_numbers = [file.kind == "parquet" or spec.on_bad_rows == "stop" for file in files]
+    found = {index: cut(file, most_bytes) for index, file in enumerate(files) if has_numbers[index]}
+    return {index: pieces for index, pieces in found.items() if pieces}
 
 
 def _check_protected(

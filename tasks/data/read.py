@@ -26,7 +26,9 @@ from storage.holders.row_digests import RowDigests
 from storage.raw import raw_files
 from storage.raw.bad_rows import FaultList, Kinds
 from storage.raw.column_types import ColumnTypes
+from storage.raw.pieces import Piece
 from storage.raw.public_rows import booleans
+from storage.raw.raw_files import RawFile
 from storage.raw.row_groups import RowGroupWriter
 from storage.raw.typed_rows import ASKED, BAD
 from storage.store import Draft
@@ -145,44 +147,57 @@ def _write(plan: IngestPlan, zones: ZoneFolders) -> FilesRead:
     read, faults, row_digests = FilesRead(), FaultList(zones.faults), zones.row_digests
     for folder in (zones.public, zones.holders):
         folder.mkdir(parents=True, exist_ok=True)
-    with raw_files.connect(plan.files) as connection:
-        for index, file in enumerate(plan.files, start=plan.first):
-            name = f"part-{index:04d}.parquet"
+    for index, whole in enumerate(plan.files, start=plan.first):
+        for piece in plan.pieces.get(index, [None]):
+            name = _part_name(index, piece)
+            file = whole if piece is None else piece.open(whole)
             writers = {
                 is_public: RowGroupWriter(folder / name)
                 for is_public, folder in ((True, zones.public), (False, zones.holders))
             }
-            beside = row_digests.running(connection, file) if row_digests else nullcontext()
-            with beside as digests:
-                try:
-                    with connection.cursor() as cursor:
-                        _write_file(plan, index, cursor, writers, read, faults)
-                finally:
-                    for writer in writers.values():
-                        writer.close()
-                if digests and writers[False].n_rows:
-                    digests.write(zones.holders / name)
+            with raw_files.connect([whole, file]) as connection:
+                beside = row_digests.running(connection, file) if row_digests else nullcontext()
+                with beside as digests:
+                    try:
+                        with connection.cursor() as cursor:
+                            _write_rows(plan, index, file, cursor, writers, read, faults)
+                    finally:
+                        for writer in writers.values():
+                            writer.close()
+                    if digests and writers[False].n_rows:
+                        digests.write(zones.holders / name)
             for is_public, writer in writers.items():
                 if writer.n_rows:
                     read.parts[is_public].append(ZoneFile(name=name, rows=writer.n_rows))
             if writers[False].n_rows:
-                read.sources[name] = Hasher().of_file(file.path)
+                read.sources[name] = Hasher().of_file(whole.path) if piece is None else piece.source
     return read
 
 
-def _write_file(
+def _part_name(index: int, piece: Piece | None) -> str:
+    """The Parquet file of the rows of file `index`, or of a piece of it: in the order of its rows."""
+    return f"part-{index:04d}.parquet" if piece is None else f"part-{index:04d}-{piece.number:06d}.parquet"
+
+
+def raw_file_of(part: str) -> str:
+    """What the names of all Parquet files of one raw file begin with."""
+    return part[: len("part-0000")]
+
+
+def _write_rows(
     plan: IngestPlan,
     index: int,
+    file: RawFile,
     connection: Any,
     writers: dict[bool, RowGroupWriter],
     read: FilesRead,
     faults: FaultList,
 ) -> None:
-    """Stream one file. Raises DataError at its first bad row, unless bad rows are quarantined."""
-    file, query, stops = plan.file(index), plan.query, plan.spec.on_bad_rows == "stop"
-    bad = plan.bad_rows(index, faults)
+    """Stream file `index`, or a piece of it. Raises DataError at its first bad row, unless bad rows are quarantined."""
+    query, stops = plan.query, plan.spec.on_bad_rows == "stop"
+    bad = plan.bad_rows(index, file, writers[False].path.name, faults)
     group = raw_files.batch_rows(len(query.kept))
-    first_row, n_bad = 0, 0
+    first_row, n_bad = file.first_row, 0
     try:
         typed = raw_files.stream(connection, query.rows(file, skip_bad_lines=bad.skip_bad_lines), file, group)
         with closing(typed) as batches:
@@ -201,6 +216,8 @@ def _write_file(
         raise DataError(f"{error}{where}. Correct the file{remedy}.") from None
     if stops and n_bad:
         raise DataError(bad.message(connection))
+    if file.rows is not None and first_row != file.rows[1]:
+        raise DataError(f"{file.name}: {raw_files.CHANGED}.")
     if n_bad:
         read.kinds += bad.quarantine(connection, {zone: w.path.parent for zone, w in writers.items()})
     if bad.skip_bad_lines:
@@ -208,7 +225,7 @@ def _write_file(
         read.kinds += bad.quarantine_lines(lines, writers[False].path.parent)
         read.bad[False] += len(lines)
         first_row += len(lines)
-    read.n_rows += first_row
+    read.n_rows += first_row - file.first_row
 
 
 def _divide(
@@ -273,16 +290,20 @@ def read(
     is_public: bool,
     rules: RowRules,
     settled: Mapping[str, Any],
+    piece: Manifest | None = None,
 ) -> None:
     """Write the rows of a part of the raw files ("public", "private", "rows", as `ingest`), and what was counted ("counts").
 
     `raw`: that part, of which the first file has the number `first`; `is_public`: files that the public rule names; `settled`:
-    what `types` told.
+    what `types` told; `piece`: where the part is one of the pieces of a file that `types` has cut.
     """
-    files = inspect_files(rules.dataset, draft.store.files(raw))
+    files = inspect_files(rules.dataset, draft.store.files(raw), is_whole=piece is None)
     n_mixed = first if is_public else first + len(files)
     known = ColumnTypes(types=settled["types"], left_out=settled["left_out"])
     plan = IngestPlan.of(rules, files, n_mixed, numeric=settled["numeric"], known=known, first=first)
+    if piece is not None:
+        (path,) = draft.store.files(piece)
+        plan = plan.in_pieces({first: [Piece.from_json(path.read_text())]})
     zones = zones_of(draft, rules.dataset)
     found = read_files(plan, zones)
     for is_in_public, part in ((True, "public"), (False, "private")):

@@ -26,7 +26,7 @@ from tasks import progress
 from tasks.step import step
 
 PART_BYTES = 256 << 20
-"""Raw files of together about so many bytes are read by one task."""
+"""Raw files of together about so many bytes are read by one task; a larger one is cut into pieces of so many."""
 
 
 def check_named(spec: DatasetSpec) -> None:
@@ -127,18 +127,30 @@ def files(store: Store, paths: Sequence[str]) -> Manifest:
     )
 
 
-def parts(store: Store, raw: Manifest, first: int, is_public: bool) -> list[dict[str, Any]]:
-    """The raw files in parts that one task each reads: its files, the number of the first of them, and whether all are public.
+def is_one_part(store: Store, raw: Manifest) -> bool:
+    """Whether one task reads all of the raw files."""
+    return sum(path.stat().st_size for path in store.files(raw)) <= PART_BYTES
 
-    `first`: the number of the first file of `raw`.
+
+def parts(
+    store: Store, raw: Manifest, first: int, is_public: bool, pieces: Manifest | None
+) -> list[dict[str, Any]]:
+    """The raw files in parts that one task each reads: its files, the number of the first of them, whether all are public, and
+    which piece of a file it is.
+
+    `first`: the number of the first file of `raw`; `pieces`: those that `types` has cut large files into.
     """
     keyed = store.hasher("holders")
+    every_piece, whole = pieces.one_by_one() if pieces else [], (None,)
     found = []
     for group in _groups([path.stat().st_size for path in store.files(raw)]):
-        files = raw.files[group.start : group.stop]
+        files, number = raw.files[group.start : group.stop], first + group.start
         digest = keyed.of_value([entry.digest for entry in files])
         part = raw.model_copy(update={"files": files, "digest": digest})
-        found.append({"raw": part, "first": first + group.start, "is_public": is_public})
+        cut = [one for one in every_piece if one.files[0].name.startswith(f"{number:04d}-")]
+        found += [
+            {"raw": part, "first": number, "is_public": is_public, "piece": piece} for piece in cut or whole
+        ]
     return found
 
 

@@ -8,7 +8,7 @@ sends is decided in `perturb`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -29,6 +29,7 @@ from storage.ledger.campaigns import Campaign
 from storage.stable_hash import mixed
 from storage.store import Draft
 from tasks import progress
+from tasks.data.read import raw_file_of
 from tasks.step import step
 
 SHARD_ROWS = 65_536
@@ -52,11 +53,11 @@ def one_row_each(holders: NDArray[np.uint64], draws: NDArray[np.uint64]) -> NDAr
 
 @dataclass(frozen=True)
 class Source:
-    """One file's private rows, the digest of the raw file they came from, and the file that says who they are."""
+    """The private rows of one raw file, in their order; its digest; and the files that say who they are."""
 
-    path: Path
+    paths: Sequence[Path]
     digest: str
-    rows: Path
+    rows: Sequence[Path]
 
 
 class FileAsked(TypedDict):
@@ -100,34 +101,40 @@ def split(
     """
     store = draft.store
     keyed = store.hasher("holders")
-    names: dict[str, str] = {}
+    names: dict[str, list[str]] = {}
     for name, digest in json.loads(store.file(private, "sources.json").read_bytes()).items():
-        names.setdefault(digest, name)  # of two files that hold the same, the second has nobody new in it
+        parts = names.setdefault(digest, [])
+        if raw_file_of(name) == raw_file_of([*parts, name][0]):
+            parts.append(name)  # another file that holds the same has nobody new in it
     sources = [
-        Source(store.file(private, name), digest, store.file(rows, f"{Path(name).stem}.npy"))
-        for digest, name in names.items()
+        Source(
+            [store.file(private, name) for name in parts],
+            digest,
+            [store.file(rows, f"{Path(name).stem}.npy") for name in parts],
+        )
+        for digest, parts in names.items()
     ]
     people = _People(draft, holder, seed, test_fraction, noise_seed, campaign, asked_before)
     folder, answers = draft.folder("train"), draft.folder("answers")
     files: dict[str, FileAsked] = {}
     n_private = n_test = 0
-    with tables.writer(draft.folder("test") / "test.parquet", _schema(sources[0].path, columns)) as test:
+    with tables.writer(draft.folder("test") / "test.parquet", _schema(sources[0].paths[0], columns)) as test:
         for done, source in enumerate(sources):
             found = people.of(source)
             found.write(answers)
             n_private += int(found.asked.sum())
-            for table in _blocks(source.path, columns, found.held_back):
+            for table in _blocks(source.paths, columns, found.held_back):
                 test.write_table(table)
                 n_test += table.num_rows
             shards: list[str] = []
-            for block, table in enumerate(_blocks(source.path, columns, found.asked)):
+            for block, table in enumerate(_blocks(source.paths, columns, found.asked)):
                 name = people.shard_name(source, block)
                 tables.write(folder / name, found.in_order(block, table))
                 draft.count("train", name, table.num_rows)
                 shards.append(name)
             if shards:
                 files[found.file] = FileAsked(
-                    rows=_range(source.path), shards=shards, people=keyed.of_bytes(found.everybody)
+                    rows=_range(source.paths), shards=shards, people=keyed.of_bytes(found.everybody)
                 )
             progress.advance((done + 1) / len(sources))
     draft.count("test", "test.parquet", n_test)
@@ -141,7 +148,7 @@ def split(
         raise DataError(
             "no private rows are left to report: every one is public, held back for the test, or was asked before."
         )
-    names_are = {} if holder == "row" else {"holder_type": type_of_stored_names(sources[0].path, holder)}
+    names_are = {} if holder == "row" else {"holder_type": type_of_stored_names(sources[0].paths[0], holder)}
     return {"n_private": n_private, "n_test": n_test, **names_are}
 
 
@@ -231,15 +238,15 @@ class _People:
         ):  # sorted when there is a file to look for them in: for the only one there is none
             self._taken = merge(self._taken, np.sort(self._newly_taken))
         before = self._campaign.asked_rows(file) if self._campaign and by_row else None
-        rows = self._names.of(np.load(source.rows), before)
+        rows = self._names.of(np.concatenate([np.load(path) for path in source.rows]), before)
         # In a simulation, and in a shard that an earlier version asked, everything is drawn as it was: by the file's own bytes.
         is_plain = self._is_seeded or self.shard_name(source, 0) in self._in_file_order
-        holders = rows if by_row else hash_names(source.path, self._holder)
+        holders = rows if by_row else _hashed(source, hash_names, self._holder)
         # Of a file that a campaign asked before it kept rows, whoever was asked then is asked no less now.
         was_asked = before is None and by_row and self._campaign is not None and file in self._asked_files
         kept = np.ones(len(rows), bool) if was_asked else ~place_in(self._taken, holders)[1]
         if not by_row:
-            former = hash_names_as_floats(source.path, self._holder) if len(self._taken) else holders[:0]
+            former = _hashed(source, hash_names_as_floats, self._holder) if len(self._taken) else holders[:0]
             if len(former):
                 kept &= ~place_in(self._taken, former)[1]
             numbered = np.arange(len(rows), dtype=np.uint64), self._coin ^ int(source.digest[:16], 16)
@@ -278,27 +285,30 @@ def _schema(path: Path, columns: Sequence[str]) -> pa.Schema:
     return pa.schema([schema.field(column) for column in columns])
 
 
-def _range(path: Path) -> list[int]:
+def _hashed(source: Source, hash_in: Callable[[Path, str], Hashes], holder: str) -> Hashes:
+    """The hashes of the holders' names in the rows of a file."""
+    return np.concatenate([hash_in(path, holder) for path in source.paths])
+
+
+def _range(paths: Sequence[Path]) -> list[int]:
     """The private rows of a raw file lie from the first number to before the second."""
-    rows = np.concatenate(
-        [np.asarray(table.column(RESERVED)) for table in tables.batches([path], [RESERVED])]
-    )
+    rows = np.concatenate([np.asarray(table.column(RESERVED)) for table in tables.batches(paths, [RESERVED])])
     return [int(rows.min()), int(rows.max()) + 1]
 
 
 def _row_coins(source: Source) -> Hashes:
     """A 64-bit hash of each row by its number in its file, the same in every work folder."""
     rows = [
-        np.asarray(t.column(RESERVED)).astype(np.uint64) for t in tables.batches([source.path], [RESERVED])
+        np.asarray(t.column(RESERVED)).astype(np.uint64) for t in tables.batches(source.paths, [RESERVED])
     ]
     return mixed(np.concatenate(rows) if rows else np.empty(0, np.uint64), int(source.digest[16:32], 16))
 
 
-def _blocks(path: Path, columns: Sequence[str], mask: NDArray[np.bool_]) -> Iterator[pa.Table]:
-    """The rows of a file under a mask, in tables of SHARD_ROWS (the last one shorter)."""
+def _blocks(paths: Sequence[Path], columns: Sequence[str], mask: NDArray[np.bool_]) -> Iterator[pa.Table]:
+    """The rows of several files under a mask, in tables of SHARD_ROWS (the last one shorter)."""
     kept: list[pa.Table] = []
     waiting = at = 0
-    for table in tables.batches([path], columns):
+    for table in tables.batches(paths, columns):
         kept.append(table.filter(pa.array(mask[at : at + table.num_rows])))
         at += table.num_rows
         waiting += kept[-1].num_rows

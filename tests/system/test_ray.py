@@ -239,8 +239,11 @@ KILLS = {
     "adds up": Kill("/curator/add/", "dropped", N_SHARDS),
     "has added up": Kill("/curator/add/", "lost", N_SHARDS, is_seeded=False, is_driver_killed=True),
 }
-IN_PARTS = "import tasks.answers.add as a, tasks.data.source as s; a.PART_FILES, s.PART_BYTES = 2, 1"
-"""A part for each raw file, and for every two files of reports."""
+PART_BYTES = 2000
+IN_PARTS = (
+    f"import tasks.answers.add as a, tasks.data.source as s; a.PART_FILES, s.PART_BYTES = 2, {PART_BYTES}"
+)
+"""Pieces of each raw file, and a part for every two files of reports."""
 
 
 @pytest.mark.timeout(900)
@@ -294,7 +297,9 @@ def test_a_machine_that_is_killed_costs_its_part_and_asks_nobody_twice(tmp_path,
                 len([*store.record_names(*where)]) for where in (("holders", "read"), ("curator", "add"))
             ]
     assert is_killed.is_set()
-    assert parts == [N_SHARDS + 1, (N_SHARDS + 1) // 2]
+    n_pieces = [-(-path.stat().st_size // PART_BYTES) for path in files_of_few.iterdir()]
+    assert min(n_pieces) > 1
+    assert parts == [sum(n_pieces), (N_SHARDS + 1) // 2]
     assert len(kept) == killed.n_drawn
     assert len(found) == N_SHARDS
     assert {name: found[name] for name in kept} == kept

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
@@ -40,14 +42,101 @@ def files(request, tmp_path):
 
 def ingested(work, files, monkeypatch, part_bytes, **dataset):
     """What ingest left in a new work folder with a known secret, and the steps that computed it."""
+    run = reading(work, files, monkeypatch, part_bytes, **dataset)
+    with run.timeline.listening():
+        record = run.ingested
+    return record, {step.name for step in run.timeline.steps() if step.state == "computed"}, run.store
+
+
+def reading(work, files, monkeypatch, part_bytes, **dataset):
+    """A run in a work folder with a known secret."""
     monkeypatch.setattr("tasks.data.source.PART_BYTES", part_bytes)
     store = Store(work)
     if store.objects.size("holders/secret") is None:
         store.objects.put("holders/secret", b"s" * 32)
-    run = Chain(store, rides_config(*files, dataset=dataset), execute=Plainly(store))
-    with run.timeline.listening():
-        record = run.ingested
-    return record, {step.name for step in run.timeline.steps() if step.state == "computed"}, store
+    return Chain(store, rides_config(*files, dataset=dataset), execute=Plainly(store))
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def large(request, tmp_path):
+    """One file of rides, with lines in some of its fields where it is a CSV; and one of public rows."""
+    notes = [f'"{n}, said\n""{n}""\n"' if n % 7 == 0 else f"n{n % 9}" for n in range(ROWS)]
+    late = ["maybe" if n % 5 == 0 else "true" for n in range(ROWS)]
+    path = rides(tmp_path / "rides.csv", ROWS, 0, note=notes, late=late)
+    public = rides(tmp_path / "public.csv", ROWS, 99, note=notes, late=late)
+    if request.param == "parquet":
+        for one in (path, public):
+            options = pa_csv.ParseOptions(newlines_in_values=True)
+            table = pa_csv.read_csv(one, parse_options=options)
+            pq.write_table(table, one.with_suffix(".parquet"), row_group_size=9)
+    return path.with_suffix(f".{request.param}")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_large_file_read_in_pieces_has_its_rows_and_its_people(tmp_path, large, monkeypatch, case):
+    """Wherever pieces are read the same is written; and who is asked, in which shard, is as of the file in one piece."""
+    changes = {
+        key: value.format(room=tmp_path, suffix=large.suffix) if isinstance(value, str) else value
+        for key, value in CASES[case].items()
+    }
+    if case == "bad rows in quarantine":
+        changes["types"] = {"late": "boolean"}
+    whole, steps, store = ingested(tmp_path / "whole", [large], monkeypatch, 1 << 30, **changes)
+    assert steps == {"ingest"}
+    size = large.stat().st_size // 5
+    cut, steps, other = ingested(tmp_path / "cut", [large], monkeypatch, size, **changes)
+    assert steps == {"types", "read", "ingest"}
+    assert (cut.key, cut.facts) == (whole.key, whole.facts)
+    is_cut = case != "bad rows in quarantine" or large.suffix == ".parquet"
+    assert (len(cut["private"].files) > len(whole["private"].files)) == is_cut
+    for part in ("public", "private"):
+        assert rows_of(other, cut[part]) == rows_of(store, whole[part])
+    found = [
+        reading(tmp_path / work, [large], monkeypatch, size, **changes).held for work in ("whole", "cut")
+    ]
+    for part in ("train", "test", "answers"):
+        assert found[0][part].digest == found[1][part].digest
+    monkeypatch.setattr(Plainly, "makes_in_parts", lambda *_: False)
+    alone, steps, _ = ingested(tmp_path / "alone", [large], monkeypatch, size, **changes)
+    assert steps == {"ingest"}
+    assert alone.parts == cut.parts
+
+
+def rows_of(store, part):
+    """The rows of a zone, as typed or as they came, in their order."""
+    paths = [path for path in store.files(part) if path.suffix == ".parquet"]
+    kinds = {"quarantine": [], "typed": []}
+    for path in paths:
+        kinds["quarantine" if path.parent.name == "quarantine" else "typed"] += pq.read_table(
+            path
+        ).to_pylist()
+    return kinds
+
+
+FAULTS = {
+    "no label in a public row": ("open,", ",cash", ","),
+    "no label in a private row": ("closed,", ",cash", ","),
+    "a torn line": ("closed,", ",cash", ""),
+    "no text": ("closed,", ",cash", ",c\0sh"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_in_a_piece_is_told_as_of_the_file(tmp_path, monkeypatch, fault):
+    zone, was, becomes = FAULTS[fault]
+    large = rides(tmp_path / "rides.csv", ROWS, 0)
+    lines = large.read_text().splitlines()
+    for place in [n for n, line in enumerate(lines) if line.startswith(zone) and line.endswith(was)][-3:]:
+        lines[place] = lines[place].replace(was, becomes)
+    large.write_text("\n".join(lines) + "\n")
+    said = []
+    for work, size in (("whole", 1 << 30), ("cut", large.stat().st_size // 5)):
+        with pytest.raises(DataError) as error:
+            ingested(tmp_path / work, [large], monkeypatch, size)
+        said.append(re.sub(r"details in [^ )]+", "", str(error.value)))
+    assert said[0] == said[1]
+    assert "rides.csv" in said[0]
+    assert not list((tmp_path / "cut" / "holders" / "ingest").glob("*.json"))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -73,7 +162,7 @@ def test_what_several_read_is_what_one_reads(tmp_path, files, monkeypatch, case)
 
 def test_another_file_is_all_that_is_read_anew(tmp_path, monkeypatch):
     files = [rides(tmp_path / f"rides-{number}.csv", ROWS, number) for number in range(N_FILES)]
-    size = files[0].stat().st_size
+    size = max(file.stat().st_size for file in files)
     types = {
         "zone": "text",
         "person": "text",
@@ -98,7 +187,7 @@ def test_a_fault_in_one_of_many_files_is_told_as_of_one(tmp_path, monkeypatch):
     files = [rides(tmp_path / f"rides-{number}.csv", ROWS, number) for number in range(N_FILES)]
     files[3].write_text(files[3].read_text().replace(",cash", ",", 1))
     said = []
-    for work, size in (("whole", 1 << 30), ("parts", files[0].stat().st_size)):
+    for work, size in (("whole", 1 << 30), ("parts", max(file.stat().st_size for file in files))):
         with pytest.raises(DataError) as fault:
             ingested(tmp_path / work, files, monkeypatch, size)
         said.append(str(fault.value).partition("(details")[0])
