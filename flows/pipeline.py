@@ -46,6 +46,8 @@ from tasks.partition import partition
 from tasks.perturb import Collecting, Form, Showing, perturb
 from tasks.progress import Timeline
 from tasks.report import report
+from tasks.scoring.known import known as known_of_shards
+from tasks.scoring.known import parts_of as known_parts
 from tasks.step import NotInKey, StepTask
 
 NOTHING = Spent(largest=0.0, questions=0, cap=None)
@@ -504,7 +506,7 @@ class Pipeline:
     def scores(self) -> Call:
         """The model, and the private rows that only a simulation has."""
         config = self.terms.config
-        return {
+        call: Call = {
             "transcript": self.transcript(self.conversation.whole),
             "asking": self.asking,
             "reading": config.model.reading,
@@ -514,6 +516,15 @@ class Pipeline:
             "evaluation": config.evaluation,
             "noise_seed": config.noise_seed,
         }
+        parts = known_parts(call["train"])
+        if config.model.in_rounds or len(parts) == 1 or not self.execute.makes_in_parts(evaluate, call, []):
+            return call
+        of_all = {"question": self.conversation.last.question()}
+        records = self.execute.shards(
+            known_of_shards, lambda: (of_all, [{"shards": part} for part in parts]), 1
+        )
+        self.records.extend(records)
+        return call | {"parts": NotInKey(records)}
 
     @step_of(report)
     def page(self) -> Call:

@@ -6,7 +6,7 @@ Nothing of this step is a release. Models grown on private rows are scored and f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,10 @@ from storage.store import Draft
 from tasks.artifacts import read_model, read_scaled, write_scores
 from tasks.learning import Asking, LearningInRounds, LearningOfTotals, read_learning
 from tasks.scoring import classes, corrections, numbers
-from tasks.scoring.held_back import Rows, Trial, at_most, duplicates, read_rows
+from tasks.scoring.held_back import Rows, Trial, duplicates, read_rows
 from tasks.scoring.in_rounds import read_complete, score_rounds
-from tasks.step import step
+from tasks.scoring.known import Known, know_each, read_each
+from tasks.step import NO_PARTS, NotInKey, step
 
 
 @step("evaluate", version="8", home="simulation", order=15, says="scores on held-back private rows")
@@ -42,20 +43,31 @@ def evaluate(
     test: Manifest,
     evaluation: EvaluateConfig,
     noise_seed: int | None,
+    parts: NotInKey = NO_PARTS,
 ) -> None:
-    """Write `scores.json`: ours, every baseline, the redraws and the count of duplicates ("scores")."""
+    """Write `scores.json`: ours, every baseline, the redraws and the count of duplicates ("scores"). `parts`: the records of
+    `known`, where others have looked at the shards.
+    """
     store, seed = draft.store, asking.seed
     learning, learned = read_learning(store, transcript, asking, reading=reading), read_model(store, model)
     # Shards are named under the holders' key: in the order of what they hold, every work folder draws the same rows.
     shards = sorted(store.files(train), key=Hasher().of_file)
     if isinstance(learning, LearningOfTotals):
-        rows = read_rows(store.files(test), learning.transcript[-1].protocol)
-        held_back = _to_score("no held-back row has a declared label", evaluation, rows, seed)
-        found = _score_totals(learning, learned, shards, held_back, evaluation, seed, noise_seed)
+        protocol = learning.transcript[-1].protocol
+        held_back = read_rows(store.files(test), protocol, at_most=evaluation.test_rows, seed=seed)
+        _check_known("no held-back row has a declared label", held_back)
+        known = (
+            partial(know_each, shards, protocol)
+            if parts.value is None
+            else partial(read_each, store, parts.value, shards)
+        )
+        found = _score_totals(learning, learned, shards, known, held_back, evaluation, seed, noise_seed)
     else:
         assert isinstance(learning, LearningInRounds)
-        rows = read_complete(store.files(test), learning.encoding, asking.target)
-        held_back = _to_score("no held-back row has a label", evaluation, rows, seed)
+        held_back = read_complete(
+            store.files(test), learning.encoding, asking.target, at_most=evaluation.test_rows, seed=seed
+        )
+        _check_known("no held-back row has a label", held_back)
         public = read_scaled(store, transcript.scaled)
         found = score_rounds(
             learned, learning.encoding, asking.target, public, shards, held_back, evaluation, seed
@@ -68,20 +80,19 @@ def evaluate(
     write_scores(draft, content)
 
 
-def _to_score(fault: str, evaluation: EvaluateConfig, rows: Rows, seed: int) -> Rows:
-    """The held-back rows to score on. Raises DataError where none can be."""
-    held_back = at_most(evaluation.test_rows, rows, seed)
+def _check_known(fault: str, held_back: Rows) -> None:
+    """Raises DataError where no row can be scored."""
     if not held_back.is_known.any():
         raise DataError(
             f"{fault}: nothing can be scored. Raise dataset.test_fraction, or set evaluate = false."
         )
-    return held_back
 
 
 def _score_totals(
     learning: LearningOfTotals,
     learned: Model,
     shards: Sequence[Path],
+    known: Callable[[], Iterator[Known]],
     held_back: Rows,
     evaluation: EvaluateConfig,
     seed: int,
@@ -98,6 +109,7 @@ def _score_totals(
         evidence=evidence,
         public_rows=(learning.rows.X, learning.rows.y),
         shards=shards,
+        known=known,
         evaluation=evaluation,
         seed=seed,
         words=partial(_words, noise_seed, last.protocol),

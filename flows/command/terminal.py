@@ -37,7 +37,7 @@ STEPS = (
     "report",
 )
 """All steps in their order, by name: the list is shown before the steps themselves are imported."""
-PARTS = {"ingest": ("types", "read"), "aggregate": ("add",)}
+PARTS = {"ingest": ("types", "read"), "aggregate": ("add",), "evaluate": ("known",)}
 """Of a step the steps that make parts of it, where a run has them: they are listed before it, once they begin."""
 
 

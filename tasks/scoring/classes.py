@@ -5,9 +5,6 @@ The learning and scoring themselves are in `ldptree`; which rows are scored is i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +18,6 @@ from ldptree.metrics.intervals import accuracy_interval, paired_lead
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
 from tasks import progress
-from tasks.perturb import values_of
 from tasks.scoring.held_back import Rows, Trial, answer_all
 
 
@@ -29,7 +25,7 @@ def score_trial(trial: Trial, held_back: Rows, *, public_prune: str) -> dict[str
     """Scores of ours and every rival on the held-back rows, and the redraws' accuracies. `public_prune`: of public rows alone."""
     published, learned, how = trial.protocol, trial.learned, trial.how
     public = trial.evidence.counts
-    exact = _exact_counts(trial.shards, published)
+    exact: NDArray[np.int64] = np.sum([counts for (counts,) in trial.known()], axis=0)
     progress.advance(0.2)
 
     counts = exact[:-1].reshape(-1, len(published.classes))
@@ -60,16 +56,6 @@ def score_trial(trial: Trial, held_back: Rows, *, public_prune: str) -> dict[str
         return float((decide_nodes(published, totals, public, **how)[nodes] == held_back.labels).mean())
 
     return {"scores": found, **trial.redraw(score_again)}
-
-
-def _exact_counts(shards: Sequence[Path], protocol: Protocol) -> NDArray[np.int64]:
-    def count(path: Path) -> NDArray[np.int64]:
-        values = values_of(path, protocol)
-        return np.bincount(values, minlength=protocol.k).astype(np.int64)
-
-    with ThreadPoolExecutor(2) as pool:
-        total: NDArray[np.int64] = np.sum(list(pool.map(count, shards)), axis=0)
-    return total
 
 
 def _draw_again(protocol: Protocol, mechanism: Mechanism, exact: NDArray[np.int64], words: Words) -> Totals:

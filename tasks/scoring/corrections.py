@@ -21,7 +21,7 @@ from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, scor
 from ldptree.models.corrected import add_clipped, shares_of
 from ldptree.simulate.redraws import KnownResiduals
 from tasks import progress
-from tasks.scoring.held_back import Rows, Trial, answer_all, known_residuals
+from tasks.scoring.held_back import Rows, Trial, answer_all
 
 Floats = NDArray[np.float64]
 FEWEST = 10
@@ -39,7 +39,7 @@ def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
     parts = trial.learned.predict_parts(rows.raw)
     public, ours, cells = parts.public, parts.corrected, parts.cells
     progress.advance(0.1)
-    holders = known_residuals(trial.shards, trial.protocol)
+    holders = KnownResiduals(trial.protocol, *map(np.concatenate, zip(*trial.known(), strict=True)))
     progress.advance(0.4)
     exact = _exactly(trial, holders)
     answers: dict[str, Floats] = {

@@ -1,6 +1,4 @@
-"""Private rows in memory, as only a simulation may have them: those held back to score on, some of those learned from, and of
-everybody who was asked the cell and what was asked about.
-"""
+"""Private rows in memory, as only a simulation may have them: those held back to score on, and some of those learned from."""
 
 from __future__ import annotations
 
@@ -9,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, select_baselines
@@ -20,13 +19,12 @@ from ldptree.coins import Words
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import Mechanism
 from ldptree.protocol.protocol import Protocol
-from ldptree.simulate.redraws import KnownHolders, KnownResiduals
 from schemas.tables import EvaluateConfig
 from storage import tables
 from storage.holders.sorted_hashes import place_in
-from tasks.perturb import labels_of, values_of
+from tasks.perturb import labels_of
+from tasks.scoring.known import Known
 
-Read = TypeVar("Read")
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """At which the same question is answered again, to show what another privacy cost would have given."""
 MOST_DRAWS = 8
@@ -43,6 +41,7 @@ class Trial:
     evidence     what public rows say of the question.
     public_rows  scaled, and their labels.
     shards       files of everybody who was asked, in an order that no work folder changes.
+    known        what is known of each of them, in that order.
     how          how totals became the model.
     words        the coins of a redraw, by its number.
     """
@@ -52,6 +51,7 @@ class Trial:
     evidence: Any
     public_rows: tuple[NDArray[np.float32], NDArray[Any]]
     shards: Sequence[Path]
+    known: Callable[[], Iterator[Known]]
     how: dict[str, Any]
     evaluation: EvaluateConfig
     seed: int
@@ -126,20 +126,29 @@ class Rows:
         return is_known
 
 
-def read_rows(paths: Sequence[Path], protocol: Protocol) -> Rows:
-    """Private rows of Parquet files."""
-    table = tables.read(paths, [*protocol.encoding.columns, protocol.target])
+def read_rows(
+    paths: Sequence[Path], protocol: Protocol, *, at_most: int | None = None, seed: int = 0
+) -> Rows:
+    """Private rows of Parquet files: all, or so many of them as of `read_drawn`."""
+    table = read_drawn(paths, [*protocol.encoding.columns, protocol.target], at_most=at_most, seed=seed)
     return Rows(
         tables.raw_matrix(table, protocol.encoding), labels_of(table.column(protocol.target), protocol)
     )
 
 
-def at_most(n: int, rows: Rows, seed: int) -> Rows:
-    """The rows, or `n` of them drawn with the seed."""
-    if rows.labels.size <= n:
-        return rows
-    drawn = np.sort(np.random.default_rng(seed).choice(rows.labels.size, n, replace=False))
-    return Rows(rows.raw[drawn], rows.labels[drawn])
+def read_drawn(paths: Sequence[Path], columns: Sequence[str], *, at_most: int | None, seed: int) -> pa.Table:
+    """The rows of Parquet files in their order: all, or `at_most` so many, drawn with the seed; no other one stays in memory."""
+    n = sum(pq.read_metadata(path).num_rows for path in paths)
+    if at_most is None or n <= at_most:
+        return tables.read(paths, columns)
+    drawn = np.sort(np.random.default_rng(seed).choice(n, at_most, replace=False))
+    found: list[pa.Table] = []
+    first = 0
+    for table in tables.batches(paths, columns):
+        start, stop = np.searchsorted(drawn, [first, first + table.num_rows])
+        found.append(table.take(drawn[start:stop] - first))
+        first += table.num_rows
+    return pa.concat_tables(found)
 
 
 def some_private(
@@ -159,42 +168,6 @@ def some_private(
         shares.append(protocol.encoding.encode(rows.raw[usable]))
         labels.append(rows.labels[usable])
     return np.concatenate(shares), np.concatenate(labels)
-
-
-def known_labels(shards: Sequence[Path], protocol: Protocol) -> KnownHolders:
-    """Everybody in these files, of whom a number was asked."""
-
-    def read(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        labels = labels_of(tables.read([path], [protocol.target]).column(protocol.target), protocol)
-        # Of the values only the cells are kept: how a label is rounded is of no matter.
-        return values_of(path, protocol, Words.seeded(np.random.SeedSequence(0))), labels
-
-    return KnownHolders.of(protocol, _of_each(shards, read))
-
-
-def known_residuals(shards: Sequence[Path], protocol: Protocol) -> KnownResiduals:
-    """Everybody in these files whom the question asks, and how wrong the public model is for each."""
-    base = protocol.base
-    assert base is not None
-
-    def read(path: Path) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        cells, residuals = [], []
-        for table in tables.batches([path], [*protocol.encoding.columns, protocol.target]):
-            raw = tables.raw_matrix(table, protocol.encoding)
-            labels = labels_of(table.column(protocol.target), protocol)
-            cells.append(protocol.cells(raw))
-            residuals.append(base.all_residuals(protocol.encoding, raw, labels).astype(np.float32))
-        asked = protocol.respondents(sum(map(len, cells)))
-        return np.concatenate(cells)[asked], np.concatenate(residuals)[asked]
-
-    parts = zip(*_of_each(shards, read), strict=True)
-    return KnownResiduals(protocol, *(np.concatenate(part) for part in parts))
-
-
-def _of_each(shards: Sequence[Path], read: Callable[[Path], Read]) -> Iterator[Read]:
-    """What is read of each file, two at once."""
-    with ThreadPoolExecutor(2) as pool:
-        yield from pool.map(read, shards)
 
 
 def duplicates(train: Sequence[Path], test: Sequence[Path]) -> int:

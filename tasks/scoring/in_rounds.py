@@ -20,7 +20,7 @@ from ldptree.models.public_view import points_of
 from schemas.tables import EvaluateConfig
 from storage import tables
 from tasks import progress
-from tasks.scoring.held_back import Rows, at_most
+from tasks.scoring.held_back import Rows, read_drawn
 
 Floats = NDArray[np.float64]
 
@@ -53,9 +53,9 @@ def score_rounds(
     return {"kind": "regression", "scores": found, "redraws": [], "bins": bins_of(labels, ours)}
 
 
-def read_complete(paths: Sequence[Path], encoding: Encoding, target: str) -> Rows:
-    """Private rows of Parquet files, labels as numbers (NaN: missing)."""
-    table = tables.read(paths, [*encoding.columns, target])
+def read_complete(paths: Sequence[Path], encoding: Encoding, target: str, *, at_most: int, seed: int) -> Rows:
+    """Private rows of Parquet files, as of `read_drawn`, labels as numbers (NaN: missing)."""
+    table = read_drawn(paths, [*encoding.columns, target], at_most=at_most, seed=seed)
     return Rows(tables.raw_matrix(table, encoding), tables.label_numbers(table.column(target)))
 
 
@@ -76,7 +76,7 @@ def _rivals(
         baseline = BASELINES[key]
         X, y = public
         if baseline.reads == "private":
-            rows = at_most(caps["private"], read_complete(shards, encoding, target), seed)
+            rows = read_complete(shards, encoding, target, at_most=caps["private"], seed=seed)
             X, y = points_of(encoding, rows.raw[rows.is_known]).astype(np.float32), rows.labels[rows.is_known]
         return baseline.fit_predict(X, y, test_X, n_classes=0, max_rows=caps[baseline.reads], seed=seed)
 

@@ -18,7 +18,7 @@ from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, scor
 from ldptree.protocol.totals import Totals
 from ldptree.simulate.redraws import KnownHolders
 from tasks import progress
-from tasks.scoring.held_back import Rows, Trial, answer_all, known_labels
+from tasks.scoring.held_back import Rows, Trial, answer_all
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
     labels = held_back.labels[held_back.is_known]
     raw = held_back.raw[held_back.is_known]
     ours = trial.learned.predict(raw)
-    holders = known_labels(trial.shards, trial.protocol)
+    holders = KnownHolders(trial.protocol, *map(np.concatenate, zip(*trial.known(), strict=True)))
     progress.advance(0.2)
     found = {"ours": score_numbers(labels, ours).to_json() | {"interval": mse_interval(labels, ours)}}
     rivals = _rivals(trial, holders, raw)

@@ -82,6 +82,22 @@ def test_every_family_learns_on_a_cluster_what_it_learns_on_threads(cluster, map
     assert len(found[0][1]) == len(mapped) > 0  # one shard each
 
 
+def test_a_cluster_looks_at_who_was_asked_and_scores_are_those_of_threads(
+    cluster, mapped, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("tasks.data.split.SHARD_ROWS", 300)
+    config = RUNS["correction, classes, tree"](tmp_path)
+    there = config.model_copy(update={"run": EngineConfig(engine="ray", ray_address=cluster.address)})
+    scores = []
+    for settings, work, n_files in ((config, tmp_path / "threads", 64), (there, tmp_path / "ray", 2)):
+        monkeypatch.setattr("tasks.answers.add.PART_FILES", n_files)
+        run(settings, work)
+        (path,) = (work / "simulation" / "evaluate").rglob("scores.json")
+        scores.append(path.read_bytes())
+    assert mapped.count("known") == 1
+    assert scores[0] == scores[1]
+
+
 def test_a_fault_on_a_cluster_is_told_as_on_threads(cluster, tmp_path):
     path = rides(tmp_path / "rides.csv", 300, 1)
     config, work = rides_config(path, evaluate=False), tmp_path / "work"

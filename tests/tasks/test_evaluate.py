@@ -6,13 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from chain import Chain, rides, rides_config, scores_of
+from test_digests import RUNS
 
+from flows.execute import Plainly
 from ldptree.baselines import select_baselines
 from ldptree.errors import DataError
 from storage import tables
 from storage.store import Store
 from tasks.artifacts import read_model, read_protocol
 from tasks.evaluate import duplicates, read_rows
+from tasks.scoring.held_back import read_drawn
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +90,32 @@ def run(tmp_path):
 def test_a_seeded_simulation_scores_the_same_in_any_work_folder(run):
     one, two = scores_of(run("one", n=300)), scores_of(run("two", n=300))
     assert one == two
+
+
+@pytest.mark.parametrize("name", ["lpct", "lpdt", "correction, classes, tree", "correction, a number, blend"])
+def test_what_several_look_at_is_scored_as_what_one_looks_at(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("tasks.data.split.SHARD_ROWS", 300)
+    config = RUNS[name](tmp_path)
+    found = []
+    for n_files in (64, 2):
+        monkeypatch.setattr("tasks.answers.add.PART_FILES", n_files)
+        store = Store(tmp_path / f"{n_files}")
+        chain = Chain(store, config, execute=Plainly(store))
+        with chain.timeline.listening():
+            found.append(scores_of(chain))
+        assert len(chain.held["train"].files) > 2
+        assert [step.name for step in chain.timeline.steps()].count("known") == (n_files == 2)
+    assert found[0] == found[1]
+
+
+def test_rows_that_are_drawn_are_read_as_if_all_were_in_memory(tmp_path):
+    whole = pa.table({"a": np.arange(1000)})
+    for number in range(3):
+        tables.write(tmp_path / f"{number}.parquet", whole.slice(number * 400, 400))
+    paths = [tmp_path / f"{number}.parquet" for number in range(3)]
+    drawn = np.sort(np.random.default_rng(5).choice(1000, 90, replace=False))
+    assert read_drawn(paths, ["a"], at_most=90, seed=5).column("a").to_pylist() == drawn.tolist()
+    assert read_drawn(paths, ["a"], at_most=1000, seed=5).column("a").to_pylist() == [*range(1000)]
 
 
 def test_scoring_changes_nothing_that_is_released(run):
