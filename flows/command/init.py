@@ -194,10 +194,10 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
 
 def _classes(proposal: Proposal) -> str:
     """The classes of the target and their shares; "" of a number. A code that means missing would be one of them."""
-    said = [f"{one} {share:.0%}" for one, share in proposal.shares.items()]
-    more = len(said) - CLASSES_LISTED
-    listed = ", ".join(said[:CLASSES_LISTED]) + (f" and {more} more" if more > 0 else "")
-    return f": {listed}" if said else ""
+    shares = [f"{one} {share:.0%}" for one, share in proposal.shares.items()]
+    more = len(shares) - CLASSES_LISTED
+    listed = ", ".join(shares[:CLASSES_LISTED]) + (f" and {more} more" if more > 0 else "")
+    return f": {listed}" if shares else ""
 
 
 def _use(proposal: Proposal, column: Column) -> str:

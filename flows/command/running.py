@@ -60,7 +60,7 @@ def run_here(config: RunConfig, work: Path, *, as_json: bool, debug: bool, comma
     if as_json:
         print_json(summary)
     else:
-        _show(summary, is_label_said=config.label is not None, temporary=server.temporary)
+        _show(summary, is_label_declared=config.label is not None, temporary=server.temporary)
 
 
 def _run(config: RunConfig, store: Store, server: Server, *, debug: bool, command: str) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _send_last_words() -> None:
         sending.join(LAST_WORDS_SECONDS)
 
 
-def _show(summary: dict[str, Any], *, is_label_said: bool, temporary: bool) -> None:
+def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) -> None:
     from tasks.page.units import figures
 
     console = Console(highlight=False)
@@ -143,7 +143,7 @@ def _show(summary: dict[str, Any], *, is_label_said: bool, temporary: bool) -> N
         console.print(table)
     if "says" in summary:
         console.print(summary["says"])
-    if "label" in summary and not is_label_said:
+    if "label" in summary and not is_label_declared:
         other = {"class": "number", "number": "class"}[summary["label"]]
         console.print(
             f'label   {summary["target"]}: read as a {summary["label"]} (dataset.label = "{other}" reads it as a {other})'

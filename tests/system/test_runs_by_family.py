@@ -141,7 +141,7 @@ def test_a_run_says_its_scores_beside_every_rival_and_what_it_found(whole, capsy
     assert sign * summary["metrics"][metric] > sign * summary["baselines"][rival][metric]
     assert json.loads((whole.folder / "run.json").read_text()).get("says") == summary.get("says")
     assert bool(summary.get("says")) == (family.summary["estimator"] == "correction")
-    _show(summary, temporary=False)
+    _show(summary, is_label_declared=False, temporary=False)
     assert summary.get("says", "") in " ".join(capsys.readouterr().out.split())
     assert "paid" in (whole.folder / "report.html").read_text()
 
