@@ -29,7 +29,7 @@ from flows.execute import Call, Execute, Found, NotComputed, known
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record, StoredRound, StoredTranscript
 from storage.store import Store
-from tasks.answers.add import add, parts_of
+from tasks.answers.add import add, in_parts, parts_of
 from tasks.answers.aggregate import aggregate
 from tasks.data import source
 from tasks.data.ingest import ingest, types
@@ -47,7 +47,6 @@ from tasks.perturb import Collecting, Form, Showing, perturb
 from tasks.progress import Timeline
 from tasks.report import report
 from tasks.scoring.known import known as known_of_shards
-from tasks.scoring.known import parts_of as known_parts
 from tasks.step import NotInKey, StepTask
 
 NOTHING = Spent(largest=0.0, questions=0, cap=None)
@@ -516,7 +515,7 @@ class Pipeline:
             "evaluation": config.evaluation,
             "noise_seed": config.noise_seed,
         }
-        parts = known_parts(call["train"])
+        parts = in_parts(call["train"].one_by_one())
         if config.model.in_rounds or len(parts) == 1 or not self.execute.makes_in_parts(evaluate, call, []):
             return call
         of_all = {"question": self.conversation.last.question()}

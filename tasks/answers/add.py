@@ -36,7 +36,12 @@ def parts_of(store: Store, question: Manifest, reports: Sequence[Manifest]) -> l
         return [[*reports]]
     if RawSums.none(read_protocol(store, question)).raw.dtype.kind not in "iu":
         return [[*reports]]
-    return [[*reports[at : at + PART_FILES]] for at in range(0, len(reports), PART_FILES)]
+    return in_parts(reports)
+
+
+def in_parts(files: Sequence[Manifest]) -> list[list[Manifest]]:
+    """Files in the parts that one task each looks at."""
+    return [[*files[at : at + PART_FILES]] for at in range(0, len(files), PART_FILES)]
 
 
 @step("add", version="1", home="curator", retries=2, says="raw sums of some of the reports")

@@ -19,7 +19,6 @@ from ldptree.simulate.redraws import KnownHolders
 from schemas.manifest import Manifest, Record
 from storage import tables
 from storage.store import Draft, Store
-from tasks.answers import add
 from tasks.artifacts import read_protocol
 from tasks.perturb import labels_of, values_of
 from tasks.step import step
@@ -42,12 +41,6 @@ def known(draft: Draft, *, question: Manifest, shards: Sequence[Manifest]) -> No
     for manifest in shards:
         for path in draft.store.files(manifest):
             np.savez(folder / f"{path.stem}.npz", *know(path, protocol))
-
-
-def parts_of(train: Manifest) -> list[list[Manifest]]:
-    """The shards in parts that one task each looks at: as many at once as have their reports added up."""
-    shards = train.one_by_one()
-    return [shards[at : at + add.PART_FILES] for at in range(0, len(shards), add.PART_FILES)]
 
 
 def know_each(shards: Sequence[Path], protocol: Protocol) -> Iterator[Known]:
