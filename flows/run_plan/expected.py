@@ -18,6 +18,8 @@ from flows.execute import NotComputed
 from flows.pipeline import Pipeline, Round
 from flows.run_plan.look import Look
 from ldptree.errors import ArtifactCorrupt
+from ldptree.families.correction_plan import MAX_CELLS
+from ldptree.inference.depth import MAX_DEPTH
 from schemas.config import RunConfig
 from schemas.manifest import Record
 from storage.formats import read_stamped
@@ -227,7 +229,7 @@ def _size_of(name: str, people: People, run: Pipeline, asked: Round | None) -> S
         rows = Count(sum(record.facts["n_reports"] for record in found))
     elif name != "partition" and rows and facts.get("asks_a_part"):
         rows = replace(rows, prefix="at most")
-    cells = Count(facts["cells"]) if "cells" in facts else _most_cells(run.config)
+    cells = Count(facts["cells"]) if "cells" in facts else _most_cells(run.config, people.public)
     a_report = facts.get("report_bytes")
     return Size(
         rows,
@@ -236,9 +238,14 @@ def _size_of(name: str, people: People, run: Pipeline, asked: Round | None) -> S
     )
 
 
-def _most_cells(config: RunConfig) -> Count | None:
+def _most_cells(config: RunConfig, public: Count | None) -> Count | None:
+    """Of one tree, before it is grown; None where several questions are asked."""
+    if config.model.in_rounds:
+        return None
     depth = config.model.settings.get("depth")
-    return Count(2**depth, "at most") if isinstance(depth, int) else None
+    learner, _ = config.model.choose("class", public.number if public else 0, config.privacy.mechanism)
+    most = MAX_CELLS if learner.is_correction else 2**MAX_DEPTH
+    return Count(min(2**depth, most) if isinstance(depth, int) else most, "at most")
 
 
 def _seconds(name: str, people: People, config: RunConfig, earlier: list[Mapping[str, Any]]) -> float:

@@ -1,5 +1,5 @@
-"""The steps of a run, looked for: which stand, which would be computed and why, which depend on those, and where the run would be
-refused. Runs nothing and writes nothing.
+"""The steps of a run, looked for: which stand, which would be computed and why, which may stand once those above are computed, and
+where the run would be refused. Runs nothing and writes nothing.
 """
 
 from __future__ import annotations
@@ -148,9 +148,12 @@ class Look:
         return "" if record.facts.get("is_left", True) else "nothing is left to ask"
 
     def _missing(self, name: str, why: str, round_number: int) -> Pending:
-        """Say that a step is to be computed, or depends on one that is: `why` is empty where its inputs are not known."""
+        """Say that a step is to be computed, or may stand: `why` is empty where its inputs are not known."""
         if self.above and (self.store is None or not why):
-            self._say(name, "depends", f"on {self.above}", round_number)
+            may_stand = self.store is not None and any(r.step == name for _, r in self.store.records())
+            state = "depends" if may_stand else "compute"
+            why = f"cached if {self.above} gives what it gave before" if may_stand else f"after {self.above}"
+            self._say(name, state, why, round_number)
         else:
             self._say(name, "compute", why, round_number)
             self.above = self.above or name
@@ -189,7 +192,10 @@ class Look:
 
 
 def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
-    """Name, state ("cached", "compute", "depends", "refused") and reason of every step. Raises LdptreeError."""
+    """Name, state and reason of every step. Raises LdptreeError.
+
+    State is "cached", "compute", "refused", or "depends" where it is cached unless a step above gives something new.
+    """
     return look_at(config, work)[0].lines
 
 

@@ -6,6 +6,7 @@ from flows.run_plan.look import NO_ROOM
 from schemas.config import RunConfig
 
 REFUSED = "the run is refused before any holder is asked: nothing would be spent"
+A_TRIAL = "a trial, which charges no ledger; as a release, "
 FREE = "no holder would be asked: nothing is spent"
 
 
@@ -23,7 +24,8 @@ def spending_of(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, 
     """The epsilon to spend, and a sentence that says so."""
     in_parts = config.model.is_correction and sum(line["name"] == "partition" for line in lines) > 1
     of_run = _spending_in_rounds if config.model.in_rounds or in_parts else _spending_by_question
-    return of_run(config, lines)
+    epsilon, sentence = of_run(config, lines)
+    return epsilon, A_TRIAL + sentence if epsilon and config.is_trial else sentence
 
 
 def _spending_by_question(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:

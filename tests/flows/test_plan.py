@@ -73,13 +73,35 @@ def test_a_finished_run_is_all_cached_and_spends_nothing(done, capsys):
     assert "no holder would be asked: nothing is spent" in capsys.readouterr().out
 
 
-def test_before_the_first_run_one_step_is_computed_and_the_others_depend_on_it(done, tmp_path, capsys):
+def test_before_the_first_run_every_step_is_computed_and_cells_have_a_bound(done, tmp_path, capsys):
     lines = plan_of(done.config, tmp_path / "new")
     assert lines[0] == {"name": "ingest", "state": "compute", "why": "nothing is in the work folder yet"}
     assert [line["name"] for line in lines] == ORDER
-    assert {(line["state"], line["why"]) for line in lines[1:]} == {("depends", "on ingest")}
+    assert {(line["state"], line["why"]) for line in lines[1:]} == {("compute", "after ingest")}
     show_plan(done.config, tmp_path / "new", as_json=False)
-    assert "each holder asked would spend epsilon 2, once" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "a trial, which charges no ledger; as a release, each holder asked would spend epsilon 2, once" in told
+    most = 2 ** done.config.model.settings["depth"]
+    assert f"at most {most:,}" in told
+    assert done.first.asked.facts["cells"] <= most
+
+
+def test_only_a_release_is_said_to_spend(done, tmp_path, capsys):
+    release = rides_config(*done.config.dataset.path, release=True)
+    show_plan(release, tmp_path / "new", as_json=False)
+    told = capsys.readouterr().out
+    assert "each holder asked would spend epsilon 2, once" in told
+    assert "trial" not in told
+
+
+def test_a_step_that_stands_is_cached_again_unless_one_above_gives_something_new(done, tmp_path):
+    other = rides(tmp_path / "other.csv", 400, seed=2)
+    lines = {line["name"]: line for line in plan_of(rides_config(other), done.store.root)}
+    assert lines["scale"] == {
+        "name": "scale",
+        "state": "depends",
+        "why": "cached if ingest gives what it gave before",
+    }
 
 
 def test_a_simulated_set_begins_with_its_source(trips, tmp_path):
@@ -146,7 +168,7 @@ def test_shards_that_have_not_reported_are_counted_and_their_epsilon_announced(d
     assert len(done.reports) == 1
     assert said["perturb"] == "1 of 1 shard has not reported"
     assert reasons(done.config, done.store.root)["perturb"] == "1 shard"
-    assert said["aggregate"] == "on perturb"
+    assert said["aggregate"] == "cached if perturb gives what it gave before"
     show_plan(done.config, copied, as_json=True)
     assert json.loads(capsys.readouterr().out)["epsilon_to_spend"] == 2.0
 
@@ -182,7 +204,7 @@ def test_a_run_that_was_asked_twice_is_planned_round_by_round(tmp_path, capsys):
     before = told()
     found = [(step["name"], step["state"]) for step in before["steps"]]
     assert ("partition", "compute") in found
-    assert ("prune", "depends") in found
+    assert ("prune", "compute") in found
     assert before["epsilon_to_spend"] == 2.0
     show_plan(chain.config, chain.store.root, as_json=False)
     assert "would spend epsilon 2 more if Algorithm 2 asks again" in capsys.readouterr().out

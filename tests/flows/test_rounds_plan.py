@@ -48,7 +48,7 @@ def test_before_the_first_run_all_of_it_is_foreseen_as_far_as_the_first_round(ch
     new = plan_of(chain.config, tmp_path / "new")
     assert [line["name"] for line in new] == [*BEFORE, *ROUND, "prune", "report"] == steps_of(chain.config)
     assert new[0]["state"] == "compute"
-    assert {(line["state"]) for line in new[1:]} == {"depends"}
+    assert {(line["state"]) for line in new[1:]} == {"compute"}
     assert not (tmp_path / "new").exists()
     assert "each holder would spend at most epsilon 2, over all rounds together" in told(chain, capsys)
 
@@ -60,7 +60,7 @@ def test_a_run_between_two_rounds_goes_on_where_it_was_and_spends_no_more(chain,
     chain.add_up(replace(first, reports=chain.answer(first)))
     found = states(chain)
     assert found[5:9] == [*((step, "cached") for step in ROUND), ("partition", "compute")]
-    assert ("prune", "depends") in found
+    assert ("prune", "compute") in found
     assert "was charged epsilon 2 before the first round" in told(chain, capsys)
 
 
