@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Event = Literal["start", "advance", "end", "failed", "found", "expect"]
+Event = Literal["start", "advance", "end", "failed", "interrupted", "found", "expect"]
 Listener = Callable[[str, Event, float], None]
 
 _listeners: list[Listener] = []
@@ -62,8 +62,8 @@ def watch(step: str) -> Iterator[None]:
     _tell(step, "start", 0.0)
     try:
         yield
-    except BaseException:
-        _tell(step, "failed", 0.0)
+    except BaseException as fault:
+        _tell(step, "failed" if isinstance(fault, Exception) else "interrupted", 0.0)
         raise
     finally:
         _current.reset(token)
@@ -124,6 +124,8 @@ class Timeline:
             if event in ("end", "failed", "found"):
                 entry.seconds = now - entry.start
                 entry.shards_done += 1
+            if event == "interrupted":
+                entry.state, entry.seconds = "interrupted", now - entry.start
             if event == "found":
                 entry.found += 1
             if event == "failed":

@@ -113,9 +113,9 @@ class StepList:
         with self._lock:
             if event == "advance":
                 self._fractions[step] = max(fraction, self._fractions.get(step, 0.0))
-            if not self._console.is_terminal and event in ("end", "failed", "found"):
+            if not self._console.is_terminal and event in ("end", "failed", "interrupted", "found"):
                 entry = self._timeline.step(step)
-                if entry is not None and entry.is_done:
+                if entry is not None and (entry.is_done or event == "interrupted"):
                     shards = self._count(step, entry)
                     state = "computed" if step in self._tried and entry.failed else entry.state
                     self._console.print(
@@ -137,6 +137,8 @@ class StepList:
                 table.add_row(Text("·", "dim"), Text(name, "dim"), "", "")
             elif entry.state == "failed" and name not in self._tried:
                 table.add_row(Text("✗", "red"), Text(name, "red"), f"{entry.seconds:.1f} s", "")
+            elif entry.state == "interrupted":
+                table.add_row(Text("■"), Text(name), f"{entry.seconds:.1f} s", "interrupted")
             elif entry.is_done:
                 style = "dim" if entry.state == "cached" else ""
                 shards = self._count(name, entry)

@@ -1,9 +1,11 @@
 """What a terminal shows of a step with many parts: how many are done, and when the others will be."""
 
+import contextlib
+
 import pytest
 
-from flows.command.terminal import describe_progress
-from tasks.progress import StepTime
+from flows.command.terminal import StepList, describe_progress
+from tasks.progress import StepTime, watch
 
 
 @pytest.mark.parametrize(
@@ -23,3 +25,10 @@ def test_the_time_left_is_told_by_what_was_computed(done, found, failed, says):
 
 def test_a_step_of_one_part_has_no_count():
     assert describe_progress(StepTime("leaks"), 3.0, "shards") == ""
+
+
+@pytest.mark.parametrize(("fault", "says"), [(KeyboardInterrupt, "interrupted"), (ValueError, "failed")])
+def test_a_step_that_somebody_interrupted_is_not_said_to_have_failed(capsys, fault, says):
+    with StepList("a run", ["ingest"]), contextlib.suppress(fault), watch("ingest"):
+        raise fault
+    assert capsys.readouterr().err.split("\n")[1].endswith(f" s  {says}")
