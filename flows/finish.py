@@ -23,7 +23,7 @@ from tasks.page.data import Run
 from tasks.page.making import peak_rss_mb
 from tasks.page.privacy import say_question
 from tasks.page.render import render, summarize
-from tasks.page.summary import say_finding
+from tasks.page.summary import say_details, say_finding
 from tasks.progress import Timeline
 from tasks.report import describe_stop, name_broken, read_checks, read_facts
 
@@ -63,6 +63,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
         **of_family,
         "steps": steps_of(run.timeline, by_step),
         "finding": say_finding(facts),
+        "details": say_details(facts),
         "seconds": round(run.timeline.elapsed, 2),
         "peak_rss_mb": peak_rss_mb(),
         "run": run.name,
@@ -156,7 +157,7 @@ def _of_one_tree(config: RunConfig, facts: Run, by_step: Mapping[str, Record]) -
         "columns_left_out": facts.columns_left_out,
         "cells": facts.n_cells,
         "depth": facts.depth,
-        **_of_its_estimator(config, facts, by_step),
+        **_of_its_estimator(config, facts),
         "metrics": facts.scores.ours.metrics if facts.scores else {},
         "baselines": _baselines(facts),
     }
@@ -208,13 +209,12 @@ def last_of_each_step(records: Sequence[Record]) -> dict[str, Record]:
     return {record.step: record for record in records if record.facts.get("is_left", True)}
 
 
-def _of_its_estimator(config: RunConfig, facts: Run, by_step: Mapping[str, Record]) -> dict[str, Any]:
-    """What private evidence was weighed with; of a correction what was corrected, and in one line what was found."""
+def _of_its_estimator(config: RunConfig, facts: Run) -> dict[str, Any]:
+    """What private evidence was weighed with; of a correction what was corrected."""
     if not config.model.is_correction:
         return config.model.summarize(config)
     return config.model.summarize(config) | {
         "base_trees": int(facts.model.of_kind("public model")[0].figures["trees"]),
-        "says": by_step["prune"].facts["says"],
     }
 
 

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.command.streams import print_json
+from flows.command.terminal import StepList
 from flows.execute import Plainly
 from flows.pipeline import Pipeline
 from flows.provenance import in_use
@@ -26,7 +27,7 @@ from schemas.config import RunConfig
 from schemas.named_files import written_whole
 from storage.store import Store
 from tasks.page.plan import describe_plan, render_plan, say_plan
-from tasks.scoring.forecast import CollectionPlan, PublicPart, Wanted, plan_collection
+from tasks.scoring.forecast import GRID, MODELS, CollectionPlan, PublicPart, Wanted, plan_collection
 from tasks.step import faults_stay_in_zone
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
@@ -86,12 +87,12 @@ def plan_and_print(
         )
     store = Store(work)
     store.check_rights()
-    Console(stderr=True, highlight=False).print(
-        f"{config.name}: public rows play the people; many rows or sizes take minutes",
-        style="dim",
-        markup=False,
-    )
-    with faults_stay_in_zone(store, "plan", "curator"), in_use(store.root):
+    title = f"{config.name}: public rows play the people; many rows or sizes take minutes"
+    with (
+        StepList(title, (MODELS, GRID), quiet=as_json),
+        faults_stay_in_zone(store, "plan", "curator"),
+        in_use(store.root),
+    ):
         plan = make_plan(Pipeline(store=store, config=config, execute=Plainly(store)), options)
     if out is not None:
         page = render_plan(plan, name=config.name, version=version("ldptree"))

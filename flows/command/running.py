@@ -96,9 +96,13 @@ def _asked(summary: dict[str, Any]) -> str:
 
 
 def _left_out(columns: Mapping[str, str]) -> list[str]:
-    """A line for each column that is left out of the features; of many the first, and how many more."""
-    lines = [f"left out  {name}: {why}" for name, why in list(columns.items())[:LEFT_OUT_LISTED]]
-    more = len(columns) - len(lines)
+    """A line for each reason with the columns that it leaves out; of many columns the first, and how many more."""
+    listed = list(columns.items())[:LEFT_OUT_LISTED]
+    names_by_why: dict[str, list[str]] = {}
+    for name, why in listed:
+        names_by_why.setdefault(why, []).append(name)
+    lines = [f"left out  {', '.join(names)}: {why}" for why, names in names_by_why.items()]
+    more = len(columns) - len(listed)
     return [*lines, f"left out  {more} more, see the report"] if more else lines
 
 
@@ -120,6 +124,7 @@ def _send_last_words() -> None:
 
 
 def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) -> None:
+    from tasks.page.captions import name_model
     from tasks.page.units import figures
 
     console = Console(highlight=False)
@@ -129,7 +134,8 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
         shown = NUMBER_METRICS if "mse" in summary["metrics"] else METRICS
         for _, title, _ in shown:
             table.add_column(title, justify="right")
-        rows = {"ldptree": summary["metrics"]} | summary["baselines"]
+        rows = {"ours": summary["metrics"]} | summary["baselines"]
+        corrects = summary["estimator"] == "correction"
         for name, metrics in rows.items():
             cells = [
                 "-"
@@ -139,10 +145,10 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
                 else f"{value:{form}}"
                 for key, _, form in shown
             ]
-            table.add_row(name.replace("_", " "), *cells, style="bold" if name == "ldptree" else "")
+            style = "bold" if name == "ours" else ""
+            table.add_row(name_model(name, corrects=corrects), *cells, style=style)
         console.print(table)
-    if "says" in summary:
-        console.print(summary["says"])
+    console.print(summary["details"], markup=False, soft_wrap=True)
     if "label" in summary and not is_label_declared:
         other = {"class": "number", "number": "class"}[summary["label"]]
         console.print(

@@ -1,5 +1,5 @@
-"""The steps of a run, looked for: which stand, which would be computed and why, which may stand once those above are computed, and
-where the run would be refused. Runs nothing and writes nothing.
+"""The steps of a run, looked for: which stand, which would be computed and why, which stand if those above leave what they did,
+and where the run would be refused. Runs nothing and writes nothing.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from prefect import get_run_logger
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
 from flows.server.standing import find_pages
+from tasks.page.captions import name_model
 
 LAST_SECONDS = 5.0
 """What the artifacts that are left may take once the run is over."""
@@ -75,8 +76,12 @@ def show_run(artifacts: Artifacts, markdown: str, title: str, summary: Mapping[s
     if summary is None:
         return
     if summary["metrics"]:
-        scores = {"ldptree": summary["metrics"]} | summary["baselines"]
-        rows = [{"model": _in_words(name)} | _rounded(metrics) for name, metrics in scores.items()]
+        scores = {"ours": summary["metrics"]} | summary["baselines"]
+        corrects = summary["estimator"] == "correction"
+        rows = [
+            {"model": name_model(name, corrects=corrects)} | _rounded(metrics)
+            for name, metrics in scores.items()
+        ]
         artifacts.table(rows, "scores", "Scores on held-back private rows (simulation)")
     show_page(artifacts, Path(summary["report"]))
 

@@ -107,6 +107,7 @@ class Forecaster:
         difference: what the public model may be wrong by.
         by_coins: whether public coins chose the public rows, so that private people are like them.
         seed: the same figures each time.
+        advance: told which share of the public models is fitted, which takes longest.
     """
 
     rows: KnownRows
@@ -115,6 +116,7 @@ class Forecaster:
     difference: Difference
     by_coins: bool = False
     seed: int = 0
+    advance: Callable[[float], None] = lambda _: None
     _learners: list[Learner] = field(default_factory=list)
     _draws: list[_Draw] = field(default_factory=list)
 
@@ -130,13 +132,15 @@ class Forecaster:
         among = [kind for kind in self.kinds if kind != APART]
         draws = DRAWS_IN_ROUNDS if self.in_rounds else DRAWS
         n_splits = N_SPLITS_BY_COINS if self.by_coins else N_SPLITS
-        for number in range(n_splits):
+        n_all = n_splits + (N_REGIONS if APART in self.kinds else 0)
+        for number in range(n_all):
             generator = np.random.default_rng([self.seed, number])
-            split = Split.of(self.rows, generator, in_rounds=self.in_rounds)
-            self._play(split, among, draws, generator, number)
-        for number in range(n_splits, n_splits + N_REGIONS if APART in self.kinds else n_splits):
-            generator = np.random.default_rng([self.seed, number])
-            self._play(Split.apart(self.rows, generator), [APART], 1, generator, number)
+            if number < n_splits:
+                split = Split.of(self.rows, generator, in_rounds=self.in_rounds)
+                self._play(split, among, draws, generator, number)
+            else:
+                self._play(Split.apart(self.rows, generator), [APART], 1, generator, number)
+            self.advance((number + 1) / n_all)
 
     def _play(
         self, split: Split, kinds: Sequence[Kind], draws: int, generator: np.random.Generator, number: int

@@ -25,7 +25,7 @@ SAYS = {
     "worse": "Scrambled reports from {people} made {reference} worse: {ours}, {move} from {before}.",
     "no better": "Scrambled reports from {people} made {reference} no better: {ours}, {before} without them.",
     "nothing new": "The reports of {people} found nothing that {reference} does not know already: {ours}, {before} without them.",
-    "unsure": "Scrambled reports from {people} may have made {reference} better, or not: {ours}, {before} without them.",
+    "unsure": "Scrambled reports from {people} may have made {reference} {better}, or not: {ours}, {before} without them.",
     "beats": "Scrambled reports from {people} gave a model that beats {reference}: {ours} against {before}.",
     "loses": "Scrambled reports from {people} gave a model that does worse than {reference}: {ours} against {before}.",
     "ties": "Scrambled reports from {people} gave a model that is not surely better than {reference}: {ours} against {before}.",
@@ -189,6 +189,13 @@ OWN_MODELS = {
     "no_noise": "With reports, without noise",
 }
 """The same where they make a model of their own."""
+
+
+def name_model(key: str, *, corrects: bool) -> str:
+    """What is written of a model; `corrects`: where reports correct a public model."""
+    return MODELS.get(key, key) if corrects else OWN_MODELS.get(key, MODELS.get(key, key))
+
+
 METRICS = {
     "accuracy": "Right",
     "balanced_accuracy": "Balanced",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ldptree.models.description import Cell, Estimate
 from tasks.page import units
-from tasks.page.captions import CLAIMS, MODELS, OWN_MODELS, Sentence, say
+from tasks.page.captions import CLAIMS, Sentence, name_model, say
 from tasks.page.data import Run, Score
 from tasks.page.units import Unit, label_unit, score_unit
 
@@ -108,6 +108,7 @@ def headline(run: Run) -> Sentence:
         ours=say_score(run, ours),
         before=before,
         move="up" if is_up else "down",
+        better="better" if is_up else "worse",
     )
 
 
@@ -126,6 +127,12 @@ def say_finding(run: Run) -> str:
     return " ".join(one.text for one in (headline(run), *advise(run)))
 
 
+def say_details(run: Run) -> str:
+    """The paragraph under the heading, without what `say_finding` has of it."""
+    advice = advise(run)
+    return " ".join(one.text for one in lead(run) if one not in advice)
+
+
 def say_score(run: Run, figure: str) -> str:
     """The chief score in words."""
     return f"right {figure} of the time" if run.label == "class" else f"a mean squared error of {figure}"
@@ -133,8 +140,8 @@ def say_score(run: Run, figure: str) -> str:
 
 def name_score(run: Run, score: Score, *, in_sentence: bool = False) -> str:
     """What the page calls a model."""
-    own = {} if run.description and run.model.figure == "correction" else OWN_MODELS
-    name = own.get(score.key, MODELS.get(score.key, score.key))
+    corrects = run.description is not None and run.model.figure == "correction"
+    name = name_model(score.key, corrects=corrects)
     return name[0].lower() + name[1:] if in_sentence else name
 
 

@@ -25,6 +25,7 @@ from schemas.families import FeaturesConfig
 from schemas.manifest import Manifest
 from storage import tables
 from storage.store import Store
+from tasks import progress
 from tasks.artifacts import read_encoding
 from tasks.data.show import protects_of
 from tasks.learning import Asking, build_family
@@ -32,6 +33,8 @@ from tasks.learning import Asking, build_family
 SIZE_OF_A_CLASS = 0.1
 SIZE_OF_A_NUMBER = 0.25
 """Of the standard deviation of public labels: the difference that is planted unless one is named."""
+MODELS, GRID = "models", "forecasts"
+"""What takes a plan its time, as its progress is told: public models that are fitted, then people who are simulated."""
 SHARE = 0.5
 """Of people, on whom it is planted."""
 
@@ -110,20 +113,27 @@ def plan_collection(
         return build_family(own, rows.encoding, rows.label, reading)
 
     in_rounds = FAMILIES[asking.estimator].in_rounds
-    forecaster = Forecaster(rows, build, in_rounds, difference, part.by_coins, asking.seed)
-    return CollectionPlan(
-        n_public=rows.n,
-        estimator=asking.estimator,
-        is_number=rows.is_number,
-        difference=difference,
-        by_coins=part.by_coins,
-        public=forecaster.public,
-        forecasts=tuple(
-            forecaster.forecast(n, epsilon) for epsilon in wanted.epsilons for n in wanted.holders
-        ),
-        reach=None if wanted.figure is None else _reach(forecaster, wanted, wanted.figure),
-        detect=None if wanted.detect is None or in_rounds else _detect(forecaster, wanted, wanted.detect),
-    )
+    with progress.watch(MODELS):
+        forecaster = Forecaster(
+            rows, build, in_rounds, difference, part.by_coins, asking.seed, progress.advance
+        )
+    grid = [(n, epsilon) for epsilon in wanted.epsilons for n in wanted.holders]
+    with progress.watch(GRID):
+        forecasts = []
+        for n, epsilon in grid:
+            forecasts.append(forecaster.forecast(n, epsilon))
+            progress.advance(len(forecasts) / len(grid))
+        return CollectionPlan(
+            n_public=rows.n,
+            estimator=asking.estimator,
+            is_number=rows.is_number,
+            difference=difference,
+            by_coins=part.by_coins,
+            public=forecaster.public,
+            forecasts=tuple(forecasts),
+            reach=None if wanted.figure is None else _reach(forecaster, wanted, wanted.figure),
+            detect=None if wanted.detect is None or in_rounds else _detect(forecaster, wanted, wanted.detect),
+        )
 
 
 def _reach(forecaster: Forecaster, wanted: Wanted, figure: float) -> Backwards:

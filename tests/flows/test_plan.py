@@ -80,7 +80,10 @@ def test_before_the_first_run_every_step_is_computed_and_cells_have_a_bound(done
     assert {(line["state"], line["why"]) for line in lines[1:]} == {("compute", "after ingest")}
     show_plan(done.config, tmp_path / "new", as_json=False)
     told = capsys.readouterr().out
-    assert "a trial, which charges no ledger; as a release, each holder asked would spend epsilon 2, once" in told
+    assert (
+        "a trial, which charges no ledger; as a release, each holder asked would spend epsilon 2, once"
+        in told
+    )
     most = 2 ** done.config.model.settings["depth"]
     assert f"at most {most:,}" in told
     assert done.first.asked.facts["cells"] <= most

@@ -117,7 +117,9 @@ def test_the_terminal_says_what_was_chosen_and_that_it_was_a_trial(capsys, trial
     summary = {"estimator": "lpct", "trial": trial, "why_chosen": why, "metrics": {}, "baselines": {}}
     asked = {"n_private": 9, "n_public": 9, "mechanism": "oue", "epsilon": 1, "form": "reports", "cells": 2}
     running._show(
-        summary | asked | {"columns_left_out": {}, "model": "m", "report": "r", "finding": "f"},
+        summary
+        | asked
+        | {"columns_left_out": {}, "model": "m", "report": "r", "details": "d", "finding": "f"},
         is_label_declared=False,
         temporary=False,
     )
