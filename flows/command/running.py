@@ -148,31 +148,23 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
             style = "bold" if name == "ours" else ""
             table.add_row(name_model(name, corrects=corrects), *cells, style=style)
         console.print(table)
-    console.print(summary["details"], markup=False, soft_wrap=True)
+    lines = [summary["details"]]
     if "label" in summary and not is_label_declared:
         other = {"class": "number", "number": "class"}[summary["label"]]
-        console.print(
+        lines.append(
             f'label   {summary["target"]}: read as a {summary["label"]} (dataset.label = "{other}" reads it as a {other})'
         )
-    console.print(_asked(summary))
+    lines.append(_asked(summary))
     if why := summary["why_chosen"]:
-        console.print(
-            f'chosen  model.estimator = "{summary["estimator"]}": {why}', soft_wrap=True, markup=False
-        )
+        lines.append(f'chosen  model.estimator = "{summary["estimator"]}": {why}')
     if summary["trial"]:
-        console.print(
-            "a trial: the holders' noise is seeded and no ledger was charged; --release or [campaign] asks them in earnest",
-            soft_wrap=True,
-            markup=False,
+        lines.append(
+            "a trial: the holders' noise is seeded and no ledger was charged; --release or [campaign] asks them in earnest"
         )
-    for line in _left_out(summary["columns_left_out"]):
-        console.print(line, markup=False)
-    console.print(f"model   {summary['model']}", soft_wrap=True)
-    console.print(f"report  {summary['report']}", soft_wrap=True)
+    lines += _left_out(summary["columns_left_out"])
+    lines += [f"model   {summary['model']}", f"report  {summary['report']}"]
     if temporary:
-        console.print(
-            "Prefect was started for this run alone; `ldptree ui` keeps one up and saves that wait.",
-            style="dim",
-        )
-    console.print(summary["finding"], soft_wrap=True, markup=False)
+        lines.append("Prefect was started for this run alone; `ldptree ui` keeps one up and saves that wait.")
+    for line in (*lines, summary["finding"]):
+        console.print(line, soft_wrap=True, markup=False)
     sys.stdout.flush()

@@ -229,7 +229,11 @@ def _size_of(name: str, people: People, run: Pipeline, asked: Round | None) -> S
         rows = Count(sum(record.facts["n_reports"] for record in found))
     elif name != "partition" and rows and facts.get("asks_a_part"):
         rows = replace(rows, prefix="at most")
-    cells = Count(facts["cells"]) if "cells" in facts else _most_cells(run.config, people.public)
+    cells = (
+        Count(facts["cells"])
+        if "cells" in facts
+        else _most_cells(run.config, people.read_by("partition") or _guess_public(people))
+    )
     a_report = facts.get("report_bytes")
     return Size(
         rows,
@@ -238,19 +242,24 @@ def _size_of(name: str, people: People, run: Pipeline, asked: Round | None) -> S
     )
 
 
-def _most_cells(config: RunConfig, public: Count | None) -> Count | None:
+def _guess_public(people: People) -> Count:
+    """Where only a predicate knows."""
+    return (people.rows or Count(0)).times(FEWEST_PUBLIC)
+
+
+def _most_cells(config: RunConfig, public: Count) -> Count | None:
     """Of one tree, before it is grown; None where several questions are asked."""
     if config.model.in_rounds:
         return None
     depth = config.model.settings.get("depth")
-    learner, _ = config.model.choose("class", public.number if public else 0, config.privacy.mechanism)
+    learner, _ = config.model.choose("class", public.number, config.privacy.mechanism)
     most = MAX_CELLS if learner.is_correction else 2**MAX_DEPTH
     return Count(min(2**depth, most) if isinstance(depth, int) else most, "at most")
 
 
 def _seconds(name: str, people: People, config: RunConfig, earlier: list[Mapping[str, Any]]) -> float:
     """By the newest run that computed the step, else by what is usual; in proportion to the rows."""
-    rows = people.read_by(name) or (people.rows or Count(0)).times(FEWEST_PUBLIC)
+    rows = people.read_by(name) or _guess_public(people)
     usual = usual_seconds(name, rows.number, config)
     for run in earlier:
         took = sum(

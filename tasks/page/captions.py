@@ -39,6 +39,7 @@ SAYS = {
     "public better": "{reference} alone was better here, and needs no private reports: use it instead.",
     "average correction": "On average the public model {errs} “{output}” {direction}, by {size}.",
     "average unclear": "On average no error of the public model on “{output}” can be told: {size}.",
+    "together": "Yet in all kinds together it is off by more than noise explains: that has a chance of {chance}.",
     "average difference": "Private {nouns} differ from public ones in “{output}” by {size} on average.",
     "no difference": "The reports give no reason to think that private {nouns} differ from public ones.",
     "particular": "Public rows do not explain that: private {nouns} differ.",

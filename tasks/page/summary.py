@@ -181,7 +181,10 @@ def _differences(run: Run) -> list[Sentence]:
             sentences.append(say("chance", chance=units.percent(model.chance, 0)))
         elif model.tree is not None:
             at = model.tree.clearest
-            sentences.append(_average(run, model.tree.estimates[at], model.outputs[at]))
+            average = model.tree.estimates[at]
+            sentences.append(_average(run, average, model.outputs[at]))
+            if model.is_found and not average.is_clear and model.chance is not None:
+                sentences.append(say("together", chance=units.portion(model.chance)))
         if model.is_found and model.is_particular is not None:
             sentences.append(say("particular" if model.is_particular else "for everybody", nouns=run.nouns))
         return sentences
