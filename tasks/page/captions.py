@@ -147,7 +147,6 @@ SAYS = {
     # warnings
     "simulation": "Anyone with its seed can take the noise away.",
     "not private": "Scores read private {nouns} as they are: only a simulation may.",
-    "unclear": "The correction of {cells} may be noise.",
     "no accuracy": "No private {noun} was held back.",
     "totals": "The sums were drawn from true counts: no report was written.",
     "device": "Floating-point Laplace noise can give its input away: no real holder may send such a report.",
@@ -158,7 +157,6 @@ SAYS = {
 CLAIMS = {
     "simulation": "This run protects nobody.",
     "not private": "This page is not private.",
-    "unclear": "Not every kind is settled.",
     "no accuracy": "Accuracy was not measured.",
     "totals": "This was not a collection.",
     "device": "The noise is a simulation device.",
@@ -291,13 +289,13 @@ PRUNE = {
     "paper": "Cells with little evidence take a larger one's answer, by the bounds of the LPCT paper.",
 }
 GLOSSARY = {
-    "holder": "Who keeps the data and sends a report.",
+    "holder": "Who keeps data and sends a report.",
     "report": "The scrambled message that leaves a holder.",
     "ε": "Epsilon, the privacy cost. Lower is safer.",
-    "kind": "A cell: one end of the tree, a group of rows that are alike.",
+    "kind": "A cell: one end of the tree, rows that are alike.",
     "correction": "What is added to the public model's answer.",
-    "± 2 sd": "Two standard deviations to each side: the true value lies inside about 95 times in 100.",
-    "public": "Public rows: data that anyone may see.",
+    "± 2 sd": "Two standard deviations to each side: the true value lies inside 95 times in 100.",
+    "public": "Data that anyone may see.",
 }
 """Words used on the page, marked once each in its open part."""
 

@@ -500,3 +500,15 @@ def _met(run: Run, zone: str) -> str:
 def order_checks(run: Run) -> list[Check]:
     """Checks, those that are not met first."""
     return sorted(run.checks, key=lambda check: check.ok)[:LISTED_CHECKS]
+
+
+def group_met(checks: Sequence[Check]) -> dict[str, list[str]]:
+    """The checks that are met, by whose rows meet them."""
+    zones_of: dict[str, list[str]] = {}
+    for check in checks:
+        if check.ok:
+            zones_of.setdefault(check.name, []).append(check.zone)
+    groups: dict[str, list[str]] = {}
+    for name, zones in zones_of.items():
+        groups.setdefault(" and ".join(dict.fromkeys(zones)), []).append(name)
+    return groups

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Literal
 
+from schemas.catalogue import catalogue
 from schemas.config import RunConfig
 from tasks.page.data import Making, Step
 from tasks.progress import Timeline
@@ -40,11 +41,18 @@ def describe_making(
         peak_rss_mb=peak_rss_mb(),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
         steps=list_steps(timeline),
-        config={"model.estimator": config.model.estimator}
-        | _flat(config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})),
+        config={"model.estimator": config.model.estimator} | _flat(_own_settings(config)),
         versions={name: version(name) for name in LIBRARIES},
         digests=dict(digests),
     )
+
+
+def _own_settings(config: RunConfig) -> dict[str, Any]:
+    """What the configuration says, without what is usual and without what the catalogue says of its data set."""
+    known = catalogue().get(config.dataset.name, {})
+    found = config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})
+    own = {key: value for key, value in found["dataset"].items() if value != known.get(key)}
+    return found | {"dataset": own}
 
 
 def tell_time() -> str:

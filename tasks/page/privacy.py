@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ldptree.protocol.question import QuestionDescription
@@ -44,6 +45,16 @@ def answers(run: Run) -> list[Answer]:
         *([Answer("If holders cheat", _liars(run))] if run.privacy.influence else []),
         Answer("Not protected", _open(run)),
     ]
+
+
+def more(run: Run, shown: Sequence[Sentence]) -> list[Answer]:
+    """The same without what is shown already."""
+    texts = {one.text for one in shown}
+    left = [
+        Answer(one.question, tuple(each for each in one.sentences if each.text not in texts))
+        for one in answers(run)
+    ]
+    return [one for one in left if one.sentences]
 
 
 def say_question(asked: AskedQuestion, target: str) -> str:

@@ -71,7 +71,8 @@ def _making(run: Run) -> dict[str, Any]:
     cores = f" on {units.plural(run.making.cores, 'core', 'cores')}" if run.making.cores else ""
     peak = f", peak memory {units.memory(run.making.peak_rss_mb)}" if run.making.peak_rss_mb else ""
     return {
-        "checks": checks,
+        "n_listed": len(checks),
+        "met": findings.group_met(checks),
         "unmet": [check for check in checks if not check.ok],
         "rows": findings.tabulate_rows(run),
         "left_out": list(run.columns_left_out.items())[:MOST_LISTED],
@@ -104,6 +105,9 @@ def _learned(run: Run) -> dict[str, Any]:
     """What the templates of a run that reached its end need."""
     tree = findings.draw(run)
     unit = units.score_unit(run)
+    facts, example = privacy.facts(run), _example(run)
+    rounds_say = privacy.answers(run)[0].sentences if run.privacy.features else ()
+    shown = [*(one for fact in facts for one in fact.sentences), *example.get("report_says", ()), *rounds_say]
     return {
         "tree": tree,
         "ribbons": charts.ribbons(tree.root) if tree else [],
@@ -128,13 +132,13 @@ def _learned(run: Run) -> dict[str, Any]:
         "sections": [tabulate(run) for tabulate in SECTIONS.values()] + findings.tabulate_statements(run),
         "curves": [charts.draw_curve(curve) for curve in run.model.curves],
         "curve_tables": [findings.tabulate_curve(run, curve) for curve in run.model.curves],
-        "facts": privacy.facts(run),
-        "answers": privacy.answers(run),
+        "facts": facts,
+        "answers": privacy.more(run, shown),
         "odds": privacy.odds(run),
         "snoop": privacy.snoop(run),
-        **_example(run),
+        **example,
         **(
-            {"rounds": findings.tabulate_rounds(run), "rounds_say": privacy.answers(run)[0].sentences}
+            {"rounds": findings.tabulate_rounds(run), "rounds_say": rounds_say}
             if run.privacy.features
             else {}
         ),

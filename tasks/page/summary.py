@@ -357,9 +357,5 @@ def warnings(run: Run) -> list[Caution]:
             keys.append(("device", {}))
         if run.scores is not None:
             keys.append(("not private", {"nouns": run.nouns}))
-        unclear = len(run.model.cells) - len(find_clear(run))
-        if run.model.figure == "correction" and unclear:
-            cells = units.plural(unclear, f"kind of {run.noun}", f"kinds of {run.noun}")
-            keys.append(("unclear", {"cells": cells}))
     own = [Caution(CLAIMS[key], say(key, **figures)) for key, figures in keys]
     return [*own[:1], *found, *own[1:]]

@@ -432,7 +432,6 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "not by reports": lambda run: (100.0 * float(run.model.corrections.chance),),
     "chance": lambda run: (100.0 * float(run.model.corrections.chance),),
     "clear kinds": clear_kinds,
-    "unclear": lambda run: (clear_kinds(run)[1] - clear_kinds(run)[0],),  # type: ignore[operator]
     "guess": guess,
     "snoop": guess,
     "scores": lambda run: (float(run.scores["n_test"]), 95.0),  # type: ignore[index]

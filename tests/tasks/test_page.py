@@ -110,16 +110,16 @@ def test_every_picture_can_be_said_or_is_left_out_and_no_mark_lies_outside(
     assert all(0 <= place <= 100 for place in places)
 
 
-def _count_words(element: Element, *, closed: bool) -> int:
-    """Words and numerals, also those in pictures, of what is open or of all; bodies of tables and code are no prose."""
+def _count_words(element: Element, *, closed: bool, tables: bool = True) -> int:
+    """Words and numerals, also those in pictures, of what is open or of all; with or without the bodies of tables."""
     found = 0
     for part in element.content:
         if isinstance(part, str):
             found += len([word for word in part.split() if any(map(str.isalnum, word))])
-        elif part.tag in ("style", "title", "code", "tbody"):
+        elif part.tag in ("style", "title") or (part.tag == "tbody" and not tables):
             continue
         elif closed or element.tag != "details" or part.tag == "summary":
-            found += _count_words(part, closed=closed)
+            found += _count_words(part, closed=closed, tables=tables)
     return found
 
 
@@ -134,7 +134,8 @@ def test_a_page_is_read_in_minutes(runs: dict[str, Run], name: str) -> None:
 def test_a_page_of_the_gallery_is_read_in_minutes_too(name: str) -> None:
     text = (GALLERY / f"{name}.html").read_text()
     assert _count_words(read(text), closed=False) <= 700
-    assert _count_words(read(text), closed=True) <= 1800
+    # a table of every kind is as long as there are kinds
+    assert _count_words(read(text), closed=True, tables=name == "quickstart") <= 1800
     assert len(text.encode()) < 300_000
 
 
@@ -352,7 +353,7 @@ def test_a_section_that_is_registered_stands_on_every_page_that_it_says_somethin
     monkeypatch.setitem(SECTIONS, "none", lambda _: None)
     html = render(runs["classes"])
     assert "<summary>One more</summary>" in html
-    assert html.index("Every kind of row") < html.index("One more") < html.index("Privacy in full")
+    assert html.index("Every kind of row") < html.index("One more") < html.index("More on privacy")
 
 
 def _is_met(one: Condition, value: Any) -> bool:
