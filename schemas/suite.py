@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
@@ -40,7 +41,16 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-Epsilons = Annotated[tuple[Epsilon, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+def _named_once(values: tuple[float, ...]) -> tuple[float, ...]:
+    twice = [value for number, value in enumerate(values) if value in values[:number]]
+    if twice:
+        raise ValueError(f"{twice[0]:g} is named twice")
+    return values
+
+
+Epsilons = Annotated[
+    tuple[Epsilon, ...], BeforeValidator(_as_tuple), Field(min_length=1), AfterValidator(_named_once)
+]
 
 
 class Split(Table):
@@ -287,6 +297,11 @@ class Suite(Table):
         """Data sets and laws, in their order."""
         return (*self.datasets, *self.brought, *self.laws, *self.variants)
 
+    @property
+    def has_candidates(self) -> bool:
+        """Whether --paper has anything to pick from."""
+        return any(method.candidates for method in self.methods.values())
+
     def split_of(self, name: str) -> Split:
         """How the rows of a set are split."""
         variant = self.variants.get(name)
@@ -386,7 +401,33 @@ def load_suite(name: str) -> Suite:
             name: with_paths_from(folder, table) if isinstance(table, dict) else table
             for name, table in tables
         }
-    return _checked({"name": path.stem} | raw, str(path))
+    suite = _checked({"name": path.stem} | raw, str(path))
+    if suite.name in suites() and path.absolute() != suites()[suite.name].absolute():
+        raise ConfigError(
+            f'{path}: {suite.name} is the name of another suite, whose results it would replace. Write name = "..." in it.'
+        )
+    try:
+        _check_printed(suite)
+    except ValueError as fault:
+        raise ConfigError(f"{path}: {fault}") from None
+    return suite
+
+
+def _check_printed(suite: Suite) -> None:
+    """Raises ValueError: [printed] names what the suite or the paper's table does not have; ConfigError: no such table."""
+    if suite.printed is None:
+        return
+    table = read_printed(suite.printed.table)
+    of_paper = {name for lines in table["epsilon"].values() for name in lines}
+    for kind, names, ours, theirs in (
+        ("datasets", suite.printed.datasets, suite.sets, of_paper),
+        ("methods", suite.printed.methods, suite.methods, table["columns"]),
+    ):
+        for name, printed in names.items():
+            check_one_of(name, ours, f"printed.{kind}", f"{kind[:-1].replace('data', 'data ')} of this suite")
+            check_one_of(
+                printed, theirs, f"printed.{kind}.{name}", f"name in {suite.printed.table} of papers.toml"
+            )
 
 
 def read_printed(table: str) -> dict[str, Any]:

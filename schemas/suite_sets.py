@@ -6,6 +6,7 @@ from typing import Any
 
 from ldptree.errors import ConfigError
 from schemas.config import RunConfig, parse
+from schemas.families import declared_label
 from schemas.suite import Suite, Variant
 
 
@@ -32,6 +33,14 @@ def config_of(suite: Suite, name: str) -> RunConfig:
 
 
 def check_sets(suite: Suite) -> None:
-    """Raises ConfigError: a table that the suite brings or changes cannot be. No file is looked at."""
-    for name in (*suite.brought, *suite.variants):
-        config_of(suite, name)
+    """Raises ConfigError: a table that the suite brings or changes cannot be, or a label is none that the suite compares. No file
+    is looked at.
+    """
+    for name in (*suite.datasets, *suite.brought, *suite.variants):
+        data = config_of(suite, name).dataset
+        declared = declared_label(data.model_copy(update={"label": None}))
+        if declared == "number" and not suite.is_number:
+            raise ConfigError(
+                f"data set {name}: its label, {data.target}, is a number, and this suite compares classes; leave it out, or set "
+                'measure = "mse"'
+            )

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,8 @@ from flows.command.streams import print_json
 from flows.command.terminal import StepList
 from flows.server.process import Server
 from flows.server.watch import watched
-from schemas.suite import Suite, load_suite, suites
+from ldptree.errors import ConfigError
+from schemas.suite import Suite, check_one_of, load_suite, suites
 from schemas.suite_sets import check_sets
 from schemas.tables import EngineConfig
 from storage.objects.addresses import refuse_bucket
@@ -28,6 +31,7 @@ from storage.store import Store
 from tasks.benchmark.laws import check_law
 from tasks.benchmark.learners import check_method
 
+LONGEST_NAME = 100
 STEPS = ("ingest", "scale", "rows", "cell", "leaks")
 
 
@@ -40,7 +44,7 @@ class Asked:
     repetitions: int | None = None
     epsilons: str | None = None
     is_paper: bool = False
-    workers: int | None = None
+    run: EngineConfig = field(default_factory=EngineConfig)
 
     def command(self, suite: str) -> str:
         """The command line without what changes no score."""
@@ -71,9 +75,39 @@ def read_suite(source: str, asked: Asked) -> Suite:
     return suite
 
 
+def read_engine(engine: str, workers: int | None) -> EngineConfig:
+    """Where cells are computed. Raises ConfigError."""
+    try:
+        check_one_of(engine, ("threads", "ray"), "--engine", "engine")
+    except ValueError as fault:
+        raise ConfigError(str(fault)) from None
+    return EngineConfig.model_validate({"engine": engine, "workers": workers})
+
+
+def name_part(suite: Suite, whole: Suite) -> str:
+    """What a part of a suite is called, so that its results lie beside those of the whole: "smoke-only-pair-epsilon-1"."""
+    parts: dict[str, tuple[Iterable[object], Iterable[object]]] = {
+        "only": (suite.sets, whole.sets),
+        "methods": (suite.methods, whole.methods),
+        "reps": ((suite.repetitions,), (whole.repetitions,)),
+        "epsilon": ([f"{one:g}" for one in suite.epsilons], [f"{one:g}" for one in whole.epsilons]),
+    }
+    words = [
+        word
+        for key, (ours, all_of_it) in parts.items()
+        if [*ours] != [*all_of_it]
+        for word in (key, *map(str, ours))
+    ]
+    name = "-".join((whole.name, *words))
+    if len(name) > LONGEST_NAME:
+        return f"{whole.name}-part-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return name
+
+
 def list_suites() -> list[str]:
     """A line for each suite that comes with a checkout."""
-    return [f"{name:20} {load_suite(name).title}" for name in suites()]
+    width = max(map(len, suites()), default=0)
+    return [f"{name:{width}}  {load_suite(name).title}" for name in suites()]
 
 
 def benchmark_here(name: str, asked: Asked, work: Path, *, as_json: bool) -> bool:
@@ -82,7 +116,7 @@ def benchmark_here(name: str, asked: Asked, work: Path, *, as_json: bool) -> boo
     """
     refuse_bucket(work, "ldptree benchmark")
     suite = read_suite(name, asked)
-    engine = EngineConfig(workers=asked.workers)
+    part = name_part(suite, load_suite(name))
     store = Store(work)
     store.check_rights()
     before = end_at_once()
@@ -90,11 +124,17 @@ def benchmark_here(name: str, asked: Asked, work: Path, *, as_json: bool) -> boo
     try:
         title = f"{suite.title}: {n_cells}, in {work}"
         with StepList(title, STEPS, quiet=as_json, tried={"cell": "cells"}) as shown:
+            if asked.is_paper and not suite.has_candidates:
+                shown.say(
+                    "--paper: no method of this suite has candidates to pick from, so nothing is picked"
+                )
             server = Server(store.root, again=asked.command(name))
             if server.temporary:
                 shown.say("starting this run's server; the first in a work folder takes longest")
             try:
-                summary = _run(suite, store, server, engine, asked.command(name), is_paper=asked.is_paper)
+                summary = _run(
+                    suite, part, store, server, asked.run, asked.command(name), is_paper=asked.is_paper
+                )
             finally:
                 server.stop()
     finally:
@@ -107,13 +147,20 @@ def benchmark_here(name: str, asked: Asked, work: Path, *, as_json: bool) -> boo
 
 
 def came_out(summary: dict[str, Any]) -> bool:
-    """Whether something was scored, and no claim is refuted."""
+    """Whether every method has a score anywhere, and no claim is refuted."""
     is_held = all(claim["held"] is not False for claim in summary["claims"])
-    return is_held and summary["failed"] < summary["cells"]
+    return is_held and not summary["methods_without_a_score"]
 
 
 def _run(
-    suite: Suite, store: Store, server: Server, engine: EngineConfig, command: str, *, is_paper: bool
+    suite: Suite,
+    part: str,
+    store: Store,
+    server: Server,
+    engine: EngineConfig,
+    command: str,
+    *,
+    is_paper: bool,
 ) -> dict[str, Any]:
     logging.getLogger().setLevel(logging.CRITICAL)
     logging.getLogger().addHandler(logging.NullHandler())
@@ -126,7 +173,7 @@ def _run(
     quiet = {} if server.is_named else {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
     with ended_politely(), watched(server), temporary_settings(quiet):
         summary: dict[str, Any] = benchmark(
-            suite=suite, name=suite.name, work=store.work, paper=is_paper, run=engine, command=command
+            suite=suite, name=part, work=store.work, paper=is_paper, run=engine, command=command
         )
     return summary
 
@@ -134,7 +181,7 @@ def _run(
 def _print(suite: Suite, summary: dict[str, Any]) -> None:
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2))
-    table.add_column("over all whole sets")
+    table.add_column("mean over sets where all have a score")
     for epsilon in suite.epsilons:
         table.add_column(f"eps {epsilon:g}", justify="right", no_wrap=True)
     for method, scores in summary["scores"].items():
@@ -142,10 +189,15 @@ def _print(suite: Suite, summary: dict[str, Any]) -> None:
     console.print(table)
     for claim in summary["claims"]:
         word = {True: "held", False: "NOT HELD", None: "not measured"}[claim["held"]]
-        console.print(f"{word}: {claim['says']} ({claim['found']})", markup=False, soft_wrap=True)
+        found = "" if claim["held"] is None else f" ({claim['found']})"
+        console.print(f"{word}: {claim['says']}{found}", markup=False, soft_wrap=True)
     for reason in summary["reasons"]:
         console.print(f"without a score: {reason}", markup=False, soft_wrap=True)
-    console.print(f"{summary['cells']:,} cells, {summary['failed']:,} without a score", markup=False)
+    for name, leaks in summary["leaks"].items():
+        console.print(
+            f"{name}: {leaks}, so its scores look better than they are", markup=False, soft_wrap=True
+        )
+    console.print(f"{summary['cells']:,} scores asked for, {summary['failed']:,} missing", markup=False)
     console.print(f"page   {summary['page']}", markup=False, soft_wrap=True)
     console.print(f"table  {summary['results']}", markup=False, soft_wrap=True)
 

@@ -67,9 +67,9 @@ def benchmark(
 
     Args:
         suite: what is compared on what.
-        name: of the flow run.
+        name: of the flow run, and of the folder of what came out; of a part of the suite another than of the whole.
         work: the work folder.
-        paper: try each method's candidates and show the best on test rows, as the papers did.
+        paper: try each method's candidates and show the best on test rows, as the papers did; without any nothing is picked.
         run: what computes cells.
         command: the command line that repeats it, for the docs.
 
@@ -80,6 +80,7 @@ def benchmark(
         LdptreeError: nothing of it could be scored.
     """
     store, timeline = Store(work), progress.Timeline()
+    paper = paper and suite.has_candidates
     with (
         timeline.listening(),
         in_use(store.root),
@@ -98,7 +99,7 @@ def benchmark(
             except LdptreeError as fault:
                 missing[dataset] = str(fault)
         summary = write_report(
-            store.root / FOLDER / (suite.name + ("-paper" if paper else "")),
+            store.root / FOLDER / (name + ("-paper" if paper else "")),
             suite,
             found,
             Sets(leaks=leaks, missing=missing),
@@ -278,7 +279,7 @@ def _cells(one: Wanted, facts: Mapping[str, Any], reason: str) -> Iterator[Cell]
     """A score for each candidate, or the reason why there is none."""
     n = len(one.candidates)
     scores, seconds = facts.get("scores", [None] * n), facts.get("seconds", [math.nan] * n)
-    reasons, peak = facts.get("reasons", [reason] * n), facts.get("peak_mib", math.nan)
+    reasons, peak = facts.get("reasons", [reason] * n), facts.get("process_peak_mib", math.nan)
     columns, parts = facts.get("columns", [{}] * n), facts.get("parts", [{}] * n)
     for candidate, score, took, why, more, made_of in zip(
         one.candidates, scores, seconds, reasons, columns, parts, strict=True
@@ -286,7 +287,7 @@ def _cells(one: Wanted, facts: Mapping[str, Any], reason: str) -> Iterator[Cell]
         yield Cell(
             dataset=one.dataset, method=one.method, candidate=candidate, epsilon=one.epsilon,
             repetition=one.repetition, score=math.nan if score is None else float(score), seconds=float(took),
-            peak_mib=float(peak), reason=why[:REASON_CHARACTERS], columns=more, parts=made_of,
+            process_peak_mib=float(peak), reason=why[:REASON_CHARACTERS], columns=more, parts=made_of,
         )  # fmt: skip
 
 
@@ -301,7 +302,7 @@ def _left_out(suite: Suite, missing: Mapping[str, str]) -> list[Cell]:
             repetition=repetition,
             score=math.nan,
             seconds=math.nan,
-            peak_mib=math.nan,
+            process_peak_mib=math.nan,
             reason=reason[:REASON_CHARACTERS],
         )
         for dataset, reason in missing.items()

@@ -413,7 +413,7 @@ def automations(
 def benchmark(
     suite: Annotated[
         str, typer.Argument(help="A suite by its name, or a TOML file.", autocompletion=_suites)
-    ] = "smoke",
+    ] = "",
     only: Annotated[
         str | None, typer.Option("--only", metavar="SET,...", help="These data sets alone.")
     ] = None,
@@ -424,27 +424,33 @@ def benchmark(
         int | None,
         typer.Option("--reps", metavar="N", help="Repetitions, each with rows and coins of its own."),
     ] = None,
-    epsilons: Annotated[str | None, typer.Option("--epsilon", metavar="EPSILON,...")] = None,
+    epsilons: Annotated[
+        str | None, typer.Option("--epsilon", metavar="EPSILON,...", help="These in place of the suite's.")
+    ] = None,
     paper: Annotated[
         bool,
         typer.Option("--paper", help="Try each method's candidates, and pick on TEST rows, as papers did."),
     ] = False,
     work: Work = WORK,
     workers: Annotated[int | None, typer.Option(min=1, max=256, help="Cells computed at once.")] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="ENGINE", help='Where cells are computed: "threads" or "ray".')
+    ] = "threads",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     list_all: Annotated[
         bool, typer.Option("--list", help="Say which suites there are, and run none.")
     ] = False,
 ) -> None:
     """Compare methods on data sets, on the same rows: a suite of the benchmark. Ends with 1 where a claim is not held."""
-    from flows.benchmark.command import Asked, benchmark_here, list_suites
+    from flows.benchmark.command import Asked, benchmark_here, list_suites, read_engine
 
-    if list_all:
+    if list_all or not suite:
         for line in list_suites():
             typer.echo(line)
         return
     asked = Asked(
-        only=only, methods=methods, repetitions=repetitions, epsilons=epsilons, is_paper=paper, workers=workers,
+        only=only, methods=methods, repetitions=repetitions, epsilons=epsilons, is_paper=paper,
+        run=read_engine(engine, workers),
     )  # fmt: skip
     if not benchmark_here(suite, asked, work, as_json=as_json):
         raise typer.Exit(1)

@@ -7,7 +7,9 @@ import resource
 import time
 import zlib
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -26,14 +28,27 @@ from tasks.benchmark.learners.answers import Trial
 from tasks.benchmark.rows import TEST, LabelledRows, find_leaks, read_rows, split_rows
 from tasks.step import step
 
+NOT_SCORING = ("claims.py", "page.py", "ranks.py", "report.py", "results.py", "tables.py")
+"""Of this package what comes after a score."""
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+"""That learn, or that draw rows."""
+
 
 @cache
 def digest_code() -> str:
-    """Of all that learns: a score of other code is another score."""
-    found = hashlib.sha256()
-    for path in sorted(Path(str(files("ldptree"))).rglob("*.py")):
+    """Of all that draws, splits and learns: a score of other code, or of another library, is another score."""
+    found = hashlib.sha256(repr([(name, version(name)) for name in LIBRARIES]).encode())
+    for path in scoring_code():
         found.update(path.read_bytes())
     return found.hexdigest()[:32]
+
+
+def scoring_code() -> list[Path]:
+    """The files that a score comes from."""
+    library, benchmark = (
+        sorted(Path(str(files(package))).rglob("*.py")) for package in ("ldptree", "tasks.benchmark")
+    )
+    return [*library, *(path for path in benchmark if path.name not in NOT_SCORING)]
 
 
 @step("cell", version="4", home="simulation", says="one score of a benchmark")
@@ -85,7 +100,7 @@ def score_cell(
         raise LdptreeError(reasons[0])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
-        "scores": scores, "columns": columns, "parts": parts, "seconds": timed, "reasons": reasons, "peak_mib": peak,
+        "scores": scores, "columns": columns, "parts": parts, "seconds": timed, "reasons": reasons, "process_peak_mib": peak,
         "n_test": len(labels),
     }  # fmt: skip
 
@@ -96,7 +111,7 @@ def _score(answers: NDArray[Any], labels: NDArray[Any], measure: Measure) -> flo
 
 @step(
     "leaks",
-    version="1",
+    version="2",
     home="simulation",
     says="what makes a data set's scores look better than they are",
 )
@@ -107,7 +122,7 @@ def check_leaks(
     rows = rows_of(draft.store, source, dataset, seed, 0, split)
     leaks = find_leaks(rows)
     parts = np.bincount(rows.part, minlength=3).tolist()
-    return {"copies": leaks.copies, "decides": leaks.decides, "parts": parts, "features": rows.X.shape[1]}
+    return {**asdict(leaks), "parts": parts, "features": rows.X.shape[1]}
 
 
 def rows_of(

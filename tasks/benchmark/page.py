@@ -14,6 +14,7 @@ from tasks.benchmark.tables import (
     tabulate_columns,
     tabulate_failures,
     tabulate_parts,
+    tabulate_picked,
     tabulate_printed,
     tabulate_scores,
     tabulate_sets,
@@ -52,12 +53,14 @@ class Picture:
     lines: tuple[Line, ...]
 
 
-def render_benchmark(facts: Facts, cells: Sequence[Cell]) -> str:
-    """The page of a suite."""
+def render_benchmark(facts: Facts, cells: Sequence[Cell], made: str) -> str:
+    """The page of a suite. `made`: by what, when, and how long it took."""
     suite = facts.scores.suite
     return render_template(
         "benchmark.html.j2",
         version=version("ldptree"),
+        made=made,
+        picked=tabulate_picked(facts),
         suite=suite,
         headline=say_headline(facts, cells),
         facts=facts,

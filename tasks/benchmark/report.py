@@ -40,10 +40,16 @@ class Making:
     tasks: int
     found: int = 0
 
-    def __str__(self) -> str:
+    @property
+    def took(self) -> str:
         """In words: "in 3.2 minutes, 20 of 60 tasks had been done before"."""
         before = f", {self.found:,} of {self.tasks:,} tasks had been done before" if self.found else ""
         return f"in {max(self.seconds / 60, 0.1):.1f} minutes{before}"
+
+    def __str__(self) -> str:
+        """What made it, on what, and when."""
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        return f"{self.command} on {os.cpu_count()} cores, {self.took}, {today}"
 
 
 def write_report(
@@ -72,11 +78,12 @@ def write_report(
     with written_whole(folder / "results.parquet", "results") as aside:
         table.write_parquet(aside)
     with written_whole(page, "results") as aside:
-        aside.write_text(render_benchmark(facts, cells), encoding="utf-8")
+        aside.write_text(render_benchmark(facts, cells, f"{making}, with {made_by}"), encoding="utf-8")
     with written_whole(folder / "results.toml", "results") as aside:
         aside.write_text(describe_for_docs(facts, cells, making), encoding="utf-8")
     failed = [cell for cell in cells if cell.reason]
     averages = scores.average_sets(scores.is_whole)
+    without = [name for name, is_scored in zip(suite.methods, scores.is_scored, strict=True) if not is_scored]
     return {
         "suite": suite.name,
         "measure": suite.measure,
@@ -85,6 +92,8 @@ def write_report(
         "cells": len(cells),
         "failed": len(failed),
         "reasons": sorted({cell.reason for cell in failed}),
+        "methods_without_a_score": without,
+        "leaks": {name: leaks for name in suite.sets if (leaks := facts.say_leaks(name))},
         "claims": [_claim(one) for one in facts.claims],
         "scores": {
             method: {
@@ -105,7 +114,7 @@ def describe_for_docs(facts: Facts, cells: Sequence[Cell], making: Making) -> st
     picked = " Candidates were picked on TEST rows, as the paper did." if facts.is_paper else ""
     note = (
         f"{suite.about.strip()}{picked} {suite.repetitions} repetitions, {len(cells):,} scores; "
-        f"{learning:,.0f} seconds of learning {making}."
+        f"{learning:,.0f} seconds of learning {making.took}."
     )
     lines = [
         "[[results]]",

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from schemas.suite import COLUMNS, Column, Suite
-from tasks.benchmark.learners import LEARNERS
+from tasks.benchmark.learners import reads_of
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ class Cell:
         epsilon: None of a learner that needs no reports; its score stands beside every epsilon.
         candidate: the settings that were tried, of a suite with --paper; {} otherwise.
         score: nan where it failed; then `reason` says why.
-        peak_mib: largest memory of the process by then.
+        process_peak_mib: largest memory of the process by then.
         columns: what else was measured of what was learned.
         parts: what the error is made of, of a method that was asked for that.
     """
@@ -38,7 +38,7 @@ class Cell:
     repetition: int
     score: float
     seconds: float
-    peak_mib: float
+    process_peak_mib: float
     reason: str = ""
     columns: Mapping[Column, float] = field(default_factory=dict)
     parts: Mapping[str, float] = field(default_factory=dict)
@@ -57,7 +57,7 @@ SCHEMA: dict[str, type[pl.DataType]] = {
     "measure": pl.String,
     "score": pl.Float64,
     "seconds": pl.Float64,
-    "peak_mib": pl.Float64,
+    "process_peak_mib": pl.Float64,
     "parts": pl.String,
     "version": pl.String,
     "reason": pl.String,
@@ -74,8 +74,8 @@ def tidy_table(suite: Suite, cells: Sequence[Cell], version: str) -> pl.DataFram
         parameters = json.dumps({**method.settings, **cell.candidate}, sort_keys=True)
         rows.append(
             (
-                suite.name, cell.dataset, cell.method, method.learner, LEARNERS[method.learner].reads, parameters,
-                cell.epsilon, cell.repetition, suite.seed, suite.measure, cell.score, cell.seconds, cell.peak_mib,
+                suite.name, cell.dataset, cell.method, method.learner, reads_of(method), parameters,
+                cell.epsilon, cell.repetition, suite.seed, suite.measure, cell.score, cell.seconds, cell.process_peak_mib,
                 json.dumps(dict(cell.parts)) if cell.parts else None, version, cell.reason,
                 *(cell.columns.get(column) for column in COLUMNS),
             )
@@ -174,9 +174,14 @@ class Scores:
         return float(self.means[place])
 
     @property
+    def is_scored(self) -> NDArray[np.bool_]:
+        """bool [methods]: which have a score anywhere; one that fails everywhere takes nothing from the others."""
+        return np.asarray(~np.isnan(self.means).all(axis=(0, 2)), dtype=np.bool_)
+
+    @property
     def is_whole(self) -> NDArray[np.bool_]:
-        """bool [sets]: where every method has a score."""
-        return np.asarray(~np.isnan(self.means).any(axis=(1, 2)), dtype=np.bool_)
+        """bool [sets]: where every method that has a score anywhere has one."""
+        return np.asarray(~np.isnan(self.means[:, self.is_scored]).any(axis=(1, 2)), dtype=np.bool_)
 
     @property
     def errors(self) -> Floats:

@@ -78,10 +78,12 @@ class Leaks:
 
     Attributes:
         copies: share of the test rows that have an exact copy, label included, among the others.
+        public_copies: share of the public rows that have one among the private ones.
         decides: the feature by which alone a depth-3 tree has hardly any error, and its score; "" where there is none.
     """
 
     copies: float
+    public_copies: float
     decides: str = ""
 
 
@@ -205,12 +207,14 @@ def change_labels(rows: LabelledRows, size: float, seed: int, repetition: int) -
 
 
 def find_leaks(rows: LabelledRows) -> Leaks:
-    """Of split rows: copies of test rows elsewhere, and a feature that decides the label alone."""
+    """Of split rows: copies of test rows elsewhere, of public ones among private ones, and a feature that decides the label."""
     whole = np.ascontiguousarray(np.column_stack([rows.X, rows.y]))
     kept = whole.view([("", whole.dtype)] * whole.shape[1]).ravel()
     is_test = rows.part == TEST
     copies = float(np.isin(kept[is_test], kept[~is_test]).mean())
-    return Leaks(copies, _deciding_feature(rows))
+    public, private = kept[rows.part == PUBLIC], kept[rows.part == PRIVATE]
+    public_copies = float(np.isin(public, private).mean()) if len(public) else 0.0
+    return Leaks(copies, public_copies, _deciding_feature(rows))
 
 
 def _deciding_feature(rows: LabelledRows) -> str:

@@ -12,10 +12,13 @@ import numpy as np
 from ldptree.models import LEVEL as LEVEL_OF_INTERVALS
 from schemas.suite import Column
 from tasks.benchmark.claims import Checked, comparable_score, printed_score
-from tasks.benchmark.learners import LEARNERS
+from tasks.benchmark.learners import LEARNERS, reads_of
 from tasks.benchmark.ranks import LEVEL, chance_of_splits, compare, critical_difference, rank_methods
 from tasks.benchmark.results import Cell, Scores
 from tasks.page.findings import Table
+
+LEAST_COPIES = 0.005
+"""Of the held-back rows: from there on copies elsewhere are told beside scores."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,21 @@ class Facts:
         methods = self.scores.suite.methods.values()
         return tuple(method.title or LEARNERS[method.learner].title for method in methods)
 
+    def say_leaks(self, dataset: str) -> str:
+        """What makes its scores look better than they are; "" where nothing is known to."""
+        found = self.sets.leaks.get(dataset, {})
+        leaks = []
+        if found.get("copies", 0.0) >= LEAST_COPIES:
+            leaks.append(f"{100 * found['copies']:.0f} % copies")
+        if found.get("decides"):
+            leaks.append(f"{found['decides']} decides the label")
+        return ", ".join(leaks)
+
+    def name_set(self, dataset: str) -> str:
+        """With its leaks."""
+        leaks = self.say_leaks(dataset)
+        return f"{dataset} ({leaks})" if leaks else dataset
+
 
 def format_score(facts: Facts, value: float, error: float = math.nan) -> str:
     """A score with its standard error: an accuracy in per cent, an error with three digits."""
@@ -74,12 +92,17 @@ def tabulate_summary(facts: Facts) -> Table:
     scores, suite = facts.scores, facts.scores.suite
     whole = scores.is_whole
     means, averages = scores.means[whole], scores.average_sets(whole)
-    ranks = [rank_methods(means[:, :, e], scores.sign).sum(axis=0) for e in range(len(suite.epsilons))]
+    ranks = [
+        rank_methods(means[:, scores.is_scored, e], scores.sign).sum(axis=0)
+        for e in range(len(suite.epsilons))
+    ]
     rows = []
     for number, (name, title) in enumerate(zip(suite.methods, facts.titles, strict=True)):
         column = averages[number]
-        sums = [f"{rank[number]:g}" if len(means) else "–" for rank in ranks]
-        reads = LEARNERS[suite.methods[name].learner].reads
+        place = int(scores.is_scored[:number].sum())
+        is_ranked = len(means) and scores.is_scored[number]
+        sums = [f"{rank[place]:g}" if is_ranked else "–" for rank in ranks]
+        reads = reads_of(suite.methods[name])
         rows.append((title, reads, *(format_average(facts, float(value)) for value in column), *sums))
     heads = [f"eps {epsilon:g}" for epsilon in suite.epsilons]
     average = "Mean" if suite.relative_to is None else f"Mean of the score over that of {suite.relative_to}"
@@ -92,21 +115,21 @@ def tabulate_summary(facts: Facts) -> Table:
 
 
 def tabulate_scores(facts: Facts) -> list[Table]:
-    """A table an epsilon: methods by sets, mean and standard error; the best one of a set is in brackets."""
+    """A table an epsilon: methods by sets, mean and standard error; in brackets the best one of a set that keeps privacy."""
     scores, suite = facts.scores, facts.scores.suite
+    keeps = np.array([reads_of(method) in ("reports", "public rows") for method in suite.methods.values()])
     tables = []
     for place, epsilon in enumerate(suite.epsilons):
         columns = []
         for means, errors in zip(scores.means[:, :, place], scores.errors[:, :, place], strict=True):
-            order = np.where(np.isnan(means), -np.inf, scores.sign * means)
+            order = np.where(keeps & ~np.isnan(means), scores.sign * means, -np.inf)
             cells = [format_score(facts, m, e) for m, e in zip(means, errors, strict=True)]
             if np.isfinite(order).any():
                 cells = [f"[{c}]" if o == order.max() else c for c, o in zip(cells, order, strict=True)]
             columns.append(cells)
         rows = tuple(zip(facts.titles, *columns, strict=True))
-        tables.append(
-            Table(f"Epsilon {epsilon:g}: mean ± standard error, [best]", ("method", *suite.sets), rows)
-        )
+        title = f"Epsilon {epsilon:g}: mean ± standard error, [best that keeps privacy]"
+        tables.append(Table(title, ("method", *map(facts.name_set, suite.sets)), rows))
     return tables
 
 
@@ -164,11 +187,11 @@ def tabulate_sets(facts: Facts) -> Table:
     for dataset in facts.scores.suite.sets:
         found = facts.sets.leaks.get(dataset)
         if found is None:
-            rows.append((dataset, "–", "–", "–", "–", "–", facts.sets.missing.get(dataset, "")))
+            rows.append((dataset, *"––––––", facts.sets.missing.get(dataset, "")))
             continue
         sizes = [f"{size:,}" for size in found["parts"]]
-        copies = f"{100 * found['copies']:.1f} %"
-        rows.append((dataset, *sizes, f"{found['features']:,}", copies, found["decides"] or "none"))
+        copies = [f"{100 * found[which]:.1f} %" for which in ("copies", "public_copies")]
+        rows.append((dataset, *sizes, f"{found['features']:,}", *copies, found["decides"] or "none"))
     heads = (
         "set",
         "public",
@@ -176,6 +199,7 @@ def tabulate_sets(facts: Facts) -> Table:
         "held back",
         "features",
         "held-back rows with a copy elsewhere",
+        "public rows with a copy among private ones",
         "a feature that decides the label",
     )
     return Table("Data sets", heads, tuple(rows))
@@ -255,6 +279,23 @@ def tabulate_parts(facts: Facts) -> list[Table]:
             heads = ("set", "method", "settings", "error", *names)
             tables.append(Table(f"What the error is made of at epsilon {epsilon:g}, [best]", heads, lines))
     return tables
+
+
+def tabulate_picked(facts: Facts) -> Table:
+    """With --paper: of each method that has candidates the settings that were best on test rows."""
+    suite = facts.scores.suite
+    rows = [
+        (
+            dataset,
+            title,
+            *(format_settings(facts.scores.best[dataset, name, e].candidate) for e in suite.epsilons),
+        )
+        for dataset in suite.sets
+        for (name, method), title in zip(suite.methods.items(), facts.titles, strict=True)
+        if facts.is_paper and method.candidates and (dataset, name, suite.epsilons[0]) in facts.scores.best
+    ]
+    heads = ("set", "method", *(f"eps {e:g}" for e in suite.epsilons))
+    return Table("What was picked on the rows that are scored", heads, tuple(rows))
 
 
 def _format_part(value: float) -> str:

@@ -234,7 +234,10 @@ def _not_found(path: Path, *, from_catalogue: bool) -> str:
     elif glob.has_magic(path.name):
         hint = f" Nothing in {path.parent} fits this pattern."
     if from_catalogue:
-        hint += " Set LDPTREE_DATA to the folder that has it."
+        hint += (
+            " Set LDPTREE_DATA to the folder that has it; `ldptree datasets show NAME` says where it comes from, and "
+            "`ldptree datasets fetch NAME` downloads what can be downloaded."
+        )
     return f"{shown_path(path)}: {NO_SUCH_FILE}.{hint}"
 
 
@@ -253,5 +256,6 @@ def check_files(name: str) -> None:
         if not is_stated(path, stated.sha256, is_gzipped=stated.gzipped):
             raise DataError(
                 f"{file}: another file than the catalogue states (its sha256 differs). Bring the stated one "
-                f"(`ldptree datasets show {name}`), or run with dataset.path = FILE."
+                f"(`ldptree datasets show {name}`), or name the file itself: dataset.path = FILE of a run, [brought.NAME] with "
+                "path = FILE of a suite."
             )

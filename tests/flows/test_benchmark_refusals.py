@@ -2,10 +2,11 @@
 
 import pytest
 
-from flows.benchmark.command import Asked, came_out, read_suite
+from flows.benchmark.command import Asked, came_out, name_part, read_engine, read_suite
 from flows.benchmark.flow import find_rows
 from flows.execute import Plainly
 from ldptree.errors import ConfigError, DataError
+from schemas.suite import load_suite
 from storage.store import Store
 from tasks.benchmark.laws import draw_law
 
@@ -24,6 +25,9 @@ learner = "majority"
 {tables}
 """
 CLAIM = '[[claims]]\nsays = "x"\nmethod = "majority"\nepsilons = [1]\nat_least = 0\n'
+PRINTED = (
+    '[printed]\ntable = "lpct-table-2"\ndatasets = { hidden = "Census" }\nmethods = { majority = "LPCT-M" }\n'
+)
 BROUGHT = '[brought.people]\npath = "people.csv"\ntarget = "answer"\npublic = "consent = 1"\n'
 
 
@@ -38,6 +42,11 @@ def write(folder, keys="", tables=""):
     [
         ("claimss = 1", "", r"claimss: unknown key \(did you mean claims\?\)"),
         ('datasets = ["abalon"]', "", r"abalon is no data set of the catalogue \(did you mean abalone\?\)"),
+        ('datasets = ["abalone"]', "", "^data set abalone: its label, rings, is a number, and this suite compares classes"),
+        ("", PRINTED.replace("lpct-table-2", "lpct9"), "^.*printed.table: lpct9 is no table of papers.toml"),
+        ("", PRINTED.replace("LPCT-M", "LPCT-N"), r"printed.methods.majority: LPCT-N is no name in .*did you mean LPCT-M"),
+        ("", PRINTED.replace("Census", "Consus"), r"printed.datasets.hidden: Consus is no name in .*did you mean Census"),
+        ("", PRINTED.replace("hidden =", "hiden ="), r"printed.datasets: hiden is no data set of this suite"),
         ("", '[methods.x]\nlearner = "lpctt"', r"^methods.x.learner: lpctt is no learner \(did you mean lpct\?\)"),
         ("", '[methods.x]\nlearner = "lpdt"', "^methods.x.learner: lpdt learns a number, and this suite's labels are classes"),
         ("", CLAIM.replace("majority", "majorty"), r"claims, 1 of 1: majorty is no method .*did you mean majority"),
@@ -74,6 +83,34 @@ def test_a_part_that_cannot_be_is_refused_in_one_sentence(tmp_path, asked, messa
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ({}, "smoke"),
+        ({"only": "pair", "epsilons": "1"}, "smoke-only-pair-epsilon-1"),
+        ({"repetitions": 1, "methods": "lpct"}, "smoke-methods-lpct-reps-1"),
+        ({"only": "pair,hidden", "repetitions": 2}, "smoke"),
+    ],
+)
+def test_results_of_a_part_lie_beside_those_of_the_whole(asked, name):
+    assert name_part(read_suite("smoke", Asked(**asked)), load_suite("smoke")) == name
+
+
+def test_a_suite_of_ones_own_cannot_take_the_name_of_another(tmp_path):
+    path = tmp_path / "smoke.toml"
+    path.write_text(SUITE.format(keys="", tables=""))
+    with pytest.raises(ConfigError, match=r'smoke is the name of another suite.* Write name = "\.\.\." in it'):
+        read_suite(str(path), Asked())
+    path.write_text(SUITE.format(keys='name = "mine"', tables=""))
+    assert read_suite(str(path), Asked()).name == "mine"
+
+
+def test_an_engine_that_is_none_is_refused_by_name():
+    with pytest.raises(ConfigError, match=r"--engine: rai is no engine \(did you mean ray\?\)"):
+        read_engine("rai", None)
+    assert read_engine("ray", 3).workers == 3
+
+
 def test_a_law_says_which_value_cannot_be():
     with pytest.raises(ConfigError, match="law lpct-pair cannot be drawn with gamma = 'a', n_public = 10"):
         draw_law("lpct-pair", {"gamma": "a", "n_public": 10}, [1])
@@ -92,9 +129,9 @@ def test_where_no_set_is_there_the_first_reason_is_told_with_its_exit_code(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("held", "failed", "ends_well"),
-    [((), 0, True), ((True, None), 3, True), ((True, False), 0, False), ((), 4, False)],
+    ("held", "without", "ends_well"),
+    [((), [], True), ((True, None), [], True), ((True, False), [], False), ((), ["lpct"], False)],
 )
-def test_a_benchmark_ends_with_1_where_nothing_was_scored_or_a_claim_is_refuted(held, failed, ends_well):
-    summary = {"claims": [{"held": one} for one in held], "failed": failed, "cells": 4}
+def test_a_benchmark_ends_with_1_where_a_method_has_no_score_or_a_claim_is_refuted(held, without, ends_well):
+    summary = {"claims": [{"held": one} for one in held], "methods_without_a_score": without}
     assert came_out(summary) is ends_well

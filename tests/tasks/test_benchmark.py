@@ -12,12 +12,13 @@ from prefect.states import Completed, Failed
 from flows.benchmark.flow import _score, find_rows, list_cells
 from flows.execute import Plainly
 from ldptree.errors import ConfigError, DataError, LdptreeError
-from schemas.suite import Law, Split, Suite, load_suite, read_printed, suites
+from schemas.suite import Law, Method, Split, Suite, load_suite, read_printed, suites
 from storage.store import Store
 from tasks.benchmark import cell as cells
+from tasks.benchmark.cell import scoring_code
 from tasks.benchmark.claims import check_claims
 from tasks.benchmark.laws import LAWS, draw_law
-from tasks.benchmark.learners import LEARNERS, learner_of
+from tasks.benchmark.learners import LEARNERS, learner_of, reads_of
 from tasks.benchmark.learners.answers import Trial
 from tasks.benchmark.learners.statements import Stated
 from tasks.benchmark.page import render_benchmark
@@ -25,7 +26,7 @@ from tasks.benchmark.ranks import adjust_by_holm, chance_of_splits, compare, cri
 from tasks.benchmark.report import Making, write_report
 from tasks.benchmark.results import Cell, Scores
 from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows, find_leaks, read_rows, split_rows
-from tasks.benchmark.tables import Facts, Sets, tabulate_printed
+from tasks.benchmark.tables import Facts, Sets, tabulate_printed, tabulate_scores, tabulate_summary
 
 COMMAND = "ldptree benchmark small"
 MADE = Making(command=COMMAND, seconds=90.0, tasks=8, found=3)
@@ -103,6 +104,44 @@ def test_other_code_is_another_score(tmp_path, monkeypatch):
     score(store, suite_of())
     monkeypatch.setattr("flows.benchmark.flow.digest_code", lambda: "other")
     assert len(score(store, suite_of())[0].computed) == 4
+
+
+def test_the_code_of_a_score_is_what_draws_splits_and_learns():
+    names = {path.parent.name + "/" + path.name for path in scoring_code()}
+    assert {"learners/answers.py", "laws/correction.py", "benchmark/rows.py", "families/tree.py"} <= names
+    assert not {"benchmark/page.py", "benchmark/claims.py"} & names
+
+
+def test_a_method_that_fails_everywhere_takes_nothing_from_the_others():
+    suite = suite_of(repetitions=1)
+    values = {"pair": {"majority": [math.nan, math.nan], "line": [0.6, 0.7]}}
+    _, scores = scored(suite, values)
+    assert scores.is_whole.tolist() == [True]
+    facts = Facts(scores=scores, sets=Sets(leaks={}, missing={}), claims=(), printed=None, is_paper=False)
+    rows = {row[0]: row[2:] for row in tabulate_summary(facts).rows}
+    assert rows[facts.titles[[*suite.methods].index("line")]] == ("60.0", "70.0", "1", "1")
+    assert set(rows[facts.titles[[*suite.methods].index("majority")]]) == {"–"}
+
+
+def test_the_best_is_one_that_keeps_privacy():
+    methods = {"lpct": {"learner": "lpct"}, "all": {"learner": "ct_w"}}
+    suite = suite_of(repetitions=1, methods=methods)
+    _, scores = scored(suite, {"pair": {"lpct": [0.6, 0.6], "all": [0.9, 0.9]}})
+    facts = Facts(scores=scores, sets=Sets(leaks={}, missing={}), claims=(), printed=None, is_paper=False)
+    assert [row[1] for row in tabulate_scores(facts)[0].rows] == ["[60.0]", "90.0"]
+
+
+@pytest.mark.parametrize(
+    ("switches", "reads"),
+    [
+        ([], "reports"),
+        (["code-splits", "fresh-reports"], "reports beyond epsilon"),
+        (["fresh-reports", "true-counts"], "private rows"),
+    ],
+)
+def test_a_switch_that_takes_privacy_away_is_no_report(switches, reads):
+    method = Method.model_validate({"learner": "lpct_printed", "settings": {"switches": switches}})
+    assert reads_of(method) == reads
 
 
 def test_with_paper_every_candidate_is_tried_and_the_best_on_test_rows_is_shown(tmp_path):
@@ -225,6 +264,12 @@ def test_copies_and_a_feature_that_decides_the_label_are_found():
     X[300:350, 2] = y[300:350]
     leaky = find_leaks(LabelledRows(X=X, y=y, part=part, n_classes=2, features=("a", "b", "c")))
     assert leaky.copies == 0.5
+    assert leaky.public_copies == 0.0
+    X[150], y[150], X[:50, :] = X[60], y[60], X[:50, :]
+    assert (
+        find_leaks(LabelledRows(X=X, y=y, part=part, n_classes=2, features=("a", "b", "c"))).public_copies
+        == 0.01
+    )
     assert leaky.decides == "c"
 
 
@@ -266,7 +311,7 @@ def scored(suite, values):
     found = [
         Cell(
             dataset=dataset, method=method, candidate={}, epsilon=epsilon, repetition=0,
-            score=values[dataset][method][place], seconds=1.0, peak_mib=1.0,
+            score=values[dataset][method][place], seconds=1.0, process_peak_mib=1.0,
         )
         for dataset in suite.sets for method in suite.methods for place, epsilon in enumerate(suite.epsilons)
     ]  # fmt: skip
@@ -346,7 +391,7 @@ def test_a_claim_on_a_column_is_about_its_mean_and_none_where_it_was_not_measure
     found = [
         Cell(
             dataset="pair", method="majority", candidate={}, epsilon=1.0, repetition=number, score=0.5, seconds=1.0,
-            peak_mib=1.0, columns={"alarm": float(number == 3)},
+            process_peak_mib=1.0, columns={"alarm": float(number == 3)},
         )
         for number in range(4)
     ]  # fmt: skip
@@ -584,7 +629,7 @@ def test_a_report_has_every_cell_its_claims_and_a_page_that_loads_nothing(tmp_pa
     values = {"pair": {name: [0.6, 0.7] for name in suite.methods}}
     found, _ = scored(suite, values)
     found[-1] = replace(found[-1], score=math.nan, reason="it <i>broke</i>")
-    leaks = {"pair": {"copies": 0.25, "decides": "", "parts": [1, 2, 3], "features": 2}}
+    leaks = {"pair": {"copies": 0.25, "public_copies": 0.5, "decides": "", "parts": [1, 2, 3], "features": 2}}
     summary = write_report(
         tmp_path / "out",
         suite,
@@ -600,6 +645,10 @@ def test_a_report_has_every_cell_its_claims_and_a_page_that_loads_nothing(tmp_pa
     assert summary["claims"][0]["held"] is False
     page = (tmp_path / "out" / "results.html").read_text()
     assert "25.0 %" in page
+    assert "pair (25 % copies)" in page, "copies stand beside the scores"
+    assert str(MADE) in page
+    assert summary["methods_without_a_score"] == []
+    assert summary["leaks"] == {"pair": "25 % copies"}
     assert "Not held:" in page
     assert "it &lt;i&gt;broke&lt;/i&gt;" in page
     assert not any(mark in page for mark in ("<script", "http://", "https://", "<i>broke"))
@@ -620,8 +669,10 @@ def test_the_page_says_where_parameters_were_picked_on_test_rows(tmp_path):
     suite = suite_of(repetitions=1)
     found, scores = scored(suite, {"pair": {"majority": [0.5, 0.5], "line": [0.6, 0.6]}})
     facts = {"scores": scores, "sets": Sets(leaks={}, missing={}), "claims": (), "printed": None}
-    assert "picked on the rows that are scored" in render_benchmark(Facts(**facts, is_paper=True), found)
-    assert "picked on the rows that are scored" not in render_benchmark(Facts(**facts, is_paper=False), found)
+    assert "picked on the rows that are scored" in render_benchmark(Facts(**facts, is_paper=True), found, "")
+    assert "picked on the rows that are scored" not in render_benchmark(
+        Facts(**facts, is_paper=False), found, ""
+    )
 
 
 def test_the_page_of_results_is_what_the_docs_read(tmp_path):
@@ -660,7 +711,7 @@ def test_seconds_are_compared_with_a_papers_as_multiples_of_one_method(tmp_path)
     (table,) = tabulate_printed(Facts(**facts, printed=read_printed("lpct-table-3")))
     assert table.title.endswith("Table 3, times CT-W, epsilon 2")
     assert [row[3:] for row in table.rows] == [("1", "1", "+0"), ("33.3", "2.5", "+30.8")]
-    assert "Seconds against epsilon" in render_benchmark(Facts(**facts, printed=None), found)
+    assert "Seconds against epsilon" in render_benchmark(Facts(**facts, printed=None), found, "")
 
 
 def test_every_learner_has_a_title_and_says_what_it_reads():

@@ -52,7 +52,7 @@ def test_a_claim_of_what_was_picked_is_about_the_best_candidate_by_score_or_by_a
     found = [
         Cell(
             dataset="sines", method="tree", candidate={"p": p}, epsilon=1.0, repetition=0, score=1.0 / p,
-            seconds=1.0, peak_mib=1.0, parts={"B.1": float(p)},
+            seconds=1.0, process_peak_mib=1.0, parts={"B.1": float(p)},
         )
         for p in (1, 2)
     ]  # fmt: skip
@@ -175,7 +175,7 @@ def test_a_suites_page_shows_what_errors_are_made_of(tmp_path):
                     repetition=wanted.repetition,
                     score=score,
                     seconds=1.0,
-                    peak_mib=1.0,
+                    process_peak_mib=1.0,
                     parts=parts,
                 )
             )

@@ -19,12 +19,13 @@ from tasks.benchmark.learners.answers import (
     tree_answer,
 )
 from tasks.benchmark.learners.correction import answer_corrected, answer_publicly, correct_truth
-from tasks.benchmark.learners.lpct_printed import answer_printed, answer_printed_grid
+from tasks.benchmark.learners.lpct_printed import answer_printed, answer_printed_grid, reads_with_switches
 from tasks.benchmark.learners.public_features import explain_histoftree, masked_answer
 from tasks.benchmark.learners.statements import Stated
 from tasks.benchmark.rows import PRIVATE, PUBLIC
 
-Reads = Literal["reports", "public rows", "private rows"]
+Reads = Literal["reports", "public rows", "private rows", "reports beyond epsilon"]
+"""What a method learns from. "private rows": as they are; "reports beyond epsilon": more of them than epsilon allows."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Learner:
         answer_grid: of one that answers for many settings at once faster than one after the other.
         explain: of one that can tell what the error of its answers is made of.
         needs_mask: whether it has to be told who protects which features.
+        reads_with: what it reads with some settings, where that is something else.
     """
 
     title: str
@@ -48,6 +50,7 @@ class Learner:
     answer_grid: Callable[[Trial, Sequence[Mapping[str, Any]]], Iterator[Answers]] | None = None
     explain: Callable[[Trial], Stated] | None = None
     needs_mask: bool = False
+    reads_with: Callable[[Mapping[str, Any]], Reads | None] = lambda _: None
 
     def answer_each(
         self, trial: Trial, settings: Sequence[Mapping[str, Any]], *, with_parts: bool = False
@@ -85,7 +88,14 @@ LEARNERS: dict[str, Learner] = {
     "correction_of_truth": Learner("corrected truth", "reports", "number", correct_truth),
     "public_model": Learner("public model alone", "public rows", None, answer_publicly),
     "lpct": Learner("LPCT", "reports", "class", estimator_answer("LPCTClassifier")),
-    "lpct_printed": Learner("LPCT as printed", "reports", "class", answer_printed, answer_printed_grid),
+    "lpct_printed": Learner(
+        "LPCT as printed",
+        "reports",
+        "class",
+        answer_printed,
+        answer_printed_grid,
+        reads_with=reads_with_switches,
+    ),
     "lpdt": Learner("LPDT", "reports", "number", estimator_answer("LPDTRegressor")),
     "phist": Learner("PHIST", "reports", None, rival_answer("phist")),
     **{name: Learner(name.upper(), "reports", "number", rival_answer(name)) for name in ("aphist", "deconv")},
@@ -127,6 +137,12 @@ LEARNERS: dict[str, Learner] = {
     },
 }
 """By the name that a suite has for it."""
+
+
+def reads_of(method: Method) -> Reads:
+    """What a method of a suite learns from."""
+    learner = LEARNERS[method.learner]
+    return learner.reads_with(method.settings) or learner.reads
 
 
 def check_method(name: str, method: Method, *, is_number: bool) -> None:

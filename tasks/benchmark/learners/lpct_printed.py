@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,16 @@ class Settings:
                 "at least 0, 0 and 1"
             )
         return found
+
+
+def reads_with_switches(
+    settings: Mapping[str, Any],
+) -> Literal["private rows", "reports beyond epsilon"] | None:
+    """What it learns from where a switch takes its privacy away."""
+    switches = settings.get("switches", ())
+    if "true-counts" in switches:
+        return "private rows"
+    return "reports beyond epsilon" if "fresh-reports" in switches else None
 
 
 def _known(given: Mapping[str, Any], names: list[str], what: str) -> Mapping[str, Any]:
