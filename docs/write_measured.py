@@ -16,11 +16,13 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 FOLDERS = [Path(__file__).parent / name for name in ("measured", "gallery")]
 TIDY = ("set", "method", "parameters", "eps", "score", "spread")
+Read = TypeVar("Read", bound=BaseModel)
 WRITTEN = "<!-- written by `python docs/write_measured.py` from {name} -->"
 
 
@@ -77,13 +79,25 @@ class Suites(Strict):
 
 
 def read_page(path: Path) -> Page:
-    """The file as it is checked: a `pydantic.ValidationError` names what is wrong in it."""
-    page = Page.model_validate(tomllib.loads(path.read_text()))
+    """The file as it is checked. Raises SystemExit with a sentence: it, or a suite's results, cannot be read."""
+    page = _read(path, Page)
     files = [path.parent / "suites" / f"{name}.toml" for name in page.suites]
-    found = [Suites.model_validate(tomllib.loads(file.read_text())).results for file in files]
+    found = [_read(file, Suites).results for file in files]
     return page.model_copy(
         update={"results": (*page.results, *(one for results in found for one in results))}
     )
+
+
+def _read(path: Path, kind: type[Read]) -> Read:
+    try:
+        return kind.model_validate(tomllib.loads(path.read_text()))
+    except OSError as fault:
+        raise SystemExit(f"{path}: {fault.strerror}") from None
+    except ValueError as fault:  # of both libraries
+        first, *_ = str(fault).splitlines()
+        raise SystemExit(
+            f"{path}: cut off, or of another version ({first}). Run its command again, and copy results.toml here."
+        ) from None
 
 
 def spread_out(rows: list[dict[str, str]], across: str) -> list[list[str]]:

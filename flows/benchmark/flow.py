@@ -26,7 +26,7 @@ from schemas.tables import EngineConfig
 from storage.store import Store
 from tasks import progress
 from tasks.benchmark import cell as cells_of
-from tasks.benchmark.cell import digest_code
+from tasks.benchmark.code import digest_code
 from tasks.benchmark.learners import check_method, learner_of
 from tasks.benchmark.report import Making, write_report
 from tasks.benchmark.results import Cell
@@ -205,7 +205,6 @@ def list_cells(suite: Suite, sources: dict[str, Manifest | Law], *, paper: bool)
     """Every cell of the suite. Raises ConfigError: a learner is not known, or cannot learn the label."""
     for name, method in suite.methods.items():
         check_method(name, method, is_number=suite.is_number)
-    code = digest_code()
     alone: dict[str, Any] = {} if paper else {"candidates": {}}
     kinds = {name: method.model_copy(update={"title": "", **alone}) for name, method in suite.methods.items()}
     tried = {name: (kind, kind.combinations) for name, kind in kinds.items()}
@@ -225,7 +224,7 @@ def list_cells(suite: Suite, sources: dict[str, Manifest | Law], *, paper: bool)
                 "seed": suite.seed,
                 "split": suite.split_of(dataset),
                 "measure": suite.measure,
-                "code": code,
+                "code": digest_code(method.learner),
             },
         )
         for repetition in range(suite.repetitions)

@@ -128,15 +128,18 @@ def select_baselines(n_classes: int) -> dict[str, Baseline]:
     return {name: one for name, one in BASELINES.items() if one.label in (None, label)}
 
 
-class _Classes(Mapping[str, type]):
+class Classes(Mapping[str, type]):
     """Classes by name, each imported when it is first asked for: they need scikit-learn, which is slow to load."""
 
     def __init__(self, places: Mapping[str, str]) -> None:
         self._places = places
 
+    def module_of(self, name: str) -> str:
+        """The module that a class is defined in."""
+        return f"ldptree.baselines.{self._places[name].partition(':')[0]}"
+
     def __getitem__(self, name: str) -> type:
-        module, _, kind = self._places[name].partition(":")
-        found: type = getattr(import_module(f"ldptree.baselines.{module}"), kind)
+        found: type = getattr(import_module(self.module_of(name)), self._places[name].partition(":")[2])
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -146,7 +149,7 @@ class _Classes(Mapping[str, type]):
         return len(self._places)
 
 
-REGRESSORS: Mapping[str, type] = _Classes(
+REGRESSORS = Classes(
     {
         "phist": "histograms:PHISTRegressor",
         "aphist": "histograms:APHISTRegressor",
@@ -162,7 +165,7 @@ REGRESSORS: Mapping[str, type] = _Classes(
 """The rivals of LPDT and HistOfTree. Each module says what it guarantees, and what its paper's description violates."""
 
 
-CLASSIFIERS: Mapping[str, type] = _Classes(
+CLASSIFIERS = Classes(
     {
         "phist": "phist_classes:PHISTClassifier",
         "pglm": "pglm:PGLMClassifier",

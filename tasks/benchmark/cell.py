@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import resource
 import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cache
-from importlib.metadata import version
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,28 +22,6 @@ from tasks.benchmark.learners import learner_of
 from tasks.benchmark.learners.answers import Trial
 from tasks.benchmark.rows import TEST, LabelledRows, find_leaks, read_rows, split_rows
 from tasks.step import step
-
-NOT_SCORING = ("claims.py", "page.py", "ranks.py", "report.py", "results.py", "tables.py")
-"""Of this package what comes after a score."""
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
-"""That learn, or that draw rows."""
-
-
-@cache
-def digest_code() -> str:
-    """Of all that draws, splits and learns: a score of other code, or of another library, is another score."""
-    found = hashlib.sha256(repr([(name, version(name)) for name in LIBRARIES]).encode())
-    for path in scoring_code():
-        found.update(path.read_bytes())
-    return found.hexdigest()[:32]
-
-
-def scoring_code() -> list[Path]:
-    """The files that a score comes from."""
-    library, benchmark = (
-        sorted(Path(str(files(package))).rglob("*.py")) for package in ("ldptree", "tasks.benchmark")
-    )
-    return [*library, *(path for path in benchmark if path.name not in NOT_SCORING)]
 
 
 @step("cell", version="4", home="simulation", says="one score of a benchmark")
@@ -67,7 +40,7 @@ def score_cell(
 ) -> Mapping[str, Any]:
     """Of each combination of the method's candidates: the score, what else was measured and what the error is made of, where the
     method asks for that, and the seconds that fit and answers took, or why there is none. And the memory of the process by then,
-    in MiB. `code`: `digest_code`.
+    in MiB. `code`: `ldptree`'s, the benchmark's and the libraries', by `tasks.benchmark.code.digest_code`.
 
     Raises LdptreeError: no combination has a score.
     """

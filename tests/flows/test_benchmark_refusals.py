@@ -99,7 +99,9 @@ def test_results_of_a_part_lie_beside_those_of_the_whole(asked, name):
 def test_a_suite_of_ones_own_cannot_take_the_name_of_another(tmp_path):
     path = tmp_path / "smoke.toml"
     path.write_text(SUITE.format(keys="", tables=""))
-    with pytest.raises(ConfigError, match=r'smoke is the name of another suite.* Write name = "\.\.\." in it'):
+    with pytest.raises(
+        ConfigError, match=r'smoke is the name of another suite.* Write name = "\.\.\." in it'
+    ):
         read_suite(str(path), Asked())
     path.write_text(SUITE.format(keys='name = "mine"', tables=""))
     assert read_suite(str(path), Asked()).name == "mine"

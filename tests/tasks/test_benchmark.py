@@ -4,6 +4,7 @@ checked.
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from ldptree.errors import ConfigError, DataError, LdptreeError
 from schemas.suite import Law, Method, Split, Suite, load_suite, read_printed, suites
 from storage.store import Store
 from tasks.benchmark import cell as cells
-from tasks.benchmark.cell import scoring_code
+from tasks.benchmark import code
 from tasks.benchmark.claims import check_claims
 from tasks.benchmark.laws import LAWS, draw_law
 from tasks.benchmark.learners import LEARNERS, learner_of, reads_of
@@ -102,14 +103,36 @@ def test_a_cell_that_fails_says_why_and_the_others_stand(tmp_path):
 def test_other_code_is_another_score(tmp_path, monkeypatch):
     store = Store(tmp_path / "work")
     score(store, suite_of())
-    monkeypatch.setattr("flows.benchmark.flow.digest_code", lambda: "other")
+    monkeypatch.setattr("flows.benchmark.flow.digest_code", lambda _: "other")
     assert len(score(store, suite_of())[0].computed) == 4
 
 
-def test_the_code_of_a_score_is_what_draws_splits_and_learns():
-    names = {path.parent.name + "/" + path.name for path in scoring_code()}
-    assert {"learners/answers.py", "laws/correction.py", "benchmark/rows.py", "families/tree.py"} <= names
-    assert not {"benchmark/page.py", "benchmark/claims.py"} & names
+@pytest.mark.parametrize(
+    ("learner", "module", "is_its_own"),
+    [
+        ("ct_q", "learners/answers.py", True),
+        ("psgd_neural", "gradient/network.py", True),
+        ("psgd_neural", "baselines/pglm.py", False),
+        ("phist", "baselines/histograms.py", True),
+        ("public_tree", "baselines/cost_complexity.py", True),
+        ("lpct_printed", "learners/code_partition.py", True),
+        ("lpct", "learners/code_partition.py", False),
+        ("lpct", "families/tree.py", True),
+        ("lpct", "laws/correction.py", True),
+        ("lpct", "benchmark/rows.py", True),
+        ("lpct", "benchmark/page.py", False),
+    ],
+)
+def test_the_code_of_a_score_is_what_draws_splits_and_learns(monkeypatch, learner, module, is_its_own):
+    """A changed line there makes another score; elsewhere, as in a new baseline, it does not."""
+    before = code.digest_code.__wrapped__(learner)
+    read = Path.read_bytes
+
+    def changed(path):
+        return read(path) + (b"\n# changed" if path.as_posix().endswith(module) else b"")
+
+    monkeypatch.setattr(Path, "read_bytes", changed)
+    assert (code.digest_code.__wrapped__(learner) != before) is is_its_own
 
 
 def test_a_method_that_fails_everywhere_takes_nothing_from_the_others():

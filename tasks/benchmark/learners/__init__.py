@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ldptree.baselines import BASELINES, PUBLIC_LEARNERS
+from ldptree.baselines import BASELINES, CLASSIFIERS, PUBLIC_LEARNERS, REGRESSORS
 from ldptree.errors import ConfigError, LdptreeError
 from schemas.suite import Method, check_one_of
 from tasks.benchmark.learners.answers import (
@@ -143,6 +143,18 @@ def reads_of(method: Method) -> Reads:
     """What a method of a suite learns from."""
     learner = LEARNERS[method.learner]
     return learner.reads_with(method.settings) or learner.reads
+
+
+def list_modules(name: str) -> frozenset[str]:
+    """The modules that a learner is defined in."""
+    learner = LEARNERS[name]
+    answers = (learner.answer, learner.answer_grid, learner.explain)
+    found = {answer.__module__ for answer in answers if answer is not None}
+    found |= {kinds.module_of(name) for kinds in (CLASSIFIERS, REGRESSORS) if name in kinds}
+    baselines = {**BASELINES, **PUBLIC_LEARNERS}
+    if name in baselines:
+        found.add(baselines[name].fit_predict.__module__)
+    return frozenset(found)
 
 
 def check_method(name: str, method: Method, *, is_number: bool) -> None:

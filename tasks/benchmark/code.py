@@ -1,0 +1,60 @@
+"""The code that a score comes from, by its digest: a score of other code is another score.
+
+Of a learner that is all that draws and splits rows, all of `ldptree` but its baselines, and the learner's own modules with what
+they import of baselines and learners. So a new learner or baseline leaves the scores of the others as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+
+from tasks.benchmark.learners import list_modules
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+"""That draw rows, or learn."""
+DRAWING = ("cell", "rows", "masks", "laws")
+"""Of `tasks.benchmark` what comes before any learner."""
+OWN = ("ldptree.baselines.", "tasks.benchmark.learners.")
+"""Packages whose modules are those of single learners."""
+
+
+@cache
+def digest_code(learner: str) -> str:
+    """Of a learner's scores."""
+    found = hashlib.sha256(repr([(name, version(name)) for name in LIBRARIES]).encode())
+    for path in (*_common(), *_own(list_modules(learner))):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:32]
+
+
+@cache
+def _common() -> list[Path]:
+    library, benchmark = (Path(str(files(name))) for name in ("ldptree", "tasks.benchmark"))
+    drawing = [benchmark / f"{name}.py" for name in DRAWING] + [*(benchmark / "laws").glob("*.py")]
+    return [
+        *(path for path in sorted(library.rglob("*.py")) if library / "baselines" not in path.parents),
+        *sorted(path for path in drawing if path.is_file()),
+    ]
+
+
+def _own(modules: frozenset[str]) -> list[Path]:
+    """The files of these modules and of what they import of the packages of single learners."""
+    waiting, found = [*modules], dict[str, Path]()
+    while waiting:
+        module = waiting.pop()
+        if module in found or not module.startswith(OWN):
+            continue
+        top, *parts = module.split(".")
+        path = Path(str(files(top))).joinpath(*parts).with_suffix(".py")
+        if not path.is_file():
+            continue  # a package: its registry says nothing of how a learner learns
+        found[module] = path
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                waiting += [node.module, *(f"{node.module}.{one.name}" for one in node.names)]
+    return [found[module] for module in sorted(found)]
