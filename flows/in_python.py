@@ -22,16 +22,14 @@ from ldptree.errors import ConfigError
 from ldptree.models import Model
 from schemas.config import RunConfig, load, parse
 from schemas.dataset import FILE_SUFFIXES
-from schemas.row_format import RowFormat
 from storage import tables
 from storage.objects.addresses import refuse_bucket
 from storage.store import Store
-from tasks.artifacts import read_model
 from tasks.data.source import check_named
 from tasks.page.data import Run as Facts
 from tasks.page.render import summarize
 from tasks.page.summary import headline
-from tasks.predict import predict_table
+from tasks.predict import load_model, predict_table
 from tasks.progress import Timeline
 from tasks.report import read_facts
 from tasks.step import faults_stay_in_zone
@@ -87,8 +85,7 @@ class Run:
         Rows are read as the run read its own, derived columns and names of a headerless file too; they may lack the label.
         Raises ConfigError, DataError.
         """
-        rows = Path(source) if isinstance(source, str | PathLike) else _table(source, "Run.predict")
-        return predict_table(self.model, rows, RowFormat.model_validate(self.summary["row_format"]))
+        return predict(self.model, source)
 
     def __str__(self) -> str:
         """The page's summary, as Markdown."""
@@ -138,8 +135,15 @@ def run(
             stop_where_failed(pipeline)
             pipeline.walk()
             summary = finish(pipeline)
-    model = read_model(store, pipeline.model["model"])
+    model = load_model(Path(summary["model"]))
     return Run(summary, model, read_facts(store, pipeline.page["page"]), store.root, folder)
+
+
+def predict(model: Model, source: Any) -> pa.Table:
+    """As `ldptree.models.Model.predict` says of a frame or a file. Raises ConfigError, DataError, ArtifactCorrupt."""
+    return predict_table(
+        model, Path(source) if isinstance(source, str | PathLike) else _table(source, "predict")
+    )
 
 
 def _lay_over(settings: Mapping[str, Any], **words: Any) -> dict[str, Any]:
@@ -193,8 +197,8 @@ def _table(frame: Any, called: str, more: str = "") -> pa.Table:
     """The columns of a frame. Raises ConfigError where it is none, naming what was called with it and what `more` it takes."""
     if not hasattr(frame, "__arrow_c_stream__"):
         raise ConfigError(
-            f"{called}: a {type(frame).__name__} is no source. Give a frame (polars, pandas 3 or pyarrow) or the path of a data "
-            f"file{more}."
+            f"{called}: a value of type {type(frame).__name__} is no source. Give a frame (polars, pandas 3 or pyarrow) or "
+            f"the path of a data file{more}."
         )
     table = pa.table(frame)
     table = table.drop_columns([name for name in table.column_names if name.startswith(UNNAMED_INDEX)])

@@ -50,32 +50,39 @@ def run(
         ImportError: the pipeline is not installed.
         LdptreeError: as the command line's messages.
     """
-    from importlib.metadata import entry_points  # slow to import
+    from ldptree.pipeline import find_pipeline
 
-    found = list(entry_points(group="ldptree.pipeline", name="run"))
-    if not found:
-        raise ImportError(
-            "ldptree.run needs the pipeline, which is not installed: pip install ldptree-pipeline"
-        )
-    start = found[0].load()
-    return start(source, target=target, public=public, epsilon=epsilon, work=work, **settings)
+    here = find_pipeline("ldptree.run")
+    return here.run(source, target=target, public=public, epsilon=epsilon, work=work, **settings)
 
 
 def read_model(path: str | PathLike[str]) -> Any:
-    """The model in a file `model.json` that a run released.
+    """The model in a file `model.json` that a run released. Beside the run's `run.json` it reads rows as the run read its own.
 
     Raises:
         DataError: the file cannot be read, is no model, or was changed.
     """
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - as `str` and any path
-            content = file.read()
-    except OSError as error:
-        from ldptree.errors import DataError
+    from os.path import dirname, isfile, join
 
+    from ldptree.errors import DataError
+
+    models = import_module("ldptree.models")
+    beside = join(dirname(path), models.SUMMARY)  # noqa: PTH118, PTH120 - as `str` and any path
+    try:
+        content = _read(path)
+        summary = _read(beside) if isfile(beside) else None  # noqa: PTH113
+    except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise DataError(f"{path}: {reason}. Name the model.json that a run released.") from None
-    return import_module("ldptree.models").read_model(content)
+    try:
+        return models.read_model(content, summary)
+    except DataError as refusal:
+        raise DataError(f"{path}: {refusal}") from None
+
+
+def _read(path: str | PathLike[str]) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.read()
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from ldptree.encoding import Encoding
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
-from ldptree.models import Model, read_model
+from ldptree.models import SUMMARY, Model, read_model
 from schemas.named_files import A_FOLDER, check_output, read_fault, shown_path, written_whole
 from schemas.row_format import RowFormat
 from storage import foreign_tables, tables
@@ -30,39 +30,37 @@ from storage.raw.other_rows import OtherRows
 from storage.raw.raw_files import RawFile
 from storage.sql import quote
 
-RUN = "run.json"
-"""The summary of a run, beside its model."""
-
 
 def load_model(path: Path) -> Model:
     """The model in a file. Raises DataError where there is none, ArtifactCorrupt where it is another file or changed."""
     if (fault := read_fault(path)) is not None:
         remedy = "Name the model.json in it" if fault == A_FOLDER else "A run says where its model.json is"
         raise DataError(f"{shown_path(path)}: {fault}. {remedy}.")
+    beside = path.with_name(SUMMARY)
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise ArtifactCorrupt(f"{path}: not a model's JSON.") from None
     try:
-        return read_model(text)
+        return read_model(text, None if read_fault(beside) else beside.read_bytes())
     except DataError as refusal:
         raise ArtifactCorrupt(f"{path}: {refusal}") from None
 
 
-def read_row_format(path: Path, model: Model) -> RowFormat | None:
-    """How the run of a model read its rows: as `run.json` beside the model's file says, where that is of this model.
+def row_format_of(model: Model) -> RowFormat | None:
+    """How the run of a model read its rows: as its summary says, where that is of this model.
 
-    Raises ArtifactCorrupt where `run.json` is damaged.
+    Raises ArtifactCorrupt where the summary is damaged.
     """
-    beside = path.with_name(RUN)
-    if read_fault(beside) is not None:
+    if model.summary is None:
         return None
+    where = f"{SUMMARY}, beside the model"
     remedy = "Copy it from the run's folder again, or take it away: then the model reads columns of its own names alone."
     try:
-        found = unstamped(beside.read_bytes(), str(beside), "run", remedy).get("row_format")
+        found = unstamped(model.summary, where, "run", remedy).get("row_format")
         rows = None if found is None else RowFormat.model_validate(found)
     except ValidationError:
-        raise ArtifactCorrupt(f"{beside}: damaged. {remedy}") from None
+        raise ArtifactCorrupt(f"{where}: damaged. {remedy}") from None
     return rows if rows is not None and rows.model == model.digest else None
 
 
@@ -73,7 +71,7 @@ def predict_file(model: Path, data: Path, out: Path) -> int:
     type; ConfigError: `out` cannot be written, or is one of the two.
     """
     loaded = load_model(model)
-    answers = predict_rows(loaded, data, read_row_format(model, loaded))
+    answers = predict_rows(loaded, data)
     check_output(out, "--out")
     if any(out.exists() and out.samefile(path) for path in (model, data)):
         raise ConfigError(f"--out {out}: that is what is read. Name another file.")
@@ -85,25 +83,26 @@ def predict_file(model: Path, data: Path, out: Path) -> int:
     return rows
 
 
-def predict_table(model: Model, source: Path | pa.Table, rows: RowFormat | None) -> pa.Table:
+def predict_table(model: Model, source: Path | pa.Table) -> pa.Table:
     """What a model answers to every row, a row each. Raises DataError as `predict_file` does."""
     return pa.Table.from_batches(
-        [batch for table in predict_rows(model, source, rows) for batch in table.to_batches()],
+        [batch for table in predict_rows(model, source) for batch in table.to_batches()],
         _empty(model).schema,
     )
 
 
-def predict_rows(model: Model, source: Path | pa.Table, rows: RowFormat | None) -> Iterator[pa.Table]:
-    """What a model answers to the rows of a file or of a table in memory, a batch at a time; `rows` says how they are read.
+def predict_rows(model: Model, source: Path | pa.Table) -> Iterator[pa.Table]:
+    """What a model answers to the rows of a file or of a frame, a batch at a time.
 
-    Raises DataError: at once where the source cannot be read or lacks a column, later where a value is of another type.
+    Raises DataError: at once where the source cannot be read or lacks a column, later where a value is of another type;
+    ArtifactCorrupt as `row_format_of`.
     """
-    where = "the table"
+    where = "the frame"
     if not isinstance(source, pa.Table):
         where = str(source)
         if (fault := read_fault(source)) is not None:
             raise DataError(f"{shown_path(source)}: {fault}. Name a CSV or Parquet file.")
-    if rows is not None:
+    if (rows := row_format_of(model)) is not None:
         return _answers(model, OtherRows.of(source, model.encoding, rows, where).batches)
     names, read = _rows_of(source, model.encoding)
     check_columns(model, names, where)
@@ -136,7 +135,10 @@ def check_columns(model: Model, names: Sequence[str], where: str) -> None:
     if missing:
         near = difflib.get_close_matches(missing[0], names, n=1)
         hint = f" (there is {near[0]!r})" if near else ""
-        raise DataError(f"{where}: lacks the column {missing[0]!r}{hint}, which the model reads.")
+        raise DataError(
+            f"{where}: lacks the column {missing[0]!r}{hint}, which the model reads. What a run derives is derived where its "
+            f"{SUMMARY} is beside the model."
+        )
 
 
 def _answered(model: Model, raw: NDArray[np.float64]) -> pa.Table:

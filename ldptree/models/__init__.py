@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from ldptree.errors import DataError
+from ldptree.pipeline import find_pipeline
 from ldptree.serialize import Document, read_document
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ MODELS: Mapping[str, str] = {
     "ldptree model of public features": "ldptree.models.public_view:PublicViewModel",
 }
 """By the kind that stands in a text, where the class is; imported when it is read."""
+SUMMARY = "run.json"
+"""The summary of a run, beside its model."""
 
 
 class Model(Document, ABC):
@@ -38,21 +41,55 @@ class Model(Document, ABC):
         target: the label's column.
         epsilon: what each holder spent, as claimed.
         n_private: holders who reported.
+        summary: the text of the `run.json` that its run wrote beside it, which says how rows are read; None where none is.
     """
 
     encoding: Encoding
     target: str
     epsilon: float
     n_private: int
+    summary: bytes | None = None
 
     @property
     @abstractmethod
     def columns_needed(self) -> tuple[str, ...]:
         """The raw columns that decide a prediction, in the encoding's order."""
 
+    @overload
+    def predict(self, rows: NDArray[np.float64]) -> NDArray[Any]: ...
+
+    @overload
+    def predict(self, rows: Any) -> Any: ...
+
+    def predict(self, rows: Any) -> Any:
+        """What is predicted of rows.
+
+        Args:
+            rows: a raw matrix [n, columns]; or a frame (polars, pandas 3, pyarrow) or the path of a data file, whose rows are
+                read as those that were learned from: this needs the pipeline.
+
+        Returns:
+            Of a raw matrix what `predict_raw` says, else a `pyarrow.Table` of what `ldptree predict` writes.
+
+        Raises:
+            DataError: rows cannot be read, or lack a column.
+            ImportError: the pipeline is not installed.
+        """
+        if not isinstance(rows, np.ndarray | list | tuple):
+            instead = "; without it, a model predicts a matrix of numbers alone (`ldptree.encoding`)"
+            return find_pipeline("predicting a frame or a file", instead).predict(self, rows)
+        try:
+            raw = np.asarray(rows, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DataError(
+                "rows to predict: a raw matrix holds numbers, of a category the place among its levels; give the frame itself, "
+                "or the path of its file"
+            ) from None
+        return self.predict_raw(raw)
+
     @abstractmethod
-    def predict(self, raw: NDArray[np.float64]) -> NDArray[Any]:
-        """[n] what is predicted of raw rows [n, columns]: class indices or numbers."""
+    def predict_raw(self, raw: NDArray[np.float64]) -> NDArray[Any]:
+        """[n] what is predicted of raw rows [n, columns] (see `ldptree.encoding`): class indices or numbers."""
 
     @abstractmethod
     def predict_columns(self, raw: NDArray[np.float64]) -> list[tuple[str, NDArray[Any]]]:
@@ -97,14 +134,15 @@ class Model(Document, ABC):
         """
 
 
-def read_model(text: str | bytes) -> Model:
-    """The model that a run released. Raises DataError."""
+def read_model(text: str | bytes, summary: bytes | None = None) -> Model:
+    """The model that a run released, with what its run wrote beside it. Raises DataError."""
     data = read_document(text)
     kind = data.get("kind") if isinstance(data, Mapping) else None
     module, name = MODELS.get(str(kind), MODELS["ldptree model"]).split(":")
     model = getattr(import_module(module), name).from_data(data)
     if not isinstance(model, Model):
         raise DataError("model: of a kind that is not released")
+    object.__setattr__(model, "summary", summary)
     return model
 
 

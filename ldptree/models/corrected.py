@@ -195,7 +195,7 @@ class CorrectedModel(Model):
         """float64 [n, M] the public model's answers, corrected."""
         return self.predict_parts(raw).corrected
 
-    def predict(self, raw: Floats) -> NDArray[Any]:
+    def predict_raw(self, raw: Floats) -> NDArray[Any]:
         """[n] the class index, or the number, expected of each raw row."""
         if self.classes:
             return np.asarray(self.predict_proba(raw).argmax(axis=1))

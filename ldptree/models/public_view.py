@@ -74,7 +74,7 @@ class PublicViewModel(Model):
         """The raw columns of a row to predict."""
         return self.encoding.columns
 
-    def predict(self, raw: Floats, columns: Sequence[str] | None = None) -> Floats:
+    def predict_raw(self, raw: Floats, columns: Sequence[str] | None = None) -> Floats:
         """float64 [n] the label expected of each raw row [n, columns] (see `ldptree.encoding`).
 
         Raises:
@@ -88,7 +88,7 @@ class PublicViewModel(Model):
 
     def predict_columns(self, raw: Floats) -> list[tuple[str, NDArray[Any]]]:
         """What a table of predictions says of raw rows: the label expected of each."""
-        return [("prediction", self.predict(raw))]
+        return [("prediction", self.predict_raw(raw))]
 
     def describe(self, evidence: Evidence) -> Description:
         """What it says of itself in numbers: strengths and curves as they were taken of it, the rest of what is inside."""

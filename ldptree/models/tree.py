@@ -385,7 +385,7 @@ class TreeModel(Model, Generic[Label_co]):
         cells = self.cells(raw, columns)
         return np.where(cells < 0, np.int32(0), self.partition.leaves[cells])
 
-    def predict(self, raw: Floats, columns: Sequence[str] | None = None) -> NDArray[Any]:
+    def predict_raw(self, raw: Floats, columns: Sequence[str] | None = None) -> NDArray[Any]:
         """[n] class indices int32, or numbers float64, of raw rows; arguments and errors as `cells`.
 
         A row without a cell gets the root's answer.

@@ -177,7 +177,7 @@ def fault(request, tmp_path):
 @pytest.mark.parametrize("read", READS)
 def test_what_is_no_file_is_never_read(told, ok, fault, read, monkeypatch):
     if read in ("model", "rows"):
-        monkeypatch.setattr("tasks.predict.read_model", lambda _: None)
+        monkeypatch.setattr("tasks.predict.read_model", lambda *_: Mock(summary=None))
     path, said = fault
     code, words = READS[read]
     assert said in told(code, *words(path, ok))
@@ -186,7 +186,7 @@ def test_what_is_no_file_is_never_read(told, ok, fault, read, monkeypatch):
 @pytest.mark.parametrize("fault", FAULTS, indirect=True)
 @pytest.mark.parametrize("write", WRITES)
 def test_what_is_no_file_is_never_written_over(told, ok, fault, write, monkeypatch):
-    monkeypatch.setattr("tasks.predict.read_model", Mock())
+    monkeypatch.setattr("tasks.predict.read_model", lambda *_: Mock(summary=None))
     monkeypatch.setattr("tasks.predict.check_columns", Mock())
     monkeypatch.setattr("tasks.predict._rows_of", lambda *_: ([], None))
     path, said = fault

@@ -98,6 +98,29 @@ def test_the_released_model_is_read_again_from_its_file(of_frame):
     assert ldptree.read_model(of_frame.summary["model"]).to_json() == of_frame.model.to_json()
 
 
+def test_what_is_no_model_is_named(tmp_path):
+    (tmp_path / "rides.toml").write_text("[dataset]")
+    with pytest.raises(DataError, match=r"rides\.toml: model: not JSON"):
+        ldptree.read_model(tmp_path / "rides.toml")
+    with pytest.raises(DataError, match=r"none\.json: no such file"):
+        ldptree.read_model(str(tmp_path / "none.json"))
+
+
+def test_a_model_without_the_pipeline_predicts_numbers_and_says_what_a_frame_needs(
+    of_frame, data, monkeypatch
+):
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [])
+    model = ldptree.read_model(of_frame.summary["model"])
+    with pytest.raises(
+        ImportError, match=r"a frame or a file needs the pipeline.*pip install ldptree-pipeline"
+    ):
+        model.predict(pl.read_csv(data))
+    raw = [[0.0] * len(model.encoding.columns)] * 2
+    assert model.predict(raw).shape == (2,)
+    with pytest.raises(DataError, match="give the frame itself"):
+        model.predict([["A"] * len(model.encoding.columns)])
+
+
 def test_two_runs_in_one_work_folder_keep_both_pages(data, of_file):
     again = in_python.run(data, work=of_file.work, **OF_RIDES)
     assert again.page != of_file.page
@@ -108,7 +131,7 @@ def test_two_runs_in_one_work_folder_keep_both_pages(data, of_file):
 @pytest.mark.parametrize(
     ("source", "words", "message"),
     [
-        (3, {}, "a int is no source"),
+        (3, {}, "of type int is no source"),
         ("rides.csv", {"target": "paid"}, "which rows are public"),
         ("rides.csv", {"target": "paid", "public": "random 0.1", "modle": 1}, "modle"),
     ],

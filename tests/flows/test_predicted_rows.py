@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from workbooks import workbook
 
+import ldptree
 from flows import in_python
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
 from tasks.predict import predict_file
@@ -127,6 +128,22 @@ SOURCES = {
 }
 
 
+def test_the_model_alone_reads_rows_as_its_run_did(run, rides, folder, answers):
+    for model in (run.model, ldptree.read_model(run.summary["model"])):
+        assert model.predict(as_numbers(rides)).equals(answers)
+        assert model.predict(str(folder / "rides.txt")).equals(answers)
+
+
+def test_a_model_without_its_summary_reads_columns_of_its_own_names(run, rides, answers, tmp_path):
+    bare = ldptree.read_model(shutil.copy(run.summary["model"], tmp_path / "model.json"))
+    named = SOURCES["derived before"](rides, tmp_path)
+    assert bare.predict(named).equals(answers)
+    with pytest.raises(
+        DataError, match=r"the frame: lacks the column 'hour'.* where its run\.json is beside"
+    ):
+        bare.predict(named.drop("hour"))
+
+
 @pytest.mark.parametrize("kind", SOURCES)
 def test_rows_of_every_kind_are_answered_as_the_runs_own_file(kind, run, rides, folder, answers):
     assert run.predict(SOURCES[kind](rides, folder / f"{kind}.data")).equals(answers)
@@ -163,7 +180,7 @@ def test_files_that_are_no_rows_are_refused_and_no_rows_have_no_answers(run, rid
         path.write_text(content)
         with pytest.raises(DataError, match=message):
             run.predict(path)
-    with pytest.raises(ConfigError, match=r"Run\.predict: a int is no source"):
+    with pytest.raises(ConfigError, match="predict: a value of type int is no source"):
         run.predict(3)
     path.write_text("started,miles,firm\n")
     assert run.predict(path).num_rows == run.predict(as_numbers(rides).head(0)).num_rows == 0
@@ -179,7 +196,7 @@ def test_a_summary_beside_the_model_counts_only_where_it_is_whole_and_of_that_mo
     with pytest.raises(DataError, match="lacks the column"):  # the file has no header
         predict_file(tmp_path / "model.json", folder / "rides.txt", tmp_path / "out.parquet")
     beside.write_bytes(model.with_name("run.json").read_bytes().replace(b'"started"', b'"startet"'))
-    with pytest.raises(ArtifactCorrupt, match=r"run\.json: damaged"):
+    with pytest.raises(ArtifactCorrupt, match=r"run\.json, beside the model: damaged"):
         predict_file(tmp_path / "model.json", folder / "rides.txt", tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
 

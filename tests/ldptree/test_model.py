@@ -74,9 +74,9 @@ def test_prediction_needs_the_columns_in_use_and_no_other() -> None:
     needed = model.columns_needed
     assert 0 < len(needed) < len(model.encoding.columns)
     places = [model.encoding.columns.index(column) for column in needed]
-    np.testing.assert_array_equal(model.predict(rows[:, places], needed), model.predict(rows))
+    np.testing.assert_array_equal(model.predict_raw(rows[:, places], needed), model.predict(rows))
     with pytest.raises(DataError, match=needed[0][:3]):
-        model.predict(rows[:, places[1:]], needed[1:])
+        model.predict_raw(rows[:, places[1:]], needed[1:])
 
 
 def test_without_noise_the_model_finds_what_is_there() -> None:
