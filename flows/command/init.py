@@ -176,8 +176,8 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
         form = form if sample.content is None else PACKED[file_kind(sample.source)]
         lines.append(f"written    {form}, {header}")
     if sample.oddities:
-        lines.append(f"           it has {' and '.join(sample.oddities)}, which a run cannot read:")
-        lines.append(f"           {read_from} is a copy that it can")
+        lines.append(f"           a run cannot read it as it stands ({'; '.join(sample.oddities)}),")
+        lines.append(f"           so it reads {read_from}, a copy that was written for it")
     left_out = "; rows without one are left out" if proposal.where else ""
     lines.append(f"target     {proposal.target}: a {proposal.label}{_classes(proposal)}{left_out}")
     lines.append(f"public     {rule[0]}   ({rule[1]})")
@@ -188,7 +188,7 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
     if proposal.puts_aside:
         lines.append("bad rows   those that cannot be read are put aside, at most 1 %")
     if seen.n_duplicates:
-        lines.append(f"duplicates {seen.n_duplicates:,} of the rows looked at stand there twice")
+        lines.append(f"duplicates {seen.n_duplicates:,} of the rows looked at repeat an earlier row")
     return lines
 
 

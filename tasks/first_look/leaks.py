@@ -22,10 +22,12 @@ FEWEST = 20
 """Rows to judge by."""
 
 
-def deciding_columns(rows: pl.DataFrame, features: Sequence[str], target: str) -> list[str]:
-    """Those of the features that alone tell the target: a class, or a number where it is one."""
+def deciding_columns(
+    rows: pl.DataFrame, features: Sequence[str], target: str, *, is_number: bool
+) -> list[str]:
+    """Those of the features that alone tell the target: a number where it `is_number`, else a class, in digits or in words."""
     is_judged = np.random.default_rng(0).random(rows.height) < 0.5
-    if rows[target].dtype.is_numeric():
+    if is_number:
         numbers = rows[target].cast(pl.Float64, strict=False).to_numpy()
         is_stated, tells = np.isfinite(numbers), partial(_tells_number, numbers)
     else:

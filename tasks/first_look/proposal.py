@@ -10,12 +10,14 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from ldptree.errors import DataError
 from schemas.catalogue import catalogue
 from schemas.config import parse
 from schemas.dataset import ColumnType, DatasetSpec
 from storage.raw.recognition.findings import Finding, Reading
+from storage.raw.recognition.names import is_named_so
 from tasks.first_look.values import Column, FirstLook
 
 MOST_LINES = 40
@@ -26,6 +28,8 @@ FEWEST = 150
 WIDTH = 110
 MOST_WRAPPED = 60
 """Columns that are left out in lines of that width; more stand in one line."""
+LONGEST_WHY = 180
+"""Characters of a reason: a column that may be read in two ways has both."""
 EPSILON = 1.0
 
 Choose = Callable[[str, Sequence[str]], int]
@@ -61,6 +65,7 @@ class Proposal:
         shares: of each class among the rows looked at, the largest first.
         where: which rows have a label; "" where all have.
         derive: new columns, by name.
+        others: of a raw column that may be read in several ways, the other ones.
         drop: columns to leave out, and why.
         types: columns that are declared.
         holder: a column that may name a person, of whom several rows are.
@@ -77,6 +82,7 @@ class Proposal:
     shares: dict[str, float] = field(default_factory=dict)
     where: str = ""
     derive: dict[str, Derived] = field(default_factory=dict)
+    others: dict[str, list[Reading]] = field(default_factory=dict)
     drop: dict[str, str] = field(default_factory=dict)
     types: dict[str, ColumnType] = field(default_factory=dict)
     holder: str = ""
@@ -124,8 +130,9 @@ def propose(
             if is_target:
                 reading = _of_target(look, column, reading)
                 proposal.target = reading.derive[0][0]
-            several = len(finding.readings) > 1
-            why = finding.sentence + (f"; here {reading.label}" if several else "")
+            others = [one for one in finding.readings if one.label != reading.label]
+            why = finding.sentence + (f"; here {reading.label}" if others else "")
+            proposal.others[column.name] = others
             for new, text in reading.derive:
                 proposal.derive[_unused(new, look, proposal)] = Derived(column.name, text, why)
             if column.is_declared_text:
@@ -183,10 +190,9 @@ def _choose_reading(finding: Finding, choose: Choose) -> Reading:
 
 def _may_be_person(column: Column, look: FirstLook) -> bool:
     """Whether an identifier comes several times, as a person does."""
-    is_named_so = (
-        re.search(r"id$|person|user|customer|patient|member", column.name, re.IGNORECASE) is not None
-    )
-    return is_named_so and look.n_rows / 50 < column.n_values < 0.95 * look.n_rows
+    is_read = column.finding is not None and bool(column.finding.readings)
+    comes_again = look.n_rows / 50 < column.n_values < 0.95 * look.n_rows
+    return is_named_so(column.name) and comes_again and not is_read
 
 
 def make_room(proposal: Proposal) -> bool:
@@ -205,14 +211,17 @@ def make_room(proposal: Proposal) -> bool:
 
 
 def write_toml(proposal: Proposal) -> str:
-    """The configuration."""
+    """The configuration, with other ways to read its columns as comments where there is room."""
     tail = [
         "",
         "[privacy]",
         f"epsilon = {EPSILON}                          # what a report may tell: 1 leaves much doubt, 8 hardly any",
     ]
-    lines = [*_fixed_lines(proposal), *_drop_lines(proposal.drop), *_derive_lines(proposal.derive), *tail]
-    return "\n".join(lines) + "\n"
+    head = [*_fixed_lines(proposal), *_drop_lines(proposal.drop)]
+    derive = _derive_lines(proposal.derive, proposal.others)
+    if len(head) + len(derive) + len(tail) > MOST_LINES:
+        derive = _derive_lines(proposal.derive, {})
+    return "\n".join([*head, *derive, *tail]) + "\n"
 
 
 def _fixed_lines(proposal: Proposal) -> list[str]:
@@ -259,7 +268,7 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
             )
         )
     if look.n_duplicates > look.n_rows / 100:
-        lines.append(f"# {look.n_duplicates:,} of the rows looked at stand there twice")
+        lines.append(f"# {look.n_duplicates:,} of the rows looked at repeat an earlier row")
     return lines
 
 
@@ -289,21 +298,26 @@ def _kind_of(why: str) -> str:
     return why.partition(":")[0].partition(",")[0]
 
 
-def _derive_lines(derive: Mapping[str, Derived]) -> list[str]:
+def _derive_lines(derive: Mapping[str, Derived], others: Mapping[str, Sequence[Reading]]) -> list[str]:
+    """`[dataset.derive]`: why is beside the first column that is made of another, other ways to read it are below the last."""
     if not derive:
         return []
     head = "[dataset.derive]                       # columns that must be read first are left out themselves"
     lines, before = ["", head], ""
-    for name, one in derive.items():
-        beside = "" if one.why == before else f"   # {_short(one.why)}"
-        before = one.why
-        lines.append(f"{_key(name)} = {_text(one.expression)}{beside}")
+    for raw, made in groupby(derive.items(), key=lambda pair: pair[1].raw):
+        for name, one in made:
+            beside = "" if one.why == before else f"   # {_short(one.why)}"
+            before = one.why
+            lines.append(f"{_key(name)} = {_text(one.expression)}{beside}")
+        for other in others.get(raw, ()):
+            lines.append(f"# or, if {other.label}:")
+            lines += [f"# {line}" for line in other.toml_lines()]
     return lines
 
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= 90 else line[:87] + "..."
+    return line if len(line) <= LONGEST_WHY else line[: LONGEST_WHY - 3] + "..."
 
 
 def _key(name: str) -> str:

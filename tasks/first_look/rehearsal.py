@@ -77,6 +77,7 @@ def settle(proposal: Proposal, choose: Choose) -> None:
         typed = type_rows(proposal.look, spec, is_number=proposal.label == "number")
         if not _is_corrected(proposal, typed, choose, kept) and not make_room(proposal):
             break
+    _tell_leaks_left_out(proposal)
     public = typed.rows.filter(typed.is_public).to_arrow()
     encoding_of(public, typed.features, spec)
     if proposal.label == "class":
@@ -232,17 +233,34 @@ def _leave_out_constants(proposal: Proposal, typed: TypedRows) -> bool:
 
 
 def _leave_out_leaks(proposal: Proposal, typed: TypedRows, choose: Choose, kept: set[str]) -> bool:
-    found = {}
+    found, target = {}, proposal.look.target
     judged = [name for name in typed.features if name not in kept]
-    for name in deciding_columns(typed.rows, judged, proposal.target):
-        question = f"{name}: alone it tells the label. Is it known before the label is?"
+    for name in deciding_columns(typed.rows, judged, proposal.target, is_number=proposal.label == "number"):
+        question = f"{name}: by itself it predicts {target} almost perfectly. Is it known before {target} is?"
         if choose(question, ("no: leave it out", "yes: keep it")) == 0:
-            found[name] = "gives the label away: alone it tells it"
+            found[name] = f"by itself it predicts {target} almost perfectly: known only afterwards, perhaps"
     kept |= set(judged)
     for name, why in found.items():
         proposal.leave_out(name, why)
     _check_features(proposal, typed.features, found)
     return bool(found)
+
+
+def _tell_leaks_left_out(proposal: Proposal) -> None:
+    """Of columns that nobody can use, say which would tell the label besides: who puts one back should know."""
+    import polars as pl
+
+    look, is_number = proposal.look, proposal.label == "number"
+    label = pl.col(look.target)
+    label = label.cast(pl.Float64, strict=False) if is_number else label.str.to_lowercase()
+    useless = [one for one in look.columns if one.finding is not None and not one.finding.readings]
+    names = [one.name for one in useless if one.name in proposal.drop and one.name in look.texts.columns]
+    found: set[str] = set()
+    for each in (pl.col(names), pl.col(names).is_null().cast(pl.String)):
+        rows = look.texts.select(label, each)
+        found |= set(deciding_columns(rows, names, look.target, is_number=is_number))
+    for name in found:
+        proposal.drop[name] += f"; by itself it predicts {look.target} almost perfectly"
 
 
 def _check_features(proposal: Proposal, features: Sequence[str], left_out: dict[str, str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unicodedata import normalize
 
 from ldptree.errors import ConfigError, DataError
@@ -24,6 +25,9 @@ from storage.raw.recognition.columns import recognise
 from storage.raw.recognition.findings import ColumnSample, Finding
 from storage.sql import check_predicate, list_columns
 from tasks.first_look.public_rules import PublicProposal, propose_rules
+
+if TYPE_CHECKING:
+    import polars as pl
 
 EVERYTHING = "first 1000000000"
 """The rule that makes every row public, for a look at all of them."""
@@ -62,7 +66,8 @@ class FirstLook:
         public: the rule that was given, of which rows may be looked at; None: all of them.
         target: the column to learn, as in the file.
         n_rows: rows that were looked at.
-        n_duplicates: of them, rows that stand there before.
+        n_duplicates: of them, rows that repeat an earlier one.
+        texts: their values as they stand; null where missing.
         columns: all columns, in order.
         publics: rules that could tell who is public; none where one was given.
     """
@@ -73,6 +78,7 @@ class FirstLook:
     target: str
     n_rows: int
     n_duplicates: int
+    texts: pl.DataFrame = field(repr=False)
     columns: tuple[Column, ...]
     publics: tuple[PublicProposal, ...] = field(default=())
 
@@ -172,6 +178,7 @@ def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: st
         target=target,
         n_rows=texts.height,
         n_duplicates=texts.height - texts.n_unique(),
+        texts=texts,
         columns=tuple(found),
         publics=() if public else propose_rules(found, texts, target),
     )

@@ -148,7 +148,7 @@ SEEN = {
     "german.csv": {"id": "only rise", "german": "decimal comma", "day_first": "the day comes first"},
     "money.csv": {"money": "money", "rate": "percentages"},
     "american.csv": {"month_first": "the month comes first", "note": "free text"},
-    "leak.csv": {"won": "gives the label away", "const": "one value", "empty": "empty"},
+    "leak.csv": {"won": "by itself it predicts", "const": "one value", "empty": "empty"},
     "numbers.csv": {"price": "money"},
     "either.csv": {"either": "dates"},
     "packed.csv.gz": {"money": "money"},
@@ -184,6 +184,18 @@ def test_what_is_seen_of_an_ugly_file_is_said_and_its_configuration_is_one(tmp_p
     assert config.dataset.public == CONSENTED.get(name, "random 0.1")
     assert ('# holder = "member_id"' in text) is (name == "people.parquet")
     assert ('# public = "site = ' in text) is (name in ("numbers.csv", "people.parquet"))
+
+
+def test_what_ask_would_ask_of_a_date_is_whole_in_the_file_as_comments(tmp_path, capsys):
+    out, _ = look(tmp_path, "either.csv", capsys)
+    text = out.read_text()
+    assert "whether the day comes first or the month comes first, as in '01/01/2021'; here the day" in text
+    _, other = text.split("# or, if the month comes first:\n")
+    before = load(out).dataset.derive
+    lines = [line.removeprefix("# ") for line in other.splitlines() if line.startswith("# ")]
+    after = tomllib.loads("\n".join(lines))
+    assert list(after) == list(before)
+    assert all("%d/%m" in before[name] and "%m/%d" in after[name] for name in before)
 
 
 @pytest.mark.slow
@@ -516,14 +528,24 @@ REFUSED_BY_RUNS = {
         plain(odd=lambda i, y: "0.5" if i == 390 else "word" if i == 399 else ""),
         "nearly empty",
     ),
-    "a leak in money": (plain(odd=lambda i, y: f"${1 + (y == 'a')}.00"), "gives the label away"),
+    "a leak in money": (plain(odd=lambda i, y: f"${1 + (y == 'a')}.00"), "by itself it predicts"),
     "a leak in a date": (
         plain(odd=lambda i, y: f"2021-0{1 + (y == 'a')}-0{1 + i % 5}"),
-        "gives the label away",
+        "by itself it predicts",
     ),
     "a date where it happened": (
         plain(odd=lambda i, y: f"2021-0{1 + i % 7}-0{1 + i % 5}" if y == "a" else ""),
-        "gives the label away",
+        "by itself it predicts",
+    ),
+    "a leak in a number, where the classes are digits": (
+        plain(odd=lambda i, y: f"{10 * (y == 'a') + i % 9}.5")
+        .replace(",a\n", ",1\n")
+        .replace(",b\n", ",0\n"),
+        "by itself it predicts",
+    ),
+    "free text where it happened": (
+        plain(odd=lambda i, y: f"stopped on day {i} of all days, sadly" if y == "a" else ""),
+        "free text: 2",
     ),
     "a short line": (plain("1,2\n"), ""),
     "a line of totals": (plain("Total,600,\n"), ""),
@@ -549,6 +571,9 @@ def test_what_a_run_would_refuse_is_dealt_with_before_it_is_written(tmp_path, ca
     init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
     said = json.loads(capsys.readouterr().out)["columns"]
     assert note in said.get("odd", {"note": ""})["note"]
+    assert ("by itself it predicts" in said.get("odd", {"note": ""})["note"]) is (
+        "leak" in name or "happened" in name
+    )
     spec = load(out).dataset
     zones = ZoneFolders(public=tmp_path / "p", holders=tmp_path / "h", faults=tmp_path / "faults")
     found = ingest_files(RowRules(dataset=spec, seed=0), [tmp_path / "rows.csv"], zones)

@@ -89,7 +89,7 @@ def recognise_numbers(sample: ColumnSample) -> Finding | None:
     alike = "all different" if n_different == len(values) else "nearly all different"
     if bool((np.diff(values) >= 0).all()):
         what, why = "row numbers, identifiers or points in time", " and only rise from row to row"
-    elif _is_named_so(sample.column) or _are_long(sample.head) or _is_no_chance(values, n_different):
+    elif is_named_so(sample.column) or _are_long(sample.head) or _is_no_chance(values, n_different):
         what, why = "identifiers", ", which is no chance"
     else:
         return None
@@ -118,7 +118,7 @@ def recognise_texts(sample: ColumnSample) -> Finding | None:
     return None
 
 
-def _is_named_so(column: str) -> bool:
+def is_named_so(column: str) -> bool:
     """Whether the last word of the name says that it identifies: "id" in trip_id, tripId and "Trip ID", not in "paid"."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", column)
     letters = [word.lower() for word in words if not word.isdigit()]
