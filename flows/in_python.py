@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -18,12 +20,14 @@ from flows.finish import finish, page_of_failure, stop_where_failed
 from flows.naming import name_run
 from flows.pipeline import Pipeline
 from flows.provenance import in_use
-from ldptree.errors import ConfigError
+from ldptree.errors import ConfigError, LdptreeError
+from ldptree.limits import is_number
 from ldptree.models import Model
 from schemas.config import RunConfig, load, parse
-from schemas.dataset import FILE_SUFFIXES
-from storage import tables
+from schemas.dataset import FILE_SUFFIXES, DatasetSpec
+from storage import frames
 from storage.objects.addresses import refuse_bucket
+from storage.raw.recognition.columns import ColumnsToRead
 from storage.store import Store
 from tasks.data.source import check_named
 from tasks.page.data import Run as Facts
@@ -34,9 +38,6 @@ from tasks.progress import Timeline
 from tasks.report import read_facts
 from tasks.step import faults_stay_in_zone
 
-FRAME = "frame.parquet"
-UNNAMED_INDEX = "__index_level_"
-"""Of pandas, where rows have labels in no column."""
 HEIGHT = 900
 """Pixels of a page in a notebook; the rest is scrolled to."""
 
@@ -108,7 +109,7 @@ def run(
     source: Any,
     *,
     target: str | None = None,
-    public: str | None = None,
+    public: Any = None,
     epsilon: float | None = None,
     work: str | PathLike[str] | None = None,
     **settings: Any,
@@ -118,7 +119,13 @@ def run(
     refuse_bucket(str(work), "ldptree.run")
     store = Store(folder.name if folder else Path(work or ""))
     store.check_rights()
-    config = _configure(source, store, _lay_over(settings, target=target, public=public, epsilon=epsilon))
+    laid = _lay_over(settings, target=target, public=public, epsilon=epsilon)
+    is_written = isinstance(source, str | PathLike) and not _is_data(Path(source))
+    with _messages_for_python(store, is_written=is_written, is_kept=folder is None):
+        return _run(_configure(source, store, laid), store, folder)
+
+
+def _run(config: RunConfig, store: Store, folder: TemporaryDirectory[str] | None) -> Run:
     if config.run.engine != "threads":
         raise ConfigError(
             "run.engine: `ldptree.run` computes in this process. Leave it out, or give `ldptree run`."
@@ -142,14 +149,35 @@ def run(
 def predict(model: Model, source: Any) -> pa.Table:
     """As `ldptree.models.Model.predict` says of a frame or a file. Raises ConfigError, DataError, ArtifactCorrupt."""
     return predict_table(
-        model, Path(source) if isinstance(source, str | PathLike) else _table(source, "predict")
+        model, Path(source) if isinstance(source, str | PathLike) else frames.read_frame(source, "predict")
     )
 
 
+@contextmanager
+def _messages_for_python(store: Store, *, is_written: bool, is_kept: bool) -> Iterator[None]:
+    """Messages say what to write in Python, unless the configuration `is_written` in a file; and name no file that is gone."""
+    try:
+        yield
+    except LdptreeError as refusal:
+        message = refusal.in_python if isinstance(refusal, ColumnsToRead) and not is_written else str(refusal)
+        if not is_kept and str(store.root) in message:
+            message = message.replace(f"{store.root}{os.sep}", "")
+            message += '\nThat file was in a temporary work folder, which is gone: run again with work="work" to have it.'
+        if message == str(refusal):
+            raise
+        raise type(refusal)(message) from None
+
+
 def _lay_over(settings: Mapping[str, Any], **words: Any) -> dict[str, Any]:
-    """The settings with the three words that have a place of their own in the tables of a configuration."""
+    """The settings with every word that is the key of a table in its table."""
     laid = {key: dict(value) if isinstance(value, Mapping) else value for key, value in settings.items()}
-    places = {"target": "dataset", "public": "dataset", "epsilon": "privacy"}
+    for key in ("dataset", "privacy"):
+        if not isinstance(laid.get(key, {}), Mapping):
+            raise ConfigError(f"{key}: write its keys as a dict, as in {key}={{...}}")
+    places = {"epsilon": "privacy"} | {
+        key: "dataset" for key in DatasetSpec.model_fields if key not in RunConfig.model_fields
+    }
+    words = {**{key: laid.pop(key) for key in settings if key in places}, **words}
     for word, value in words.items():
         if value is not None:
             laid.setdefault(places[word], {})[word] = value
@@ -159,13 +187,40 @@ def _lay_over(settings: Mapping[str, Any], **words: Any) -> dict[str, Any]:
 def _configure(source: Any, store: Store, laid: dict[str, Any]) -> RunConfig:
     """The configuration that a source and what is laid over it make. Raises ConfigError."""
     if isinstance(source, str | PathLike):
+        _check_rule(laid)
         path = Path(source)
-        if not path.name.lower().endswith(FILE_SUFFIXES):
+        if not _is_data(path):
             return _changed(load(path if isinstance(source, PathLike) else source), laid)
         return _of_data(path.absolute(), path.name.partition(".")[0], laid)
     if isinstance(source, Mapping) and "dataset" in source:
+        _check_rule(laid)
         return parse(_merged(source, laid), folder=Path.cwd())
-    return _of_data(_keep_frame(source, store), "frame", laid)
+    more = ", a TOML file, the name of a packaged configuration, or nested dicts with a table dataset"
+    table, dataset = frames.read_frame(source, "ldptree.run", more), laid.setdefault("dataset", {})
+    if hasattr(public := dataset.get("public"), "__len__") and not isinstance(public, str):
+        table, dataset["public"] = frames.with_mask(table, public, source)
+    _check_rule(laid)
+    return _of_data(frames.keep_frame(table, store), "frame", laid)
+
+
+def _is_data(path: Path) -> bool:
+    """Whether a file is rows, by its name, and no configuration."""
+    return path.name.lower().endswith(FILE_SUFFIXES)
+
+
+def _check_rule(laid: Mapping[str, Any]) -> None:
+    """Raises ConfigError where the public rows are not given by a rule."""
+    public = laid.get("dataset", {}).get("public")
+    if isinstance(public, str | None):
+        return
+    if is_number(public) and 0 < public < 1:
+        raise ConfigError(
+            f'public: write public="random {public}" for this share of the rows, drawn by public coins'
+        )
+    raise ConfigError(
+        'public: a mask says which rows of a frame are public; here write a rule, such as public="random 0.1" or '
+        "public=\"zone = 'open'\""
+    )
 
 
 def _of_data(path: Path, name: str, laid: dict[str, Any]) -> RunConfig:
@@ -191,44 +246,3 @@ def _merged(tables_below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[s
         is_table = isinstance(below, Mapping) and isinstance(value, Mapping)
         merged[key] = {**merged[key], **value} if is_table else value
     return merged
-
-
-def _table(frame: Any, called: str, more: str = "") -> pa.Table:
-    """The columns of a frame. Raises ConfigError where it is none, naming what was called with it and what `more` it takes."""
-    if not hasattr(frame, "__arrow_c_stream__"):
-        raise ConfigError(
-            f"{called}: a value of type {type(frame).__name__} is no source. Give a frame (polars, pandas 3 or pyarrow) or "
-            f"the path of a data file{more}."
-        )
-    table = pa.table(frame)
-    table = table.drop_columns([name for name in table.column_names if name.startswith(UNNAMED_INDEX)])
-    # The same rows are the same file, whoever made the frame.
-    columns = [_plain(table.column(index)) for index in range(table.num_columns)]
-    return pa.table(columns, names=table.column_names)
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column without the types and encodings that other readers of Arrow and Parquet do not have."""
-    if pa.types.is_dictionary(column.type):
-        kind = _plain_type(column.type.value_type)
-        # By way of a dictionary of that type: Arrow decodes none of every type of text.
-        return column.cast(pa.dictionary(pa.int32(), kind)).cast(kind)
-    return column.cast(_plain_type(column.type))
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if kind in (pa.large_string(), pa.string_view()):
-        return pa.string()
-    return pa.float32() if pa.types.is_float16(kind) else kind
-
-
-def _keep_frame(frame: Any, store: Store) -> Path:
-    """The rows of a frame as a file in the holders' zone. Raises ConfigError where it is no frame."""
-    more = ", a TOML file, the name of a packaged configuration, or nested dicts with a table dataset"
-    table = _table(frame, "ldptree.run", more)
-    name = f"holders/frames/{FRAME}"
-    with pa.BufferOutputStream() as buffer:
-        with tables.writer(buffer, table.schema) as sink:
-            sink.write_table(table)
-        store.objects.put(name, buffer.getvalue().to_pybytes())
-    return store.objects.path(name)

@@ -28,7 +28,7 @@ def run(
     source: Any,
     *,
     target: str | None = None,
-    public: str | None = None,
+    public: Any = None,
     epsilon: float | None = None,
     work: str | PathLike[str] | None = None,
     **settings: Any,
@@ -41,10 +41,12 @@ def run(
         source: a frame (polars, pandas or pyarrow), a data file (CSV or Parquet), or a configuration: a TOML file, the name of a
             packaged one, or nested dicts.
         target: the label's column.
-        public: the rule that says which rows are public, such as "random 0.1" or "zone = 'open'".
+        public: the rule that says which rows are public, such as "random 0.1" or "zone = 'open'"; or, of a frame, a mask: True or
+            False for each row.
         epsilon: the budget of each private row; 1.0 where neither this nor a configuration says another.
         work: the work folder; a temporary one if None, which goes with the returned run.
-        settings: further keys and tables of a configuration, such as `model={"estimator": "lpct"}` or `name="trial"`.
+        settings: further keys and tables of a configuration, such as `model={"estimator": "lpct"}` or `name="trial"`, and keys
+            of its table `dataset`, such as `drop=["id"]`.
 
     Raises:
         ImportError: the pipeline is not installed.

@@ -17,7 +17,7 @@ def run(
     source: Any,
     *,
     target: str | None = None,
-    public: str | None = None,
+    public: Any = None,
     epsilon: float | None = None,
     work: str | PathLike[str] | None = None,
     **settings: Any,

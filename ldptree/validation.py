@@ -94,16 +94,16 @@ def check_simulated(
         )
 
 
-def checked_mask(public: ArrayLike | None, n: int, X: Any) -> NDArray[np.bool_]:
-    """The mask of public rows, bool [n]; all False for None. `X`: the rows as they were given. Raises DataError."""
+def checked_mask(public: ArrayLike | None, n: int, X: Any, name: str = "X") -> NDArray[np.bool_]:
+    """The mask of public rows, bool [n]; all False for None. `X`: rows as they were given, called `name`. Raises DataError."""
     if public is None:
         return np.zeros(n, dtype=bool)
-    check_aligned("public", public, X)
+    check_aligned("public", public, X, name)
     mask = _as_mask("public", public)
     if mask.dtype != bool:
         raise DataError(
             f"public must be a mask of True and False, one for each row, got {mask.dtype}; for row numbers, "
-            "write np.isin(np.arange(len(y)), numbers)"
+            f"write np.isin(np.arange({n}), numbers)"
         )
     if mask.shape != (n,):
         raise DataError(f"public has shape {mask.shape}, there are {n} rows; one True or False for each row")
@@ -112,7 +112,7 @@ def checked_mask(public: ArrayLike | None, n: int, X: Any) -> NDArray[np.bool_]:
     return mask
 
 
-def check_aligned(parameter: str, mask: Any, X: Any) -> None:
+def check_aligned(parameter: str, mask: Any, X: Any, name: str = "X") -> None:
     """Raises DataError where a mask and rows are both of pandas and are not indexed alike, so that it may be of other rows."""
     index: Any = getattr(mask, "index", None)
     of_rows: Any = getattr(X, "index", None)
@@ -121,8 +121,9 @@ def check_aligned(parameter: str, mask: Any, X: Any) -> None:
     if index.equals(of_rows) or index.astype(object).equals(of_rows.astype(object)):
         return
     raise DataError(
-        f"{parameter} has another index than X, so it may be about other rows; give {parameter}.to_numpy() where its rows are in "
-        "the order of those of X, as where a step of a pipeline gave X its index, or else sort it by X's index (reindex)"
+        f"{parameter} has another index than {name}, so it may be about other rows; give {parameter}.to_numpy() where its rows "
+        f"are in the order of those of {name}, as where a step of a pipeline gave {name} its index, or else sort it by {name}'s "
+        "index (reindex)"
     )
 
 

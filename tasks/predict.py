@@ -24,6 +24,7 @@ from schemas.named_files import A_FOLDER, check_output, read_fault, shown_path, 
 from schemas.row_format import RowFormat
 from storage import foreign_tables, tables
 from storage.formats import unstamped
+from storage.frames import FRAME
 from storage.raw import raw_files
 from storage.raw.formats.kinds import file_kind
 from storage.raw.other_rows import OtherRows
@@ -97,7 +98,7 @@ def predict_rows(model: Model, source: Path | pa.Table) -> Iterator[pa.Table]:
     Raises DataError: at once where the source cannot be read or lacks a column, later where a value is of another type;
     ArtifactCorrupt as `row_format_of`.
     """
-    where = "the frame"
+    where = FRAME
     if not isinstance(source, pa.Table):
         where = str(source)
         if (fault := read_fault(source)) is not None:

@@ -105,7 +105,8 @@ def _spec():
 
 def test_there_is_an_example_of_everything_that_is_one_file_and_one_line():
     assert [title for title, *_ in EXAMPLES] == [
-        "A data set", "A frequency oracle", "A mechanism", "A baseline", "A method of the benchmark", "A step", "A section of the page",
+        "A data set", "A frequency oracle", "A mechanism", "A baseline", "A method of the benchmark",
+        "A step", "A section of the page",
     ]  # fmt: skip
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from html import unescape
 from pathlib import Path
+from tempfile import gettempdir
 
 import polars as pl
 import pyarrow as pa
@@ -14,6 +16,7 @@ from chain import Chain, learned, rides, rides_config
 import ldptree
 from flows import in_python
 from ldptree.errors import ConfigError, DataError
+from storage import frames
 from storage.store import Store
 
 OF_RIDES = {
@@ -77,6 +80,113 @@ def test_a_model_answers_every_row_of_a_frame(of_frame, data):
         of_frame.predict(frame.drop("miles"))
 
 
+def said_of_a_frame(frame, **words):
+    with pytest.raises((ConfigError, DataError)) as refused:
+        in_python.run(frame, **OF_RIDES | words)
+    return str(refused.value)
+
+
+def test_dates_of_a_frame_are_refused_with_what_to_write_in_python(data):
+    frame = pl.read_csv(data).with_columns(
+        when=pl.datetime(2024, 1, 1) + pl.duration(hours=pl.int_range(pl.len()))
+    )
+    said = said_of_a_frame(frame)
+    assert said.startswith("the frame: a column holds numbers or dates that must be read first")
+    assert "[dataset" not in said
+    derive = said[said.index("derive={") + len("derive=") : said.index("}") + 1]
+    readings = ast.literal_eval(derive)
+    learned = in_python.run(frame, **OF_RIDES | {"derive": readings})
+    assert set(readings) <= set(learned.model.encoding.columns)
+    assert "when" not in learned.model.encoding.columns
+    path = data.with_name("dated.toml")
+    frame.write_parquet(data.with_name("dated.parquet"))
+    path.write_text(
+        'name = "dated"\n[dataset]\nname = "dated"\npath = "dated.parquet"\ntarget = "paid"\npublic = "random 0.3"\n'
+    )
+    with pytest.raises(DataError, match=r"Paste under \[dataset\.derive\]"):
+        in_python.run(path)
+
+
+def test_keys_of_the_data_set_are_keywords(data, of_frame):
+    words = {key: value for key, value in OF_RIDES.items() if key != "dataset"} | OF_RIDES["dataset"]
+    assert in_python.run(pl.read_csv(data), **words).model.to_json() == of_frame.model.to_json()
+    assert "dataset: write its keys as a dict" in said_of_a_frame(pl.read_csv(data), dataset="rides")
+
+
+MASKS = {
+    "polars": lambda mask: mask,
+    "numpy": lambda mask: mask.to_numpy(),
+    "pandas": lambda mask: mask.to_pandas(),
+    "pyarrow": lambda mask: mask.to_arrow(),
+    "a list": lambda mask: mask.to_list(),
+}
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_a_mask_says_which_rows_are_public(kind, data):
+    frame = pl.read_csv(data)
+    mask = frame["zone"] == "open"
+    table, rule = frames.with_mask(frame.to_arrow(), MASKS[kind](mask), frame)
+    assert rule == '"public"'
+    assert table["public"].to_pylist() == mask.to_list()
+    kept = frame.with_columns(opted=mask, again=mask, public=pl.lit("no"))
+    table, rule = frames.with_mask(kept.to_arrow(), MASKS[kind](mask), kept)
+    assert rule == '"opted" AND "again"'
+    assert table.column_names == kept.columns
+    table, rule = frames.with_mask(kept.drop("opted", "again").to_arrow(), MASKS[kind](mask), kept)
+    assert rule == '"public_"'
+
+
+def test_what_tells_public_rows_is_no_feature(data):
+    frame = pl.read_csv(data)
+    mask = frame["zone"] == "open"
+    for given in (frame, frame.with_columns(opted=mask)):
+        learned = in_python.run(given, **OF_RIDES | {"public": mask.to_numpy()})
+        assert not {"public", "opted"} & set(learned.model.encoding.columns)
+        assert learned.summary["n_public"] == mask.sum()
+        assert learned.predict(frame).num_rows == len(frame)
+
+
+def test_what_is_no_mask_is_refused(data):
+    frame = pl.read_csv(data)
+    mask = (frame["zone"] == "open").to_numpy()
+    labelled = frame.to_pandas()
+    shuffled = labelled.sample(frac=1, random_state=0)
+    assert "public has shape (1199,), there are 1200 rows" in said_of_a_frame(frame, public=mask[1:])
+    assert "must be a mask of True and False" in said_of_a_frame(frame, public=mask.astype(int))
+    assert "has another index than the frame" in said_of_a_frame(labelled, public=shuffled["zone"].eq("open"))
+    assert "one True or False for each row of the frame" in said_of_a_frame(labelled, public=labelled[mask])
+    assert 'public="random 0.2"' in said_of_a_frame(frame, public=0.2)
+    assert "write a rule" in said_of_a_frame(frame, public=True)
+    assert "write a rule" in said_of_a_frame(data, public=mask)
+
+
+def test_a_message_names_no_file_that_is_gone(data, tmp_path):
+    frame = pl.read_csv(data).with_columns(paid=pl.when(pl.int_range(pl.len()) % 9 != 1).then("paid"))
+    said = said_of_a_frame(frame)
+    assert said.startswith('the frame, column "paid": label missing in ')
+    assert "private rows (details in holders/faults/" in said
+    assert 'That file was in a temporary work folder, which is gone: run again with work="work"' in said
+    assert str(Path(gettempdir())) not in said
+    kept = said_of_a_frame(frame, work=tmp_path / "w")
+    assert Path(kept[kept.index("details in ") + len("details in ") : kept.index(")")]).is_file()
+    assert "gone" not in kept
+
+
+@pytest.mark.parametrize("called", [in_python.run, lambda frame, **_: in_python.predict(None, frame)])
+def test_a_frame_that_is_no_table_is_refused_without_its_values(data, called):
+    frame = pl.read_csv(data).to_pandas()
+    twice = frame.rename(columns={"firm": "miles"})
+    mixed = frame.assign(miles=[object(), *frame["miles"][1:]])
+    for given, message in (
+        (twice, "the frame: has the column 'miles' twice"),
+        (mixed, "the frame: a column of it"),
+    ):
+        with pytest.raises(DataError, match=message) as refused:
+            called(given, **OF_RIDES)
+        assert refused.value.__cause__ is None
+
+
 def test_a_notebook_shows_the_page_in_a_frame_that_runs_no_script(of_frame):
     shown = of_frame._repr_html_()
     assert shown.startswith('<iframe sandbox="" ')
@@ -89,7 +199,7 @@ def test_a_notebook_shows_the_page_in_a_frame_that_runs_no_script(of_frame):
 
 
 def test_a_frame_stays_with_its_holders(of_frame):
-    (frame,) = of_frame.work.rglob("frame.parquet")
+    (frame,) = of_frame.work.rglob("the frame")
     assert frame.is_relative_to(of_frame.work / "holders")
     assert frame.stat().st_mode & 0o077 == 0
 

@@ -5,9 +5,11 @@ Pure: texts in, a finding out. Which columns are looked at, and what follows, is
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ldptree.errors import DataError
 from storage.raw.recognition import date_forms, names, number_forms
-from storage.raw.recognition.findings import ColumnSample, Finding
+from storage.raw.recognition.findings import ColumnSample, Finding, Reading
 from storage.sql import COLUMNS_SHOWN
 
 
@@ -23,34 +25,57 @@ def recognise(sample: ColumnSample) -> Finding | None:
     return found if found or sample.is_mostly_number else names.recognise_texts(sample)
 
 
-def refusal(source: str, found: list[Finding], target: str) -> DataError:
-    """The message for columns that must be read first: what each holds, and the lines to paste."""
+class ColumnsToRead(DataError):  # noqa: N818 - what is found, as the others
+    """Columns must be read first. The message has what each holds, and the lines to paste.
+
+    in_python: the same with what to write where Python is what one writes in.
+    """
+
+    in_python: str = ""
+
+
+def refusal(source: str, found: list[Finding], target: str) -> ColumnsToRead:
+    """What is said of columns that must be read first."""
     one = len(found) == 1
     listed = found[:COLUMNS_SHOWN]
     held = "\n".join(f"  {finding.column}: {finding.sentence}" for finding in listed)
     if len(found) > len(listed):
         held += f"\n  and so on; the first {len(listed)} are listed"
-    lines = [line for finding in listed for line in _lines(finding)]
-    if any(finding.column == target for finding in found):
-        lines.append(f'Then name the new column in dataset.target: "{target}" itself is left out.')
-    return DataError(
+    is_target = any(finding.column == target for finding in found)
+    begin = (
         f"{source}: {'a column holds' if one else f'{len(found)} columns hold'} numbers or dates that must be read first "
         f"(seen in public rows):\n{held}\n"
-        f"Paste under [dataset.derive] what you want of {'it' if one else 'them'}; a column that is read so is left out itself:\n"
-        + "\n".join(f"  {line}" for line in lines)
+    )
+    wanted = f"what you want of {'it' if one else 'them'}; a column that is read so is left out itself:\n"
+    in_toml = [line for finding in listed for line in _lines(finding, Reading.toml_lines)]
+    if is_target:
+        in_toml.append(f'Then name the new column in dataset.target: "{target}" itself is left out.')
+    fault = ColumnsToRead(
+        f"{begin}Paste under [dataset.derive] {wanted}"
+        + "\n".join(f"  {line}" for line in in_toml)
         + "\nOr add a column to dataset.drop; or to dataset.categorical, where its texts are categories."
     )
+    in_python = [line for finding in listed for line in _lines(finding, Reading.python_lines)]
+    fault.in_python = (
+        f"{begin}Give {wanted}  derive={{\n"
+        + "\n".join(f"    {line}" for line in in_python)
+        + "\n  }\n"
+        + (f"Then name the new column as target=...: {target!r} itself is left out.\n" if is_target else "")
+        + f"Or leave a column out, drop=[{found[0].column!r}]; or, where its texts are categories, "
+        f"categorical=[{found[0].column!r}]."
+    )
+    return fault
 
 
-def _lines(finding: Finding) -> list[str]:
-    """The lines of `[dataset.derive]`; where there is a choice, each choice under a comment."""
+def _lines(finding: Finding, lines_of: Callable[[Reading], list[str]]) -> list[str]:
+    """The lines of all readings of a finding; where there is a choice, each choice under a comment."""
     if len(finding.readings) == 1:
-        return finding.readings[0].toml_lines()
+        return lines_of(finding.readings[0])
     return [
         line
         for reading in finding.readings
         for line in (
             f"# {finding.column}, if {reading.label}:",
-            *(f"# {line}" for line in reading.toml_lines()),
+            *(f"# {line}" for line in lines_of(reading)),
         )
     ]

@@ -71,6 +71,10 @@ class Reading:
         """The lines of `[dataset.derive]`."""
         return [f"{_toml_key(name)} = {_toml_text(expression)}" for name, expression in self.derive]
 
+    def python_lines(self) -> list[str]:
+        """The same as items of a dict."""
+        return [f"{name!r}: {expression!r}," for name, expression in self.derive]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
