@@ -1,4 +1,4 @@
-"""Scoring a table with a model: Parquet or CSV in, Parquet out, a batch at a time; or a frame. No step of a run: what a user does
+"""Scoring a table with a model: a file in, Parquet or CSV out, a batch at a time; or a frame. No step of a run: what a user does
 with its model. Beside the `run.json` of its run, a model reads raw rows as the run read its own (`other_rows`); alone, it reads
 columns of its own names (`foreign_tables`).
 """
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyarrow.csv import CSVWriter
 from pydantic import ValidationError
 
 from ldptree.encoding import Encoding
@@ -30,6 +31,9 @@ from storage.raw.formats.kinds import file_kind
 from storage.raw.other_rows import OtherRows
 from storage.raw.raw_files import RawFile
 from storage.sql import quote
+
+WRITERS = {".parquet": tables.writer, ".csv": CSVWriter}
+"""What writes a table, by the ending of its file."""
 
 
 def load_model(path: Path) -> Model:
@@ -66,18 +70,23 @@ def row_format_of(model: Model) -> RowFormat | None:
 
 
 def predict_file(model: Path, data: Path, out: Path) -> int:
-    """Write what the model answers to every row (`Model.predict_columns`); returns the rows.
+    """Write what the model answers to every row (`Model.predict_columns`), as the ending of `out` says; returns the rows.
 
     Raises ArtifactCorrupt: not a whole model; DataError: the data cannot be read, a column is missing or of another
-    type; ConfigError: `out` cannot be written, or is one of the two.
+    type; ConfigError: `out` cannot be written, has another ending, or is one of the two.
     """
     loaded = load_model(model)
     answers = predict_rows(loaded, data)
     check_output(out, "--out")
+    if out.suffix.lower() not in WRITERS:
+        raise ConfigError(
+            f"--out {shown_path(out)}: answers are written as Parquet or as CSV. Name a file that ends in {' or '.join(WRITERS)}."
+        )
     if any(out.exists() and out.samefile(path) for path in (model, data)):
         raise ConfigError(f"--out {out}: that is what is read. Name another file.")
     rows = 0
-    with written_whole(out, "--out") as aside, tables.writer(aside, _empty(loaded).schema) as sink:
+    write = WRITERS[out.suffix.lower()]
+    with written_whole(out, "--out") as aside, write(aside, _empty(loaded).schema) as sink:
         for predicted in answers:
             sink.write_table(predicted)
             rows += predicted.num_rows

@@ -208,20 +208,20 @@ def plan(
 def predict(
     model: Annotated[Path, typer.Argument(help="A model.json.")],
     data: Annotated[
-        Path, typer.Argument(help="CSV or Parquet: rows as the run takes them, with or without the label.")
+        Path, typer.Argument(help="A data file: rows as the run takes them, with or without the label.")
     ],
     out: Annotated[
         Path,
         typer.Option(
             "--out",
-            help="Parquet to write, a row a row: the class and its probabilities, or the number and, of one tree, the "
-            "interval of its cell's mean (90 %; it may hold less often where private people differ from public ones, see "
-            "docs/measured/lpdt.md). Of a corrected model the interval is that of the correction: the public "
+            help="Parquet (.parquet) or CSV (.csv) to write, a row a row: the class and its probabilities, or the number and, of "
+            "one tree, the interval of its cell's mean (90 %; it may hold less often where private people differ from public "
+            "ones, see docs/measured/lpdt.md). Of a corrected model the interval is that of the correction: the public "
             "model's own error within a cell is not in it; what that model says alone stands beside it.",
         ),
     ],
 ) -> None:
-    """Score a CSV or Parquet file with a model, streamed.
+    """Score a data file with a model, streamed.
 
     Beside the run.json of its run, rows are read as the run read its own, derived columns too.
     """

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar
 from ldptree.errors import DataError
 from storage.machine_faults import machine_fault
 from storage.raw.formats.blanks import split_at_blanks, split_by_widths
-from storage.raw.formats.contents import BLANKS, NOT_UTF_8, Content, check_text, read_content
+from storage.raw.formats.contents import BLANKS, NOT_UTF_8, TIDY_COPY, Content, check_text, read_content
 from storage.raw.formats.kinds import PARQUET, file_kind, open_text
 from storage.sql import list_columns, literal, quote
 
@@ -363,7 +363,7 @@ def _inspect_csv(
             f"{path.name}: the first line has {len(records[0])} fields, dataset.columns names {len(names)}. "
             "Name every column of a file without a header, or leave `columns` out if it has one."
         )
-    _check_names(path, names)
+    _check_names(path, names, "" if content.written else f", {TIDY_COPY}")
     return RawFile(
         path=path,
         kind="csv",
@@ -468,14 +468,14 @@ def _family(kind: Any) -> Family | None:
     return None
 
 
-def _check_names(path: Path, names: tuple[str, ...]) -> None:
-    """Raises DataError on a name that stands twice (SQL compares names without case) or is taken."""
+def _check_names(path: Path, names: tuple[str, ...], more: str = "") -> None:
+    """Raises DataError on a name that stands twice (SQL compares names without case) or is taken; `more` also helps then."""
     seen: dict[str, str] = {}
     for name in names:
         if name.lower() in seen:
             twice = f'"{name}"' if seen[name.lower()] == name else f'"{seen[name.lower()]}" and "{name}"'
             raise DataError(
-                f"{path.name}: duplicate column names, {twice} (case does not tell names apart). Rename one."
+                f"{path.name}: duplicate column names, {twice} (case does not tell names apart). Rename one{more}."
             )
         seen[name.lower()] = name
         if name.lower() == ROW or name.lower().startswith(INTERNAL):

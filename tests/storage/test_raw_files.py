@@ -100,7 +100,7 @@ PARQUET = b"PAR1" + b"x" * 100 + b"PAR1"
         (PARQUET[:-4], "a.parquet", "truncated"),
         (PARQUET, "a.parquet", "damaged"),
         (b"a,b\n1,2\n", "a.parquet", "not a Parquet file"),
-        (b"a,b,a\n1,2,3\n", "a.csv", 'duplicate column names, "a"'),
+        (b"a,b,a\n1,2,3\n", "a.csv", "Rename one, or use the tidy copy that `ldptree init"),
         (b"a,b,A\n1,2,3\n", "a.csv", '"a" and "A"'),
         (b"a,_row\n1,2\n", "a.csv", '"_row", a name that ldptree keeps'),
         (b"x" * (3 << 20), "a.csv", "no line ends"),

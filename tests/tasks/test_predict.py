@@ -89,6 +89,23 @@ def test_a_csv_is_scored_as_the_parquet_of_its_rows(model_path, data, tmp_path, 
     assert pq.read_table(tmp_path / "of-csv.parquet").equals(pq.read_table(tmp_path / "of-parquet.parquet"))
 
 
+@pytest.mark.parametrize("name", ["out.csv", "OUT.CSV"])
+def test_a_name_that_ends_in_csv_is_written_as_csv(model_path, data, tmp_path, name):
+    n = predict_file(model_path, data, tmp_path / name)
+    predict_file(model_path, data, tmp_path / "out.parquet")
+    written = pl.read_csv(tmp_path / name, schema_overrides={"prediction": pl.String})
+    assert len(written) == n
+    assert written.equals(pl.read_parquet(tmp_path / "out.parquet"))
+
+
+@pytest.mark.parametrize("name", ["out", "out.xlsx", "out.csv.gz"])
+def test_a_name_with_another_ending_is_refused(model_path, data, tmp_path, name):
+    with pytest.raises(ConfigError, match=rf"--out .*{name}: .* ends in \.parquet or \.csv") as fault:
+        predict_file(model_path, data, tmp_path / name)
+    assert fault.value.exit_code == 2
+    assert not (tmp_path / name).exists()
+
+
 def test_no_rows_in_no_rows_out(model_path, data, tmp_path):
     pq.write_table(pq.read_table(data).slice(0, 0), tmp_path / "empty.parquet")
     assert predict_file(model_path, tmp_path / "empty.parquet", tmp_path / "out.parquet") == 0

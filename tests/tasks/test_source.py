@@ -155,6 +155,7 @@ def test_an_encoding_is_told_before_anything_is_begun_and_no_byte_is_quoted(tmp_
         check_named(DatasetSpec.model_validate(spec))
     assert str(refusal.value).startswith(f"public.csv: {said}")
     assert "caf" not in str(refusal.value)
+    assert ("ldptree init" in str(refusal.value)) == said.startswith(("not UTF-8", "UTF-16 "))
 
 
 def test_utf_8_with_or_without_a_mark_is_read(tmp_path):

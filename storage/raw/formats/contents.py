@@ -21,9 +21,11 @@ from storage.raw.formats.workbooks import write_sheets
 BLANKS = " "
 """The delimiter of a text whose fields stand apart by any number of blanks."""
 BLOCK = 4 << 20
+TIDY_COPY = "or use the tidy copy that `ldptree init FILE --target COLUMN` writes"
+"""What also helps where a text is not as a run reads it."""
 NOT_UTF_8 = (
     "not UTF-8 text. Convert it, for example with: iconv -f cp1252 -t utf-8 (Windows-1252 is what spreadsheets write; "
-    "Latin-1 is a part of it), or save it as UTF-8."
+    f"Latin-1 is a part of it), save it as UTF-8, {TIDY_COPY}."
 )
 # The longer marks first: that of UTF-16 begins that of UTF-32.
 _WIDE_MARKS = {
@@ -116,7 +118,8 @@ def check_text(path: Path, name: str, *, blocks: int | None = None) -> None:
         with open_text(path) as stream:
             while block := stream.read(BLOCK):
                 if not n_read and (wide := _wide_encoding(block)):
-                    fault = f"{wide} text. Convert it, for example with: iconv -f {wide.lower()} -t utf-8, or save it as UTF-8."
+                    or_save = f"save it as UTF-8, {TIDY_COPY}" if wide == "UTF-16" else "or save it as UTF-8"
+                    fault = f"{wide} text. Convert it, for example with: iconv -f {wide.lower()} -t utf-8, {or_save}."
                     break
                 if b"\0" in block:
                     fault = "has a NUL byte in it: not a text file, or a damaged one. Take it out, or name another file."
