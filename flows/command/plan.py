@@ -181,9 +181,9 @@ def _check_epsilon(value: float) -> None:
 
 def _print(plan: CollectionPlan, out: Path | None) -> None:
     words, console = say_plan(plan), Console(highlight=False)
-    console.print(words.verdict, style="bold", markup=False)
+    console.print(words.verdict, style="bold", markup=False, soft_wrap=True)
     for sentence in (*words.lead, *words.needs):
-        console.print(sentence, markup=False)
+        console.print(sentence, markup=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False, padding=(0, 2))
     for head in words.grid.heads:
         table.add_column(head, justify="right", no_wrap=True)
@@ -191,5 +191,6 @@ def _print(plan: CollectionPlan, out: Path | None) -> None:
         table.add_row(*row)
     # No figure is cut off in a narrow terminal; its lines are broken there instead.
     Console(highlight=False, width=max(console.width, TABLE_WIDTH)).print(table)
+    console.print(words.assumes[-1], style="dim", markup=False, soft_wrap=True)
     if out is not None:
-        console.print(f"Page: {out}", markup=False)
+        console.print(f"Page: {out}", markup=False, soft_wrap=True)

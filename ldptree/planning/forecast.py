@@ -32,7 +32,10 @@ N_REGIONS = 16
 DRAWS_IN_ROUNDS = 2
 """The same where everybody is simulated one by one."""
 CLEAR = 2.0
-"""Standard errors by which reports must help, to be worth it."""
+LEAST_GAIN, LEAST_PART = 0.005, 0.01
+"""Standard errors by which reports must help, to be worth it; and by how much: of accuracy, or of the squared error of public
+rows alone.
+"""
 ENDS = (0.1, 0.9)
 """Of an 80 % interval."""
 
@@ -65,7 +68,8 @@ class Forecast:
         public: the same of public rows alone.
         gain: by how much the reports improve the figure of the same people, by the way in which they differ.
         smallest: what would be found if the public model is wrong; None where no tree is asked about.
-        is_worth_it: whether reports help where the public model is wrong as stated.
+        is_worth_it: whether reports help where the public model is wrong as stated, by more than chance and by no trifle, and
+            would show that it is.
     """
 
     holders: int
@@ -194,7 +198,10 @@ class Forecaster:
         figures = self._simulate(self._draws, holders, epsilon)
         gains = [self.sign * (found - one.public) for found, one in zip(figures, self._draws, strict=True)]
         planted = np.array(self._of("planted", gains))
-        is_clear = bool(planted.mean() > CLEAR * planted.std() / np.sqrt(len(planted)))
+        is_clear = planted.mean() > CLEAR * planted.std() / np.sqrt(len(planted))
+        least = LEAST_PART * self.public["planted"].mean if self.rows.is_number else LEAST_GAIN
+        smallest = self.find_smallest(holders, epsilon)
+        is_found = smallest is None or smallest.error <= self.difference.size
         size = self._learners[0].size(holders, epsilon)
         return Forecast(
             holders=holders,
@@ -205,8 +212,8 @@ class Forecaster:
             kinds={kind: Expected.of(self._of(kind, figures)) for kind in self.kinds},
             public=self.public,
             gain={kind: Expected.of(self._of(kind, gains)) for kind in self.kinds},
-            smallest=self.find_smallest(holders, epsilon),
-            is_worth_it=is_clear,
+            smallest=smallest,
+            is_worth_it=bool(is_clear and planted.mean() >= least and is_found),
         )
 
     def figure(self, kind: Kind, holders: int, epsilon: float) -> float:

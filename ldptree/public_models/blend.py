@@ -272,7 +272,6 @@ def fit_blend(X: Rows, Y: Floats, *, is_class: bool, max_bytes: int) -> Blend:
     learnt = _learn_each(lambda model: model.learn(some))
     answers = np.stack([one.held_out for one in learnt if one.held_out is not None])
     w = weigh(answers, some.Y)
-    errors = some.Y - np.tensordot(w, answers, 1)
     if some is not sample:
         first, weight_of = dict(zip(MODELS, learnt, strict=True)), dict(zip(MODELS, w, strict=True))
 
@@ -283,8 +282,29 @@ def fit_blend(X: Rows, Y: Floats, *, is_class: bool, max_bytes: int) -> Blend:
 
         _ = sample.lines
         learnt = _learn_each(learn_from_all)
+    ensemble = _summed(learnt, w, max_bytes)
+    while n_bytes(ensemble) > max_bytes and (smaller := _without_largest_boosting(learnt, w)) is not None:
+        w = smaller
+        ensemble = _summed(learnt, w, max_bytes)
     weights = {model.name: float(weight) for model, weight in zip(MODELS, w, strict=True)}
-    return Blend(ensemble=_summed(learnt, w, max_bytes), errors=errors, weights=weights)
+    return Blend(ensemble=ensemble, errors=some.Y - np.tensordot(w, answers, 1), weights=weights)
+
+
+def _without_largest_boosting(learnt: Sequence[Learnt], w: Floats) -> Floats | None:
+    """Weights without the boosting of the most trees: one an output and round, of which none can be left out as of a forest. None
+    where there is none.
+    """
+    sizes = [
+        len(one.trees) if weight and isinstance(model, Boosting) else 0
+        for model, one, weight in zip(MODELS, learnt, w, strict=True)
+    ]
+    if not any(sizes):
+        return None
+    others = w.copy()
+    others[int(np.argmax(sizes))] = 0.0
+    if not others.any():
+        others[MODELS.index(LINE)] = 1.0
+    return np.asarray(others / others.sum())
 
 
 def _learn_each(learn: Callable[[Model], Learnt]) -> list[Learnt]:

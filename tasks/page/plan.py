@@ -7,7 +7,7 @@ from typing import Any
 
 from ldptree.planning.backwards import Need
 from ldptree.planning.detection import LEVEL, POWER
-from ldptree.planning.forecast import Expected, Forecast
+from ldptree.planning.forecast import LEAST_GAIN, LEAST_PART, Expected, Forecast
 from tasks.page.charts import Axis
 from tasks.page.findings import Table
 from tasks.page.render import render_template
@@ -48,8 +48,9 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
     wrong = (
         f"wrong by {_size(plan, plan.difference.size)} for {_percent(plan.difference.share)} of the people"
     )
-    public, planted = plan.public["alike"], best.kinds["planted"]
+    public, planted = plan.public_alone, best.kinds["planted"]
     figure = "mean squared error" if plan.is_number else "share right"
+    least = f"{_percent(LEAST_PART)} of the error" if plan.is_number else _size(plan, LEAST_GAIN)
     lead = [
         f"Public rows alone ({plan.n_public:,}): expected {figure} {_figure(plan, public)}.",
         f"Where the public model is {wrong}, public rows alone reach {_one(plan, plan.public['planted'].mean)}; "
@@ -57,7 +58,7 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
     ]
     if best.smallest is not None:
         lead.append(
-            f"The smallest such error that their reports would find: {_size(plan, best.smallest.error)} "
+            f"The smallest such error that their reports would find: {_error(plan, best.smallest.error)} "
             f"(power {POWER:g}, level {LEVEL:g})."
         )
         if best.smallest.difference is not None:
@@ -85,12 +86,14 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
                 for one in plan.forecasts
             ),
         ),
-        needs=(*_needs(plan, plan.reach, "reach"), *_needs(plan, plan.detect, "find an error of")),
+        needs=(*_needs(plan, plan.reach, "reach", wrong), *_needs(plan, plan.detect, "find an error of")),
         assumes=(
             "No private row was read: private people are played by public rows on which nothing was fitted.",
             _say_interval(plan, wrong),
-            "Gain: of the reports over public rows alone, on people where the public model is wrong as stated. Finds: the "
-            f"smallest such error that the reports would find (power {POWER:g}, level {LEVEL:g}). Bytes: of one report.",
+            f"Gain: of the reports over public rows alone, on people where the public model is {wrong}. Finds: the smallest "
+            f"such error that the reports would find (in {_percent(POWER)} of collections; noise alone looks so in "
+            f"{_percent(LEVEL)}). Bytes: of one report. Worth it: they gain {least} or more, surely more than nothing, and find "
+            "the error.",
         ),
     )
 
@@ -99,7 +102,7 @@ def render_plan(plan: CollectionPlan, *, name: str, version: str) -> str:
     """The page of a plan."""
     words = say_plan(plan)
     ends = [end for one in plan.forecasts for end in (one.figure.low, one.figure.high)]
-    axis = Axis.of([*ends, plan.public["alike"].mean])
+    axis = Axis.of([*ends, plan.public_alone.mean])
     return render_template(
         "plan.html.j2",
         title=name,
@@ -166,22 +169,27 @@ def _row(plan: CollectionPlan, one: Forecast) -> tuple[str, ...]:
         f"{one.epsilon:g}",
         _figure(plan, one.figure),
         _gain(plan, one.gain["planted"].mean),
-        "not stated" if one.smallest is None else _size(plan, one.smallest.error),
+        "not stated" if one.smallest is None else _error(plan, one.smallest.error),
         "none" if one.cells is None else f"{one.cells:,}",
         f"{one.report_bytes:,}",
         "yes" if one.is_worth_it else "no",
     )
 
 
-def _needs(plan: CollectionPlan, found: Backwards | None, to: str) -> tuple[str, ...]:
+def _needs(plan: CollectionPlan, found: Backwards | None, to: str, wrong: str = "") -> tuple[str, ...]:
+    """`wrong`: how the public model is, of the people who are to reach it."""
     if found is None:
         return ()
+    where = f" where the public model is {wrong}" if wrong else ""
     wanted = _one(plan, found.wanted) if to == "reach" else _size(plan, found.wanted)
     if found.is_reached:
-        return (f"To {to} {wanted}: already reached, the public model alone is expected to do it.",)
+        return (f"To {to} {wanted}{where}: already reached, the public model alone is expected to do it.",)
     return (
-        *(f"To {to} {wanted} at epsilon {one.given:g}: {_people(one)}." for one in found.holders),
-        *(f"To {to} {wanted} with {one.given:,.0f} people: {_epsilon(one)}." for one in found.epsilon),
+        *(f"To {to} {wanted}{where}, at epsilon {one.given:g}: {_people(one)}." for one in found.holders),
+        *(
+            f"To {to} {wanted}{where}, with {one.given:,.0f} people: {_epsilon(one)}."
+            for one in found.epsilon
+        ),
     )
 
 
@@ -208,6 +216,11 @@ def _gain(plan: CollectionPlan, gain: float) -> str:
 
 def _size(plan: CollectionPlan, size: float) -> str:
     return figures(size, 2) if plan.is_number else f"{100 * size:.1f} points"
+
+
+def _error(plan: CollectionPlan, error: float) -> str:
+    """An error that is found; no share is off by more than 1."""
+    return _size(plan, error) if plan.is_number or error <= 1.0 else "nothing"
 
 
 def _percent(share: float) -> str:

@@ -17,7 +17,7 @@ from tasks.page.data import Run, Score
 from tasks.page.units import Unit, label_unit, score_unit
 
 SMALL_SHARE, SMALL_PART = 0.002, 0.01
-"""A gain that is surely below this is none: of accuracy, and of the reference's mean squared error."""
+"""A gain or loss that is surely below this is none: of accuracy, and of the reference's mean squared error."""
 WITHOUT_REPORTS = ("constant", "majority", "public_tree", "public_forest")
 """What ours is held against in the heading where it is no public model corrected: the best of these that was scored."""
 RIVALS = ("public_only", "public_tree", "public_forest")
@@ -62,6 +62,8 @@ def compare(run: Run, other: Score) -> str:
     lead = other.lead
     low, high = (lead.low, lead.high) if lead else _difference(run.scores.ours, other)
     small = SMALL_SHARE if run.label == "class" else SMALL_PART * other.figure
+    if -small < low and high < small:
+        return "no better"
     if low > 0:
         return "better"
     if high < 0:

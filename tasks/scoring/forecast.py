@@ -20,7 +20,7 @@ from ldptree.planning.backwards import (
     holders_to_detect,
 )
 from ldptree.planning.forecast import Expected, Forecast, Forecaster
-from ldptree.planning.people import Difference, KnownRows
+from ldptree.planning.people import Difference, Kind, KnownRows
 from schemas.families import FeaturesConfig
 from schemas.manifest import Manifest
 from storage import tables
@@ -73,10 +73,16 @@ class CollectionPlan:
     is_number: bool
     difference: Difference
     by_coins: bool
+    likely: Kind | None
     public: dict[str, Expected]
     forecasts: tuple[Forecast, ...]
     reach: Backwards | None = None
     detect: Backwards | None = None
+
+    @property
+    def public_alone(self) -> Expected:
+        """The figure of public rows alone, on people as those of the forecasts' `figure`."""
+        return self.public[self.likely or "alike"]
 
     @property
     def is_worth_it(self) -> bool:
@@ -129,6 +135,7 @@ def plan_collection(
             is_number=rows.is_number,
             difference=difference,
             by_coins=part.by_coins,
+            likely=forecaster.likely,
             public=forecaster.public,
             forecasts=tuple(forecasts),
             reach=None if wanted.figure is None else _reach(forecaster, wanted, wanted.figure),

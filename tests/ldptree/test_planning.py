@@ -93,6 +93,17 @@ def test_reports_are_worth_it_where_they_can_find_the_difference_and_not_where_t
     assert sharp.gain["planted"].mean > 0.02 > abs(sharp.gain["alike"].mean)
 
 
+def test_a_gain_is_not_worth_it_where_the_reports_would_not_find_the_error_or_gain_a_trifle(monkeypatch):
+    simulated = forecaster("correction", size=0.4, n=2000)
+    found = simulated.forecast(100_000, 4.0)
+    assert found.is_worth_it
+    monkeypatch.setattr(forecast, "LEAST_GAIN", found.gain["planted"].mean + 0.001)
+    assert not simulated.forecast(100_000, 4.0).is_worth_it
+    monkeypatch.undo()
+    simulated.difference = Difference(size=found.smallest.error / 2, share=0.5)
+    assert not simulated.forecast(100_000, 4.0).is_worth_it
+
+
 @pytest.mark.parametrize(("name", "label"), [("lpct", "class"), ("lpdt", "number"), ("correction", "class")])
 def test_simulated_means_of_cells_vary_as_the_exact_variance_says(name, label):
     rows = public_rows(label, 1500)

@@ -142,6 +142,19 @@ def test_a_blend_fits_into_its_limit_or_is_refused_with_its_size():
         fit_public("blend", X, y, max_bytes=900)
 
 
+def test_of_many_classes_a_blend_goes_without_boosting_where_that_does_not_fit():
+    X, y = rows(300, noise=1.0)
+    Y = np.eye(12)[np.digitize(y, np.quantile(y, np.linspace(0, 1, 13)[1:-1]))]
+    whole = fit_blend(X, Y, is_class=True, max_bytes=2**26)
+    boosted = [name for name, weight in whole.weights.items() if "boosting" in name and weight]
+    assert boosted
+    small = fit_blend(X, Y, is_class=True, max_bytes=2**18)
+    assert n_bytes(small.ensemble) <= 2**18
+    assert sum(small.weights[name] > 0 for name in boosted) < len(boosted)
+    assert sum(small.weights.values()) == pytest.approx(1.0)
+    assert small.errors.shape == Y.shape
+
+
 def test_few_rows_give_a_forest():
     X, y = rows(FEWEST_ROWS - 1)
     assert fit_public("blend", X, y).ensemble.digest == fit_public("forest", X, y).ensemble.digest

@@ -125,9 +125,11 @@ def verdict(run: Run) -> str:
     if run.scores is None:
         return "Not scored"
     low, high = reference(run)["lead"]
+    small = 0.002 if is_class(run) else 0.01 * reference(run)["mse"]
+    if -small < low and high < small:
+        return "Verdict: no better"
     if low > 0 or high < 0:
         return "Verdict: better" if low > 0 else "Verdict: worse"
-    small = 0.002 if is_class(run) else 0.01 * reference(run)["mse"]
     return "Verdict: no better" if high < small else "Verdict: unsure"
 
 

@@ -189,6 +189,8 @@ def _scored(run: Run, lead: tuple[float, float], before: float = 0.61, ours: flo
         ((-0.03, -0.01), "worse", "made the public model worse"),
         ((-0.01, 0.001), "no better", "no better"),
         ((-0.01, 0.03), "unsure", "may have made the public model better, or not"),
+        ((-0.001, -0.0005), "no better", "no better"),
+        ((0.0005, 0.001), "no better", "no better"),
     ],
 )
 def test_a_gain_is_only_claimed_where_the_pairs_show_it(
