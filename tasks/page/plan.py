@@ -15,10 +15,10 @@ from tasks.page.units import figures
 from tasks.scoring.forecast import Backwards, CollectionPlan
 
 WAYS = {
-    "alike": "private people are like public ones",
-    "planted": "the public model is wrong as stated",
-    "elsewhere": "private people lie elsewhere in space",
-    "apart": "they lie where no public row does",
+    "alike": "like public ones",
+    "planted": "the public model wrong as stated",
+    "elsewhere": "elsewhere in space",
+    "apart": "beyond all public rows",
 }
 
 
@@ -75,8 +75,8 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
             tuple(_row(plan, one) for one in plan.forecasts),
         ),
         ways=Table(
-            "By the way in which people differ",
-            ("People", "Epsilon", *(f"If {WAYS[kind]}" for kind in plan.public)),
+            "By what private people are",
+            ("People", "Epsilon", *(WAYS[kind].capitalize() for kind in plan.public)),
             tuple(
                 (
                     f"{one.holders:,}",
