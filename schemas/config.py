@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,6 +24,7 @@ from pydantic import (
 
 from ldptree.errors import ConfigError
 from schemas.catalogue import add_remedy, apply_assignments, with_catalogue, with_paths_from
+from schemas.dataset import FILE_SUFFIXES
 from schemas.families import (
     FAMILIES,
     OWNERS,
@@ -149,8 +152,10 @@ def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
         text = path.read_bytes().decode("utf-8-sig")
         raw = tomllib.loads(text)
     except UnicodeDecodeError:
+        _refuse_rows(path)
         raise ConfigError(f"{path}: not UTF-8 text. A configuration is a TOML file.") from None
     except tomllib.TOMLDecodeError as fault:
+        _refuse_rows(path)
         raise ConfigError(f"{path}: not TOML: {fault}") from None
     except RecursionError:
         raise ConfigError(f"{path}: not a configuration: it is nested too deep.") from None
@@ -159,6 +164,18 @@ def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
         raw["dataset"] = with_paths_from(path.parent.absolute(), raw["dataset"])
     apply_assignments(raw, assignments or ())
     return parse(raw, source=str(config), folder=Path.cwd(), assignments=assignments or ())
+
+
+def _refuse_rows(path: Path) -> None:
+    """Raises ConfigError where a file is rows by its name, and no configuration."""
+    if not path.name.lower().endswith(FILE_SUFFIXES):
+        return
+    beside = path.with_name(f"{path.name.partition('.')[0]}.toml")
+    its_own = f", or name {beside.name}, which is beside it" if beside.is_file() else ""
+    raise ConfigError(
+        f"{path}: rows, and no configuration. First have one written: ldptree init {shlex.quote(str(path))} --target COLUMN"
+        f"{its_own}"
+    ) from None
 
 
 def parse(
@@ -221,12 +238,56 @@ def find(config: str | Path) -> Path:
         return ready[name]
     if fault not in (NO_SUCH_FILE, A_FOLDER):
         raise ConfigError(f"{shown_path(config)}: {fault}. Name a TOML file.")
-    near = difflib.get_close_matches(name, ready, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
+    files = _configurations_in(path.parent)
+    near = difflib.get_close_matches(path.stem, files, n=1) or difflib.get_close_matches(name, ready, n=1)
+    hint = f" Did you mean {files.get(near[0], near[0])}?" if near else ""
     what = NO_SUCH_FILE if fault == NO_SUCH_FILE else f"is {fault}"
     raise ConfigError(
         f"{shown_path(config)}: {what}, and no packaged configuration ({', '.join(ready)}).{hint}"
     )
+
+
+def _configurations_in(folder: Path) -> dict[str, Path]:
+    """The files in a folder that are configurations by their names, without their ending."""
+    try:
+        return {path.stem: path for path in sorted(folder.glob("*.toml")) if path.is_file()}
+    except OSError:
+        return {}
+
+
+def suggest_key(key: str, siblings: Iterable[str] = ()) -> str:
+    """What may have been meant by a word that is no key: a sibling, or the path of a key of any table; "" where none is near."""
+
+    def likeness(word: str) -> float:
+        if key in word.split("_"):
+            return 1.0
+        if len(key) > 2 and word.startswith(key):
+            return 0.9
+        return difflib.SequenceMatcher(None, key, word).ratio()
+
+    sibling = max(siblings, key=likeness, default="")
+    place = max(_places(), key=lambda word: (word == key, likeness(word)))
+    if likeness(place) >= 0.7 and likeness(place) > likeness(sibling):
+        return _places()[place]
+    return sibling if likeness(sibling) >= 0.5 else ""
+
+
+@cache
+def _places() -> dict[str, str]:
+    """The path of every key of a configuration, by its last word."""
+    found: dict[str, str] = {}
+    level: list[tuple[str, Any]] = [("", RunConfig)]
+    while level:  # of two keys of one name the one that is less deep, and that of the model before those of single families
+        fields = [(path, key, info) for path, model in level for key, info in _fields(model).items()]
+        fields.sort(key=lambda field: field[1] != "model")
+        for path, key, _ in fields:
+            found.setdefault(key, f"{path}{key}")
+        level = [
+            (f"{path}{key}.", model)
+            for path, key, info in fields
+            for model in ((_model_of(info),) if key != "model" else FAMILIES.values())
+        ]
+    return found
 
 
 def _in_words(problem: Any, raw: dict[str, Any]) -> list[tuple[str, str]]:
@@ -293,8 +354,8 @@ def _unknown(location: list[str], family: type[ModelConfig] | None) -> str:
     if family is not None and parent is family and (fault := foreign_key(key, family)):
         return fault
     names = list(_fields(parent))
-    near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
-    return f"unknown key; {f'did you mean {near[0]}?' if near else 'known here: ' + ', '.join(names)}"
+    near = suggest_key(key, names)
+    return f"unknown key; {f'did you mean {near}?' if near else 'known here: ' + ', '.join(names)}"
 
 
 def _nearest(problem: Any) -> str:

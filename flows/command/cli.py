@@ -15,6 +15,7 @@ import typer
 
 from flows.command.ending import leave, silence_libraries
 from flows.command.interrupt import EXIT_CODES, FINISHED_STEPS_STAND, INTERRUPTED
+from flows.command.settings import CommandWithSettings
 from flows.command.streams import output_fault, prepare_streams, print_file, print_json
 from ldptree.errors import BudgetError, ConfigError, LdptreeError
 from storage.machine_faults import check_working_directory, machine_fault
@@ -102,7 +103,7 @@ def init(
     )
 
 
-@app.command()
+@app.command(cls=CommandWithSettings)
 def run(
     config: Annotated[
         str, typer.Argument(help="A TOML file, or the name of a packaged one.", autocompletion=_configs)
@@ -160,7 +161,7 @@ def run(
     )
 
 
-@app.command()
+@app.command(cls=CommandWithSettings)
 def plan(
     config: Annotated[
         str, typer.Argument(help="A TOML file, or the name of a packaged one.", autocompletion=_configs)

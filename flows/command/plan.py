@@ -7,6 +7,7 @@ answers and nothing is charged.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -151,6 +152,14 @@ def _numbers(
     name: str, text: str, read: Callable[[str], Number], check: Callable[[Number], None]
 ) -> tuple[Number, ...]:
     found = []
+    if read is int and (
+        thousands := re.search(r"[1-9]\d{0,2}(,\d{3})*,0\d\d(,\d{3})*", text.replace(" ", ""))
+    ):
+        whole = thousands[0]
+        raise ConfigError(
+            f"{name} {text}: a comma ends a number, so that {whole} is {' and '.join(whole.split(','))}; write "
+            f"{whole.replace(',', '')} or {whole.replace(',', '_')}"
+        )
     for word in text.split(","):
         try:
             value = read(word.strip().replace("_", ""))

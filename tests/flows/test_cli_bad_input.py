@@ -225,7 +225,8 @@ def test_an_assignment_that_cannot_be_is_refused_by_its_key(desk, assignment, sa
         ("word.toml", b"name = mine\n", "word.toml: not TOML: Invalid value (at line 1, column 8)"),
         ("empty.toml", b"", "empty.toml: 2 problems\n  dataset: missing\n  name: missing"),
         ("binary.toml", b"\xff\xfe\0", "binary.toml: not UTF-8 text. A configuration is a TOML file."),
-        ("rides.csv", None, "rides.csv: not TOML"),
+        ("rides.csv", None, "rides.csv: rows, and no configuration. First have one written: ldptree init"),
+        ("my rides.csv", b"zone;m\xf6ney\nopen;2\n", "ldptree init 'my rides.csv' --target COLUMN"),
     ],
 )  # fmt: skip
 def test_a_configuration_that_is_none_is_refused(desk, name, content, said):
@@ -234,12 +235,26 @@ def test_a_configuration_that_is_none_is_refused(desk, name, content, said):
     desk.told(desk.type("run", name, "--work", desk.work), 2, said)
 
 
+def test_a_configuration_beside_what_was_typed_is_named(desk):
+    desk.file("rides.toml", b"")
+    for name, said in (
+        ("rides", "Did you mean rides.toml?"),
+        ("ride.tml", "Did you mean rides.toml?"),
+        ("rides.csv", "or name rides.toml, which is beside it"),
+    ):
+        desk.told(desk.type("plan", name), 2, said)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["run", "quickstart", "--workers", "0"], "'--workers'"),
         (["run", "quickstart", "--workers", "two"], "valid integer"),
-        (["run", "quickstart", "--epsilon", "2"], "No such option: --epsilon"),
+        (["run", "quickstart", "--epsilon", "2"], "No such option: --epsilon. Write --set privacy.epsilon=2"),
+        (["run", "quickstart", "--dataset-target=paid"], "No such option: --dataset-target"),
+        (["run", "quickstart", "--test-fraction=.5"], "Write --set dataset.test_fraction=.5"),
+        (["plan", "quickstart", "--depth"], "Write --set model.depth=VALUE"),
+        (["run", "quickstart", "--workerz", "2"], "Possible options: --work, --workers"),
         (["run", "quickstart", "census"], "unexpected extra argument"),
         (["runn"], "Did you mean 'run'?"),
         (["predict", "model.json", "rows.parquet"], "Missing option '--out'"),
@@ -637,7 +652,7 @@ def test_a_prediction_that_cannot_be_made_or_written_is_refused_and_leaves_no_fi
         (3, "has the column 'trip_miles' twice", [model, "twice.parquet", "--out", "o"]),
         (2, "--out .: a folder. Name a file.", [model, rows, "--out", "."]),
         (2, "there is no folder", [model, rows, "--out", "nowhere/o"]),
-        (2, "--out /proc/o: cannot be written (No such file or directory).", [model, rows, "--out", "/proc/o"]),
+        (2, "--out /proc/o.parquet: cannot be written (No such file or directory).", [model, rows, "--out", "/proc/o.parquet"]),
         (2, "that is what is read. Name another file.", [model, rows, "--out", rows]),
     ]:  # fmt: skip
         desk.told(desk.type("predict", *words), code, said)

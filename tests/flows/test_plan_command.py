@@ -100,6 +100,8 @@ def test_no_private_row_moves_a_plan(typed, tmp_path):
         (("--set", "evaluate=false"), "how many people would answer? Private rows are not counted"),
         (("--holders", "5000,many"), "'many' is not a whole number"),
         (("--holders", "-5"), "-5 people: from 1 to 10,000,000"),
+        (("--holders", "5,000"), "5,000 is 5 and 000; write 5000 or 5_000"),
+        (("--holders", "500,2,050,000"), "2,050,000 is 2 and 050 and 000; write 2050000 or 2_050_000"),
         (("--holders", "5000", "--epsilon", "0"), "epsilon must be a number above 0"),
         (("--holders", "5000", "--accuracy", "1.2"), "--accuracy 1.2: a share from 0 to 1"),
         (

@@ -106,6 +106,11 @@ def test_epsilon_is_1_unless_another_is_named():
         ({"dataset": {"targets": "x"}}, "dataset.targets", "did you mean target?"),
         ({"privcy": {"epsilon": 1.0}}, "privcy", "did you mean privacy?"),
         ({"simulation": {"seed": 1}}, "simulation.seed", "did you mean noise_seed?"),
+        ({"epsilon": 1.0}, "epsilon", "did you mean privacy.epsilon?"),
+        ({"eps": 1.0}, "eps", "did you mean privacy.epsilon?"),
+        ({"dept": 3}, "dept", "did you mean model.depth?"),
+        ({"model": LPCT | {"epsilon": 3}}, "model.epsilon", "did you mean privacy.epsilon?"),
+        ({"zzz": 3}, "zzz", "known here: name, "),
         ({"model": {"zzz": 1}}, "model.zzz", "known here: estimator, partition, depth"),
     ],
 )
