@@ -112,7 +112,7 @@ def _readable(sample: FileSample, folder: Path, *, force: bool) -> Path:
     if data.stat().st_size > MOST_TIDIED:
         raise ConfigError(
             f"{data.name}: has {why}, which a run cannot read, and is too large to be written anew here. Write it as UTF-8 with "
-            "commas between its fields and one header."
+            "commas between its fields, one header, and nothing but rows below it."
         )
     to = folder / f"{data.name.partition('.')[0]}.tidy.csv"
     if to.exists() and not force:
@@ -186,7 +186,9 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
     if len(shown) > LISTED:
         lines.append(f"           and {len(shown) - LISTED} columns more")
     if proposal.puts_aside:
-        lines.append("bad rows   those that cannot be read are put aside, at most 1 %")
+        lines.append(
+            f"bad rows   those that cannot be read are put aside, at most {proposal.bad_fraction:.0%} of all"
+        )
     if seen.n_duplicates:
         lines.append(f"duplicates {seen.n_duplicates:,} of the rows looked at repeat an earlier row")
     return lines

@@ -21,7 +21,7 @@ from schemas.named_files import read_fault, shown_path
 from storage.raw import raw_files
 from storage.raw.formats.contents import BLOCK, Content, read_content
 from storage.raw.formats.kinds import file_kind, open_text
-from storage.raw.layouts import Layout, recognise_layout, split_records, tidy_records
+from storage.raw.layouts import Layout, look_further, recognise_layout, split_records, tidy_records, tidy_rows
 
 MOST_BYTES = 8 << 20
 MOST_ROWS = 20_000
@@ -122,6 +122,7 @@ def sample_file(
         if can_spread:
             read_blocks = _blocks_of_gzip if kind == "gzip" else _blocks
             blocks = read_blocks(place, encoding, len(head.encode(encoding, errors="replace")))
+    layout = look_further(layout, [head, *blocks], has_end=is_whole or bool(blocks))
     _write_sample(copy, head, blocks, layout)
     return FileSample(
         source=path,
@@ -230,9 +231,10 @@ def _blocks(path: Path, encoding: str, n_bytes: int) -> list[str]:
     found = []
     with path.open("rb") as stream:
         for place in range(begin, size, step):
+            is_end = place + step >= size
             stream.seek(place)
-            text = _text(stream.read(each), encoding)
-            found.append(_inner_lines(text, is_end=place + each >= size))
+            text = _text(stream.read(size - place if is_end else each), encoding)
+            found.append(_inner_lines(text, is_end=is_end))
     return found
 
 
@@ -272,8 +274,8 @@ def _write_sample(copy: Path, head: str, blocks: list[str], layout: Layout) -> N
         else:
             sink.write(head if head.endswith(("\n", "\r")) else head + end)
         for block in blocks:
-            found = list(split_records(io.StringIO(block, newline=""), layout.delimiter))
-            writer.writerows(record for record in found if len(record) == layout.n_fields)
+            found = split_records(io.StringIO(block, newline=""), layout.delimiter)
+            writer.writerows(row for row in tidy_rows(found, layout) if len(row) == layout.n_fields)
 
 
 def _sample_parquet(path: Path, place: Path, folder: Path, *, is_spread: bool) -> FileSample:

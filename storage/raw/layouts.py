@@ -1,6 +1,7 @@
-"""How a raw text is laid out: what stands between its fields, which line is the header, what stands above it.
+"""How a raw text is laid out: what stands between its fields, which line is the header, what stands above it and below its rows.
 
-Told from the first lines of a text. A layout that a run cannot read can be written anew (`tidy_records`).
+Told from the first lines of a text, and then from all that are looked at. A layout that a run cannot read can be written anew
+(`tidy_records`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 
 from storage.raw.formats.blanks import split_at_blanks
 from storage.raw.formats.contents import BLANKS
@@ -24,6 +26,11 @@ MOST_TITLES = 8
 ALIKE = 0.8
 """The share of records that must have as many fields as the most."""
 _ENDS = re.compile(r"\r\n|\n|\r")
+_TOTALS = re.compile(
+    r"((grand|over-?all|sub) ?)?totals?|sum|average|mean|gesamt(summe)?|insgesamt|summe|somme|suma|totale|totaal",
+    re.IGNORECASE,
+)
+"""What a line of totals begins with."""
 _NUMBER = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+([eE][-+]?[0-9]+)?")
 _AMOUNT = re.compile(r"[$€£]? ?[-+]?([0-9]{1,3}([,.' ][0-9]{3})+|[0-9]+)([.,][0-9]+)? ?[%$€£]?")
 
@@ -39,10 +46,12 @@ class Layout:
         header: the fields of the header as they stand; () where there is none.
         n_first: of the first line.
         n_titles: records above the header, or above the first row, that are neither.
+        n_above: lines above it, blank ones too.
+        n_below: records below the last row, which hold totals or a remark.
         has_units: whether the record below the header names units, or headers once more.
-        lacks_name: whether the header has a field less than a row: the name of the first column, or of an empty last one.
+        lacks_name: whether the header has a field less than a row: the name of the first column, or of the last one.
         repeats_header: whether the header stands again between the rows.
-        mixes_ends: whether some lines end otherwise than others.
+        ends: how records end.
     """
 
     delimiter: str
@@ -51,21 +60,25 @@ class Layout:
     n_first: int = 0
     header: tuple[str, ...] = ()
     n_titles: int = 0
+    n_above: int = 0
+    n_below: int = 0
     has_units: bool = False
     lacks_name: bool = False
     repeats_header: bool = False
-    mixes_ends: bool = False
+    ends: frozenset[str] = frozenset()
 
     @property
     def oddities(self) -> tuple[str, ...]:
         """What a run cannot read."""
-        lines = "1 line" if self.n_titles == 1 else f"{self.n_titles} lines"
+        above = "1 line" if self.n_above == 1 else f"{self.n_above} lines"
+        below = "1 line" if self.n_below == 1 else f"{self.n_below} lines"
         found = {
-            f"{lines} above its header": self.n_titles > 0,
+            f"{above} above its header": self.n_titles > 0,
+            f"{below} of totals or remarks below its rows": self.n_below > 0,
             "a second header below the first": self.has_units,
             "its header again between its rows": self.repeats_header,
             "a name too few in its header": self.lacks_name,
-            "lines that end in different ways": self.mixes_ends,
+            "lines that end in different ways": len(self.ends) > 1,
             "a line break in its header": any(_ENDS.search(name) for name in self.header),
             "columns of the same name": len(set(map(str.lower, self.header))) < len(self.header),
         }
@@ -83,8 +96,10 @@ def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
     records = _first(text, delimiter, LOOKED_AT)
     if not records:
         return Layout(delimiter=default, default=default, n_fields=0)
-    n_fields, n_first = _commonest_length(records), len(records[0])
-    mixes_ends = len(set(_ENDS.findall(text) + _ENDS.findall(end))) > 1 and '"' not in text
+    n_fields, n_first = _count_fields(records), len(records[0])
+    # Only the last characters are surely no part of a field in quotes.
+    end = end if '"' not in text + end else end[len(end.rstrip("\r\n")) :]
+    ends = frozenset(_ENDS.findall(end)).union(one for _, one in _records_and_ends(text, delimiter)) - {""}
     typical = sorted(map(_filled, records))[len(records) // 2]
     place = next(
         (
@@ -109,7 +124,8 @@ def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
             n_fields=n_fields,
             n_first=n_first,
             n_titles=n_titles,
-            mixes_ends=mixes_ends,
+            n_above=_line_of(text, delimiter, n_titles),
+            ends=ends,
         )
     rows = records[place + 1 :]
     repeats_header = any(tuple(cell.strip() for cell in record) == names for record in rows)
@@ -123,11 +139,63 @@ def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
         n_first=n_first,
         header=names,
         n_titles=place,
+        n_above=_line_of(text, delimiter, place),
         lacks_name=lacks_name,
-        mixes_ends=mixes_ends,
+        ends=ends,
         has_units=_are_units(rows[:1], rows[1:]),
         repeats_header=repeats_header,
     )
+
+
+def look_further(layout: Layout, parts: Sequence[str], *, has_end: bool) -> Layout:
+    """The layout, with what any of the rows that are looked at may show: `parts` of the text; `has_end`: the last is its end."""
+    ends, header = set(layout.ends), list(layout.header)
+    repeats_header = layout.repeats_header
+    rows: list[list[str]] = []
+    try:
+        for part in parts:
+            for record, end in _records_and_ends(part, layout.delimiter):
+                ends.add(end)
+                if any(cell.strip() for cell in record):
+                    rows.append(record)
+    except csv.Error:
+        return layout
+    first_row = layout.n_titles + bool(header) + layout.has_units
+    rows = rows[first_row:]
+    again = [row for row in rows if header and row[0].strip() == header[0]]
+    return replace(
+        layout,
+        ends=frozenset(ends - {""}),
+        repeats_header=repeats_header or any([cell.strip() for cell in row] == header for row in again),
+        n_below=_count_below(rows, layout.n_fields) if has_end else 0,
+    )
+
+
+def _count_below(rows: Sequence[Sequence[str]], n_fields: int) -> int:
+    """Records at the end that begin with a word for a total or hold one remark, where no other record does so."""
+    is_none = [_is_total(row) or (n_fields > 2 and _is_remark(row)) for row in rows]
+    n_below = sum(1 for _ in takewhile(bool, reversed(is_none)))
+    return n_below if 0 < n_below == sum(is_none) else 0
+
+
+def _is_total(record: Sequence[str]) -> bool:
+    first = next((cell for cell in record if cell.strip()), "")
+    return _TOTALS.fullmatch(first.strip().rstrip(" :")) is not None
+
+
+def _is_remark(record: Sequence[str]) -> bool:
+    """Whether only the first field is filled, and it is no number."""
+    return bool(record[0].strip()) and _is_single(record) and not _NUMBER.fullmatch(record[0].strip())
+
+
+def _is_single(record: Sequence[str]) -> bool:
+    """Whether one field is filled; looks no further than at the second that is."""
+    filled = (cell for cell in record if cell.strip())
+    return next(filled, None) is not None and next(filled, None) is None
+
+
+def _has_empty_end(record: Sequence[str], n_fields: int) -> bool:
+    return len(record) > n_fields and not any(cell.strip() for cell in record[n_fields:])
 
 
 def holds_values(fields: Sequence[str]) -> bool:
@@ -147,20 +215,31 @@ def split_records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
 
 
 def tidy_records(records: Iterable[list[str]], layout: Layout) -> Iterator[list[str]]:
-    """The header, with names that tell columns apart, and the rows: what stands above, titles and repeated headers are left out.
-
-    Rows with too few or too many fields stay as they are: they are faults, and ingest says so.
-    """
-    header = list(layout.header)
-    again = [header[1:], header[:-1]] if layout.lacks_name else [header]
+    """The header, with names that tell columns apart, and the rows, without what stands above."""
     if layout.header:
         yield _different(layout.header)
     first_row = layout.n_titles + bool(layout.header) + layout.has_units
-    for index, record in enumerate(records):
-        cells = [cell.strip() for cell in record]
-        is_title = layout.n_fields > 2 and sum(map(bool, cells)) == 1
-        if index >= first_row and cells not in again and not is_title:
-            yield record
+    yield from tidy_rows(islice(records, first_row, None), layout)
+
+
+def tidy_rows(records: Iterable[list[str]], layout: Layout) -> Iterator[list[str]]:
+    """The rows: titles, repeated headers and totals at the end are left out, and empty fields that are too many.
+
+    Rows with too few or too many fields stay as they are: they are faults, and ingest says so.
+    """
+    header, n_fields = list(layout.header), layout.n_fields
+    again = [header[1:], header[:-1]] if layout.lacks_name else [header]
+    starts = {cells[0] for cells in again if cells}
+    totals: list[list[str]] = []
+    for record in records:
+        if record[0].strip() in starts and [cell.strip() for cell in record] in again:
+            continue
+        if n_fields > 2 and _is_single(record):
+            continue
+        totals.append(record[:n_fields] if _has_empty_end(record, n_fields) else record)
+        if not (layout.n_below and _is_total(record)):
+            yield from totals
+            totals.clear()
 
 
 def _lacks_name(record: Sequence[str], n_fields: int) -> bool:
@@ -214,6 +293,35 @@ def _fit(records: Sequence[Sequence[str]]) -> int:
     return width if sum(len(record) == width for record in records) >= ALIKE * len(records) else 0
 
 
+def _records_and_ends(text: str, delimiter: str) -> Iterator[tuple[list[str], str]]:
+    """The records of a text, blank ones too, and how the last line of each ends. Raises csv.Error."""
+    last = ""
+
+    def keep(line: str) -> str:
+        nonlocal last
+        last = line
+        return line
+
+    lines = map(keep, io.StringIO(text, newline=""))
+    split = map(split_at_blanks, lines) if delimiter == BLANKS else csv.reader(lines, delimiter=delimiter)
+    for record in split:
+        yield record, last[len(last.rstrip("\r\n")) :]
+
+
+def _line_of(text: str, delimiter: str, place: int) -> int:
+    """How many lines are above the record of this number, from 0, that is not blank."""
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, delimiter=" " if delimiter == BLANKS else delimiter)
+    above, number = 0, 0
+    for record in reader:
+        if any(cell.strip() for cell in record):
+            if number == place:
+                break
+            number += 1
+        above = reader.line_num
+    return above
+
+
 def _first(text: str, delimiter: str, n: int) -> list[list[str]]:
     """The first records."""
     found = []
@@ -222,6 +330,15 @@ def _first(text: str, delimiter: str, n: int) -> list[list[str]]:
         if len(found) == n:
             break
     return found
+
+
+def _count_fields(records: Sequence[Sequence[str]]) -> int:
+    """Fields of a row: as many as most records have, without empty ones at their end that the header does not have."""
+    most = _commonest_length(records)
+    width = max(
+        (index + 1 for record in records for index, cell in enumerate(record) if cell.strip()), default=0
+    )
+    return width if 1 < width < most and any(len(record) == width for record in records) else most
 
 
 def _commonest_length(records: Sequence[Sequence[str]]) -> int:

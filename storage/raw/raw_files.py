@@ -518,7 +518,10 @@ def _in_words(message: str) -> str:
     if "invalid unicode" in lower or "not utf-8" in lower:
         return NOT_UTF_8.rstrip(".")
     if "state machine" in lower:
-        return "mixed line endings (\\n and \\r\\n), or quotes that do not follow the CSV rules"
+        return (
+            "mixed line endings (\\n and \\r\\n), or quotes that do not follow the CSV rules. `ldptree init` can write a copy "
+            "whose lines end alike; else close each quote, and double those within a field"
+        )
     if "gzip" in lower:
         return "the gzip file is truncated or damaged. Fetch or write it again."
     return CHANGED

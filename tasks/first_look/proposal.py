@@ -70,6 +70,7 @@ class Proposal:
         types: columns that are declared.
         holder: a column that may name a person, of whom several rows are.
         puts_aside: whether rows that cannot be read are put aside.
+        bad_fraction: the share of them above which a run stops.
     """
 
     look: FirstLook
@@ -87,6 +88,7 @@ class Proposal:
     types: dict[str, ColumnType] = field(default_factory=dict)
     holder: str = ""
     puts_aside: bool = False
+    bad_fraction: float = DatasetSpec.model_fields["max_bad_fraction"].default
 
     def leave_out(self, name: str, why: str) -> None:
         """Leave out a column of the file, or one that is derived; and the raw one where nothing is derived from it any more."""
@@ -253,9 +255,15 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
     if proposal.where:
         lines.append(_beside(f"where = {_text(proposal.where)}", "rows that have a label"))
     if proposal.puts_aside:
-        lines.append(
-            _beside('on_bad_rows = "quarantine"', "rows that cannot be read are put aside, at most 1 %")
-        )
+        most = f"{proposal.bad_fraction:.0%}"
+        aside = f"rows that cannot be read are put aside, at most {most} of all"
+        lines.append(_beside('on_bad_rows = "quarantine"', aside))
+        if proposal.bad_fraction != Proposal.bad_fraction:
+            lines.append(
+                _beside(
+                    f"max_bad_fraction = {proposal.bad_fraction}", "many lines lack a field or have one more"
+                )
+            )
     if proposal.types:
         types = ", ".join(f"{_key(column)} = {_text(kind)}" for column, kind in proposal.types.items())
         lines.append(f"types = {{ {types} }}")

@@ -39,6 +39,10 @@ LARGEST_SHARE = 0.5
 NEARLY = 0.01
 """A column is nearly empty where fewer of its values are there."""
 FEWEST_VALUES = 3
+MOST_FAULTS = Proposal.bad_fraction
+"""Of the rows: a column that makes more of them bad is left out."""
+MOST_REJECTED = 0.05
+"""Of the lines: in a file where more have too few or too many fields, something else is wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,18 +199,20 @@ def _declare_types(proposal: Proposal, typed: TypedRows) -> bool:
 
 def _put_faults_aside(proposal: Proposal, typed: TypedRows) -> bool:
     """Rows that cannot be read are put aside; columns with many of them are left out."""
-    n_faults, n_rows = typed.faults.total() + typed.n_rejected, typed.rows.height
-    most = DatasetSpec.model_fields["max_bad_fraction"].default * n_rows
-    if typed.n_rejected > most and proposal.look.public is None:  # else they may be private ones
-        raise DataError(
-            f"{proposal.look.sample.source.name}: of the lines looked at, {typed.n_rejected / (n_rows + typed.n_rejected):.0%} "
-            f"have another number of fields than its header, which has {len(proposal.look.file.columns)}. Write the file anew."
-        )
+    n_faults, n_rows = typed.faults.total(), typed.rows.height
+    rejected = typed.n_rejected / (n_rows + typed.n_rejected)
+    if proposal.look.public is None and rejected > proposal.bad_fraction:  # else they may be private ones
+        if rejected > MOST_REJECTED:
+            raise DataError(
+                f"{proposal.look.sample.source.name}: of the lines looked at, {rejected:.0%} have another number of fields than "
+                f"its header, which has {len(proposal.look.file.columns)}. Write the file anew, with as many fields in each line."
+            )
+        proposal.bad_fraction = round(2 * rejected, 2)
     column, count = typed.faults.most_common(1)[0] if typed.faults else ("", 0)
-    if n_faults > most and column and column != proposal.target:
+    if n_faults > MOST_FAULTS * n_rows and column and column != proposal.target:
         proposal.leave_out(column, f"{count / n_rows:.0%} of its values cannot be read")
         return True
-    if n_faults and not proposal.puts_aside:
+    if (n_faults or rejected) and not proposal.puts_aside:
         proposal.puts_aside = True
         return True
     return False

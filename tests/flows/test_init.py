@@ -381,7 +381,30 @@ LAID_OUT = {
     "units.csv": ("x,z,y\n(m),(s),\n" + "1.5,2,yes\n0.5,1,no\n" * 30, "y", "second header", 60),
     "again.csv": ("x,z,y\n1,2,yes\n0,1,no\nx,z,y\n,,\n" * 9, "y", "its header again between its rows", 18),
     "from_r.csv": ("x,z,y\n" + "n1,1,2,yes\nn2,0,1,no\n" * 30, "y", "a name too few", 60),
-    "commas.csv": ("x,z,y\n" + "1,2,yes,\n0,1,no,\n" * 30, "y", "a name too few", 60),
+    "late_again.csv": (
+        "x,z,y\n" + "1,2,yes\n0,1,no\n1,2,no\n" * 60 + "x,z,y\n" + "1,2,yes\n" * 20,
+        "y",
+        "its header again between its rows",
+        200,
+    ),
+    "totals.csv": (
+        "Report\nof: May\n\nx|z|w|y\n" + "1|2|3|yes\n0|1|2|no\n1|2|3|no\n" * 60 + "Total|180|| 90\n",
+        "y",
+        "1 line of totals or remarks below its rows",
+        180,
+    ),
+    "blank_above.csv": (
+        "Report\nof: May\n\nx|z|w|y\n" + "1|2|3|yes\n0|1|2|no\n1|2|3|no\n" * 60 + "Source: me|||\n\n",
+        "y",
+        "3 lines above its header",
+        180,
+    ),
+    "last_end.csv": (
+        "x,z,y\r\n" + '"1,5\n5",2,yes\r\n"0,1""",1,no\r\n"1,5\n5",2,no\r\n' * 60 + "\n",
+        "y",
+        "lines that end in different ways",
+        180,
+    ),
     "ends.csv": (
         "x,z,y\r\n" + "1,2,yes\r\n" * 30 + "0,1,no\n" * 30,
         "y",
@@ -410,6 +433,18 @@ def test_a_layout_that_no_run_reads_is_named_and_written_anew(tmp_path, capsys, 
     place = file.columns.index(load(out).dataset.target)
     assert {row[place] for row in rows} == {"yes", "no"}
     assert Path(path).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("row", ["1,2,yes", "1,2,yes,", "1,2,yes,,"])
+@pytest.mark.parametrize("other", ["0,1,no", "0,1,no,"])
+def test_empty_fields_at_the_end_of_rows_are_no_column_and_no_fault(tmp_path, capsys, row, other):
+    path, out = tmp_path / "rows.csv", tmp_path / "rows.toml"
+    path.write_text("x,z,y\n" + f"{row}\n{other}\n1,2,no\n" * 40)
+    init(path, target="y", public="random 0.5", out=out, force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert (said["path"], said["oddities"], list(said["columns"])) == ("rows.csv", [], ["x", "z", "y"])
+    with raw_files.connect([file := raw_files.inspect(path)]) as query:
+        assert len(query.execute(file.select(file.columns, file.columns)).fetchall()) == 120
 
 
 ROWS = [["x", "z", "y"], *[[1.5 + i, i % 7, "yes" if i % 2 else "no"] for i in range(60)]]
@@ -548,6 +583,7 @@ REFUSED_BY_RUNS = {
         "free text: 2",
     ),
     "a short line": (plain("1,2\n"), ""),
+    "many short lines": (plain("1,2\n" * 6), ""),
     "a line of totals": (plain("Total,600,\n"), ""),
     "numbers in two notations": (
         plain(odd=lambda i, y: f"{i},25" if i % 2 else f"{i}.25"),
@@ -576,7 +612,7 @@ def test_what_a_run_would_refuse_is_dealt_with_before_it_is_written(tmp_path, ca
     )
     spec = load(out).dataset
     zones = ZoneFolders(public=tmp_path / "p", holders=tmp_path / "h", faults=tmp_path / "faults")
-    found = ingest_files(RowRules(dataset=spec, seed=0), [tmp_path / "rows.csv"], zones)
+    found = ingest_files(RowRules(dataset=spec, seed=0), [Path(path) for path in spec.path], zones)
     features = spec.features([column.name for column in found.columns])
     assert {"x", "x_number"} & set(features)
     assert ("odd" in features) is (name == "blanks around truth")
