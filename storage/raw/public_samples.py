@@ -8,15 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from storage.raw.raw_files import INTERNAL
 from storage.raw.recognition.findings import HEAD, LEVELS_LISTED, SPREAD, ColumnSample
 from storage.raw.typed_rows import TypeEvidence, count_evidence
 
 if TYPE_CHECKING:
     import polars as pl
 
+SEED = 1
 CELLS = 2_000_000
 """Values kept of all columns together, about; of very many columns fewer rows are kept."""
 FEWEST_ROWS = 100
+DRAW = f"{INTERNAL}_draw"
+"""The column of the number that decides whether a row is kept."""
 
 
 class PublicValues:
@@ -28,12 +34,15 @@ class PublicValues:
         self._n_head, self._n_spread = min(HEAD, rows), min(SPREAD, rows)
         self._head: list[pl.DataFrame] = []
         self._spread: list[pl.DataFrame] = []
-        self._stride = 1
+        self._share = 1.0
+        self._draws = np.random.default_rng(SEED)
         self._seen = 0
         self._distinct: dict[str, set[str]] = {column: set() for column in columns}
 
     def add(self, texts: pl.DataFrame) -> None:
         """One batch more: raw texts, null where missing."""
+        import polars as pl
+
         for column, found in count_evidence(texts).items():
             self.evidence[column] += found
             known = self._distinct[column]
@@ -41,7 +50,8 @@ class PublicValues:
                 known |= set(texts[column].drop_nulls().unique().head(LEVELS_LISTED + 1).to_list())
         if self._seen < self._n_head:
             self._head.append(texts.head(self._n_head - self._seen))
-        self._spread.append(texts.gather_every(self._stride, -self._seen % self._stride))
+        drawn = texts.with_columns(pl.Series(DRAW, self._draws.random(texts.height)))
+        self._spread.append(drawn.filter(pl.col(DRAW) < self._share))
         self._seen += texts.height
         self._thin_out()
 
@@ -61,12 +71,15 @@ class PublicValues:
         )
 
     def _thin_out(self) -> None:
-        """Keep every second row where there are too many: evenly from all rows, whatever their number turns out to be."""
+        """Draw half of the rows where there are too many: from all rows alike, whatever their number turns out to be.
+
+        Every second row would be of one kind where two kinds alternate.
+        """
         import polars as pl
 
         while sum(frame.height for frame in self._spread) > 2 * self._n_spread:
-            self._spread = [pl.concat(self._spread).gather_every(2)]
-            self._stride *= 2
+            self._share /= 2
+            self._spread = [pl.concat(self._spread).filter(pl.col(DRAW) < self._share)]
 
 
 def gather(columns: Sequence[str], batches: Iterable[tuple[Any, Sequence[str]]]) -> PublicValues:

@@ -171,7 +171,7 @@ def _check_whole(plan: IngestPlan, read: FilesRead, faults: FaultList) -> None:
         )
 
 
-@step("types", version="2", home="holders", says="what each column is, from public rows")
+@step("types", version="3", home="holders", says="what each column is, from public rows")
 def types(
     draft: Draft,
     *,
@@ -197,7 +197,7 @@ def types(
     return {"numeric": plan.query.numeric, "types": found.types, "left_out": found.left_out}
 
 
-@step("ingest", version="3", home="holders", order=1, says="typed Parquet, each zone apart")
+@step("ingest", version="4", home="holders", order=1, says="typed Parquet, each zone apart")
 def ingest(
     draft: Draft,
     *,

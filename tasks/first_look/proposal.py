@@ -142,6 +142,10 @@ def propose(
                 proposal.drop[column.name] = f"{finding.sentence}; read below"
         elif not is_target:
             proposal.drop[column.name] = finding.sentence
+        elif finding.is_mixed:
+            raise DataError(
+                f'{look.sample.source.name}: the target "{look.target}" holds {finding.sentence}, or name another --target.'
+            )
     people = [one.name for one in look.columns if one.name != look.target and _may_be_person(one, look)]
     proposal.holder = people[0] if people else ""
     return proposal

@@ -300,6 +300,12 @@ def test_a_long_list_of_columns_to_read_finds_room_and_the_rest_is_left_out(tmp_
         ("a,b\n1,x\n2,y\n", {"target": "b", "public": "z = 1"}, ConfigError, "z"),
         ("a,b\n1,x\n2,y\n", {"target": "b", "public": "a = 7"}, DataError, "0 rows for which a = 7"),
         ("a,b\n1,x\n2,y\n", {"target": "b", "ask": True}, ConfigError, "--ask: this is no terminal"),
+        (
+            "a,b\n" + "".join(f"1,{i} kg\n2,{i} lb\n" for i in range(40)),
+            {"target": "b"},
+            DataError,
+            '"b" holds numbers in more than one unit',
+        ),
         (None, {"target": "b"}, DataError, "no such file"),
     ],
 )

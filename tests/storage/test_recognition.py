@@ -50,6 +50,16 @@ def read(values, reading, column="x"):
         (["USD 5", "USD 6.5", "USD 1,200"], "money", [5, 6.5, 1200]),
         (["R$ 5,50", "R$ 1.200,10", "R$ 7,25"], "money", [5.5, 1200.1, 7.25]),
         (["45%", "3.5 %", "−2%"], "percentages", [45, 3.5, -2]),
+        (
+            ["950", "5.2k", "1.1 M", *(f"{i}k" for i in range(9))],
+            "k for a thousand",
+            [950, 5200, 1.1e6, *range(0, 9000, 1000)],
+        ),
+        (
+            ["€1.5M", "€500K", "€0", *(f"€{i}K" for i in range(9))],
+            "money",
+            [1.5e6, 5e5, 0, *range(0, 9000, 1000)],
+        ),
     ],
 )
 def test_a_number_in_a_form_of_its_own_is_told_with_the_expression_that_reads_it(values, told, numbers):
@@ -66,6 +76,14 @@ def test_numbers_with_a_unit_are_read_where_they_are_more_than_a_few_categories(
     assert found(["36 months", "60 months"] * 20) is None
     assert found(["5 kg", "500 g"] * 20) is None  # of two units no one number can be made
     assert found(["45%", "0.45", "12%"]) is None
+
+
+def test_numbers_in_two_units_are_of_no_use_and_numbers_of_houses_are_no_units():
+    finding = found([f"{i} {'kg' if i % 2 else 'lb'}" for i in range(60)])
+    assert finding.sentence == "numbers in more than one unit (kg, lb): write them in one"
+    assert (finding.readings, finding.is_mixed) == ((), True)
+    assert found([f"{1 + i % 9}{'ABC'[i % 3]}" for i in range(90)]) is None
+    assert found([f"{1 + i % 40}{'st' if i % 2 else 'th'}" for i in range(90)]) is None
 
 
 def test_money_in_two_currencies_is_of_no_use():

@@ -311,6 +311,13 @@ def test_the_rows_at_the_end_of_a_long_file_are_looked_at_too(ingest):
     assert {row["fare_number"] for row in public} == {4.0, 5.0}
 
 
+def test_units_that_alternate_are_not_hidden_by_how_rows_are_drawn(ingest):
+    size = 30_000
+    table = {"weight": [f"{20 + i // 6 % 60} {'kg' if i // 3 % 2 else 'lb'}" for i in range(size)]}
+    found, _, _ = ingest(table | {"hour": [i % 23 for i in range(size)]})
+    assert found.columns_left_out == {"weight": "numbers in more than one unit (kg, lb): write them in one"}
+
+
 LARGE = [pytest.param(name, marks=pytest.mark.slow) for name in ("census", "chicago")]
 
 

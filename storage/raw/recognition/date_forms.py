@@ -214,7 +214,9 @@ def _mixed(column: str, texts: Sequence[str], forms: Sequence[_Form]) -> Finding
     (count,) = _ask(f"SELECT count(*) FILTER ({reads}) FROM given", texts)[0]
     if count < FITS * len(texts):
         return None
-    return Finding(column=column, sentence="dates written in more than one form: write them in one")
+    return Finding(
+        column=column, sentence="dates written in more than one form: write them in one", is_mixed=True
+    )
 
 
 def _reading(sample: ColumnSample, texts: Sequence[str], form: _Form) -> Reading:

@@ -14,7 +14,7 @@ from storage.sql import check_expression, quote
 HEAD = 5_000
 """Public values kept from the first on, in their order: what is alike and what only rises is told from these."""
 SPREAD = 2_000
-"""Public values kept from all over the rows, at least half as many: forms are told from these."""
+"""Public values drawn from all rows alike, about as many or up to twice as many: forms are told from these."""
 FEW = 20
 """Below this many public values it says nothing that no two are alike."""
 LEVELS_LISTED = 100
@@ -31,7 +31,7 @@ class ColumnSample:
     head: Sequence[str]
     """The first `HEAD` of them, in the order of the rows."""
     spread: Sequence[str]
-    """Some from all over the rows, in their order."""
+    """Some that are drawn from all rows, in their order."""
     n_distinct: int
     """How many different ones there are; counted no further than `LEVELS_LISTED` + 1."""
     is_number: bool = False
@@ -90,6 +90,8 @@ class Finding:
     is_code: bool = False
     is_whole: bool = False
     """Whether the raw values are whole numbers, and stay so where they are read."""
+    is_mixed: bool = False
+    """Whether it holds something in several units, currencies or forms, which must be written in one before anybody reads it."""
 
 
 def new_name(column: str, part: str) -> str:

@@ -24,6 +24,18 @@ _DECORATED = re.compile(
     rf"(?P<open>\()?(?P<sign>[-+−]?) ?(?P<before>{_CURRENCY})? ?(?P<inner>[-+−]?)"
     rf"(?P<body>[0-9.,][0-9.,'_ ]*(?:[eE][-+]?[0-9]+)?) ?(?P<after>[%‰]|{_CURRENCY}|{_UNIT})?(?P<close>\))?(?P<last>-)?"
 )
+_MULTIPLES = {
+    "k": ("a thousand", 1_000),
+    "K": ("a thousand", 1_000),
+    "M": ("a million", 1_000_000),
+    "m": ("a million", 1_000_000),
+    "B": ("a billion", 1_000_000_000),
+    "bn": ("a billion", 1_000_000_000),
+}
+"""What may stand behind a number that is shortened."""
+_MOST_UNITS = 4
+_LIKE_UNIT = re.compile(r"[%‰gmshltd]|(?!(?:st|nd|rd|th)$).{2,}")
+"""A letter that is a unit, or more of them, as nobody writes behind a number of a house or of a day."""
 _BLANKS = "\u00a0\u202f\u2009"
 _CONVENTIONS = (("", "."), (",", "."), ("", ","), (".", ","), (" ", "."), (" ", ","), ("'", "."), ("_", "."))
 """What stands between thousands, and what before the decimals."""
@@ -57,8 +69,10 @@ def recognise(sample: ColumnSample) -> Finding | None:
     if len(numbers) < FITS * len(texts):
         return None
     suffixes = {number.suffix for number in numbers}
-    if len(suffixes) > 1 or (suffixes - {"", "%", "‰"} and len(texts) <= UNIT_LEVELS):
+    if suffixes - {"", "%", "‰"} and len(texts) <= UNIT_LEVELS:
         return None
+    if len(suffixes) > 1 and not _are_multiples(suffixes):
+        return _mixed_units(sample.column, texts, sorted(suffixes))
     ways = _ways(numbers, len(texts))
     is_plain = ways[:1] == [("", ".")] and not any(
         n.currency or n.suffix or n.in_brackets or n.has_last_sign for n in numbers
@@ -68,10 +82,28 @@ def recognise(sample: ColumnSample) -> Finding | None:
     currencies = sorted({number.currency for number in numbers} - {""})
     if len(currencies) > 1:
         return Finding(
-            column=sample.column, sentence=f"money in more than one currency ({', '.join(currencies)})"
+            column=sample.column,
+            sentence=f"money in more than one currency ({', '.join(currencies)}): write it in one",
+            is_mixed=True,
         )
     readings = tuple(_reading(sample.column, way, texts, numbers) for way in ways)
     return Finding(column=sample.column, sentence=_sentence(texts, numbers, ways), readings=readings)
+
+
+def _are_multiples(suffixes: set[str]) -> bool:
+    """Whether what stands behind numbers, but not behind each or not the same, shortens them, as in 950, 5.2k and 1.1M."""
+    return suffixes <= {"", *_MULTIPLES} and not suffixes.isdisjoint("kKM")
+
+
+def _mixed_units(column: str, texts: Sequence[str], units: Sequence[str]) -> Finding | None:
+    """That every number has a unit, and not all the same; None where what stands behind the numbers are hardly units."""
+    if len(texts) <= UNIT_LEVELS or len(units) > _MOST_UNITS or not all(map(_LIKE_UNIT.fullmatch, units)):
+        return None
+    return Finding(
+        column=column,
+        sentence=f"numbers in more than one unit ({', '.join(units)}): write them in one",
+        is_mixed=True,
+    )
 
 
 def _is_plain(text: str) -> bool:
@@ -171,6 +203,13 @@ def _reading(column: str, way: tuple[str, str], texts: Sequence[str], numbers: S
     if decimal == ",":
         text = f"replace({text}, ',', '.')"
     expression = f"CAST({text} AS DOUBLE)"
+    suffixes = {number.suffix for number in numbers}
+    if len(suffixes) > 1:
+        cases = "".join(
+            f" WHEN regexp_matches({name}, {literal(f'[0-9.] *{mark}')}) THEN {_MULTIPLES[mark][1]}"
+            for mark in sorted(suffixes - {""}, key=lambda mark: (-len(mark), mark))
+        )
+        expression = f"CASE{cases} ELSE 1 END * {expression}"
     if any(number.in_brackets for number in numbers):
         expression = f"CASE WHEN starts_with({name}, '(') THEN -1 ELSE 1 END * {expression}"
     elif has_last_sign:
@@ -189,10 +228,12 @@ def _has_comma(numbers: Sequence[_Number]) -> bool:
 
 def _sentence(texts: Sequence[str], numbers: Sequence[_Number], ways: Sequence[tuple[str, str]]) -> str:
     """What the column holds, with one of its values."""
-    suffix = numbers[0].suffix
+    suffix, suffixes = numbers[0].suffix, sorted({number.suffix for number in numbers} - {""})
     what = "numbers"
     if any(number.currency for number in numbers):
         what = "money"
+    elif len({number.suffix for number in numbers}) > 1:
+        what = f"numbers, {' and '.join(f'{mark} for {_MULTIPLES[mark][0]}' for mark in suffixes)}"
     elif suffix:
         what = "percentages" if suffix == "%" else f"numbers with the unit {suffix!r}"
     thousands, decimal = ways[0]
