@@ -195,10 +195,10 @@ def _choose_reading(finding: Finding, choose: Choose) -> Reading:
 
 
 def _may_be_person(column: Column, look: FirstLook) -> bool:
-    """Whether an identifier comes several times, as a person does."""
-    is_read = column.finding is not None and bool(column.finding.readings)
-    comes_again = look.n_rows / 50 < column.n_values < 0.95 * look.n_rows
-    return is_named_so(column.name) and comes_again and not is_read
+    """Whether an identifier comes several times, as a person does; how often, rows that are sorted by it do not tell."""
+    if not is_named_so(column.name) or column.n_values >= 0.95 * look.n_rows:
+        return False
+    return column.n_values > look.n_rows / 50 if column.finding is None else not column.finding.readings
 
 
 def make_room(proposal: Proposal) -> bool:
@@ -274,11 +274,9 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
     if not look.file.has_header:
         lines.append(f"columns = {json.dumps(list(look.file.columns))}")
     if proposal.holder:
-        lines.append(
-            _beside(
-                f"# holder = {_text(proposal.holder)}", "where this names a person of whom several rows are"
-            )
-        )
+        why = "where this names a person of whom several rows are"
+        why += "; then take it out of drop" if proposal.holder in proposal.drop else ""
+        lines.append(_beside(f"# holder = {_text(proposal.holder)}", why))
     if look.n_duplicates > look.n_rows / 100:
         lines.append(f"# {look.n_duplicates:,} of the rows looked at repeat an earlier row")
     return lines

@@ -153,7 +153,7 @@ SEEN = {
     "either.csv": {"either": "dates"},
     "packed.csv.gz": {"money": "money"},
     "odd.csv": {"gaps": "words", "answer": "capital letters", "shouted": "capital letters"},
-    "people.parquet": {"iso": "dates"},
+    "people.parquet": {"iso": "dates", "member_id": "it is called so, and has 199"},
     "coded.csv": {
         "pressure": "2 numbers in one, as in '1",
         "place": "2 numbers in one",
@@ -184,6 +184,32 @@ def test_what_is_seen_of_an_ugly_file_is_said_and_its_configuration_is_one(tmp_p
     assert config.dataset.public == CONSENTED.get(name, "random 0.1")
     assert ('# holder = "member_id"' in text) is (name == "people.parquet")
     assert ('# public = "site = ' in text) is (name in ("numbers.csv", "people.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "is_holder"),
+    [
+        ("taxi_id", 2_000_000, True),
+        ("Passenger ID", 1, True),
+        ("Premium paid", 1, False),
+        ("company_id", 1, False),
+    ],
+)
+def test_a_column_that_names_a_person_is_proposed_as_the_holder(tmp_path, capsys, name, first, is_holder):
+    path, out = tmp_path / "rows.csv", tmp_path / "rows.toml"
+    people = first + np.arange(400) // (80 if name == "company_id" else 8)
+    pl.read_csv(io.StringIO(plain())).with_columns(pl.Series(name, people)).write_csv(path)
+    init(path, target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    text = out.read_text()
+    assert (f'# holder = "{name}"' in text) is is_holder
+    if not is_holder:
+        return
+    lines = [line.removeprefix("# ") if line.startswith("# holder") else line for line in text.splitlines()]
+    if name in load(out).dataset.drop:
+        assert "then take it out of drop" in text
+        lines = [line for line in lines if not line.startswith(f'    "{name}",')]
+    out.write_text("\n".join(lines))
+    assert load(out).dataset.holder == name
 
 
 def test_what_ask_would_ask_of_a_date_is_whole_in_the_file_as_comments(tmp_path, capsys):

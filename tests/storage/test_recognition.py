@@ -187,6 +187,8 @@ SHUFFLED = RANDOM.sample(range(1, 101), 100)
         ([RANDOM.randrange(10**9, 10**10) for _ in range(60)], "x"),
         ([RANDOM.randrange(10**6, 10**7) for _ in range(60)], "customer_id"),
         ([RANDOM.randrange(10**6, 10**7) for _ in range(60)], "Trip ID"),
+        ([2_000_000 + RANDOM.randrange(30) for _ in range(600)], "taxi_id"),  # each comes again and again
+        ([RANDOM.randrange(150) for _ in range(3_000)], "storeId"),
     ],
 )
 def test_whole_numbers_that_number_the_rows_are_identifiers(values, column):
@@ -201,6 +203,9 @@ def test_whole_numbers_that_number_the_rows_are_identifiers(values, column):
         ([RANDOM.randrange(18, 80) for _ in range(200)], "age"),
         ([int(RANDOM.lognormvariate(10.5, 0.5)) for _ in range(300)], "salary"),
         ([RANDOM.randrange(100) for _ in range(300)], "company_id"),
+        ([RANDOM.randrange(150) for _ in range(3_000)], "visit number"),
+        ([RANDOM.randrange(150) for _ in range(3_000)], "paid"),
+        ([60_601 + i % 9 for i in range(90)], "area id"),
         (SHUFFLED[: FEW - 1], "x"),  # of few rows it says nothing that none are alike
         ([0, 1] * 40, "paid"),
         ([v / 8 for v in range(1, 101)], "hours"),

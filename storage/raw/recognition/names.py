@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ UNLIKELY = math.log(1e-6)
 """The chance, as a logarithm, below which it is no chance that whole numbers are all different."""
 LONG_NUMBER = 9
 """Digits of a number that is a name, where all have as many and no two are alike."""
+LARGE = 10_000
+"""Numbers below are those of a few shops, regions or firms, so that there must be more of them in a column of identifiers."""
 WORDS = 4
 """Words in a value of free text, on average, at least."""
 
@@ -72,6 +74,8 @@ _ID_WORDS = frozenset(
     }
 )
 """The last word of the name of a column that identifies."""
+_IDS = frozenset({"id", "ids", "uuid", "guid"})
+"""Those of them that name nothing but an identifier, whether its numbers come once or again and again."""
 
 
 def recognise_numbers(sample: ColumnSample) -> Finding | None:
@@ -85,7 +89,13 @@ def recognise_numbers(sample: ColumnSample) -> Finding | None:
     values = np.array(sample.head).astype(np.float64)
     n_different = len(np.unique(values))
     if n_different < NEARLY * len(values):
-        return None
+        fewest = FEW if float(values.min()) >= LARGE else LEVELS_LISTED
+        if n_different <= fewest or not is_named_so(sample.column, _IDS):
+            return None
+        return Finding(
+            column=sample.column,
+            sentence=f"identifiers: it is called so, and has {n_different:,} different numbers in {len(values):,} values",
+        )
     alike = "all different" if n_different == len(values) else "nearly all different"
     if bool((np.diff(values) >= 0).all()):
         what, why = "row numbers, identifiers or points in time", " and only rise from row to row"
@@ -118,11 +128,11 @@ def recognise_texts(sample: ColumnSample) -> Finding | None:
     return None
 
 
-def is_named_so(column: str) -> bool:
+def is_named_so(column: str, words_of_ids: Collection[str] = _ID_WORDS) -> bool:
     """Whether the last word of the name says that it identifies: "id" in trip_id, tripId and "Trip ID", not in "paid"."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", column)
     letters = [word.lower() for word in words if not word.isdigit()]
-    return bool(letters) and (letters[-1] in _ID_WORDS or letters[0] == "unnamed")
+    return bool(letters) and (letters[-1] in words_of_ids or letters[0] == "unnamed")
 
 
 def _are_long(texts: Sequence[str]) -> bool:
