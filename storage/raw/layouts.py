@@ -194,10 +194,6 @@ def _is_single(record: Sequence[str]) -> bool:
     return next(filled, None) is not None and next(filled, None) is None
 
 
-def _has_empty_end(record: Sequence[str], n_fields: int) -> bool:
-    return len(record) > n_fields and not any(cell.strip() for cell in record[n_fields:])
-
-
 def holds_values(fields: Sequence[str]) -> bool:
     """Whether a first line holds values and no names: a third of its fields are numbers or amounts, that do not count on."""
     cells = [field.strip() for field in fields]
@@ -211,7 +207,9 @@ def split_records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     if delimiter == BLANKS:
         return (record for line in lines if (record := split_at_blanks(line)))
     reader = csv.reader(lines, delimiter=delimiter)
-    return (record for record in reader if any(cell.strip() for cell in record))
+    return (
+        record for record in reader if record and (record[0].strip() or any(cell.strip() for cell in record))
+    )
 
 
 def tidy_records(records: Iterable[list[str]], layout: Layout) -> Iterator[list[str]]:
@@ -232,14 +230,21 @@ def tidy_rows(records: Iterable[list[str]], layout: Layout) -> Iterator[list[str
     starts = {cells[0] for cells in again if cells}
     totals: list[list[str]] = []
     for record in records:
-        if record[0].strip() in starts and [cell.strip() for cell in record] in again:
+        first = record[0].strip()
+        if first in starts and [cell.strip() for cell in record] in again:
             continue
-        if n_fields > 2 and _is_single(record):
+        # Most records are seen at a glance to be none of these.
+        has_ends = len(record) > 1 and first and record[-1].strip()
+        if n_fields > 2 and not has_ends and _is_single(record):
             continue
-        totals.append(record[:n_fields] if _has_empty_end(record, n_fields) else record)
-        if not (layout.n_below and _is_total(record)):
+        if layout.n_below and not first[:1].isdigit() and _is_total(record):
+            totals.append(record)
+            continue
+        if totals:
             yield from totals
             totals.clear()
+        is_longer = len(record) > n_fields and not any(cell.strip() for cell in record[n_fields:])
+        yield record[:n_fields] if is_longer else record
 
 
 def _lacks_name(record: Sequence[str], n_fields: int) -> bool:
