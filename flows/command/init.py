@@ -24,7 +24,7 @@ from tasks.first_look.rehearsal import settle
 from tasks.first_look.values import Column, look
 
 MOST_TIDIED = 100 << 20
-"""Bytes of a file that is written anew because a run cannot read it: what takes a second or two."""
+"""Bytes of a file that is written anew because a run cannot read it: what takes a second or two, and six of very short rows."""
 LISTED, CLASSES_LISTED = 30, 5
 PACKED = {"workbook": "a workbook", "arff": "ARFF", "zip": "a zip"}
 
