@@ -2,11 +2,16 @@
 
     python benchmarks/plan.py [WORD ...]        cases whose name has one of the words; all without any
 
+It prints one result of a page of docs/measured.
+
 The real sets are read where LDPTREE_DATA names their folder.
 """
 
 from __future__ import annotations
 
+import csv
+import datetime
+import io
 import json
 import sys
 from collections.abc import Iterator
@@ -22,6 +27,8 @@ from flows.pipeline import Pipeline
 from schemas.config import RunConfig, load, parse
 from storage.store import Store
 
+HEADS = ("case", "public rows", "people", "expected", "80 %", "came out", "inside")
+LEAST_HELD = 0.7
 EPSILONS = (1.0, 4.0)
 READY = {
     "quickstart": (),
@@ -88,8 +95,8 @@ def law_config(path: Path, label: str, epsilon: float) -> RunConfig:
     )
 
 
-def try_case(name: str, config: RunConfig, work: Path) -> tuple[str, bool]:
-    """A line of the table, and whether the interval held."""
+def try_case(name: str, config: RunConfig, work: Path) -> tuple[tuple[str, ...], bool]:
+    """A row of the table, and whether the interval held."""
     store = Store(work)
     options = Options(epsilon=f"{config.privacy.epsilon:g}")
     plan = make_plan(Pipeline(store=store, config=config, execute=Plainly(store)), options)
@@ -102,29 +109,38 @@ def try_case(name: str, config: RunConfig, work: Path) -> tuple[str, bool]:
     holds = found.figure.low <= figure <= found.figure.high
     low, high = (f"{end:.3g}" for end in (found.figure.low, found.figure.high))
     return (
-        f"| {name} | {plan.n_public:,} | {found.holders:,} | {found.figure.mean:.3g} | {low} to {high} | {figure:.3g} | "
-        f"{'yes' if holds else 'no'} |",
-        holds,
-    )
+        name, f"{plan.n_public:,}", f"{found.holders:,}", f"{found.figure.mean:.3g}", f"{low} to {high}", f"{figure:.3g}",
+        "yes" if holds else "no",
+    ), holds  # fmt: skip
 
 
 def main(words: list[str]) -> None:
-    """Print the table, a row when it is there."""
-    print(
-        "| case | public rows | people | expected | 80 % | came out | inside |\n|---|---|---|---|---|---|---|",
-        flush=True,
-    )
-    held = []
+    """Print it; on standard error a row when it is there."""
+    rows, held = [HEADS], []
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         cases = [*simulated(folder), *ready_made()]
         for name, config in cases:
             if words and not any(word in name for word in words):
                 continue
-            line, holds = try_case(name, config, folder / "work")
+            row, holds = try_case(name, config, folder / "work")
             held.append(holds)
-            print(line, flush=True)
-    print(f"\n{sum(held)} of {len(held)} inside")
+            rows.append(row)
+            print(" | ".join(row), file=sys.stderr, flush=True)
+    print("\n".join(write_result(rows, sum(held), len(held))))
+
+
+def write_result(rows: list[tuple[str, ...]], n_held: int, n: int) -> Iterator[str]:
+    """One result of a page of docs/measured, as `docs/write_measured.py` reads it."""
+    table = io.StringIO()
+    csv.writer(table, lineterminator="\n").writerows(rows)
+    yield "[[results]]"
+    yield 'title = "What was planned, and what came out"'
+    yield f"date = {datetime.datetime.now(datetime.UTC).date()}"
+    yield 'command = "LDPTREE_DATA=DIR python benchmarks/plan.py > docs/measured/suites/plan.toml"'
+    yield f'\n[[results.claims]]\nsays = "What comes out lies in the 80 % interval in 70 % of cases or more ({n_held} of {n})"'
+    yield f"held = {str(n_held >= LEAST_HELD * n).lower()}"
+    yield f"\n[[results.tables]]\ncsv = '''\n{table.getvalue()}'''"
 
 
 if __name__ == "__main__":

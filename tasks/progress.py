@@ -118,7 +118,7 @@ class Timeline:
                 return
             entry = self._steps.setdefault(step, StepTime(step, start=now))
             if event == "expect":
-                entry.shards = int(fraction)
+                entry.shards, entry.shards_done = int(fraction), 0  # of another round: they are counted anew
             if event == "start" and entry.state == "cached":
                 entry.state, entry.start = "computed", now - fraction
             if event in ("end", "failed", "found"):

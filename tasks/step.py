@@ -6,6 +6,7 @@ Which step follows which, and what makes a step a cached Prefect task, is in `fl
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import secrets
 import time
@@ -134,7 +135,23 @@ class StepTask:
             store.draft(place) as draft,
         ):
             facts = self.work(draft, **arguments)
-            return draft.finish(facts or {}, time.monotonic() - began)
+            seconds = time.monotonic() - began
+            if seconds > LONG_SECONDS:
+                hand_back_memory()
+            return draft.finish(facts or {}, seconds)
+
+
+LONG_SECONDS = 0.5
+"""A step of which is long enough to leave memory that is worth handing back."""
+
+
+def hand_back_memory() -> None:
+    """Give the system what the step's tables and arrays took: allocators keep it, and the next step's comes on top."""
+    import pyarrow
+
+    pyarrow.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):  # of glibc alone
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _installed_step(module: str, name: str) -> StepTask:

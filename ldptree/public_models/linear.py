@@ -50,8 +50,10 @@ class StepTransform:
 
     def __call__(self, X: Rows) -> Floats:
         """float64 [n, d] of encoded rows."""
-        pairs = zip(X.T, self.limits, self.values, strict=True)
-        return np.stack([v[np.searchsorted(limits, x.astype(np.float64))] for x, limits, v in pairs], axis=1)
+        found = np.empty(X.shape, dtype=np.float64)  # many rows are not held twice
+        for j, (limits, values) in enumerate(zip(self.limits, self.values, strict=True)):
+            found[:, j] = values[np.searchsorted(limits, X[:, j].astype(np.float64))]
+        return found
 
 
 def _draw(n: int) -> NDArray[np.int64]:
@@ -99,7 +101,7 @@ class Linear:
         with threadpool_limits(1, "blas"):  # more threads cost more than they save
             ridge = RidgeCV(alphas=[len(y[some]) * p for p in PENALTIES]).fit(Z[some], y[some])
             if len(y) > MOST_LEFT_OUT:
-                ridge = Ridge(alpha=ridge.alpha_ / MOST_LEFT_OUT * len(y)).fit(Z, y)
+                ridge = Ridge(alpha=ridge.alpha_ / MOST_LEFT_OUT * len(y), copy_X=False).fit(Z, y)
         unit = np.where(spread > 0, spread, np.inf)
         slope = round_digits(ridge.coef_ / unit)
         return cls(stairs, slope, float(round_digits(ridge.intercept_ - middle @ slope)))

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from flows.command.terminal import StepList, describe_progress
-from tasks.progress import StepTime, watch
+from tasks.progress import StepTime, expect, watch
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,16 @@ def test_a_step_that_somebody_interrupted_is_not_said_to_have_failed(capsys, fau
     with StepList("a run", ["ingest"]), contextlib.suppress(fault), watch("ingest"):
         raise fault
     assert capsys.readouterr().err.split("\n")[1].endswith(f" s  {says}")
+
+
+def test_a_step_that_is_mapped_in_each_of_two_rounds_is_told_once_a_round(capsys):
+    with StepList("a run", ["perturb"]):
+        for _ in range(2):
+            expect("perturb", 3)
+            for _ in range(3):
+                with watch("perturb"):
+                    pass
+    assert [line.split("  ")[-1] for line in capsys.readouterr().err.splitlines()[1:]] == [
+        "computed, 3 shards",
+        "computed, 3 shards",
+    ]
