@@ -128,7 +128,7 @@ def test_a_distance_to_the_printed_figure_is_claimed_and_checked():
         cells = [
             Cell(
                 dataset="pair", method=method, candidate={}, epsilon=None, repetition=repetition, score=score,
-                seconds=0.0, peak_mib=0.0,
+                seconds=0.0, process_peak_mib=0.0,
             )
             for method in suite.methods
             for repetition in range(2)
