@@ -4,6 +4,7 @@ import math
 from functools import cache, partial
 
 import numpy as np
+import polars as pl
 import pytest
 from number_examples import TREE, UNIT, Asked, people, protocol_of
 
@@ -172,8 +173,8 @@ def test_a_row_without_a_cell_gets_the_roots_label():
     totals = totals_of(protocol, [[60, 20], [30, 10], [10, 50]])
     model = fit_regression(protocol, totals, labels_of([4, 4, 4], [80, 80, 80]))
     assert model.predict(np.array([[99.0, 0.0]])) == model.estimate[:, 0][0]
-    with pytest.raises(DataError, match="lack the columns"):
-        model.predict(np.array([[1.0]]), ["company"])
+    with pytest.raises(DataError, match="lacks the column 'miles'"):
+        model.predict(pl.DataFrame({"company": [1.0]}))
 
 
 def test_public_labels_are_summed_by_cell():
