@@ -10,7 +10,7 @@ from typing import Any
 from ldptree.errors import ConfigError
 from schemas.catalogue import FOLDER, SourceFile, catalogue, sources
 from schemas.named_files import make_folder, shown_path, written_whole
-from storage.raw.downloads import download, is_stated, pack
+from storage.downloads import download, is_stated, pack
 
 
 def list_all() -> list[tuple[str, ...]]:

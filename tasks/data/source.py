@@ -17,8 +17,8 @@ from schemas.dataset import DatasetSpec
 from schemas.expectations import Suite
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
 from schemas.named_files import A_FOLDER, BUCKETS, NO_SUCH_FILE, read_fault, shown_path
+from storage.downloads import is_stated
 from storage.objects.addresses import find_objects, local_file
-from storage.raw.downloads import is_stated
 from storage.raw.raw_files import check_start
 from storage.sql import check_expression
 from storage.store import Draft, Store

@@ -39,7 +39,7 @@ def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
     parts = trial.learned.predict_parts(rows.raw)
     public, ours, cells = parts.public, parts.corrected, parts.cells
     progress.advance(0.1)
-    holders = KnownResiduals(trial.protocol, *map(np.concatenate, zip(*trial.known(), strict=True)))
+    holders = KnownResiduals(trial.protocol, *trial.gather_known())
     progress.advance(0.4)
     exact = _exactly(trial, holders)
     answers: dict[str, Floats] = {

@@ -62,6 +62,10 @@ class Trial:
         """C, 0 where the label is a number."""
         return len(self.protocol.label_classes)
 
+    def gather_known(self) -> list[NDArray[Any]]:
+        """What is known of everybody, in one array each."""
+        return [np.concatenate(parts) for parts in zip(*self.known(), strict=True)]
+
     def redraw(self, score: Callable[[Mechanism, Words], float]) -> dict[str, Any]:
         """The chief score over redraws of the noise: of the run's own epsilon ("redraws"), and of each ("epsilons").
 

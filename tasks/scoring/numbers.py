@@ -28,7 +28,7 @@ def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
     labels = held_back.labels[held_back.is_known]
     raw = held_back.raw[held_back.is_known]
     ours = trial.learned.predict(raw)
-    holders = KnownHolders(trial.protocol, *map(np.concatenate, zip(*trial.known(), strict=True)))
+    holders = KnownHolders(trial.protocol, *trial.gather_known())
     progress.advance(0.2)
     found = {"ours": score_numbers(labels, ours).to_json() | {"interval": mse_interval(labels, ours)}}
     rivals = _rivals(trial, holders, raw)

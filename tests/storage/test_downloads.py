@@ -11,7 +11,7 @@ import pytest
 
 from ldptree.errors import ConfigError
 from schemas.catalogue import Source, catalogue, sources
-from storage.raw.downloads import PART, DownloadError, digest_file, download
+from storage.downloads import PART, DownloadError, digest_file, download
 
 CONTENT = bytes(range(256)) * 400
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
