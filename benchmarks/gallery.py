@@ -1,6 +1,6 @@
 """Make docs/gallery anew: run each story's command, and take its page, the picture of its page and its scores.
 
-    LDPTREE_DATA=DIR .venv/bin/python benchmarks/gallery.py WORK [STORY ...]
+    LDPTREE_DATA=DIR .venv/bin/python benchmarks/gallery.py FOLDER [STORY ...]
 
 The stories with their commands are in docs/gallery/stories.toml. What a story says about its figures is written by hand: read it
 again afterwards. `make reference` writes the gallery's page.
@@ -41,12 +41,14 @@ def make_story(name: str, command: str, work: Path) -> None:
     """Run the command and write NAME.html, NAME.png and NAME.csv."""
     arguments = [word for word in shlex.split(command) if not word.startswith("LDPTREE_DATA=")]
     arguments[0] = str(Path(sys.executable).with_name(arguments[0]))
-    ended = subprocess.run([*arguments, "--work", str(work), "--json"], stdout=subprocess.PIPE, check=True)
-    page = Path(json.loads(ended.stdout)["report"])
+    # The page shows the command that was typed: no folder of this machine is in it.
+    work.mkdir(parents=True, exist_ok=True)
+    ended = subprocess.run([*arguments, "--json"], stdout=subprocess.PIPE, check=True, cwd=work)
+    page = work / json.loads(ended.stdout)["report"]
     with (FOLDER / f"{name}.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(tidy_rows(work, page.parent))
+        writer.writerows(tidy_rows(work / "work", page.parent))
     take_picture(page, FOLDER / f"{name}.png", HEIGHT)
     if page.stat().st_size >= MOST_BYTES:
         sys.exit(f"{page}: {page.stat().st_size:,} bytes, above {MOST_BYTES:,}")

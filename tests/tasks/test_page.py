@@ -137,6 +137,7 @@ def test_a_page_of_the_gallery_is_read_in_minutes_too(name: str) -> None:
     # a table of every kind is as long as there are kinds
     assert _count_words(read(text), closed=True, tables=name == "quickstart") <= 1800
     assert len(text.encode()) < 300_000
+    assert "--work" not in text, "its command names no folder of the machine that made it"
 
 
 @pytest.mark.parametrize("name", CASES)
