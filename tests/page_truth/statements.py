@@ -107,6 +107,7 @@ def check(run: Run) -> list[str]:
         + check_bars(run)
         + check_strip(run)
         + check_strengths(run)
+        + check_mean_answers(run)
     )
 
 
@@ -657,6 +658,20 @@ def check_strengths(run: Run) -> list[str]:
     if parts and abs(sum(parts) - 1) > 1e-6:
         faults.append(f"strengths add up to {sum(parts)}")
     return faults
+
+
+def check_mean_answers(run: Run) -> list[str]:
+    """What a corrected model answers on average, before and after."""
+    found = [one["figures"] for one in run.facts["description"]["statements"] if one["kind"] == "mean answer"]
+    tables = [one for one in run.page.every("details") if one.first("summary").text == "Mean answer"]
+    cells = [cell.text for one in tables for cell in one.every("td")]
+    values = [each[name] for each in found for name in ("before", "after")]
+    expected = [100.0 * value if "%" in cell else value for cell, value in zip(cells, values, strict=True)]
+    return [
+        fault
+        for cell, value in zip(cells, expected, strict=True)
+        for fault in compare(f"mean answer {cell}", numbers(cell, run), (value,))
+    ]
 
 
 def check_bars(run: Run) -> list[str]:
