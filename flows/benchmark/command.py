@@ -132,9 +132,7 @@ def benchmark_here(name: str, asked: Asked, work: Path, *, as_json: bool) -> boo
             if server.temporary:
                 shown.say("starting this run's server; the first in a work folder takes longest")
             try:
-                summary = _run(
-                    suite, part, store, server, asked.run, asked.command(name), is_paper=asked.is_paper
-                )
+                summary = _run(suite, part, asked, asked.command(name), store, server)
             finally:
                 server.stop()
     finally:
@@ -152,16 +150,7 @@ def came_out(summary: dict[str, Any]) -> bool:
     return is_held and not summary["methods_without_a_score"]
 
 
-def _run(
-    suite: Suite,
-    part: str,
-    store: Store,
-    server: Server,
-    engine: EngineConfig,
-    command: str,
-    *,
-    is_paper: bool,
-) -> dict[str, Any]:
+def _run(suite: Suite, part: str, asked: Asked, command: str, store: Store, server: Server) -> dict[str, Any]:
     logging.getLogger().setLevel(logging.CRITICAL)
     logging.getLogger().addHandler(logging.NullHandler())
     os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of learners in processes of their own
@@ -173,7 +162,7 @@ def _run(
     quiet = {} if server.is_named else {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
     with ended_politely(), watched(server), temporary_settings(quiet):
         summary: dict[str, Any] = benchmark(
-            suite=suite, name=part, work=store.work, paper=is_paper, run=engine, command=command
+            suite=suite, name=part, work=store.work, paper=asked.is_paper, run=asked.run, command=command
         )
     return summary
 

@@ -124,7 +124,7 @@ def _send_last_words() -> None:
 
 
 def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) -> None:
-    from tasks.page.captions import name_model
+    from tasks.page.captions import name_scores
     from tasks.page.units import figures
 
     console = Console(highlight=False)
@@ -134,9 +134,7 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
         shown = NUMBER_METRICS if "mse" in summary["metrics"] else METRICS
         for _, title, _ in shown:
             table.add_column(title, justify="right")
-        rows = {"ours": summary["metrics"]} | summary["baselines"]
-        corrects = summary["estimator"] == "correction"
-        for name, metrics in rows.items():
+        for number, (name, metrics) in enumerate(name_scores(summary).items()):
             cells = [
                 "-"
                 if (value := metrics.get(key)) is None
@@ -145,8 +143,7 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
                 else f"{value:{form}}"
                 for key, _, form in shown
             ]
-            style = "bold" if name == "ours" else ""
-            table.add_row(name_model(name, corrects=corrects), *cells, style=style)
+            table.add_row(name, *cells, style="" if number else "bold")  # ours first
         console.print(table)
     lines = [summary["details"]]
     if "label" in summary and not is_label_declared:

@@ -17,7 +17,7 @@ from prefect import get_run_logger
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
 from flows.server.standing import find_pages
-from tasks.page.captions import name_model
+from tasks.page.captions import name_scores
 
 LAST_SECONDS = 5.0
 """What the artifacts that are left may take once the run is over."""
@@ -76,12 +76,7 @@ def show_run(artifacts: Artifacts, markdown: str, title: str, summary: Mapping[s
     if summary is None:
         return
     if summary["metrics"]:
-        scores = {"ours": summary["metrics"]} | summary["baselines"]
-        corrects = summary["estimator"] == "correction"
-        rows = [
-            {"model": name_model(name, corrects=corrects)} | _rounded(metrics)
-            for name, metrics in scores.items()
-        ]
+        rows = [{"model": name} | _rounded(metrics) for name, metrics in name_scores(summary).items()]
         artifacts.table(rows, "scores", "Scores on held-back private rows (simulation)")
     show_page(artifacts, Path(summary["report"]))
 

@@ -17,7 +17,7 @@ from tasks.benchmark.learners import list_modules
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 """That draw rows, or learn."""
-DRAWING = ("cell", "rows", "masks", "laws")
+DRAWING = ("cell.py", "rows.py", "masks.py", "laws/*.py")
 """Of `tasks.benchmark` what comes before any learner."""
 OWN = ("ldptree.baselines.", "tasks.benchmark.learners.")
 """Packages whose modules are those of single learners."""
@@ -35,10 +35,9 @@ def digest_code(learner: str) -> str:
 @cache
 def _common() -> list[Path]:
     library, benchmark = (Path(str(files(name))) for name in ("ldptree", "tasks.benchmark"))
-    drawing = [benchmark / f"{name}.py" for name in DRAWING] + [*(benchmark / "laws").glob("*.py")]
     return [
         *(path for path in sorted(library.rglob("*.py")) if library / "baselines" not in path.parents),
-        *sorted(path for path in drawing if path.is_file()),
+        *sorted(path for pattern in DRAWING for path in benchmark.glob(pattern)),
     ]
 
 

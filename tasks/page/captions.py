@@ -6,7 +6,11 @@ it states.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from schemas.families import FAMILIES
 
 
 @dataclass(frozen=True)
@@ -193,6 +197,13 @@ OWN_MODELS = {
 def name_model(key: str, *, corrects: bool) -> str:
     """What is written of a model; `corrects`: where reports correct a public model."""
     return MODELS.get(key, key) if corrects else OWN_MODELS.get(key, MODELS.get(key, key))
+
+
+def name_scores(summary: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
+    """The metrics of a run's summary, ours first, by what is written of each model."""
+    corrects = FAMILIES[summary["estimator"]].is_correction
+    scores = {"ours": summary["metrics"]} | summary["baselines"]
+    return {name_model(key, corrects=corrects): metrics for key, metrics in scores.items()}
 
 
 METRICS = {
