@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 
 from ldptree.encoding import Encoding
 from ldptree.estimators.tree import TreeEstimator
-from ldptree.estimators.tuning import Loss, ZeroOneLoss
+from ldptree.estimators.tuning.losses import Loss, ZeroOneLoss
 from ldptree.families.fit_classes import check_settings
 from ldptree.families.tree import LPCT
 from ldptree.inference.algorithm_2 import PaperOptions
@@ -51,7 +51,7 @@ class LPCTClassifier(Noisy, ClassifierMixin, TreeEstimator):  # type: ignore[mis
         candidates: dicts of lam, prune, rule, depth, mechanism, partition, the first of which stays unless
             another is surely better; None: a grid around these parameters that shares its training reports.
         validation_share: of the private rows, where there is tuning.
-        tune_mechanism: what validation rows report, one of `ldptree.estimators.tuning.CHOICES`.
+        tune_mechanism: what validation rows report, one of `ldptree.estimators.tuning.reports.CHOICES`.
         random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
             repeated, and protects nobody.
 

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from ldptree.errors import ConfigError
 from ldptree.estimators.range_warnings import warn_of_assumed_label
 from ldptree.estimators.tree import TreeEstimator
-from ldptree.estimators.tuning import Loss, SquaredError
+from ldptree.estimators.tuning.losses import Loss, SquaredError
 from ldptree.families.fit_numbers import check_settings
 from ldptree.families.tree import LPDT
 from ldptree.inference.pruning import NUMBER_PRUNINGS
@@ -62,7 +62,7 @@ class LPDTRegressor(Noisy, RegressorMixin, TreeEstimator):  # type: ignore[misc]
         candidates: dicts of lam, prune, rule, depth, min_samples_leaf, mechanism, partition, rho, the first of which stays unless
             another is surely better; None: a grid around these parameters that shares its training reports.
         validation_share: of the private rows, where there is tuning.
-        tune_mechanism: what validation rows report, one of `ldptree.estimators.tuning.CHOICES`.
+        tune_mechanism: what validation rows report, one of `ldptree.estimators.tuning.reports.CHOICES`.
         random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
             repeated, and protects nobody.
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ldptree.errors import ConfigError, LdptreeError
 from ldptree.estimators.estimator import PublicRowsEstimator
 from ldptree.estimators.holders import Conversation, SplitRows, public_seed, target_name
-from ldptree.estimators.tuning import CHOICES as QUESTIONS
-from ldptree.estimators.tuning import MOST_CANDIDATES, PARAMETERS, Loss, Tuning, TuningSettings, tune
+from ldptree.estimators.tuning.candidates import MOST_CANDIDATES, PARAMETERS, TuningSettings
+from ldptree.estimators.tuning.choice import Tuning, tune
+from ldptree.estimators.tuning.losses import Loss
+from ldptree.estimators.tuning.reports import CHOICES as QUESTIONS
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.weighting import RULES
 from ldptree.limits import is_number

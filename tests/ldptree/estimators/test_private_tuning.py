@@ -9,15 +9,11 @@ from sklearn.base import clone
 from ldptree.coins import Words
 from ldptree.errors import BudgetError, ConfigError, DataError
 from ldptree.estimators import LPCTClassifier, LPDTRegressor, holders
-from ldptree.estimators.tuning import (
-    CHOICES,
-    PublicLosses,
-    SquaredError,
-    choose_candidate,
-    collect_reports,
-    draw_groups,
-)
-from ldptree.estimators.validation_questions import AllErrors, Difference
+from ldptree.estimators.tuning.candidates import draw_groups
+from ldptree.estimators.tuning.choice import choose_candidate
+from ldptree.estimators.tuning.losses import PublicLosses, SquaredError
+from ldptree.estimators.tuning.questions import AllErrors, Difference
+from ldptree.estimators.tuning.reports import CHOICES, collect_reports
 from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.protocol.ledger import Charge, Ledger, RowRange
 

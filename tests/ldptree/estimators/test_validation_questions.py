@@ -10,15 +10,9 @@ import pytest
 
 from ldptree.coins import RATE_UNIT, Words, log_up
 from ldptree.errors import ConfigError, DataError
-from ldptree.estimators.tuning import (
-    CHOICES,
-    PublicLosses,
-    choose,
-    expected_excess,
-    largest_difference,
-    question_for,
-)
-from ldptree.estimators.validation_questions import (
+from ldptree.estimators.tuning.choice import choose, expected_excess
+from ldptree.estimators.tuning.losses import PublicLosses, largest_difference
+from ldptree.estimators.tuning.questions import (
     QUESTIONS,
     STEPS,
     AllErrors,
@@ -26,6 +20,7 @@ from ldptree.estimators.validation_questions import (
     Estimates,
     advanced_composition,
 )
+from ldptree.estimators.tuning.reports import CHOICES, question_for
 
 LISTED = [name for name in QUESTIONS if name != "laplace"]
 EPSILONS = (0.1, 1.0, 4.0)

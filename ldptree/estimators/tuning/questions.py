@@ -1,7 +1,7 @@
 """What a holder who never trains is asked about k candidate models: one privatised report of their errors.
 
 A holder's losses are private; models, ranges, and who is asked what are public. So the guarantee is that of the report.
-`QUESTIONS` is the registry; how models err and which one is chosen is in `tuning`.
+`QUESTIONS` is the registry; how models err is in `losses`, which one is chosen in `choice`.
 """
 
 from __future__ import annotations
