@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-LDPTREE = [sys.executable, "-m", "flows.command.cli"]
+LDPTREE = [sys.executable, "-m", "flows.command.main"]
 EMPTY = """
 import sys
 from pathlib import Path

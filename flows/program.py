@@ -1,4 +1,4 @@
-"""The installed program, from its first line on. What it does is in `cli`, how it ends in `ending`.
+"""The installed program, from its first line on. What it does is in `main`, how it ends in `ending`.
 
 Signals are handled before anything but the standard library is imported: Ctrl-C while the rest is imported is an interrupt, too.
 """
@@ -16,7 +16,7 @@ def main() -> NoReturn:
     """Run the command line, and end with its exit code."""
     before = end_at_once()
     try:
-        from flows.command.cli import main as run_command
+        from flows.command.main import main as run_command
 
         if sys.argv[1:2] != ["run"]:  # which unwinds once its flow goes on, and has nothing to undo before
             handle_again(before)

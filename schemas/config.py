@@ -5,16 +5,13 @@ file is opened here but the TOML.
 from __future__ import annotations
 
 import difflib
-import re
 import shlex
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import (
-    BaseModel,
     Field,
     SerializerFunctionWrapHandler,
     ValidationError,
@@ -24,17 +21,14 @@ from pydantic import (
 
 from ldptree.errors import ConfigError
 from schemas.catalogue import add_remedy, apply_assignments, with_catalogue, with_paths_from
+from schemas.config_problems import describe_problem, find_key, join_messages
 from schemas.dataset import FILE_SUFFIXES
 from schemas.families import (
-    FAMILIES,
     OWNERS,
     AnyModelConfig,
     AutoConfig,
-    Label,
-    ModelConfig,
-    RunTables,
-    foreign_key,
 )
+from schemas.family_tables import Label, RunTables
 from schemas.named_files import A_FOLDER, NO_SUCH_FILE, read_fault, shown_path
 from schemas.tables import EvaluateConfig
 
@@ -208,7 +202,7 @@ def parse(
             if is_named
             or problem["loc"][:1] != ("dataset",)
             or problem["type"] not in ("missing", "value_error")
-            for found in _in_words(problem, raw)
+            for found in describe_problem(problem, raw, RunConfig)
         ]
     if not faults:
         return config
@@ -216,7 +210,7 @@ def parse(
     for where, message in faults:
         remedied = add_remedy(message, where, written, assignments) if assignments else message
         by_key.setdefault(where, []).append(remedied)
-    lines = [f"{where}: {_either(messages)}" for where, messages in sorted(by_key.items())]
+    lines = [f"{where}: {join_messages(messages)}" for where, messages in sorted(by_key.items())]
     count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
     raise ConfigError("\n  ".join([f"{source}: {count}", *lines]))
 
@@ -257,137 +251,4 @@ def _configurations_in(folder: Path) -> dict[str, Path]:
 
 def suggest_key(key: str, siblings: Iterable[str] = ()) -> str:
     """What may have been meant by a word that is no key: a sibling, or the path of a key of any table; "" where none is near."""
-
-    def likeness(word: str) -> float:
-        if key in word.split("_"):
-            return 1.0
-        if len(key) > 2 and word.startswith(key):
-            return 0.9
-        return difflib.SequenceMatcher(None, key, word).ratio()
-
-    sibling = max(siblings, key=likeness, default="")
-    place = max(_places(), key=lambda word: (word == key, likeness(word)))
-    if likeness(place) >= 0.7 and likeness(place) > likeness(sibling):
-        return _places()[place]
-    return sibling if likeness(sibling) >= 0.5 else ""
-
-
-@cache
-def _places() -> dict[str, str]:
-    """The path of every key of a configuration, by its last word."""
-    found: dict[str, str] = {}
-    level: list[tuple[str, Any]] = [("", RunConfig)]
-    while level:  # of two keys of one name the one that is less deep, and that of the model before those of single families
-        fields = [(path, key, info) for path, model in level for key, info in _fields(model).items()]
-        fields.sort(key=lambda field: field[1] != "model")
-        for path, key, _ in fields:
-            found.setdefault(key, f"{path}{key}")
-        level = [
-            (f"{path}{key}.", model)
-            for path, key, info in fields
-            for model in ((_model_of(info),) if key != "model" else FAMILIES.values())
-        ]
-    return found
-
-
-def _in_words(problem: Any, raw: dict[str, Any]) -> list[tuple[str, str]]:
-    """Where a problem is, as a key's path, and what it is; several where a table's keys do not go together."""
-    if problem["type"] != "value_error":
-        return [_one_in_words(problem, raw)]
-    lines = str(problem["ctx"]["error"]).split("\n")
-    return [_one_in_words(problem | {"ctx": {"error": line}}, raw) for line in lines]
-
-
-def _one_in_words(problem: Any, raw: dict[str, Any]) -> tuple[str, str]:
-    location = [str(part) for part in problem["loc"]]
-    family = FAMILIES.get(location.pop(1)) if location[:1] == ["model"] and len(location) > 1 else None
-    path: list[str] = []
-    known: dict[str, Any] = _fields(RunConfig)
-    table: Any = raw
-    for part in location:
-        if part not in known and not (isinstance(table, dict) and part in table):
-            break  # one of the types that the value may have
-        path.append(part)
-        known = _fields(family if path == ["model"] else _model_of(known.get(part)))
-        table = table.get(part, {}) if isinstance(table, dict) else {}
-    where = ".".join(path)
-    match problem["type"]:
-        case "extra_forbidden":
-            return ".".join(location), _unknown(location, family)
-        case "union_tag_invalid":
-            names = [f"{name!r}" for name in FAMILIES]
-            found = problem["input"]["estimator"]
-            near = difflib.get_close_matches(str(found), FAMILIES, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            return (
-                f"{where}.estimator",
-                f"input should be {', '.join(names[:-1])} or {names[-1]}, got {_short(found)}{hint}",
-            )
-        case "missing":
-            return where, "missing"
-        case "value_error":
-            message = str(problem["ctx"]["error"])
-            key, _, what = message.partition(": ")
-            # What speaks of several keys of a table, or of several tables, names the first itself.
-            return (".".join([*path, key]), what) if key.partition(".")[0] in known else (where, message)
-        case "string_pattern_mismatch":
-            return (
-                where,
-                "use letters, digits, '.', '_' and '-', at most 64 of them, first a letter or a digit, "
-                f"got {_short(problem['input'])}",
-            )
-        case "bool_type":
-            return where, f"write true or false, got {_short(problem['input'])}"
-        case "model_type" | "model_attributes_type":
-            return where, f"input should be a table of keys, got {_short(problem['input'])}"
-        case _:
-            message = f"{problem['msg'][0].lower()}{problem['msg'][1:]}, got {_short(problem['input'])}"
-            return where, message + (_nearest(problem) if problem["type"] == "literal_error" else "")
-
-
-def _unknown(location: list[str], family: type[ModelConfig] | None) -> str:
-    """Why a table has no such key, and what it has."""
-    *tables, key = location
-    parent: Any = RunConfig
-    for part in tables:
-        parent = family if parent is RunConfig and family else _model_of(_fields(parent).get(part))
-    if family is not None and parent is family and (fault := foreign_key(key, family)):
-        return fault
-    names = list(_fields(parent))
-    near = suggest_key(key, names)
-    return f"unknown key; {f'did you mean {near}?' if near else 'known here: ' + ', '.join(names)}"
-
-
-def _nearest(problem: Any) -> str:
-    """'; did you mean ...?', of the words that may be written; '' where none is near."""
-    words = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
-    near = difflib.get_close_matches(str(problem["input"]), words, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def _either(messages: list[str]) -> str:
-    """One message of the several that a key gives which may be of several types."""
-    if len(messages) == 1 or not all(m.startswith("input should be ") for m in messages):
-        return "; ".join(dict.fromkeys(messages))
-    got = max((m.rpartition(", got ")[2] for m in messages), key=len)  # one of them may know what is near
-    wanted = [
-        m.removeprefix("input should be ").rpartition(", got ")[0].partition(", unable")[0] for m in messages
-    ]
-    return f"input should be {' or '.join(dict.fromkeys(wanted))}, got {got}"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) < 80 else text[:77] + "..."
-
-
-def _fields(model: Any) -> dict[str, Any]:
-    return model.model_fields if isinstance(model, type) and issubclass(model, BaseModel) else {}
-
-
-def _model_of(info: Any) -> Any:
-    if info is None:
-        return None
-    annotation = info.annotation
-    candidates = [annotation, *get_args(annotation)]
-    return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
+    return find_key(RunConfig, key, siblings)

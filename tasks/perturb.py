@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ldptree.coins import Words
 from ldptree.errors import ArtifactCorrupt
 from ldptree.protocol.protocol import Protocol
-from schemas.families import FeaturesConfig
+from schemas.family_tables import FeaturesConfig
 from schemas.manifest import Arguments, FileEntry, MadeBy, Manifest
 from storage import tables
 from storage.digests import Hasher

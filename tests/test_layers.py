@@ -155,7 +155,7 @@ def loaded_by(code):
 COMMAND = """
 import sys
 try:
-    from flows.command.cli import main
+    from flows.command.main import main
     main({words})
 except SystemExit as end:
     assert end.code in ({code}, None), end.code

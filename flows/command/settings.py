@@ -1,11 +1,15 @@
-"""Commands that take `--set KEY=VALUE`: an option that is none may be a key of the configuration, and is told as that."""
+"""Commands that take `--set KEY=VALUE`: a key of the configuration that was typed as an option, or bare, is told as that."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import Any
 
 from typer.core import TyperCommand
+
+ASSIGNMENT = r"[a-z_0-9]+(\.[a-z_0-9]+)*=.*"
+"""A key and its value, as --set takes them."""
 
 
 class CommandWithSettings(TyperCommand):
@@ -19,6 +23,8 @@ class CommandWithSettings(TyperCommand):
         except Exception as fault:
             if hasattr(fault, "option_name") and hasattr(fault, "possibilities"):  # there is no such option
                 self._say_how_it_is_set(fault, typed)
+            elif bare := _find_bare(typed):  # more words than the command takes
+                fault.message = f"{bare} sets a key: write --set {shlex.quote(bare)}"  # type: ignore[attr-defined]
             raise
 
     def _say_how_it_is_set(self, fault: Any, typed: list[str]) -> None:
@@ -34,3 +40,9 @@ class CommandWithSettings(TyperCommand):
         value = values[0] if values and not values[0].startswith("-") else "VALUE"
         fault.message += f". Write --set {shlex.quote(f'{key}={value}')}"
         fault.possibilities = None
+
+
+def _find_bare(typed: list[str]) -> str:
+    """The first word that sets a key without --set before it; "" where there is none."""
+    pairs = zip(["", *typed], typed, strict=False)
+    return next((word for before, word in pairs if before != "--set" and re.fullmatch(ASSIGNMENT, word)), "")

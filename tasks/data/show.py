@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ldptree.encoding import Encoding
 from ldptree.errors import ConfigError, DataError
 from ldptree.models.public_view import points_of
-from schemas.families import FeaturesConfig
+from schemas.family_tables import FeaturesConfig
 from schemas.manifest import Manifest
 from storage import tables
 from storage.digests import Hasher

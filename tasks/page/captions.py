@@ -170,6 +170,7 @@ CHIPS = {
     "better": "Verdict: better",
     "worse": "Verdict: worse",
     "no better": "Verdict: no better",
+    "nothing new": "Verdict: nothing new",
     "unsure": "Verdict: unsure",
     "unscored": "Not scored",
     "failed": "Stopped",

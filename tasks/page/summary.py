@@ -53,7 +53,16 @@ def verdict(run: Run) -> str:
     if run.failure is not None:
         return "failed"
     reference = find_reference(run)
-    return "unscored" if run.scores is None or reference is None else compare(run, reference)
+    if run.scores is None or reference is None:
+        return "unscored"
+    judged = compare(run, reference)
+    return "nothing new" if _found_nothing(run, reference, judged) else judged
+
+
+def _found_nothing(run: Run, reference: Score, judged: str) -> bool:
+    """Whether reports that correct the public model gave no reason to, and the rows held back tell no other story."""
+    is_correction = reference.key == "public_only" and run.model.figure == "correction"
+    return is_correction and run.model.is_found is False and judged in ("no better", "unsure")
 
 
 def compare(run: Run, other: Score) -> str:
@@ -101,7 +110,7 @@ def headline(run: Run) -> Sentence:
     if reference.key != "public_only" or run.model.figure != "correction":
         key = {"better": "beats", "worse": "loses"}.get(judged, "ties")
     else:
-        key = "nothing new" if judged in ("no better", "unsure") and found is False else judged
+        key = "nothing new" if _found_nothing(run, reference, judged) else judged
     is_up = run.scores.ours.figure >= reference.figure
     return say(
         key,

@@ -21,7 +21,7 @@ from ldptree.planning.backwards import (
 )
 from ldptree.planning.forecast import Expected, Forecast, Forecaster
 from ldptree.planning.people import Difference, Kind, KnownRows
-from schemas.families import FeaturesConfig
+from schemas.family_tables import FeaturesConfig
 from schemas.manifest import Manifest
 from storage import tables
 from storage.store import Store

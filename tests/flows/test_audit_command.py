@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from flows.command.audit import EVERY, _gone_through
-from flows.command.cli import main
+from flows.command.main import main
 from ldptree.mechanisms.oracles.grr import Grr
 
 

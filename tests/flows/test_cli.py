@@ -12,7 +12,7 @@ import pytest
 from chain import rides
 
 import flows.command.running
-from flows.command.cli import main
+from flows.command.main import main
 from ldptree.errors import (
     ArtifactCorrupt,
     BudgetError,
@@ -64,8 +64,8 @@ def in_place_of_a_run(monkeypatch, fault):
 def loaded_by(*words, cwd, of=HEAVY):
     """The modules of these that a command loads, in a process of its own."""
     script = (
-        "import sys, flows.command.cli\n"
-        "try: flows.command.cli.main(sys.argv[1:])\n"
+        "import sys, flows.command.main\n"
+        "try: flows.command.main.main(sys.argv[1:])\n"
         f"except SystemExit as end: sys.stderr.write(' '.join(sorted(set(sys.modules) & set({of!r}))) + f'\\n{{end.code}}')"
     )
     command = [sys.executable, "-c", script, *map(str, words)]

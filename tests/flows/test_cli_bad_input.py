@@ -20,7 +20,7 @@ from chain import Chain, rides
 
 import flows.command.running
 import flows.finish
-from flows.command.cli import main
+from flows.command.main import main
 from ldptree.models.tree import ClassTree
 from schemas.config import load
 from storage import tables
@@ -254,6 +254,8 @@ def test_a_configuration_beside_what_was_typed_is_named(desk):
         (["run", "quickstart", "--dataset-target=paid"], "No such option: --dataset-target"),
         (["run", "quickstart", "--test-fraction=.5"], "Write --set dataset.test_fraction=.5"),
         (["plan", "quickstart", "--depth"], "Write --set model.depth=VALUE"),
+        (["run", "quickstart", "privacy.epsilon=2"], "sets a key: write --set privacy.epsilon=2"),
+        (["plan", "quickstart", "--set", "x.y=1", "model.depth=2"], "model.depth=2 sets a key: write --set"),
         (["run", "quickstart", "--workerz", "2"], "Possible options: --work, --workers"),
         (["run", "quickstart", "census"], "unexpected extra argument"),
         (["runn"], "Did you mean 'run'?"),

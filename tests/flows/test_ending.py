@@ -27,7 +27,7 @@ def ended(code, *, stdout=subprocess.PIPE):
 LEFT_BEHIND = """
 import atexit, sys, threading, weakref
 from ldptree.errors import ConfigError
-import flows.command.cli, flows.command.running
+import flows.command.main, flows.command.running
 
 class Held: pass
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from chain import rides_config
 
-from flows.command.cli import main
+from flows.command.main import main
 from flows.engines.ray_cluster import PARTS, Cluster, find_fault, find_other_version, ray_of
 from flows.in_python import run as run_in_python
 from ldptree.errors import ConfigError

@@ -21,7 +21,7 @@ import pytest
 from chain import example_protocol, rides
 
 import flows.command.running
-from flows.command.cli import main
+from flows.command.main import main
 from ldptree.errors import ConfigError
 from storage.store import Store
 

@@ -364,7 +364,7 @@ def typed(arguments, keys, folder):
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(folder)
-        os.execv(sys.executable, [sys.executable, "-m", "flows.command.cli", *arguments])
+        os.execv(sys.executable, [sys.executable, "-m", "flows.command.main", *arguments])
     lines, shown, seen = re.findall(r"[^\n\x03\x04]*[\n\x03\x04]", keys), b"", 0
     with contextlib.suppress(OSError):  # its end is where the other end is closed
         while part := os.read(terminal, 4096):

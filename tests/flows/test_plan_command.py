@@ -7,7 +7,7 @@ import json
 import pytest
 from chain import rides
 
-from flows.command.cli import main
+from flows.command.main import main
 from ldptree.planning import forecast
 
 CONFIG = """

@@ -114,14 +114,23 @@ def check(run: Run) -> list[str]:
 VERDICTS = {
     "Verdict: better": ("better", "beats"),
     "Verdict: worse": ("worse", "loses"),
-    "Verdict: no better": ("no better", "nothing new", "ties"),
-    "Verdict: unsure": ("unsure", "nothing new", "ties"),
+    "Verdict: no better": ("no better", "ties"),
+    "Verdict: nothing new": ("nothing new",),
+    "Verdict: unsure": ("unsure", "ties"),
     "Not scored": ("unscored", "unscored found", "unscored nothing"),
 }
 """What a heading may say under each verdict."""
 
 
 def verdict(run: Run) -> str:
+    """What the paired difference on the held-back rows says, and reports that correct a public model."""
+    judged = judge(run)
+    if judged in ("Verdict: no better", "Verdict: unsure") and hasattr(run.model, "corrections"):
+        return judged if found_something(run) else "Verdict: nothing new"
+    return judged
+
+
+def judge(run: Run) -> str:
     """What the paired difference on the held-back rows says."""
     if run.scores is None:
         return "Not scored"
@@ -141,7 +150,7 @@ def check_verdict(run: Run) -> list[str]:
     faults = [] if chip == verdict(run) else [f"{chip!r} is not so, expected {verdict(run)!r}"]
     if heading.attributes["data-says"] not in VERDICTS[verdict(run)]:
         faults.append(f"heading {heading.attributes['data-says']!r} under {verdict(run)!r}")
-    expected = {"Verdict: no better": "public as good", "Verdict: worse": "public better"}.get(chip)
+    expected = {"Verdict: no better": "public as good", "Verdict: worse": "public better"}.get(judge(run))
     advice = {one.attributes.get("data-says") for one in run.page.every("span")} & {
         "public as good",
         "public better",
@@ -155,6 +164,12 @@ SURE = 0.05
 """A chance below which something is said to be found."""
 
 
+def found_something(run: Run) -> bool:
+    """Whether the reports contradict the public model, or correct it all the same."""
+    found = run.model.corrections
+    return bool(found.chance <= SURE or any(p.root or p.step for p in found.priors))
+
+
 def check_for_whom(run: Run) -> list[str]:
     """Whether an error found is said to be of private people in particular, or perhaps of everybody."""
     stated = {one.attributes.get("data-says") for one in run.page.every("span")} & {
@@ -163,8 +178,7 @@ def check_for_whom(run: Run) -> list[str]:
     }
     found = getattr(run.model, "corrections", None)
     expected = set()
-    is_found = found is not None and (found.chance <= SURE or any(p.root or p.step for p in found.priors))
-    if found is not None and is_found and not math.isnan(found.chance_alike):
+    if found is not None and found_something(run) and not math.isnan(found.chance_alike):
         expected = {"particular" if found.chance_alike < SURE else "for everybody"}
     return [] if stated == expected else [f"{stated} where {expected or 'nothing'} is so"]
 

@@ -73,7 +73,7 @@ def quoting(*_, **__):
         raise RuntimeError(f"cannot take {{value}}") from fault
 
 def main(words, broken):
-    from flows.command.cli import main
+    from flows.command.main import main
     try:
         if not broken:
             main(words)

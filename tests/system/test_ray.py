@@ -136,7 +136,7 @@ def test_without_an_address_a_run_starts_ray_and_the_same_command_finds_every_sh
 
 def on(cluster, config, work, *, prelude):
     """Exit code, output and errors of a run on a cluster, after some Python in its process."""
-    program = f"{prelude}; import sys; from flows.command.cli import main; main(sys.argv[1:])"
+    program = f"{prelude}; import sys; from flows.command.main import main; main(sys.argv[1:])"
     words = (
         "run",
         config,
@@ -329,7 +329,7 @@ def test_a_machine_that_is_killed_costs_its_part_and_asks_nobody_twice(tmp_path,
 
 def started(*words, env):
     """A command that works in small parts, begun in a process of its own."""
-    program = f"{IN_PARTS}; import sys; from flows.command.cli import main; main(sys.argv[1:])"
+    program = f"{IN_PARTS}; import sys; from flows.command.main import main; main(sys.argv[1:])"
     return subprocess.Popen(
         [sys.executable, "-c", program, *map(str, words)],
         env=os.environ | env,

@@ -21,7 +21,7 @@ from chain import fares, rides
 from search import Canary, found
 from whole_runs import MENDED, Killed, learned, many_files, reports, rides_toml, run, steps
 
-from flows.command.cli import main
+from flows.command.main import main
 from flows.command.running import _show
 from ldptree.protocol.protocol import Protocol
 from schemas.config import load
@@ -233,7 +233,7 @@ def test_a_run_of_three_classes_is_told_class_by_class_and_by_nobody(connected, 
 
 IN_ONE_PROCESS = """
 import json, sys
-from flows.command.cli import main
+from flows.command.main import main
 
 def code(words):
     try:

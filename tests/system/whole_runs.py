@@ -256,7 +256,7 @@ def draw(objects, name, write):
     return once(objects, name, half if len(done) > {shards} else write)
 
 FolderObjects.draw = draw
-from flows.command.cli import main
+from flows.command.main import main
 main(sys.argv[1:])
 """
 """A run that is killed while it writes the report after so many."""

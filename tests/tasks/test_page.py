@@ -208,6 +208,8 @@ def test_where_nothing_is_found_the_heading_says_so(runs: dict[str, Run]) -> Non
     run = runs["a correction"]
     run = replace(_scored(run, (-0.01, 0.001)), description=replace(run.model, is_found=False))
     assert "found nothing that the public model does not know already" in summary.headline(run).text
+    unsure = replace(_scored(run, (-0.01, 0.03)), description=run.model)
+    assert summary.verdict(run) == summary.verdict(unsure) == "nothing new"
     better = replace(_scored(run, (0.01, 0.03)), description=replace(run.model, is_found=False))
     assert {"no difference", "not by reports"} & {one.key for one in summary.lead(better)} == {
         "not by reports"
