@@ -25,9 +25,10 @@ from flows.budget import (
     conversation_key,
 )
 from flows.campaign import Terms
+from flows.conversation import NOTHING, Conversation, Round
 from flows.execute import Call, Execute, Found, NotComputed, known
 from schemas.config import RunConfig
-from schemas.manifest import Manifest, Record, StoredRound, StoredTranscript
+from schemas.manifest import Manifest, Record, StoredTranscript
 from storage.store import Store
 from tasks.answers.add import add, in_parts, parts_of
 from tasks.answers.aggregate import aggregate
@@ -49,8 +50,6 @@ from tasks.report import report
 from tasks.scoring.known import known as known_of_shards
 from tasks.step import NotInKey, StepTask
 
-NOTHING = Spent(largest=0.0, questions=0, cap=None)
-
 
 def step_of(task: StepTask) -> Callable[[Callable[[Any], Call]], cached_property[Record]]:
     """A step of the picture, from the method that says what it is called with: found or made once, when it is asked for."""
@@ -63,61 +62,6 @@ def step_of(task: StepTask) -> Callable[[Callable[[Any], Call]], cached_property
         return cached_property(run)
 
     return decorate
-
-
-@dataclass(frozen=True)
-class Round:
-    """One question and what came of it.
-
-    number    of the round, from 1.
-    asked     the record that the question stands in.
-    question  the question itself, once it is known: of a campaign the first one published.
-    reports   everybody's, a record a shard.
-    left      what the reports say together: totals, or all answers.
-    """
-
-    number: int
-    asked: Any
-    question: Callable[[], Manifest]
-    reports: Sequence[Record] = ()
-    left: Any = None
-
-    @property
-    def stored(self) -> StoredRound:
-        """The question and its answers as artifacts. Raises NotComputed."""
-        (answers,) = known(self.left).parts.values()
-        return StoredRound(
-            question=self.question(), answers=answers, evidence=known(self.asked).parts.get("evidence")
-        )
-
-
-@dataclass(frozen=True)
-class Conversation:
-    """The rounds of a run, and what they spent.
-
-    is_open  whether a question may follow that is not known yet: only where steps are looked for.
-    """
-
-    rounds: Sequence[Round]
-    spent: Spent
-    is_open: bool = False
-
-    @property
-    def whole(self) -> Sequence[Round]:
-        """All rounds. Raises NotComputed while another may follow."""
-        if self.is_open:
-            raise NotComputed
-        return self.rounds
-
-    @property
-    def spending(self) -> Call:
-        """What was spent, as the page is told. Raises NotComputed."""
-        return {"largest": self.spent.largest, "questions": self.spent.questions, "cap": self.spent.cap}
-
-    @property
-    def last(self) -> Round:
-        """The last round. Raises NotComputed while another may follow."""
-        return self.whole[-1]
 
 
 @dataclass(eq=False, kw_only=True)

@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flows.budget import Spent
+from flows.conversation import Conversation, Round
 from flows.execute import Inputs, Plainly
-from flows.pipeline import Conversation, Pipeline, Round
+from flows.pipeline import Pipeline
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.mechanisms import mechanism_for
 from ldptree.partition.tree import Partition

@@ -19,9 +19,10 @@ from storage.raw.file_samples import FileSample, write_tidy
 from storage.raw.formats.contents import BLANKS
 from storage.raw.formats.kinds import file_kind
 from storage.raw.raw_files import DELIMITER_NAMES
+from tasks.first_look.column import Column
 from tasks.first_look.proposal import Proposal, choose_first, propose, write_toml
 from tasks.first_look.rehearsal import settle
-from tasks.first_look.values import Column, look
+from tasks.first_look.values import look
 
 MOST_TIDIED = 100 << 20
 """Bytes of a file that is written anew because a run cannot read it: what takes a second or two, and six of very short rows."""

@@ -14,8 +14,9 @@ from gzip import GzipFile
 from pathlib import Path
 from typing import Any, TypeVar
 
+from flows.conversation import Round
 from flows.execute import NotComputed
-from flows.pipeline import Pipeline, Round
+from flows.pipeline import Pipeline
 from flows.run_plan.look import Look
 from ldptree.errors import ArtifactCorrupt
 from ldptree.families.correction_plan import MAX_CELLS

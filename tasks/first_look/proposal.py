@@ -18,7 +18,8 @@ from schemas.config import parse
 from schemas.dataset import ColumnType, DatasetSpec
 from storage.raw.recognition.findings import Finding, Reading
 from storage.raw.recognition.names import is_named_so
-from tasks.first_look.values import Column, FirstLook
+from tasks.first_look.column import Column
+from tasks.first_look.values import FirstLook
 
 MOST_LINES = 40
 SHARE = 0.1

@@ -13,7 +13,7 @@ from storage.raw.recognition.findings import sql_name
 from storage.sql import literal
 
 if TYPE_CHECKING:
-    from tasks.first_look.values import Column
+    from tasks.first_look.column import Column
 
 CHOSEN_OF = (2, 20)
 """Different values of a column that may tell who is public."""

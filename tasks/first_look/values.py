@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from unicodedata import normalize
 
 from ldptree.errors import ConfigError, DataError
-from schemas.dataset import ColumnType, DatasetSpec, parse_public_rule
+from schemas.dataset import DatasetSpec, parse_public_rule
 from storage.raw import raw_files
 from storage.raw.column_types import column_types_of_rule
 from storage.raw.file_samples import FileSample, sample_file
@@ -24,6 +24,7 @@ from storage.raw.recognition import odd_texts
 from storage.raw.recognition.columns import recognise
 from storage.raw.recognition.findings import ColumnSample, Finding
 from storage.sql import check_predicate, list_columns
+from tasks.first_look.column import Column
 from tasks.first_look.public_rules import PublicProposal, propose_rules
 
 if TYPE_CHECKING:
@@ -33,27 +34,6 @@ EVERYTHING = "first 1000000000"
 """The rule that makes every row public, for a look at all of them."""
 FEWEST_ROWS = 30
 """Rows of a file of which some are public, some report and some are held back."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """What one column holds.
-
-    Attributes:
-        name: as in the file.
-        type: what its values fit; "text" where there are none.
-        finding: what is the matter with it, as ingest would say.
-        n_values: different values among those looked at.
-        n_missing: values that are missing.
-        is_declared_text: whether it must be declared a text before it is read.
-    """
-
-    name: str
-    type: ColumnType
-    finding: Finding | None
-    n_values: int
-    n_missing: int
-    is_declared_text: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,31 @@
+"""What was seen of one column of a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from schemas.dataset import ColumnType
+    from storage.raw.recognition.findings import Finding
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """What one column holds.
+
+    Attributes:
+        name: as in the file.
+        type: what its values fit; "text" where there are none.
+        finding: what is the matter with it, as ingest would say.
+        n_values: different values among those looked at.
+        n_missing: values that are missing.
+        is_declared_text: whether it must be declared a text before it is read.
+    """
+
+    name: str
+    type: ColumnType
+    finding: Finding | None
+    n_values: int
+    n_missing: int
+    is_declared_text: bool = False
