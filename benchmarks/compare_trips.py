@@ -8,17 +8,14 @@ trees fall short on either is the suite simulated-trips.
 
 from __future__ import annotations
 
-import csv
-import datetime
-import io
 import itertools
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
 from ldptree.simulate.trips import COLUMNS, blocks
+from tasks.benchmark.measured import Measured
 
 FILES = ("taxi/Taxi_Trips_2022_03.parquet", "taxi/Taxi_Trips_2022_04.parquet")
 SMALLEST = 100
@@ -127,20 +124,6 @@ def tabulate_fares(both: list[pl.DataFrame]) -> Rows:
     return rows
 
 
-def write_result(tables: dict[str, Rows]) -> Iterator[str]:
-    """One result of a page of docs/measured, as `docs/write_measured.py` reads it."""
-    yield "[[results]]"
-    yield 'title = "Real and simulated, side by side"'
-    yield f"date = {datetime.datetime.now(datetime.UTC).date()}"
-    yield 'command = "LDPTREE_DATA=DIR python benchmarks/compare_trips.py > docs/measured/suites/compare-trips.toml"'
-    note = f"Simulated (sim.) are the Tuesdays and Fridays of {SIMULATED:,} trips, seed 7. Cells of fewer than 20 are empty."
-    yield f'note = "{note}"'
-    for title, rows in tables.items():
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        yield f"\n[[results.tables]]\ntitle = \"{title}\"\ncsv = '''\n{text.getvalue()}'''"
-
-
 def main() -> None:
     """Print it."""
     real, names = read_real_trips(Path(os.environ["LDPTREE_DATA"]))
@@ -155,7 +138,16 @@ def main() -> None:
         "Areas, % of trips": tabulate_areas(both),
         "Card against cash by fare": tabulate_fares(both),
     }
-    print("\n".join(write_result(tables)))
+    note = f"Simulated (sim.) are the Tuesdays and Fridays of {SIMULATED:,} trips, seed 7. Cells of fewer than 20 are empty."
+    print(
+        Measured(
+            title="Real and simulated, side by side",
+            command="LDPTREE_DATA=DIR python benchmarks/compare_trips.py > docs/measured/suites/compare-trips.toml",
+            note=note,
+            tables=list(tables.items()),
+        ),
+        end="",
+    )
 
 
 if __name__ == "__main__":

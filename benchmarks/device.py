@@ -22,6 +22,7 @@ from ldptree.families.correction import Correction
 from ldptree.families.correction_plan import make_plan
 from ldptree.families.family import PublicRows
 from ldptree.protocol.protocol import Protocol
+from tasks.benchmark.measured import Measured
 
 ROWS, COLUMNS = 2_750, 10
 DEVICE = """
@@ -44,13 +45,13 @@ def best(work, runs=5):
 
 text = open(sys.argv[1]).read()
 x = [0.5] * int(sys.argv[2])
-print(f"read and check the protocol  {best(lambda run: client_of(text)):8.1f} ms")
+print(f"read and check the protocol|{best(lambda run: client_of(text)):,.0f} ms")
 clients = iter([client_of(text) for _ in range(5)])
-print(f"first report                 {best(lambda run: next(clients).report(x, 'yes')):8.1f} ms")
+print(f"first report|{best(lambda run: next(clients).report(x, 'yes')):.1f} ms")
 client = client_of(text)
 client.report(x, "yes")
 each = best(lambda run: [client.report(x, "yes", holder=f"{run} {i}") for i in range(100)]) / 100
-print(f"every further report         {each:8.1f} ms")
+print(f"every further report|{each:.1f} ms")
 """
 
 
@@ -66,18 +67,31 @@ def forest_protocol() -> Protocol:
 
 
 def main() -> None:
-    """Make the protocol, print its size and what a device takes."""
+    """Make the protocol, print its size and what a device takes as one result of a page of docs/measured."""
     protocol = forest_protocol()
     assert protocol.base is not None
     trees, text = protocol.base.ensemble, protocol.to_json()
     packed = len(gzip.compress(text.encode()))
-    print(f"{trees.roots.size} trees, {trees.n_nodes:,} nodes: {len(text):,} bytes, {packed:,} by gzip")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "protocol.json"
         path.write_text(text)
         alone = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         done = [sys.executable, "-c", DEVICE, str(path), str(COLUMNS)]
-        print(subprocess.run(done, check=True, capture_output=True, text=True, env=alone).stdout, end="")
+        told = subprocess.run(done, check=True, capture_output=True, text=True, env=alone).stdout
+    heads = (f"{trees.roots.size} trees, {trees.n_nodes:,} nodes", "")
+    size = ("size", f"{len(text):,} bytes, {packed:,} by gzip")
+    print(
+        Measured(
+            title="A public model on a device",
+            command="python benchmarks/device.py > docs/measured/suites/device.toml",
+            note=(
+                f"A forest takes about {len(text) / trees.n_nodes:.0f} bytes a node; the curator's `max_protocol_bytes` shrinks "
+                "it to fit. One core, Python with numpy alone, processor time, the best of five."
+            ),
+            tables=[("", [heads, size, *(tuple(line.split("|")) for line in told.splitlines())])],
+        ),
+        end="",
+    )
 
 
 if __name__ == "__main__":

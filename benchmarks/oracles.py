@@ -260,13 +260,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         sys.stdout.write(json.dumps({"epsilon": EPSILON, "reports_a_second": table}) + "\n")
     else:
-        print("| | K | | ldptree | multi-freq-ldpy | pure-ldp | ldptree : the better | target |")
-        print("|---|---|---|---|---|---|---|---|")
+        from tasks.benchmark.measured import Measured  # not where the others run
+
+        lines = [("", "K", "", "ldptree", "multi-freq-ldpy", "pure-ldp", "ldptree : the better", "target")]
         for row in table:
             ratio = f"{row['ratio']:,.{0 if row['ratio'] >= 10 else 1}f}"
-            tools = " | ".join(shown(row[tool]) for tool in ("ldptree", "multi-freq-ldpy", "pure-ldp"))
-            target = f"{shown(row['target'])}{'' if row['met'] else ' MISSED'}" if row["target"] else ""
-            print(f"| {row['oracle']} | {row['k']:,} | {row['side']} | {tools} | {ratio} | {target} |")
+            tools = (shown(row[tool]) for tool in ("ldptree", "multi-freq-ldpy", "pure-ldp"))
+            target = shown(row["target"]) if row["target"] else ""
+            lines.append((row["oracle"], f"{row['k']:,}", row["side"], *tools, ratio, target))
+        missed = [f"{row['oracle']} {row['k']} {row['side']}" for row in table if not row["met"]]
+        note = (
+            f"Reports a second at epsilon {EPSILON:g} on one core, best of {options.rounds} rounds in which all took turns. Ours "
+            "draws its coins from the operating system, the others from a seeded generator; multi-freq-ldpy is called from a "
+            "compiled loop."
+        )
+        says = f"Every target of the last column is reached{' but ' + ', '.join(missed) if missed else ''}"
+        print(
+            Measured(
+                title="Oracles",
+                command="python benchmarks/oracles.py > docs/measured/suites/oracles.toml",
+                note=note,
+                claims=[(says, not missed)],
+                tables=[("", lines)],
+            ),
+            end="",
+        )
     return 0 if all(row["met"] for row in table) else 1
 
 

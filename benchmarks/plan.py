@@ -9,9 +9,6 @@ The real sets are read where LDPTREE_DATA names their folder.
 
 from __future__ import annotations
 
-import csv
-import datetime
-import io
 import json
 import sys
 from collections.abc import Iterator
@@ -26,6 +23,7 @@ from flows.execute import Plainly
 from flows.pipeline import Pipeline
 from schemas.config import RunConfig, load, parse
 from storage.store import Store
+from tasks.benchmark.measured import Measured
 
 HEADS = ("case", "public rows", "people", "expected", "80 %", "came out", "inside")
 LEAST_HELD = 0.7
@@ -127,20 +125,16 @@ def main(words: list[str]) -> None:
             held.append(holds)
             rows.append(row)
             print(" | ".join(row), file=sys.stderr, flush=True)
-    print("\n".join(write_result(rows, sum(held), len(held))))
-
-
-def write_result(rows: list[tuple[str, ...]], n_held: int, n: int) -> Iterator[str]:
-    """One result of a page of docs/measured, as `docs/write_measured.py` reads it."""
-    table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows(rows)
-    yield "[[results]]"
-    yield 'title = "What was planned, and what came out"'
-    yield f"date = {datetime.datetime.now(datetime.UTC).date()}"
-    yield 'command = "LDPTREE_DATA=DIR python benchmarks/plan.py > docs/measured/suites/plan.toml"'
-    yield f'\n[[results.claims]]\nsays = "What comes out lies in the 80 % interval in 70 % of cases or more ({n_held} of {n})"'
-    yield f"held = {str(n_held >= LEAST_HELD * n).lower()}"
-    yield f"\n[[results.tables]]\ncsv = '''\n{table.getvalue()}'''"
+    says = f"What comes out lies in the 80 % interval in 70 % of cases or more ({sum(held)} of {len(held)})"
+    print(
+        Measured(
+            title="What was planned, and what came out",
+            command="LDPTREE_DATA=DIR python benchmarks/plan.py > docs/measured/suites/plan.toml",
+            claims=[(says, sum(held) >= LEAST_HELD * len(held))],
+            tables=[("", rows)],
+        ),
+        end="",
+    )
 
 
 if __name__ == "__main__":

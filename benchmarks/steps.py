@@ -3,7 +3,7 @@
     python benchmarks/steps.py                        # 1, 3.3 and 10 million simulated trips x 93 features, one tree
     python benchmarks/steps.py --rows 1000000 3300000
 
-Each size is a process of its own. Prints a table, the cost of a million rows more, and one JSON object.
+Each size is a process of its own. It prints one result of a page of docs/measured.
 """
 
 from __future__ import annotations
@@ -21,10 +21,21 @@ from flows.execute import Plainly
 from flows.pipeline import Pipeline
 from schemas.config import load
 from storage.store import Store
+from tasks.benchmark.measured import Measured
 from tasks.data.source import write_trips
 from tasks.progress import listen
 
 ROWS = (1_000_000, 3_300_000, 10_000_000)
+NAMES = {
+    "MB raw": ("raw CSV", "MB", "GB", 1000),
+    "MB holders/ingest": ("typed rows", "MB", "GB", 1000),
+    "MB holders/split": ("shards", "MB", "GB", 1000),
+    "MB curator/reports": ("reports", "MB", "GB", 1000),
+    "MiB": ("peak memory", "MiB", "GiB", 1024),
+}
+"""Of what is no step: its name, unit, a larger unit, and how many of the one make one of the other."""
+NOT_BY_ROWS = ("partition", "evaluate", "prune", "report", "scale")
+"""Public rows, simulations and pages need not grow with the people."""
 
 
 def main() -> None:
@@ -45,8 +56,7 @@ def main() -> None:
             command = [sys.executable, __file__, "--one", str(trips)]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             found[rows] = json.loads(done.stdout)
-    show(found)
-    print(json.dumps(found))
+    print(describe(found), end="")
 
 
 def measure(trips: Path) -> dict[str, float]:
@@ -74,14 +84,28 @@ def measure(trips: Path) -> dict[str, float]:
     return seconds | sizes | {"MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
-def show(found: dict[int, dict[str, float]]) -> None:
-    """A row a step, a column a size, and what a million rows more cost between the smallest size and the largest."""
+def describe(found: dict[int, dict[str, float]]) -> Measured:
+    """A row a step, a column a size, what a million rows more cost between the smallest size and the largest, and a billion."""
     sizes = sorted(found)
-    print(f"{'':18}", *(f"{rows / 1e6:>8.3g} M" for rows in sizes), "  a million more")
+    heads = ("", *(f"{rows / 1e6:g} M" for rows in sizes), "a million more", "a billion")
+    rows: list[tuple[str, ...]] = [heads]
     for step in found[sizes[0]]:
-        line = [found[rows][step] for rows in sizes]
+        line = [found[size][step] for size in sizes]
         more = (line[-1] - line[0]) / max((sizes[-1] - sizes[0]) / 1e6, 1e-9)
-        print(f"{step:18}", *(f"{value:10.2f}" for value in line), f"{more:10.2f}")
+        name, unit, larger, size = NAMES.get(step, (step, "s", "min", 60))
+        digits = 1 if unit == "s" else 0
+        cells = [f"{value:,.{digits}f} {unit}" for value in line]
+        whole = "" if step in NOT_BY_ROWS else f"{1000 * more / size:,.0f} {larger}"
+        rows.append((name, *cells, f"{more:,.2f} {unit}" if unit == "s" else f"{more:,.0f} {unit}", whole))
+    whole_memory = 1000 * (found[sizes[-1]]["MiB"] - found[sizes[0]]["MiB"]) / ((sizes[-1] - sizes[0]) / 1e6)
+    holds = 16 * 1024 / max(whole_memory, 1e-9) * 1000
+    return Measured(
+        title="Each step by rows",
+        command="python benchmarks/steps.py > docs/measured/suites/steps.toml",
+        note="Processor seconds of simulated trips, 93 features, one tree; a billion by what a million more cost.",
+        finding=f"Memory breaks first: 16 GB hold about {holds:,.0f} million rows in one run.",
+        tables=[("", rows)],
+    )
 
 
 if __name__ == "__main__":

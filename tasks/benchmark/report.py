@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ import numpy as np
 from schemas.named_files import make_folder, written_whole
 from schemas.suite import Suite
 from tasks.benchmark.claims import Checked, check_claims
+from tasks.benchmark.measured import Measured
 from tasks.benchmark.page import render_benchmark
 from tasks.benchmark.results import Cell, Scores, tidy_table
 from tasks.benchmark.tables import (
@@ -116,37 +116,27 @@ def describe_for_docs(facts: Facts, cells: Sequence[Cell], making: Making) -> st
         f"{suite.about.strip()}{picked} {suite.repetitions} repetitions, {len(cells):,} scores; "
         f"{learning:,.0f} seconds of learning {making.took}."
     )
-    lines = [
-        "[[results]]",
-        f"title = {_quoted(suite.title)}",
-        f"date = {datetime.datetime.now(datetime.UTC).date().isoformat()}",
-        f"cores = {_quoted(f'{os.cpu_count()} cores')}",
-        f"command = {_quoted(making.command)}",
-        f"note = {_quoted(note)}",
-    ]
-    for one in facts.claims:
-        held = "not measured" if one.held is None else one.found
-        lines += ["", "[[results.claims]]", f"says = {_quoted(f'{one.claim.says} ({held})')}"]
-        lines += [f"held = {json.dumps(bool(one.held))}"]
-    for table in (
+    tables = (
         tabulate_summary(facts),
         *tabulate_scores(facts),
         *tabulate_columns(facts),
         *tabulate_printed(facts),
         *tabulate_parts(facts),
         tabulate_sets(facts),
-    ):
-        lines += ["", "[[results.tables]]", f"title = {_quoted(table.title)}", "csv = '''"]
-        lines += [",".join(_field(text) for text in row) for row in (table.heads, *table.rows)] + ["'''"]
-    return "\n".join(lines) + "\n"
-
-
-def _field(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n') else text
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(" ".join(text.split()), ensure_ascii=False)
+    )
+    claims = [
+        (f"{one.claim.says} ({'not measured' if one.held is None else one.found})", bool(one.held))
+        for one in facts.claims
+    ]
+    return str(
+        Measured(
+            title=suite.title,
+            command=making.command,
+            note=note,
+            claims=claims,
+            tables=[(table.title, (table.heads, *table.rows)) for table in tables],
+        )
+    )
 
 
 def _claim(one: Checked) -> dict[str, Any]:
