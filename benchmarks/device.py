@@ -77,7 +77,7 @@ def main() -> None:
         path.write_text(text)
         alone = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         done = [sys.executable, "-c", DEVICE, str(path), str(COLUMNS)]
-        told = subprocess.run(done, check=True, capture_output=True, text=True, env=alone).stdout
+        answers = subprocess.run(done, check=True, capture_output=True, text=True, env=alone).stdout
     heads = (f"{trees.roots.size} trees, {trees.n_nodes:,} nodes", "")
     size = ("size", f"{len(text):,} bytes, {packed:,} by gzip")
     print(
@@ -88,7 +88,7 @@ def main() -> None:
                 f"A forest takes about {len(text) / trees.n_nodes:.0f} bytes a node; the curator's `max_protocol_bytes` shrinks "
                 "it to fit. One core, Python with numpy alone, processor time, the best of five."
             ),
-            tables=[("", [heads, size, *(tuple(line.split("|")) for line in told.splitlines())])],
+            tables=[("", [heads, size, *(tuple(line.split("|")) for line in answers.splitlines())])],
         ),
         end="",
     )
