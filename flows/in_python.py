@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -160,6 +161,7 @@ def _messages_for_python(store: Store, *, is_written: bool, is_kept: bool) -> It
         yield
     except LdptreeError as refusal:
         message = refusal.in_python if isinstance(refusal, ColumnsToRead) and not is_written else str(refusal)
+        message = re.sub(r"did you mean (\w+)\.(\w+)\?", r'did you mean \1={"\2": ...}?', message)
         if not is_kept and str(store.root) in message:
             message = message.replace(f"{store.root}{os.sep}", "")
             message += '\nThat file was in a temporary work folder, which is gone: run again with work="work" to have it.'

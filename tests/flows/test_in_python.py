@@ -161,6 +161,10 @@ def test_what_is_no_mask_is_refused(data):
     assert "write a rule" in said_of_a_frame(data, public=mask)
 
 
+def test_a_key_that_may_have_been_meant_is_shown_as_it_is_written_in_python(data):
+    assert 'depht: unknown key; did you mean model={"depth": ...}?' in said_of_a_frame(data, depht=3)
+
+
 def test_a_message_names_no_file_that_is_gone(data, tmp_path):
     frame = pl.read_csv(data).with_columns(paid=pl.when(pl.int_range(pl.len()) % 9 != 1).then("paid"))
     said = said_of_a_frame(frame)
