@@ -18,7 +18,7 @@ from rich.table import Table
 from flows.command.interrupt import end_at_once, ended_politely, handle_again
 from flows.command.streams import print_json
 from flows.command.terminal import StepList, steps_of
-from flows.command.warmup import warm_up
+from flows.run_plan.warmup import warm_up
 from flows.server.process import Server
 from flows.server.watch import watched
 from schemas.config import RunConfig
