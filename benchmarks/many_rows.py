@@ -88,7 +88,7 @@ def describe_many(rows: Sequence[tuple[str, ...]]) -> Measured:
         times, more = large[0] / small[0], large[1] / small[1]
         claims += [
             (f"{kind}: 20 million rows take at most {20 / 3.3:.1f} times as long ({times:.1f})", times <= 20 / 3.3),
-            (f"{kind}: 20 million rows take less than 1.5 GiB ({large[1] * 1e6 / 2**30:.2f})", large[1] * 1e6 < 1.5 * 2**30),
+            (f"{kind}: 20 million rows take less than 1.5 GiB ({large[1] / 1024:.2f})", large[1] < 1.5 * 1024),
             (f"{kind}: 20 million rows take no more memory than 3.3 million ({more:.2f} times as much)", more <= 1.0),
         ]  # fmt: skip
     return Measured(
@@ -156,7 +156,7 @@ def run(config: str, settings: list[str]) -> tuple[str, ...]:
         f"{found['n_private']:,}",
         f"{found['n_public']:,}",
         f"{seconds:.0f} s",
-        f"{found['peak_rss_mb']:,.0f} MB",
+        f"{found['peak_rss_mb']:,.0f} MiB",
     )
 
 
