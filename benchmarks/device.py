@@ -61,7 +61,7 @@ def forest_protocol() -> Protocol:
     encoding = Encoding(tuple(NumericFeature(f"x{j}", 0.0, 1.0) for j in range(COLUMNS)))
     X = rng.random((ROWS, COLUMNS)).astype(np.float32)
     y = (rng.random(ROWS) < 0.2 + 0.6 * X[:, 0] * X[:, 1]).astype(int)
-    family = Correction(epsilon=1.0, heading={"target": "label"})
+    family = Correction(epsilon=1.0, base="forest", heading={"target": "label"})
     view = family.summarize(PublicRows(encoding=encoding, X=X, y=y, label=("no", "yes"), n_private=100_000))
     return family.publish(view, make_plan(view.evidence, epsilon=1.0, n_holders=100_000))
 

@@ -34,6 +34,8 @@ NAMES = {
     "MiB": ("peak memory", "MiB", "GiB", 1024),
 }
 """Of what is no step: its name, unit, a larger unit, and how many of the one make one of the other."""
+PARTS = {"types": "ingest", "read": "ingest", "add": "aggregate", "known": "evaluate"}
+"""What is done of a step part by part where there are many rows: it counts with the step."""
 NOT_BY_ROWS = ("partition", "evaluate", "prune", "report", "scale")
 """Public rows, simulations and pages need not grow with the people."""
 
@@ -68,6 +70,7 @@ def measure(trips: Path) -> dict[str, float]:
     began: dict[str, float] = {}
 
     def hear(step: str, event: str, _: float) -> None:
+        step = PARTS.get(step, step)
         if event == "start":
             began[step] = time.process_time()
         elif event == "end":
