@@ -42,6 +42,28 @@ def deciding_columns(
     return found
 
 
+def missing_for_one_class(rows: pl.DataFrame, features: Sequence[str], target: str) -> dict[str, str]:
+    """The features that are missing where the target is one class of several, and nowhere else; and that class."""
+    is_judged = np.random.default_rng(0).random(rows.height) < 0.5
+    labels = rows[target].cast(pl.String)
+    codes, classes = _codes(labels), labels.drop_nulls().unique().sort().to_list()
+    is_stated, found = codes >= 0, {}
+    for name in features if len(classes) > 2 else ():
+        x = rows[name].is_null().to_numpy().astype(np.int64)
+        if not x.any() or x.all():
+            continue
+        likeliest = int(np.bincount(codes[is_stated & (x == 1)], minlength=len(classes)).argmax())
+        is_it = (codes == likeliest).astype(np.int64)
+        judged = is_stated & is_judged
+        if (
+            judged.sum() >= FEWEST
+            and is_it[is_stated].any()
+            and _tells_class(is_it, x, is_stated & ~is_judged, judged)
+        ):
+            found[name] = classes[likeliest]
+    return found
+
+
 def _tells_class(
     truth: NDArray[np.int64], x: NDArray[np.int64], learned: NDArray[np.bool_], judged: NDArray[np.bool_]
 ) -> bool:

@@ -652,6 +652,20 @@ def test_what_a_run_would_refuse_is_dealt_with_before_it_is_written(tmp_path, ca
     assert ("odd_number" in features) is (name in numbers)
 
 
+@pytest.mark.parametrize(("given", "note"), [(1.0, "it is missing just where y is stays"), (0.9, "")])
+def test_a_column_that_is_missing_just_for_one_of_several_classes_is_left_out(tmp_path, capsys, given, note):
+    rng = np.random.default_rng(6)
+    y = rng.choice(["stays", "moves", "is moved"], 600)
+    is_there = (y != "stays") & (rng.random(600) < given)
+    ended = [f"2021-0{1 + i % 7}-0{1 + i % 5}" if there else "" for i, there in enumerate(is_there)]
+    pl.DataFrame({"x": rng.integers(0, 7, 600), "ended": ended, "y": y}).write_csv(tmp_path / "rows.csv")
+    out = tmp_path / "rows.toml"
+    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)["columns"]["ended"]["note"]
+    assert said.startswith(note or "dates")
+    assert ("ended" in load(out).dataset.drop) is bool(note)
+
+
 def test_a_name_of_the_catalogue_brings_nothing_of_the_catalogue(tmp_path, capsys):
     (tmp_path / "wine.csv").write_text("x,quality\n" + "1,5\n2,6\n1,6\n2,5\n" * 100)
     out = tmp_path / "wine.toml"
