@@ -33,8 +33,8 @@ from tasks.step import faults_stay_in_zone
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 MOST_HOLDERS = 10_000_000
-TABLE_WIDTH = 110
-"""Characters that the grid has room in."""
+MOST_WIDE = 1_000
+"""Characters that the grid may take."""
 
 Number = TypeVar("Number", int, float)
 
@@ -199,7 +199,9 @@ def _print(plan: CollectionPlan, out: Path | None) -> None:
     for row in words.grid.rows:
         table.add_row(*row)
     # No figure is cut off in a narrow terminal; its lines are broken there instead.
-    Console(highlight=False, width=max(console.width, TABLE_WIDTH)).print(table)
+    wide = Console(highlight=False, width=MOST_WIDE)
+    wide.width = max(console.width, wide.measure(table).maximum)
+    wide.print(table)
     console.print(words.assumes[-1], style="dim", markup=False, soft_wrap=True)
     if out is not None:
         console.print(f"Page: {out}", markup=False, soft_wrap=True)

@@ -45,9 +45,9 @@ class PlanWords:
 def say_plan(plan: CollectionPlan) -> PlanWords:
     """The words of a plan."""
     best = max(plan.forecasts, key=lambda one: (one.is_worth_it, one.gain["planted"].mean))
-    wrong = (
-        f"wrong by {_size(plan, plan.difference.size)} for {_percent(plan.difference.share)} of the people"
-    )
+    share = plan.difference.share
+    whom = "half of the people" if share == 0.5 else f"{_percent(share)} of the people"
+    wrong = f"wrong by {_size(plan, plan.difference.size)} for {whom}"
     public, planted = plan.public_alone, best.kinds["planted"]
     figure = "mean squared error" if plan.is_number else "share right"
     least = f"{_percent(LEAST_PART)} of the error" if plan.is_number else _size(plan, LEAST_GAIN)
@@ -141,7 +141,17 @@ def _verdict(plan: CollectionPlan, best: Forecast, wrong: str) -> str:
             f"Collect if the public model may be {wrong}: {best.holders:,} people at epsilon {best.epsilon:g} would then gain "
             f"{_gain(plan, best.gain['planted'].mean)}."
         )
+    if _reaches(plan, best.gain["planted"].mean):
+        return (
+            f"Do not collect: at these sizes reports would not surely help, even where the public model is {wrong}: too few to "
+            "find the error, or too noisy to count on the gain."
+        )
     return f"Do not collect: at these sizes the public model is as good, even where it is {wrong}."
+
+
+def _reaches(plan: CollectionPlan, gain: float) -> bool:
+    """Whether a gain would count, if it were sure."""
+    return gain >= (LEAST_PART * plan.public["planted"].mean if plan.is_number else LEAST_GAIN)
 
 
 def _say_interval(plan: CollectionPlan, wrong: str) -> str:
