@@ -161,13 +161,20 @@ def _messages_for_python(store: Store, *, is_written: bool, is_kept: bool) -> It
         yield
     except LdptreeError as refusal:
         message = refusal.in_python if isinstance(refusal, ColumnsToRead) and not is_written else str(refusal)
-        message = re.sub(r"did you mean (\w+)\.(\w+)\?", r'did you mean \1={"\2": ...}?', message)
+        message = re.sub(r"did you mean (\w+)\.(\w+)\?", _as_keyword, message)
         if not is_kept and str(store.root) in message:
             message = message.replace(f"{store.root}{os.sep}", "")
             message += '\nThat file was in a temporary work folder, which is gone: run again with work="work" to have it.'
         if message == str(refusal):
             raise
         raise type(refusal)(message) from None
+
+
+def _as_keyword(meant: re.Match[str]) -> str:
+    """A key that may have been meant, as it is written in Python."""
+    table, key = meant.groups()
+    is_keyword = table == "dataset" or key == "epsilon"
+    return f"did you mean {key}=...?" if is_keyword else f'did you mean {table}={{"{key}": ...}}?'
 
 
 def _lay_over(settings: Mapping[str, Any], **words: Any) -> dict[str, Any]:

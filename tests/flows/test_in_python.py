@@ -163,6 +163,7 @@ def test_what_is_no_mask_is_refused(data):
 
 def test_a_key_that_may_have_been_meant_is_shown_as_it_is_written_in_python(data):
     assert 'depht: unknown key; did you mean model={"depth": ...}?' in said_of_a_frame(data, depht=3)
+    assert "espilon: unknown key; did you mean epsilon=...?" in said_of_a_frame(data, espilon=3)
 
 
 def test_a_message_names_no_file_that_is_gone(data, tmp_path):
