@@ -8,11 +8,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ldptree.models.description import CurveLine, CurvePoint, Node
+from tasks.page.units import NARROW, in_words
 
 ROW = 3.5
 """Height of a leaf's row, in rem."""
 WHOLE = 6.9
 """Width of the branch that holds everybody, in rem."""
+SHORT = {
+    "thousand": f"{NARROW}k",
+    "million": f"{NARROW}m",
+    "billion": f"{NARROW}bn",
+    "trillion": f"{NARROW}tn",
+}
+"""At a tick, which has little room."""
 SEAM = 0.1
 """Percent of the tree's width by which a branch begins under the one before it, so that no gap is seen."""
 NEAR = 14.0
@@ -57,12 +65,15 @@ class Axis:
 
     def label(self, tick: float, scale: float = 1.0, *, signed: bool = False) -> str:
         """A tick in figures."""
+        largest = max(abs(tick) for tick in self.ticks) * scale
+        one, word = (1e3, "thousand") if 1e4 <= largest < 1e6 else in_words(largest)
+        scale /= one
         step = (self.ticks[1] - self.ticks[0]) * scale if len(self.ticks) > 1 else scale
         digits = min(max(-math.floor(math.log10(step) + 1e-9), 0), 9)
         text = f"{tick * scale:{'+' if signed else ''},.{digits}f}"
         if not any(figure in text for figure in "123456789"):
             text = text.lstrip("+-")
-        return text.replace("-", "\u2212")
+        return f"{text}{SHORT.get(word, '')}".replace("-", "\u2212")
 
     def label_marks(self, marks: Sequence[tuple[float, str, str]]) -> list[tuple[str, str, str, str]]:
         """Labels of marks (value, text, role) under the axis: where, the text, its side and its role; none over another.

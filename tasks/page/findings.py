@@ -377,7 +377,8 @@ def say_metric(run: Run, score: Score, key: str) -> str:
 def say_interval(run: Run, score: Score) -> str:
     """The interval of the chief figure."""
     unit = score_unit(run)
-    return f"{unit.bare(score.interval.low)}–{unit.bare(score.interval.high)}"
+    low, high = unit.bare(score.interval.low), unit.bare(score.interval.high)
+    return f"{units.once(low, high)}–{high}"
 
 
 def tabulate_mistakes(run: Run) -> Table | None:

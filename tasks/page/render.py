@@ -44,6 +44,7 @@ def render(run: Run) -> str:
         seconds=units.seconds,
         date=units.date,
         apart=units.apart,
+        once=units.once,
         **_making(run),
     )
     learned = {"strip": None} if run.failure else _learned(run)

@@ -17,6 +17,7 @@ FIXED = "\u00a0"
 MINUS = "\u2212"
 MOST_DIGITS = 9
 SUFFIXES = {"share": f"{NARROW}%", "points": f"{FIXED}points"}
+LARGE = {1e12: "trillion", 1e9: "billion", 1e6: "million"}
 CURRENCIES = ("$", "€", "£", "¥")
 """Units that stand before their figure."""
 
@@ -126,12 +127,19 @@ def fixed(value: float, digits: int, *, signed: bool = False) -> str:
     return text.replace("-", MINUS)
 
 
+def in_words(size: float) -> tuple[float, str]:
+    """What numbers of this size are counted in, and its name: (1e9, "billion"); (1, "") below a million."""
+    return next(((one, word) for one, word in LARGE.items() if one <= size < math.inf), (1.0, ""))
+
+
 def figures(value: float, n: int, *, sign: str = "") -> str:
-    """A number rounded to n figures, in ASCII and without an exponent unless it is tiny: "176,000", "0.0418"."""
+    """A number rounded to n figures, in ASCII and without an exponent unless it is tiny: "8.88 billion", "176,000", "0.0418"."""
     rounded = float(f"{value:.{n}g}")
     if not 1e-6 < abs(rounded) < math.inf:
         return f"{rounded:{sign}g}"
-    return f"{rounded:{sign},.{max(n - 1 - math.floor(math.log10(abs(rounded))), 0)}f}"
+    one, word = in_words(abs(rounded))
+    digits = max(n - 1 - math.floor(math.log10(abs(rounded) / one)), 0)
+    return f"{rounded / one:{sign},.{digits}f} {word}".rstrip()
 
 
 def raw_number(value: float, *, marked_from: int = 10_000) -> str:
@@ -162,6 +170,18 @@ def raw_measured(value: float, unit: str) -> str:
     return measured(figure, unit)
 
 
+def once(first: str, second: str) -> str:
+    """The first of two figures without "billion", where it stands behind the second one too."""
+    return next(
+        (
+            first.removesuffix(f"{FIXED}{word}")
+            for word in LARGE.values()
+            if first.endswith(word) and second.endswith(word)
+        ),
+        first,
+    )
+
+
 def apart(one: float, other: float, write: Unit) -> tuple[str, str]:
     """Two figures with as many decimals as tell them apart, at most three more than usual."""
     for more in range(4):
@@ -190,7 +210,9 @@ class Unit:
     def bare(self, value: float, more: int = 0) -> str:
         """The figure without its unit."""
         if self.kind == "number":
-            return fixed(value, digits_of(self.spread) + more, signed=self.signed)
+            one, word = in_words(self.spread)
+            text = fixed(value / one, digits_of(self.spread / one) + more, signed=self.signed)
+            return f"{text}{FIXED}{word}" if word else text
         return fixed(100 * value, 1 + more, signed=self.signed)
 
     def value(self, value: float, more: int = 0) -> str:
@@ -205,11 +227,12 @@ class Unit:
 
     def error(self, sd: float) -> str:
         """Two standard deviations: "± 2.2", never written as nothing."""
-        scaled = 2 * sd * (1.0 if self.kind == "number" else 100.0)
-        digits = digits_of(self.spread) if self.kind == "number" else 1
+        one, word = in_words(self.spread) if self.kind == "number" else (0.01, "")
+        scaled = 2 * sd / one
+        digits = digits_of(self.spread / one) if self.kind == "number" else 1
         while 0 < scaled < 0.5 * 10.0**-digits and digits < MOST_DIGITS:
             digits += 1
-        return f"±{FIXED}{fixed(scaled, digits)}"
+        return f"±{FIXED}{fixed(scaled, digits)}{f'{FIXED}{word}' if word else ''}"
 
     def estimate(self, estimate: Estimate | None, *, with_unit: bool = False) -> str:
         """A figure with its error, a dash where there is none."""

@@ -515,3 +515,18 @@ def test_numbers_are_written_with_the_decimals_their_spread_calls_for() -> None:
     assert unit.error(1e-6) == "±\u00a00.000002"
     assert units.Unit("points", signed=True).bare(-0.0534) == "\u22125.3"
     assert units.Unit("share").value(0.6317) == "63.2\u202f%"
+
+
+def test_large_figures_are_counted_in_millions_and_more_and_small_ones_are_whole():
+    squared, label = units.Unit("number", 8.8e9), units.Unit("number", 27_000.0, "€")
+    assert units.apart(8_829_184_456, 8_884_852_958, squared) == ("8.83\u00a0billion", "8.88\u00a0billion")
+    assert units.once("8.83\u00a0billion", "8.88\u00a0billion") == "8.83"
+    assert units.once("0.9\u00a0million", "1.2\u00a0billion") == "0.9\u00a0million"
+    assert squared.error(5e7) == "±\u00a00.10\u00a0billion"
+    assert label.value(173_912.4) == "€173,912"
+    assert [units.figures(value, 3) for value in (7.4123e9, 999_999, -2.5e6, 0.04183)] == [
+        "7.41 billion", "1.00 million", "-2.50 million", "0.0418",
+    ]  # fmt: skip
+    ticks = [Axis.of([0.0, end]) for end in (0.6, 20_000.0, 4e7, 5e10)]
+    ends = [axis.label(axis.ticks[-1]) for axis in ticks]
+    assert [end.lstrip("0123456789.") for end in ends] == ["", "\u202fk", "\u202fm", "\u202fbn"]
