@@ -137,7 +137,7 @@ def begin(api: Api, folder: Path, config: Path, work: str) -> dict[str, Any]:
     return run
 
 
-def test_two_workers_share_the_runs_and_a_limit_holds_across_them(
+def test_two_workers_share_the_runs_a_limit_holds_across_them_and_gc_deletes_there(
     site: tuple[Api, int, Path, dict[str, str]],
 ) -> None:
     api, database, folder, env = site
@@ -201,11 +201,7 @@ def test_two_workers_share_the_runs_and_a_limit_holds_across_them(
     assert found((CANARY,), files)[CANARY.name] == {"rides-03.csv"}
     assert found((CANARY,), folder / "dump")[CANARY.name] == set()
 
-
-def test_what_is_kept_of_runs_that_are_gone_is_deleted_there_too(
-    site: tuple[Api, int, Path, dict[str, str]],
-) -> None:
-    api, _, folder, env = site
+    # What is kept of runs that are gone is deleted there, too.
     watched = start("automations", "--work", folder / "work-1", env=env, cwd=folder)
     out, err = watched.communicate(timeout=100)
     assert watched.returncode == 0, err
