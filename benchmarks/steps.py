@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from flows.command.terminal import PARTS
 from flows.execute import Plainly
 from flows.pipeline import Pipeline
 from schemas.config import load
@@ -34,7 +35,7 @@ NAMES = {
     "MiB": ("peak memory", "MiB", "GiB", 1024),
 }
 """Of what is no step: its name, unit, a larger unit, and how many of the one make one of the other."""
-PARTS = {"types": "ingest", "read": "ingest", "add": "aggregate", "known": "evaluate"}
+WHOLE = {part: step for step, parts in PARTS.items() for part in parts}
 """What is done of a step part by part where there are many rows: it counts with the step."""
 NOT_BY_ROWS = ("partition", "evaluate", "prune", "report", "scale")
 """Public rows, simulations and pages need not grow with the people."""
@@ -70,7 +71,7 @@ def measure(trips: Path) -> dict[str, float]:
     began: dict[str, float] = {}
 
     def hear(step: str, event: str, _: float) -> None:
-        step = PARTS.get(step, step)
+        step = WHOLE.get(step, step)
         if event == "start":
             began[step] = time.process_time()
         elif event == "end":

@@ -1,12 +1,17 @@
-"""How a run is found again in the Prefect UI: its name and its tags."""
+"""How a run is found again in Prefect: its name and its tags, and the work folder that it is of."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from ldptree.errors import ConfigError
 from schemas.config import RunConfig, load
+from storage.store import Store
+
+WORK_FOLDER = "ldptree.work"
+"""The label of a flow run that says of which work folder it is: its parameter may be relative to where it ran."""
 
 
 def run_name() -> str:
@@ -29,8 +34,8 @@ def name_run(config: RunConfig) -> str:
     return f"{config.name}-eps{config.privacy.epsilon:g}-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
 
 
-def tag_run(config: RunConfig) -> None:
-    """Tag the current run, and not its tasks, as `prefect.tags` would: for each tag of a task Prefect asks for a slot."""
+def tag_run(config: RunConfig, store: Store) -> None:
+    """Tag and label the current run; not its tasks, as `prefect.tags` would: for each tag of a task Prefect asks for a slot."""
     from prefect import get_client
     from prefect.runtime import flow_run
 
@@ -40,3 +45,4 @@ def tag_run(config: RunConfig) -> None:
         words.append(f"campaign={config.campaign.name}")
     with get_client(sync_client=True) as client:
         client.update_flow_run(flow_run.id, tags=[*flow_run.tags, *words])
+        client.update_flow_run_labels(UUID(flow_run.id), {WORK_FOLDER: str(store.root.resolve())})

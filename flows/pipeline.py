@@ -30,12 +30,13 @@ from flows.execute import Call, Execute, Found, NotComputed, known
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record, StoredTranscript
 from storage.store import Store
-from tasks.answers.add import add, in_parts, parts_of
+from tasks.answers.add import add, parts_of
 from tasks.answers.aggregate import aggregate
-from tasks.data import source
+from tasks.data import source, stretches, violations
 from tasks.data.ingest import ingest, types
 from tasks.data.ingest_plan import RowRules
 from tasks.data.read import read
+from tasks.data.roles import RoleRules, roles
 from tasks.data.scale import scale
 from tasks.data.show import in_order, show
 from tasks.data.split import split
@@ -44,6 +45,7 @@ from tasks.evaluate import evaluate
 from tasks.fit import fit
 from tasks.learning import Asking
 from tasks.partition import partition
+from tasks.parts import is_one_part, shards_in_parts
 from tasks.perturb import Collecting, Form, Showing, perturb
 from tasks.progress import Timeline
 from tasks.report import report
@@ -182,23 +184,37 @@ class Pipeline:
         found = self.made(self.execute.step(types, lambda: call))
         settled, pieces = found.facts, found.parts.get("pieces")
         parts = [part for one in lists for part in source.parts(self.store, *one, pieces)]
-        of_all = {"rules": call["rules"], "settled": settled}
-        records = self.execute.shards(read, lambda: (of_all, parts), 1)
-        self.records.extend(records)
+        records = self._made_apart(read, {"rules": call["rules"], "settled": settled}, parts)
         return {"parts": NotInKey((settled, records))}
+
+    def _made_apart(
+        self, task: StepTask, of_all: Call, parts: Sequence[Call], round_number: int = 1
+    ) -> list[Record]:
+        """The parts of a step that others make."""
+        records: list[Record] = self.execute.shards(task, lambda: (of_all, parts), round_number)
+        self.records.extend(records)
+        return records
 
     @step_of(validate)
     def checked(self) -> Call:
         """Both zones, and an edited suite where one is named."""
-        terms = self.terms
-        return {
-            "public": self.ingested["public"],
-            "private": self.ingested["private"],
-            "suite": source.suite_file(self.store, terms.dataset),
+        terms, private = self.terms, self.ingested["private"]
+        suite = source.suite_file(self.store, terms.dataset)
+        expected: Call = {
+            "suite": suite,
             "dataset": terms.dataset.without_words(),
             "columns": self.ingested.facts["columns"],
+        }
+        call = expected | {
+            "public": self.ingested["public"],
+            "private": private,
             "release": _release_of_checks(terms),
         }
+        parts = violations.parts_of(private)
+        if len(parts) == 1 or not self.execute.makes_in_parts(validate, call, [suite] if suite else []):
+            return call
+        apart: list[Call] = [{"private": part} for part in parts]
+        return call | {"parts": NotInKey(self._made_apart(violations.count, expected, apart))}
 
     @step_of(split)
     def held(self) -> Call:
@@ -206,17 +222,23 @@ class Pipeline:
         terms = self.terms
         terms.check_names(self.ingested)
         config, data = terms.config, terms.dataset
-        return {
-            "private": self.ingested["private"],
-            "rows": self.ingested["rows"],
-            "columns": [*self.ingested.facts["features"], data.target],
-            "holder": data.holder,
-            "seed": config.seed,
-            "test_fraction": data.test_fraction if config.evaluate else 0.0,
-            "noise_seed": config.noise_seed,
-            "campaign": config.campaign.name,
-            "asked_before": terms.asked_before(self.raw),
-        }
+        rules = RoleRules(
+            columns=[*self.ingested.facts["features"], data.target],
+            holder=data.holder,
+            seed=config.seed,
+            test_fraction=data.test_fraction if config.evaluate else 0.0,
+            noise_seed=config.noise_seed,
+            campaign=config.campaign.name,
+            asked_before=terms.asked_before(self.raw),
+        )
+        private = self.ingested["private"]
+        call: Call = {"private": private, "rows": self.ingested["rows"], "rules": rules}
+        if is_one_part(private) or not self.execute.makes_in_parts(split, call, []):
+            return call
+        assigned = self.made(self.execute.step(roles, lambda: call))
+        apart = stretches.parts_of(private, assigned["stretches"])
+        records = self._made_apart(stretches.cut, {"columns": rules.columns}, apart)
+        return call | {"parts": NotInKey((assigned, records))}
 
     @step_of(scale)
     def scaled(self) -> Call:
@@ -430,9 +452,7 @@ class Pipeline:
             return call
         of_all = {"question": call["question"], "round_number": answered.number}
         apart: list[Call] = [{"reports": part} for part in parts]
-        records = self.execute.shards(add, lambda: (of_all, apart), answered.number)
-        self.records.extend(records)
-        return call | {"parts": NotInKey(records)}
+        return call | {"parts": NotInKey(self._made_apart(add, of_all, apart, answered.number))}
 
     # What the family makes of it.
 
@@ -459,15 +479,12 @@ class Pipeline:
             "evaluation": config.evaluation,
             "noise_seed": config.noise_seed,
         }
-        parts = in_parts(call["train"].one_by_one())
+        parts = shards_in_parts(call["train"].one_by_one())
         if config.model.in_rounds or len(parts) == 1 or not self.execute.makes_in_parts(evaluate, call, []):
             return call
         of_all = {"question": self.conversation.last.question()}
-        records = self.execute.shards(
-            known_of_shards, lambda: (of_all, [{"shards": part} for part in parts]), 1
-        )
-        self.records.extend(records)
-        return call | {"parts": NotInKey(records)}
+        apart: list[Call] = [{"shards": part} for part in parts]
+        return call | {"parts": NotInKey(self._made_apart(known_of_shards, of_all, apart))}
 
     @step_of(report)
     def page(self) -> Call:

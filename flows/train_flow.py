@@ -60,8 +60,8 @@ def train_config(config: str, overrides: Sequence[str] = (), work: str = "work")
 
 
 def _train(config: RunConfig, work: str, command: str) -> dict[str, Any]:
-    tag_run(config)
     store, timeline = Store(config.store.address or work), Timeline()
+    tag_run(config, store)
     with (
         faults_stay_in_zone(store, "run", "curator"),
         in_use(store.root),

@@ -36,12 +36,22 @@ def write(path: Path, table: pa.Table) -> None:
         sink.write_table(table.replace_schema_metadata(None), row_group_size=ROW_GROUP)
 
 
-def batches(paths: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """The rows of several Parquet files in order, a row group at a time."""
+def batches(
+    paths: Sequence[Path], columns: Sequence[str] | None = None, rows: range | None = None
+) -> Iterator[pa.Table]:
+    """The rows of several Parquet files in order, a row group at a time. `rows`: only these of all files taken together."""
+    at = 0
     for path in paths:
         with pq.ParquetFile(path) as source:
             for group in range(source.num_row_groups):
-                yield source.read_row_group(group, columns=None if columns is None else list(columns))
+                n_rows = source.metadata.row_group(group).num_rows
+                start, stop = (
+                    (0, n_rows) if rows is None else (max(rows.start - at, 0), min(rows.stop - at, n_rows))
+                )
+                at += n_rows
+                if rows is None or start < stop:
+                    table = source.read_row_group(group, columns=None if columns is None else list(columns))
+                    yield table.slice(start, stop - start)
 
 
 def read(paths: Sequence[Path], columns: Sequence[str] | None = None) -> pa.Table:

@@ -37,7 +37,13 @@ STEPS = (
     "report",
 )
 """All steps in their order, by name: the list is shown before the steps themselves are imported."""
-PARTS = {"ingest": ("types", "read"), "aggregate": ("add",), "evaluate": ("known",)}
+PARTS = {
+    "ingest": ("types", "read"),
+    "validate": ("count",),
+    "split": ("roles", "cut"),
+    "aggregate": ("add",),
+    "evaluate": ("known",),
+}
 """Of a step the steps that make parts of it, where a run has them: they are listed before it, once they begin."""
 
 

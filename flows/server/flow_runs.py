@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flows.naming import WORK_FOLDER
 from flows.provenance import in_use, newest_runs
 from flows.server import prefect_database, standing
 from flows.server.process import Server, environment
@@ -99,8 +100,7 @@ def _flow_runs(client: SyncPrefectClient) -> Iterator[FlowRun]:
 
 def _is_of(run: FlowRun, root: Path) -> bool:
     """Whether a run on a server that other projects use is this work folder's: it says so itself."""
-    work = Path(str((run.parameters or {}).get("work", "")))
-    return work.is_absolute() and work.resolve() == root.resolve()
+    return run.labels.get(WORK_FOLDER) == str(root.resolve())
 
 
 def _is_over(run: FlowRun) -> bool:

@@ -70,7 +70,7 @@ def describe_step(step: str, records: Sequence[Record]) -> dict[str, Any]:
         row["reports"] = sum(int(record.facts["n_reports"]) for record in records)
         row["shards"] = len(records)
         return row
-    if step in ("read", "add", "known"):
+    if len(records) > 1:
         return {"parts": len(records)}
     (record,) = records
     for name in SHOWN.get(step, ()):

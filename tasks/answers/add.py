@@ -24,24 +24,17 @@ from storage.sql import literal
 from storage.store import Draft, Store
 from tasks import progress
 from tasks.artifacts import check_whole, is_protocol, read_protocol
+from tasks.parts import shards_in_parts
 from tasks.step import step
-
-PART_FILES = 64
-"""Files of reports that one task adds up: of about four million holders."""
 
 
 def parts_of(store: Store, question: Manifest, reports: Sequence[Manifest]) -> list[list[Manifest]]:
     """Reports in the parts that one task each adds up; one part where the order of adding matters, or nothing is added."""
-    if not is_protocol(question) or len(reports) <= PART_FILES:
+    parts = shards_in_parts(reports)
+    if len(parts) == 1 or not is_protocol(question):
         return [[*reports]]
-    if RawSums.none(read_protocol(store, question)).raw.dtype.kind not in "iu":
-        return [[*reports]]
-    return in_parts(reports)
-
-
-def in_parts(files: Sequence[Manifest]) -> list[list[Manifest]]:
-    """Files in the parts that one task each looks at."""
-    return [[*files[at : at + PART_FILES]] for at in range(0, len(files), PART_FILES)]
+    is_exact = RawSums.none(read_protocol(store, question)).raw.dtype.kind in "iu"
+    return parts if is_exact else [[*reports]]
 
 
 @step("add", version="1", home="curator", retries=2, says="raw sums of some of the reports")

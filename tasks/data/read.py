@@ -181,7 +181,7 @@ def _part_name(index: int, piece: Piece | None) -> str:
 
 def raw_file_of(part: str) -> str:
     """What the names of all Parquet files of one raw file begin with."""
-    return part[: len("part-0000")]
+    return "-".join(Path(part).stem.split("-")[:2])
 
 
 def _write_rows(

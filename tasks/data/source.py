@@ -23,6 +23,7 @@ from storage.raw.raw_files import check_start
 from storage.sql import check_expression
 from storage.store import Draft, Store
 from tasks import progress
+from tasks.parts import groups
 from tasks.step import step
 
 PART_BYTES = 256 << 20
@@ -143,7 +144,7 @@ def parts(
     keyed = store.hasher("holders")
     every_piece, whole = pieces.one_by_one() if pieces else [], (None,)
     found = []
-    for group in _groups([path.stat().st_size for path in store.files(raw)]):
+    for group in groups([path.stat().st_size for path in store.files(raw)], PART_BYTES):
         files, number = raw.files[group.start : group.stop], first + group.start
         digest = keyed.of_value([entry.digest for entry in files])
         part = raw.model_copy(update={"files": files, "digest": digest})
@@ -152,17 +153,6 @@ def parts(
             {"raw": part, "first": number, "is_public": is_public, "piece": piece} for piece in cut or whole
         ]
     return found
-
-
-def _groups(sizes: Sequence[int]) -> list[range]:
-    """Files that follow each other, by their numbers, in parts of about `PART_BYTES`."""
-    starts, full = [0], 0
-    for number, size in enumerate(sizes):
-        if full and full + size > PART_BYTES:
-            starts.append(number)
-            full = 0
-        full += size
-    return [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(sizes)], strict=True)]
 
 
 @step("source", version="1", home="holders", order=0, says="raw files")

@@ -18,18 +18,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from ldptree.errors import DataError
 from schemas.dataset import RESERVED, DatasetSpec
-from schemas.expectations import Expectation, Suite, check_columns, suite_of
+from schemas.expectations import Expectation, Suite
 from schemas.manifest import Manifest
 from storage import tables
 from storage.ledger.released_checks import check_release, release_checks
-from storage.sql import literal, quote
 from storage.store import Draft, Store
-from tasks.data.source import read_suite
-from tasks.step import step
+from tasks.data.violations import count_rows, count_violations, expected_of, sum_counts, violations_of
+from tasks.step import NO_PARTS, NotInKey, step
 
 Check = dict[str, Any]
 SHOWN_VALUES = 3
@@ -68,53 +66,6 @@ def check_private(counts: Sequence[int], suite: Suite) -> list[Check]:
     ]
 
 
-def count_violations(paths: Sequence[Path], expectations: Sequence[Expectation]) -> list[int]:
-    """For each expectation the number of rows that violate it (`rows` and `columns`: 1 if violated); no path means no row."""
-    import duckdb
-
-    schema_faults = int(any(pq.read_schema(path).names[-1] != RESERVED for path in paths))
-    tables = [expectation for expectation in expectations if expectation.expectation == "columns"]
-    in_rows = [
-        expectation for expectation in expectations if expectation.expectation not in ("columns", "rows")
-    ]
-    counts = {id(e): schema_faults or int(any(_schema(path) != e.types for path in paths)) for e in tables}
-    n_rows = sum(pq.read_metadata(path).num_rows for path in paths)
-    counts |= {id(e): int(n_rows < (e.at_least or 0)) for e in expectations if e.expectation == "rows"}
-    if any(counts[id(e)] for e in tables) or not paths:
-        # Without its columns nothing can be asked of a row: every row is at fault.
-        counts |= {id(e): n_rows for e in in_rows}
-    elif in_rows:
-        counted = ", ".join(f"count(*) FILTER (WHERE {_violated(e)})" for e in in_rows)
-        files = ", ".join(literal(str(path)) for path in paths)
-        with duckdb.connect(config={"threads": 2, "temp_directory": ""}) as connection:
-            row = connection.execute(f"SELECT {counted} FROM read_parquet([{files}])").fetchone()
-        counts |= {id(e): int(n) for e, n in zip(in_rows, row or (), strict=True)}
-    return [counts[id(e)] for e in expectations]
-
-
-def _schema(path: Path) -> tuple[tuple[str, str], ...]:
-    return tuple((field.name, str(field.type)) for field in pq.read_schema(path) if field.name != RESERVED)
-
-
-def _violated(expectation: Expectation) -> str:
-    """The SQL condition of a row at fault; TRY_CAST, as an error of a plain cast would quote the row's value."""
-    column = quote(expectation.column or "")
-    number = f"TRY_CAST({column} AS DOUBLE)"
-    match expectation.expectation:
-        case "known":
-            return f"{column} IS NULL"
-        case "between":
-            met = f"{number} BETWEEN {literal(expectation.low)} AND {literal(expectation.high)}"
-        case _:
-            values = expectation.values or ()
-            numbers = [literal(float(value)) for value in values if not isinstance(value, str)]
-            texts = [literal(value) for value in values if isinstance(value, str)]
-            among = [f"{number} IN ({', '.join(numbers)})"] if numbers else []
-            among += [f"CAST({column} AS VARCHAR) IN ({', '.join(texts)})"] if texts else []
-            met = " OR ".join(f"coalesce({condition}, FALSE)" for condition in among) or "FALSE"
-    return f"{column} IS NOT NULL AND NOT coalesce({met}, FALSE)"
-
-
 @step("validate", version="2", home="holders", order=2, says="the outcome of every expectation")
 def validate(
     draft: Draft,
@@ -125,21 +76,26 @@ def validate(
     dataset: DatasetSpec,
     columns: Sequence[Sequence[str]],
     release: int | None,
+    parts: NotInKey = NO_PARTS,
 ) -> Mapping[str, Any]:
     """Write the outcomes ("checks", the curator's: `checks.json`, `suite.json`), Data Docs ("docs") and what private rows
     violate ("counts", the holders': `violations.json`).
 
     `release`: how many answers about private rows may ever leave their holders; 0: none does, and what private rows violate
-    stops no run, as that would tell; None: all do (a simulation). Raises BudgetError where more would.
+    stops no run, as that would tell; None: all do (a simulation). `parts`: the records of `count` of all files, where others have
+    counted. Raises BudgetError where more would leave.
     """
     store = draft.store
-    expected = _expected(store, suite, dataset, columns)
+    expected = expected_of(store, suite, dataset, columns)
     is_released = release is None or release > 0
     if release:
         release_checks(store.objects, answers_of(store, private, expected), release)
-    private_files = tables.typed_parts(store.files(private))
+    if parts.value is None:
+        counted = count_rows(tables.typed_parts(store.files(private)), expected.expectations)
+    else:
+        counted = sum_counts(store, parts.value)
+    counts = violations_of(counted, expected.expectations)
     public_files = tables.typed_parts(store.files(public))
-    counts = count_violations(private_files, expected.expectations)
     checks = [
         *check_public(public_files, expected, draft.folder("docs", "public")),
         *(check_private(counts, expected) if is_released else ()),
@@ -147,11 +103,11 @@ def validate(
     folder = draft.folder("checks", "curator")
     (folder / "checks.json").write_text(json.dumps(checks, indent=1, ensure_ascii=False), encoding="utf-8")
     (folder / "suite.json").write_text(expected.to_json(), encoding="utf-8")
-    counted = [
+    violations = [
         {"expectation": e.words, "violations": n} for e, n in zip(expected.expectations, counts, strict=True)
     ]
     (draft.folder("counts") / "violations.json").write_text(
-        json.dumps(counted, indent=1, ensure_ascii=False), encoding="utf-8"
+        json.dumps(violations, indent=1, ensure_ascii=False), encoding="utf-8"
     )
     return {"met": sum(check["ok"] for check in checks), "expected": len(checks)}
 
@@ -177,19 +133,8 @@ def foresee_release(
 ) -> None:
     """Raises BudgetError where `validate`, called with the same, would. Writes nothing."""
     if release:
-        expected = _expected(store, suite, dataset, columns)
+        expected = expected_of(store, suite, dataset, columns)
         check_release(store.objects, answers_of(store, private, expected), release)
-
-
-def _expected(
-    store: Store, suite: Manifest | None, dataset: DatasetSpec, columns: Sequence[Sequence[str]]
-) -> Suite:
-    if suite is None:
-        return suite_of(dataset, columns)
-    (path,) = store.files(suite)
-    expected = read_suite(path)
-    check_columns(expected, columns, str(path))
-    return expected
 
 
 def check_passed(failed: Sequence[Mapping[str, Any]], page: Path | None = None) -> None:

@@ -85,12 +85,12 @@ def test_every_family_learns_on_a_cluster_what_it_learns_on_threads(cluster, map
 def test_a_cluster_looks_at_who_was_asked_and_scores_are_those_of_threads(
     cluster, mapped, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr("tasks.data.split.SHARD_ROWS", 300)
+    monkeypatch.setattr("tasks.data.stretches.SHARD_ROWS", 300)
     config = RUNS["correction, classes, tree"](tmp_path)
     there = config.model_copy(update={"run": EngineConfig(engine="ray", ray_address=cluster.address)})
     scores = []
     for settings, work, n_files in ((config, tmp_path / "threads", 64), (there, tmp_path / "ray", 2)):
-        monkeypatch.setattr("tasks.answers.add.PART_FILES", n_files)
+        monkeypatch.setattr("tasks.parts.PART_SHARDS", n_files)
         run(settings, work)
         (path,) = (work / "simulation" / "evaluate").rglob("scores.json")
         scores.append(path.read_bytes())
@@ -249,6 +249,8 @@ class Kill:
 KILLS = {
     "reads": Kill("/holders/read/", "dropped", 0),
     "has read": Kill("/holders/read/", "lost", 0, is_driver_killed=True),
+    "has counted": Kill("/holders/count/", "lost", 0, is_driver_killed=True),
+    "cuts": Kill("/holders/cut/", "dropped", 0, is_seeded=False),
     "perturbs": Kill("/curator/reports/", "dropped", 0),
     "has perturbed": Kill("/curator/reports/", "lost", 1, is_seeded=False),
     "has perturbed, and its driver too": Kill("/curator/reports/", "lost", 1, is_driver_killed=True),
@@ -256,10 +258,8 @@ KILLS = {
     "has added up": Kill("/curator/add/", "lost", N_SHARDS, is_seeded=False, is_driver_killed=True),
 }
 PART_BYTES = 2000
-IN_PARTS = (
-    f"import tasks.answers.add as a, tasks.data.source as s; a.PART_FILES, s.PART_BYTES = 2, {PART_BYTES}"
-)
-"""Pieces of each raw file, and a part for every two files of reports."""
+IN_PARTS = f"import tasks.parts as a, tasks.data.source as s; a.PART_SHARDS, a.PART_ROWS, s.PART_BYTES = 2, 1, {PART_BYTES}"
+"""Pieces of each raw file, a part for each file of rows, and one for every two files of reports."""
 
 
 @pytest.mark.timeout(900)
@@ -309,13 +309,22 @@ def test_a_machine_that_is_killed_costs_its_part_and_asks_nobody_twice(tmp_path,
             store = Store(work)
             found, charges = drawn(store), Account(store, 11 if killed.is_seeded else None).read()
             model = store.objects.get(f"runs/{json.loads(out)['run']}/model.json")
-            parts = [
-                len([*store.record_names(*where)]) for where in (("holders", "read"), ("curator", "add"))
-            ]
+            parts = {
+                step: len([*store.record_names(zone, step)])
+                for zone in ("holders", "curator")
+                for step in ("read", "count", "cut", "add")
+                if [*store.record_names(zone, step)]
+            }
     assert is_killed.is_set()
     n_pieces = [-(-path.stat().st_size // PART_BYTES) for path in files_of_few.iterdir()]
     assert min(n_pieces) > 1
-    assert parts == [sum(n_pieces), (N_SHARDS + 1) // 2]
+    assert parts["count"] > N_SHARDS
+    assert parts == {
+        "read": sum(n_pieces),
+        "count": parts["count"],
+        "cut": N_SHARDS,
+        "add": (N_SHARDS + 1) // 2,
+    }
     assert len(kept) == killed.n_drawn
     assert len(found) == N_SHARDS
     assert {name: found[name] for name in kept} == kept

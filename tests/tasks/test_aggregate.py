@@ -247,7 +247,7 @@ def test_what_several_add_up_is_what_one_adds_up(tmp_path, monkeypatch, mechanis
     config = rides_config(*files, privacy={"mechanism": mechanism})
     found = []
     for n_files in (64, 2):
-        monkeypatch.setattr("tasks.answers.add.PART_FILES", n_files)
+        monkeypatch.setattr("tasks.parts.PART_SHARDS", n_files)
         store = Store(tmp_path / f"{n_files}")
         run = Chain(store, config, execute=Plainly(store))
         with run.timeline.listening():

@@ -94,11 +94,11 @@ def test_a_seeded_simulation_scores_the_same_in_any_work_folder(run):
 
 @pytest.mark.parametrize("name", ["lpct", "lpdt", "correction, classes, tree", "correction, a number, blend"])
 def test_what_several_look_at_is_scored_as_what_one_looks_at(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("tasks.data.split.SHARD_ROWS", 300)
+    monkeypatch.setattr("tasks.data.stretches.SHARD_ROWS", 300)
     config = RUNS[name](tmp_path)
     found = []
     for n_files in (64, 2):
-        monkeypatch.setattr("tasks.answers.add.PART_FILES", n_files)
+        monkeypatch.setattr("tasks.parts.PART_SHARDS", n_files)
         store = Store(tmp_path / f"{n_files}")
         chain = Chain(store, config, execute=Plainly(store))
         with chain.timeline.listening():

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from chain import Chain, inputs_of, rides, rides_config
 
+from flows.execute import Plainly
 from ldptree.errors import DataError
 from storage import tables
+from storage.stable_hash import mixed
 from storage.store import Store
-from tasks.data import split as module
-from tasks.data.split import is_test, mixed, one_row_each, split
+from tasks.data.roles import is_test, one_row_each
+from tasks.data.split import split
 
 
 def held(store, *paths, changes=None, **config):
@@ -20,8 +22,9 @@ def held(store, *paths, changes=None, **config):
     if chain.config.campaign.name:
         chain.terms.publish(chain.raw, chain.ingested, chain.held, chain.published)
         chain = Chain(store, chain.config)
-    call = inputs_of(chain, "held") | {"columns": ["person", "miles"]}
-    record = split.fn(store, **call | (changes or {}))
+    call = inputs_of(chain, "held")
+    rules = call["rules"].model_copy(update={"columns": ["person", "miles"]} | (changes or {}))
+    record = split.fn(store, **call | {"rules": rules})
     return chain, record
 
 
@@ -35,7 +38,7 @@ def shards(store, record):
 
 @pytest.fixture
 def small_shards(monkeypatch):
-    monkeypatch.setattr(module, "SHARD_ROWS", 50)
+    monkeypatch.setattr("tasks.data.stretches.SHARD_ROWS", 50)
 
 
 def numbered(path, n, seed, start=0, **columns):
@@ -215,3 +218,46 @@ def test_a_simulation_in_which_nobody_is_held_back_stops_before_anybody_reports(
     path = rides(tmp_path / "a.csv", 12, 1)
     with pytest.raises(DataError, match="no private row was held back to score on"):
         assert Chain(store, rides_config(path, dataset={"test_fraction": 0.0001})).held
+
+
+CUTS = {
+    "each row, seeded": {},
+    "each row, in an order of their own": {"evaluate": False, "simulation": {"noise_seed": None}},
+    "who is named": {"dataset": {"holder": "person", "drop": []}},
+    "who is named, in an order of their own": {
+        "dataset": {"holder": "person", "drop": []},
+        "evaluate": False,
+        "simulation": {"noise_seed": None},
+    },
+    "a campaign that asked a file before": {
+        "campaign": {"name": "weekly"},
+        "evaluate": False,
+        "simulation": {"noise_seed": None},
+    },
+}
+
+
+@pytest.mark.parametrize("case", CUTS)
+def test_what_several_cut_is_what_one_cuts(tmp_path, monkeypatch, small_shards, case):
+    """Of a large file in pieces, one that is a copy of it, and a small one; with a campaign after another file was asked."""
+    monkeypatch.setattr("tasks.data.source.PART_BYTES", 4000)
+    paths = [numbered(tmp_path / f"rides-{i}.csv", n, i, start=1000 * i) for i, n in enumerate((600, 90, 30))]
+    paths.append(tmp_path / "rides-9.csv")
+    paths[-1].write_bytes(paths[0].read_bytes())
+    found = {}
+    for rows_at_once in (1 << 20, 100):
+        monkeypatch.setattr("tasks.parts.PART_ROWS", rows_at_once)
+        store = Store(tmp_path / f"work-{rows_at_once}")
+        store.objects.put("holders/secret", b"s" * 32)
+        if case.startswith("a campaign"):
+            first = Chain(store, rides_config(paths[1], **CUTS[case]), execute=Plainly(store))
+            first.walk()
+        chain = Chain(store, rides_config(*paths, **CUTS[case]), execute=Plainly(store))
+        with chain.timeline.listening():
+            record = chain.held
+        steps = [step.name for step in chain.timeline.steps()]
+        assert ("cut" in steps) == (rows_at_once == 100)
+        assert len(chain.ingested["private"].files) > len(paths)
+        found[rows_at_once] = (record.key, record.facts, record.parts)
+        assert all(store.condition(part) == "present" for part in record.parts.values())
+    assert found[100] == found[1 << 20]

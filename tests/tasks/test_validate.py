@@ -9,12 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from chain import Chain, rides, rides_config
 
+from flows.execute import Plainly
 from ldptree.errors import ConfigError
 from schemas.dataset import DatasetSpec
 from schemas.expectations import Expectation, Suite, check_columns, suite_of
 from storage.store import Store
 from tasks.data.source import read_suite
-from tasks.data.validate import check_private, check_public, count_violations
+from tasks.data.validate import check_private, check_public
+from tasks.data.violations import count_violations
 
 COLUMNS = (("firm", "text", "string"), ("miles", "integer", "int16"), ("paid", "integer", "int64"))
 SPEC = DatasetSpec(
@@ -217,3 +219,21 @@ def test_a_public_row_in_quarantine_stops_no_later_step(tmp_path):
     assert chain.ingested.facts["bad_public"] == 1
     assert chain.checked
     assert chain.scaled.facts["n_public"] == 99
+
+
+@pytest.mark.parametrize("ranges", [{}, {"miles": [0, 9]}])
+def test_what_several_count_is_what_one_counts(tmp_path, monkeypatch, ranges):
+    paths = [rides(tmp_path / f"rides-{number}.csv", 90, number) for number in range(5)]
+    config, found = rides_config(*paths, dataset={"ranges": ranges, "on_bad_rows": "quarantine"}), []
+    for rows_at_once in (1 << 20, 100):
+        monkeypatch.setattr("tasks.parts.PART_ROWS", rows_at_once)
+        store = Store(tmp_path / f"work-{rows_at_once}")
+        store.objects.put("holders/secret", b"s" * 32)
+        chain = Chain(store, config, execute=Plainly(store))
+        with chain.timeline.listening():
+            record = chain.checked
+        assert ("count" in [step.name for step in chain.timeline.steps()]) == (rows_at_once == 100)
+        (counts,) = store.files(record["counts"])
+        found.append((record.key, record.facts, record["checks"], counts.read_text()))
+    assert found[0] == found[1]
+    assert any(one["violations"] for one in json.loads(found[0][-1])) == bool(ranges)
