@@ -156,7 +156,7 @@ def run(config: str, settings: list[str]) -> tuple[str, ...]:
         f"{found['n_private']:,}",
         f"{found['n_public']:,}",
         f"{seconds:.0f} s",
-        f"{found['peak_rss_mb']:,.0f} MiB",
+        f"{found['peak_rss_mb'] * 1e6 / 2**20:,.0f} MiB",
     )
 
 

@@ -91,7 +91,7 @@ def measured(cases: dict[str, Any], found: dict[str, Any]) -> Measured:
         what = f"{TITLES[name].format(rows=case['rows'] / 1e6)}: {NAMES[estimator]}{', a server up' * (server == 'up')}"
         rows.append(
             (what, f"{case['S']:.1f} s", f"{one['P']:.1f} s", f"{one['wall']:.1f} s", f"{of:.2f}",
-             f"{one['cached']:.1f} s", f"{of_cached:.2f}", f"{one['peak_rss_mb']:,.0f} MiB")
+             f"{one['cached']:.1f} s", f"{of_cached:.2f}", f"{one['peak_mib']:,.0f} MiB")
         )  # fmt: skip
     first = next(iter(cases))
     steps = [cases[first][f"{estimator}, server none"] for estimator in BOUNDS]
@@ -160,7 +160,7 @@ def measure(room: Path, case: dict[str, object], repetitions: int) -> dict[str, 
                     f"{case['config']}, {estimator}, server {server}: S {S:.1f} s, P {P:.1f} s, "
                     f"run {found['wall']:.1f} s = {found['wall'] / found['bound']:.2f} of {times} (S + P) + {more} s; "
                     f"cached {found['cached']:.1f} s = {found['cached'] / found['cached_bound']:.2f} of P + 1 s; "
-                    f"peak {found['peak_rss_mb']:.0f} MiB",
+                    f"peak {found['peak_mib']:.0f} MiB",
                     file=sys.stderr,
                 )
     return result
@@ -190,7 +190,7 @@ def run(
         "wall": wall,
         "cached": min(timed(again, room) for _ in range(repetitions)),
         "plan": min(timed([*again, "--plan"], room) for _ in range(repetitions)),
-        "peak_rss_mb": summary["peak_rss_mb"],
+        "peak_mib": summary["peak_rss_mb"] * 1e6 / 2**20,
         "steps": {step["name"]: step["seconds"] for step in summary["steps"]},
     }
 

@@ -11,7 +11,7 @@ import contextvars
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Event = Literal["start", "advance", "end", "failed", "interrupted", "found", "expect"]
@@ -79,16 +79,24 @@ def _tell(step: str, event: Event, fraction: float) -> None:
 
 @dataclass
 class StepTime:
-    """One step of a run: seconds are wall time from its first start to its last end, offsets from the run's start."""
+    """One step of a run.
+
+    spans  when it went on, as [start, seconds] in wall time from the run's start: once a round, where it is of several.
+    """
 
     name: str
     state: str = "cached"
-    start: float = 0.0
-    seconds: float = 0.0
+    spans: list[list[float]] = field(default_factory=list)
     shards: int | None = None
     shards_done: int = 0
+    n_running: int = 0
     found: int = 0
     failed: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """How long it went on."""
+        return sum(seconds for _, seconds in self.spans)
 
     @property
     def is_done(self) -> bool:
@@ -108,6 +116,7 @@ class Timeline:
         """Begin now."""
         self.began = time.monotonic()
         self._steps: dict[str, StepTime] = {}
+        self._latest = ""
         self._lock = threading.Lock()
 
     def hear(self, step: str, event: Event, fraction: float) -> None:
@@ -116,16 +125,22 @@ class Timeline:
         with self._lock:
             if not step:
                 return
-            entry = self._steps.setdefault(step, StepTime(step, start=now))
+            entry = self._steps.setdefault(step, StepTime(step))
+            if not entry.spans or (step != self._latest and entry.n_running == 0):
+                entry.spans.append([now, 0.0])
+            self._latest = step
             if event == "expect":
                 entry.shards, entry.shards_done = int(fraction), 0  # of another round: they are counted anew
-            if event == "start" and entry.state == "cached":
-                entry.state, entry.start = "computed", now - fraction
-            if event in ("end", "failed", "found"):
-                entry.seconds = now - entry.start
-                entry.shards_done += 1
+            if event == "start":
+                entry.n_running += 1
+                if entry.state == "cached":
+                    entry.state, entry.spans[-1] = "computed", [now - fraction, 0.0]
+            if event in ("end", "failed", "found", "interrupted"):
+                entry.spans[-1][1] = now - entry.spans[-1][0]
+                entry.n_running -= event != "found"
+                entry.shards_done += event != "interrupted"
             if event == "interrupted":
-                entry.state, entry.seconds = "interrupted", now - entry.start
+                entry.state = "interrupted"
             if event == "found":
                 entry.found += 1
             if event == "failed":
@@ -141,9 +156,9 @@ class Timeline:
             return self._steps.get(name)
 
     def running(self, name: str) -> float:
-        """Seconds since a step began."""
+        """Seconds since a step began, or began again."""
         with self._lock:
-            return time.monotonic() - self.began - self._steps[name].start
+            return time.monotonic() - self.began - self._steps[name].spans[-1][0]
 
     def steps(self) -> list[StepTime]:
         """The steps so far, in the order in which they began."""

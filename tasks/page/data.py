@@ -86,13 +86,17 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step: its state, when it began after the run's start, how long it took, over how many shards it was mapped."""
+    """One step: its state, when it went on (seconds after the run's start, and how many), over how many shards it was mapped."""
 
     name: str
     state: Literal["computed", "cached", "failed"]
-    seconds: float = 0.0
-    start: float = 0.0
+    spans: tuple[tuple[float, float], ...] = ()
     shards: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return sum(seconds for _, seconds in self.spans)
 
 
 @dataclass(frozen=True, kw_only=True)

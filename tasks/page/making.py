@@ -14,7 +14,7 @@ from typing import Any, Literal
 from schemas.catalogue import catalogue
 from schemas.config import RunConfig
 from tasks.page.data import Making, Step
-from tasks.progress import Timeline
+from tasks.progress import StepTime, Timeline
 
 LIBRARIES = (
     "ldptree",
@@ -66,11 +66,18 @@ def list_steps(timeline: Timeline) -> tuple[Step, ...]:
         Step(
             name=entry.name,
             state=_state(entry.state),
-            seconds=entry.seconds if entry.is_done else timeline.elapsed - entry.start,
-            start=entry.start,
+            spans=_spans(entry, timeline.elapsed),
             shards=entry.shards,
         )
         for entry in timeline.steps()
+    )
+
+
+def _spans(entry: StepTime, now: float) -> tuple[tuple[float, float], ...]:
+    *before, (start, seconds) = entry.spans
+    return *((start, seconds) for start, seconds in before), (
+        start,
+        seconds if entry.is_done else now - start,
     )
 
 
@@ -83,7 +90,7 @@ def _state(state: str) -> Literal["computed", "cached", "failed"]:
 def peak_rss_mb() -> float:
     """Peak memory of this process, in MB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1024 * 1024 if sys.platform == "darwin" else 1024), 1)
+    return round(peak * (1 if sys.platform == "darwin" else 1024) / 1e6, 1)
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, str]:

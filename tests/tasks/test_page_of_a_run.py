@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-from chain import Chain, rides, rides_config
+import itertools
 
+import pytest
+from chain import Chain, RoundsChain, rides, rides_config, shells, shells_config
+
+from flows.execute import Plainly
 from storage.store import Store
 from tasks.artifacts import read_protocol
 from tasks.page import findings, privacy
+from tasks.page.making import list_steps
 from tasks.progress import Timeline
 from tasks.report import describe_stop, read_facts
 
@@ -52,6 +56,19 @@ def test_a_stopped_run_knows_its_time_and_its_rows(run):
     assert lines["read"] == ("300", "kept by the holders")
     assert lines["kept"] == ("300", "600")
     assert "learned from" not in lines
+
+
+def test_no_two_steps_of_a_run_in_rounds_went_on_at_once(tmp_path):
+    config = shells_config(shells(tmp_path / "shells.csv", 900, 1), evaluate=False)
+    store = Store(tmp_path / "work")
+    run = RoundsChain(store, config, execute=Plainly(store))
+    with run.timeline.listening():
+        run.walk()
+    steps = list_steps(run.timeline)
+    several = [step.name for step in steps if len(step.spans) > 1]
+    assert {"partition", "perturb", "aggregate"} <= {*several}
+    spans = sorted(span for step in steps for span in step.spans)
+    assert all(start + seconds <= after for (start, seconds), (after, _) in itertools.pairwise(spans))
 
 
 def test_columns_that_are_left_out_are_on_the_page(run):
