@@ -1,5 +1,5 @@
 """Which shards a run asks, each known apart from every other one, and whether all of them reported. Who is in them is decided in
-`tasks.data.roles`, what they report in `tasks.perturb`.
+`tasks.holders.roles`, what they report in `tasks.perturb`.
 """
 
 from __future__ import annotations

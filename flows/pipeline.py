@@ -32,17 +32,18 @@ from schemas.manifest import Manifest, Record, StoredTranscript
 from storage.store import Store
 from tasks.answers.add import add, parts_of
 from tasks.answers.aggregate import aggregate
-from tasks.data import source, stretches, violations
+from tasks.data import source, violations
 from tasks.data.ingest import ingest, types
 from tasks.data.ingest_plan import RowRules
 from tasks.data.read import read
-from tasks.data.roles import RoleRules, roles
 from tasks.data.scale import scale
-from tasks.data.show import in_order, show
-from tasks.data.split import split
 from tasks.data.validate import validate
 from tasks.evaluate import evaluate
 from tasks.fit import fit
+from tasks.holders import stretches
+from tasks.holders.roles import RoleRules, roles
+from tasks.holders.show import in_order, show
+from tasks.holders.split import split
 from tasks.learning import Asking
 from tasks.partition import partition
 from tasks.parts import is_one_part, shards_in_parts

@@ -35,7 +35,7 @@ from tasks.artifacts import (
     read_shown,
     table_of_reports,
 )
-from tasks.data.show import Label, read_rows
+from tasks.holders.show import Label, read_rows
 from tasks.step import FIRST, NotInKey, step
 
 Form = Literal["reports", "totals"]

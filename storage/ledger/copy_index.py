@@ -1,7 +1,7 @@
 """Shards with identical content that belong to different people: the index of each among them (0 for the first), kept for good.
 
 The content of a shard does not say whose it is. Were a shard known by its content alone, all of them would share one report,
-which would reveal that their content is the same. Which holders are asked in which shard is decided in `tasks.data.roles`.
+which would reveal that their content is the same. Which holders are asked in which shard is decided in `tasks.holders.roles`.
 """
 
 from __future__ import annotations

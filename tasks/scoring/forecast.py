@@ -27,7 +27,7 @@ from storage import tables
 from storage.store import Store
 from tasks import progress
 from tasks.artifacts import read_encoding
-from tasks.data.show import protects_of
+from tasks.holders.show import protects_of
 from tasks.learning import Asking, build_family
 
 SIZE_OF_A_CLASS = 0.1

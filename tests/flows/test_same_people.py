@@ -16,7 +16,7 @@ from flows.run_plan.look import plan_of
 from ldptree.errors import BudgetError, DataError, ProtocolMismatch
 from storage import tables
 from storage.ledger.accounts import Account
-from tasks.data import roles as module
+from tasks.holders import roles as module
 
 N = 120
 BY_ROW = {"drop": ["person"]}
@@ -349,7 +349,7 @@ def test_a_campaign_of_an_earlier_version_knows_its_people_by_numbers_with_a_ran
 
 @pytest.mark.parametrize("dataset", [BY_ROW, BY_PERSON], ids=["rows", "named"])
 def test_a_shard_tells_nothing_of_the_order_of_the_file(store, tmp_path, dataset, monkeypatch):
-    monkeypatch.setattr("tasks.data.stretches.SHARD_ROWS", 100)
+    monkeypatch.setattr("tasks.holders.stretches.SHARD_ROWS", 100)
     n = 900
     path = rides(tmp_path / "a.csv", n, 1, miles=np.arange(n) / 100, person=np.arange(n))
     first = run(store, path, dataset=dataset).held

@@ -49,7 +49,7 @@ RUNS = {
     "too many bad values": ("", ["dataset.max_bad_fraction=0"]),
     "a fault in ingest": ("tasks.data.ingest.ingest_files", ["seed=8"]),
     "a fault in validate": ("tasks.data.validate.count_rows", ["dataset.name=other"]),
-    "a fault in split": ("tasks.data.roles.one_row_each", ["dataset.test_fraction=0.3"]),
+    "a fault in split": ("tasks.holders.roles.one_row_each", ["dataset.test_fraction=0.3"]),
     "a fault in perturb": ("tasks.perturb.values_of", ["privacy.epsilon=3"]),
     "a fault in evaluate": ("tasks.evaluate.read_rows", ["evaluation.redraws=4"]),
 }

@@ -85,7 +85,7 @@ def test_every_family_learns_on_a_cluster_what_it_learns_on_threads(cluster, map
 def test_a_cluster_looks_at_who_was_asked_and_scores_are_those_of_threads(
     cluster, mapped, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr("tasks.data.stretches.SHARD_ROWS", 300)
+    monkeypatch.setattr("tasks.holders.stretches.SHARD_ROWS", 300)
     config = RUNS["correction, classes, tree"](tmp_path)
     there = config.model_copy(update={"run": EngineConfig(engine="ray", ray_address=cluster.address)})
     scores = []

@@ -17,7 +17,7 @@ from ldptree.errors import ArtifactCorrupt, BudgetError, ConfigError, DataError,
 from ldptree.protocol.question import AnsweredQuestion
 from storage.store import Store
 from tasks.artifacts import read_question, read_shown, reports_of_table, table_of_reports
-from tasks.data.show import read_rows
+from tasks.holders.show import read_rows
 from tasks.learning import check_budget
 from tasks.report import read_facts
 
@@ -418,7 +418,7 @@ def test_an_answer_is_explained_by_its_question(done):
 
 def test_labels_are_moved_into_the_range_and_missing_ones_to_its_middle(done):
     from tasks.artifacts import read_encoding
-    from tasks.data.show import Label
+    from tasks.holders.show import Label
 
     (path,) = done.store.files(done.held["train"])
     encoding, _ = read_encoding(done.store, done.scaled["encoding"])

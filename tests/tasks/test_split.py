@@ -11,8 +11,8 @@ from ldptree.errors import DataError
 from storage import tables
 from storage.stable_hash import mixed
 from storage.store import Store
-from tasks.data.roles import is_test, one_row_each
-from tasks.data.split import split
+from tasks.holders.roles import is_test, one_row_each
+from tasks.holders.split import split
 
 
 def held(store, *paths, changes=None, **config):
@@ -38,7 +38,7 @@ def shards(store, record):
 
 @pytest.fixture
 def small_shards(monkeypatch):
-    monkeypatch.setattr("tasks.data.stretches.SHARD_ROWS", 50)
+    monkeypatch.setattr("tasks.holders.stretches.SHARD_ROWS", 50)
 
 
 def numbered(path, n, seed, start=0, **columns):

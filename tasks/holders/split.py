@@ -15,8 +15,8 @@ from storage import tables
 from storage.holders.holder_names import type_of_stored_names
 from storage.store import Draft
 from tasks import progress
-from tasks.data.roles import RoleRules, assign
-from tasks.data.stretches import columns_of, rows_held_back, write
+from tasks.holders.roles import RoleRules, assign
+from tasks.holders.stretches import columns_of, rows_held_back, write
 from tasks.step import NO_PARTS, NotInKey, step
 
 

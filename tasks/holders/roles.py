@@ -27,9 +27,9 @@ from storage.ledger.campaigns import Campaign
 from storage.stable_hash import mixed
 from storage.store import Draft
 from tasks import parts
-from tasks.data import stretches
 from tasks.data.read import raw_file_of
-from tasks.data.stretches import Stretch
+from tasks.holders import stretches
+from tasks.holders.stretches import Stretch
 from tasks.step import step
 
 Hashes = NDArray[np.uint64]
