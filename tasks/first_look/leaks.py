@@ -55,11 +55,7 @@ def missing_for_one_class(rows: pl.DataFrame, features: Sequence[str], target: s
         likeliest = int(np.bincount(codes[is_stated & (x == 1)], minlength=len(classes)).argmax())
         is_it = (codes == likeliest).astype(np.int64)
         judged = is_stated & is_judged
-        if (
-            judged.sum() >= FEWEST
-            and is_it[is_stated].any()
-            and _tells_class(is_it, x, is_stated & ~is_judged, judged)
-        ):
+        if judged.sum() >= FEWEST and _tells_class(is_it, x, is_stated & ~is_judged, judged):
             found[name] = classes[likeliest]
     return found
 
