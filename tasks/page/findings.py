@@ -25,7 +25,7 @@ from tasks.page.captions import (
 )
 from tasks.page.charts import Axis, Branch, draw_tree
 from tasks.page.data import AtEpsilon, Check, Run, Score
-from tasks.page.summary import find_reference, name_score, say_direction, say_rows
+from tasks.page.summary import find_reference, has_groups, name_score, say_direction, say_rows
 from tasks.page.units import Unit, cell_unit, label_unit, say_path, score_unit
 
 MOST_ENDS, MOST_LEVELS = 8, 4
@@ -231,7 +231,7 @@ def tabulate_cells(run: Run) -> Table | None:
         rows.append(tuple(row))
         if is_correction and cell.estimates[cell.clearest].is_clear:
             marked.append(place)
-    notes = [say("counts"), *_weighing(run), *_basis(run)]
+    notes = [say("counts"), *([say("shared out")] if has_groups(run) else []), *_weighing(run), *_basis(run)]
     if len(model.cells) > len(cells):
         notes.insert(0, say("table cut", shown=units.count(len(cells)), cells=units.count(len(model.cells))))
     title = f"Every kind of {run.noun}"

@@ -10,7 +10,7 @@ from ldptree.protocol.question import QuestionDescription
 from tasks.page import units
 from tasks.page.captions import ABOUT, ALIKE, MECHANISMS, SHAPES, Sentence, say
 from tasks.page.data import AskedQuestion, Run
-from tasks.page.summary import best_guess
+from tasks.page.summary import best_guess, say_asked
 from tasks.page.units import Unit, label_unit
 
 
@@ -110,7 +110,7 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
     sentences = [
         say(
             f"asked {last.about}",
-            cells=units.plural(int(figures["cells"]), "kind", "kinds"),
+            cells=say_asked(run, int(figures["cells"])),
             noun=run.noun,
             target=run.target,
             values=units.count(figures["values"]),

@@ -192,11 +192,12 @@ def _example(run: Run) -> dict[str, Any]:
 def _true_answer(run: Run, example: Example) -> Sentence:
     """What the made-up row would answer."""
     cell, level = example.cell + 1, example.levels[example.level]
+    kind = "Group" if summary.has_groups(run) else "Kind"
     if run.model.figure == "correction":
-        return say("example error", cell=cell, level=level)
+        return say("example error", kind=kind, cell=cell, level=level)
     if run.label == "class":
-        return say("example class", cell=cell, level=level)
-    return say("example number", cell=cell, level=units.label_unit(run).with_name(level))
+        return say("example class", kind=kind, cell=cell, level=level)
+    return say("example number", kind=kind, cell=cell, level=units.label_unit(run).with_name(level))
 
 
 def _scores(run: Run) -> dict[str, Any]:

@@ -129,8 +129,19 @@ def advise(run: Run) -> list[Sentence]:
     if run.failure is not None or run.scores is None or reference is None:
         return []
     key = {"no better": "public as good", "worse": "public better"}.get(compare(run, reference))
-    name = name_score(run, reference)
-    return [say(key, reference=name)] if key else []
+    better = _better_rival(run)
+    if key and better:
+        return [say("public better", reference=name_score(run, better))]
+    return [say(key, reference=name_score(run, reference))] if key else []
+
+
+def _better_rival(run: Run) -> Score | None:
+    """The best model from public rows alone, where it is surely better than ours and better than what ours is compared with."""
+    best, reference = find_best(run, RIVALS), find_reference(run)
+    if best is None or reference is None or best == reference or compare(run, best) != "worse":
+        return None
+    sign = 1 if run.label == "class" else -1
+    return best if sign * (best.figure - reference.figure) > 0 else None
 
 
 def say_finding(run: Run) -> str:
@@ -203,10 +214,14 @@ def _differences(run: Run) -> list[Sentence]:
         return []
     unit = _difference_unit(run)
     if model.is_found:
-        return [
+        sentences = [
             say("average difference", nouns=run.nouns, output=output, size=unit.estimate(one, with_unit=True))
             for one, output in zip(model.differences, model.outputs, strict=True)
         ][:3]
+        if has_groups(run):
+            cells = units.plural(len(model.cells), "kind", "kinds")
+            sentences.append(say("groups", groups=say_asked(run, run.n_cells), cells=cells))
+        return sentences
     sentences = [say("no difference", nouns=run.nouns)]
     if len(model.differences) == 1 and (sd := model.differences[0].sd):
         size = unit.error(sd).lstrip("±\u00a0")
@@ -277,7 +292,7 @@ def _rivals(run: Run) -> list[Sentence]:
     """The best model that needs no private report."""
     assert run.scores is not None
     best = find_best(run, RIVALS)
-    if best is None or best == find_reference(run):
+    if best is None or best == find_reference(run) or (advise(run) and best == _better_rival(run)):
         return []
     found = {"better": "better", "worse": "worse"}.get(compare(run, best), "equal")
     return [
@@ -336,7 +351,23 @@ def people(run: Run) -> Sentence:
     features = units.plural(run.n_features, "feature", "features")
     if not run.n_cells:
         return say("features", noun=f"each {run.noun}", features=features)
-    return say("kinds", cells=units.plural(run.n_cells, "kind", "kinds"), noun=run.noun, features=features)
+    cells = say_asked(run, run.n_cells)
+    if not has_groups(run):
+        return say("kinds", cells=cells, noun=run.noun, features=features)
+    kinds = units.plural(len(run.model.cells), "kind", "kinds")
+    return say("kinds of groups", groups=cells, cells=kinds, noun=run.noun, features=features)
+
+
+def has_groups(run: Run) -> bool:
+    """Whether public rows part what reports were asked about into several kinds each."""
+    return 0 < run.n_cells < len(run.model.cells)
+
+
+def say_asked(run: Run, number: int) -> str:
+    """So many of what reports were asked about."""
+    return (
+        units.plural(number, "group", "groups") if has_groups(run) else units.plural(number, "kind", "kinds")
+    )
 
 
 def best_guess(epsilon: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -20,6 +21,7 @@ from ldptree.mechanisms import CHOICES
 from storage import tables
 from storage.store import Store
 from tasks.artifacts import read_evidence, read_model, read_protocol
+from tasks.page import findings, summary
 from tasks.predict import load_model, predict_file
 from tasks.report import read_facts
 
@@ -387,3 +389,8 @@ def test_the_page_tells_of_the_parts_of_cells_that_reports_were_asked_about(run)
     asked = read_protocol(chain.store, chain.protocol).partition
     assert facts.n_cells == asked.n_leaves < learned.partition.n_leaves == len(facts.model.cells)
     assert sum(cell.share for cell in facts.model.cells) == pytest.approx(1.0, rel=0.01)
+    said = {one.key: one.text for one in (summary.people(facts), *findings.tabulate_cells(facts).notes)}
+    assert f"{asked.n_leaves} groups of {learned.partition.n_leaves} kinds" in said["kinds of groups"]
+    assert "shared out" in said
+    found = replace(facts, description=replace(facts.model, is_found=True))
+    assert "groups" in [one.key for one in summary.lead(found)]
