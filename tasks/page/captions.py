@@ -45,8 +45,8 @@ SAYS = {
     "average unclear": "On average no error of the public model on “{output}” can be told: {size}.",
     "together": "Yet in all kinds together it is off by more than noise explains: that has a chance of {chance}.",
     "average difference": "Private {nouns} differ from public ones of the same kind in “{output}” by {size} on average.",
-    "groups": "Reports were asked about {groups} of {cells}. What they say of a group, and its ±, go for each of its kinds: one alone "
-    "may be further off.",
+    "groups": "Reports were asked about {groups} of {cells}. What they say of a group, and its ±, go for each of its kinds; "
+    "one by itself may be further off.",
     "no difference": "The reports give no reason to think that private {nouns} differ from public ones.",
     "particular": "Public rows do not explain that: private {nouns} differ.",
     "for everybody": "It may be wrong for everybody: public rows do not rule that out.",
