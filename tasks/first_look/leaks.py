@@ -1,6 +1,7 @@
 """Columns that give the label away: one that alone tells it, on rows that it was not fitted on.
 
-That a value is missing may tell it, too: who has no date of cancellation did not cancel.
+That a value is missing may tell it, too: who has no date of cancellation did not cancel. Classes so rare that they may be faults
+of typing do not count: a column that tells the others gives the label away.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from numpy.typing import NDArray
 PURE = 0.995
 """A feature that alone tells the label this often gives it away."""
 EXACT = 0.999
-"""The same of a number: the share of its variance that is told."""
+"""The same of a number: the share of its variance, or of that of its ranks, that is told."""
 BINS = 256
 """Parts of a number's values, of which each may tell another label."""
+RARE = 0.02
+"""A class of a smaller share may be a fault of typing, where two others are larger."""
 FEWEST = 20
 """Rows to judge by."""
 
@@ -28,11 +31,14 @@ def deciding_columns(
     """Those of the features that alone tell the target: a number where it `is_number`, else a class, in digits or in words."""
     is_judged = np.random.default_rng(0).random(rows.height) < 0.5
     if is_number:
-        numbers = rows[target].cast(pl.Float64, strict=False).to_numpy()
-        is_stated, tells = np.isfinite(numbers), partial(_tells_number, numbers)
+        numbers = rows[target].cast(pl.Float64, strict=False)
+        is_stated = numbers.is_finite().fill_null(False).to_numpy()
+        # A few very large values have most of the variance, and hide that all others are told: ranks show it.
+        ranks = _codes(numbers).astype(np.float64)
+        tells = partial(_tells_number, (numbers.to_numpy(), ranks))
     else:
         classes = _codes(rows[target])
-        is_stated, tells = classes >= 0, partial(_tells_class, classes)
+        is_stated, tells = _has_common_class(classes), partial(_tells_class, classes)
     found = []
     for name in features:
         x = _parts(rows[name]) + 1
@@ -42,22 +48,30 @@ def deciding_columns(
     return found
 
 
-def missing_for_one_class(rows: pl.DataFrame, features: Sequence[str], target: str) -> dict[str, str]:
-    """The features that are missing where the target is one class of several, and nowhere else; and that class."""
+def telling_gaps(rows: pl.DataFrame, features: Sequence[str], target: str) -> dict[str, tuple[str, str]]:
+    """The features that are "missing", or "there", where the target is one class of several, and nowhere else; and that class."""
     is_judged = np.random.default_rng(0).random(rows.height) < 0.5
     labels = rows[target].cast(pl.String)
     codes, classes = _codes(labels), labels.drop_nulls().unique().sort().to_list()
-    is_stated, found = codes >= 0, {}
-    for name in features if len(classes) > 2 else ():
-        x = rows[name].is_null().to_numpy().astype(np.int64)
-        if not x.any() or x.all():
-            continue
-        likeliest = int(np.bincount(codes[is_stated & (x == 1)], minlength=len(classes)).argmax())
-        is_it = (codes == likeliest).astype(np.int64)
-        judged = is_stated & is_judged
-        if judged.sum() >= FEWEST and _tells_class(is_it, x, is_stated & ~is_judged, judged):
-            found[name] = classes[likeliest]
+    is_stated = _has_common_class(codes)
+    judged, found = is_stated & is_judged, {}
+    for name in features if len(classes) > 2 and judged.sum() >= FEWEST else ():
+        is_missing = rows[name].is_null().to_numpy()
+        for how, is_so in (("missing", is_missing), ("there", ~is_missing)):
+            if not (is_stated & is_so).any() or is_so.all():
+                continue
+            likeliest = int(np.bincount(codes[is_stated & is_so]).argmax())
+            is_it = (codes == likeliest).astype(np.int64)
+            if _tells_class(is_it, is_so.astype(np.int64), is_stated & ~is_judged, judged):
+                found[name] = how, classes[likeliest]
     return found
+
+
+def _has_common_class(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each row has a class that is not rare; where fewer than two are not, whether it has any."""
+    counts = np.bincount(codes[codes >= 0], minlength=1)
+    is_common = counts >= RARE * counts.sum()
+    return (codes >= 0) & (is_common[codes] if is_common.sum() > 1 else True)
 
 
 def _tells_class(
@@ -73,15 +87,24 @@ def _tells_class(
 
 
 def _tells_number(
-    truth: NDArray[np.float64], x: NDArray[np.int64], learned: NDArray[np.bool_], judged: NDArray[np.bool_]
+    truths: Sequence[NDArray[np.float64]],
+    x: NDArray[np.int64],
+    learned: NDArray[np.bool_],
+    judged: NDArray[np.bool_],
 ) -> bool:
-    """Whether the mean of learned rows of each part leaves nearly none of the variance of judged rows."""
-    n = int(x.max()) + 1
-    counts = np.bincount(x[learned], minlength=n)
-    sums = np.bincount(x[learned], weights=truth[learned], minlength=n)
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), truth[learned | judged].mean())
-    spread = float(truth[judged].var())
-    return spread > 0 and float(np.mean((truth[judged] - means[x[judged]]) ** 2)) <= (1 - EXACT) * spread
+    """Whether, by one of the truths, the mean of learned rows of each part leaves nearly none of the variance of judged rows.
+
+    A part without learned rows is between its neighbours.
+    """
+    counts = np.bincount(x[learned], minlength=int(x.max()) + 1)
+    is_learned = np.flatnonzero(counts)
+    for truth in truths:
+        sums = np.bincount(x[learned], weights=truth[learned], minlength=len(counts))
+        means = np.interp(np.arange(len(counts)), is_learned, sums[is_learned] / counts[is_learned])
+        spread = float(truth[judged].var())
+        if spread > 0 and float(np.mean((truth[judged] - means[x[judged]]) ** 2)) <= (1 - EXACT) * spread:
+            return True
+    return False
 
 
 def _parts(values: pl.Series) -> NDArray[np.int64]:

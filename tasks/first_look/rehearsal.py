@@ -22,7 +22,7 @@ from storage.raw.typed_rows import ASKED, BAD, FAULT_COLUMN, PUBLIC
 from tasks.data.ingest_plan import IngestPlan, RowRules
 from tasks.data.label_kind import CLASSES_MAX
 from tasks.data.scale import classes_of, encoding_of
-from tasks.first_look.leaks import deciding_columns, missing_for_one_class
+from tasks.first_look.leaks import deciding_columns, telling_gaps
 from tasks.first_look.proposal import Choose, Proposal, make_room
 from tasks.first_look.public_rules import YES
 from tasks.first_look.values import FirstLook, rows_by
@@ -246,10 +246,10 @@ def _leave_out_leaks(proposal: Proposal, typed: TypedRows, choose: Choose, kept:
         if choose(question, ("no: leave it out", "yes: keep it")) == 0:
             found[name] = f"by itself it predicts {target} almost perfectly: known only afterwards, perhaps"
     rest = [name for name in judged if name not in found and proposal.label == "class"]
-    for name, label in missing_for_one_class(typed.rows, rest, proposal.target).items():
-        question = f"{name}: it is missing just where {target} is {label}. Is it known before {target} is?"
+    for name, (how, label) in telling_gaps(typed.rows, rest, proposal.target).items():
+        question = f"{name}: it is {how} just where {target} is {label}. Is it known before {target} is?"
         if choose(question, ("no: leave it out", "yes: keep it")) == 0:
-            found[name] = f"it is missing just where {target} is {label}: known only afterwards, perhaps"
+            found[name] = f"it is {how} just where {target} is {label}: known only afterwards, perhaps"
     kept |= set(judged)
     for name, why in found.items():
         proposal.leave_out(name, why)

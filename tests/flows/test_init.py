@@ -652,18 +652,48 @@ def test_what_a_run_would_refuse_is_dealt_with_before_it_is_written(tmp_path, ca
     assert ("odd_number" in features) is (name in numbers)
 
 
-@pytest.mark.parametrize(("given", "note"), [(1.0, "it is missing just where y is stays"), (0.9, "")])
-def test_a_column_that_is_missing_just_for_one_of_several_classes_is_left_out(tmp_path, capsys, given, note):
+@pytest.mark.parametrize(
+    ("given", "typed", "note"),
+    [
+        (1.0, "stays", "it is missing just where y is stays"),
+        (0.9, "stays", ""),
+        (1.0, "moves", "it is there just where y is is moved"),
+        (1.0, "a fault", "by itself it predicts y"),
+        (0.9, "a fault", ""),
+    ],
+)
+def test_a_column_that_is_missing_or_there_just_for_one_of_several_classes_is_left_out(
+    tmp_path, capsys, given, typed, note
+):
     rng = np.random.default_rng(6)
-    y = rng.choice(["stays", "moves", "is moved"], 600)
-    is_there = (y != "stays") & (rng.random(600) < given)
+    y, is_slip = rng.choice(["stays", "moves", "is moved"], 600), rng.random(600) < 0.01
+    others = {"stays": ("stays",), "moves": ("stays", "moves"), "a fault": ("stays",)}[typed]
+    is_there = ~np.isin(y, others) & (rng.random(600) < given)
+    if typed == "a fault":
+        y = np.where(is_slip, "?!", np.where(y == "stays", "stays", "moves"))
     ended = [f"2021-0{1 + i % 7}-0{1 + i % 5}" if there else "" for i, there in enumerate(is_there)]
     pl.DataFrame({"x": rng.integers(0, 7, 600), "ended": ended, "y": y}).write_csv(tmp_path / "rows.csv")
     out = tmp_path / "rows.toml"
     init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
     said = json.loads(capsys.readouterr().out)["columns"]["ended"]["note"]
-    assert said.startswith(note or "dates")
+    assert said.startswith("dates" if not note else ("dates", note))
+    assert note in said
     assert ("ended" in load(out).dataset.drop) is bool(note)
+
+
+@pytest.mark.parametrize(("noise", "is_left_out"), [(0.0, True), (0.1, False)])
+def test_a_multiple_of_a_heavy_tailed_target_is_left_out_and_a_strong_feature_is_none(
+    tmp_path, capsys, noise, is_left_out
+):
+    rng = np.random.default_rng(7)
+    y = np.exp(rng.normal(3, 1, 2000)) * np.where(rng.random(2000) < 0.004, 40, 1)
+    gross = 1.19 * y * np.exp(rng.normal(0, noise, 2000))
+    table = {"x": rng.normal(size=2000).round(2), "gross": gross.round(2), "y": y.round(2)}
+    pl.DataFrame(table).write_csv(tmp_path / "rows.csv")
+    out = tmp_path / "rows.toml"
+    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    capsys.readouterr()
+    assert ("gross" in load(out).dataset.drop) is is_left_out
 
 
 def test_a_name_of_the_catalogue_brings_nothing_of_the_catalogue(tmp_path, capsys):
