@@ -26,7 +26,7 @@ def facts(run: Run) -> list[Answer]:
     """The five facts that stand open."""
     found = [
         Answer("Who", (_who(run),)),
-        Answer("What", _asked(run)[:1]),
+        Answer("What", _left(run)),
         Answer("How much", (_spent(run), *_lifetime(run))),
         Answer("Noise", (_noise(run),)),
     ]
@@ -92,35 +92,56 @@ def _who(run: Run) -> Sentence:
     return say("who column", holder=run.privacy.holder, nouns=run.nouns)
 
 
+def _left(run: Run) -> tuple[Sentence, ...]:
+    """All that leaves a holder: what the questions ask, what is drawn with an answer, and what is shown beside it."""
+    privacy = run.privacy
+    if privacy.features:
+        rounds = say(
+            "rounds",
+            rounds=units.plural(len(privacy.asked), "round", "rounds"),
+            most=units.plural(privacy.most_answers, "question", "questions"),
+        )
+        shown = [] if privacy.mask_release == "none" else [say(f"shown {privacy.mask_release}")]
+        return (rounds, *shown)
+    last, first = privacy.asked[-1].question, _asked_first(run)
+    sentences = [
+        say(
+            f"asked {last.about}",
+            cells=say_asked(run, int(last.figures["cells"])),
+            noun=run.noun,
+            target=run.target,
+            values=units.count(last.figures["values"]),
+        )
+    ]
+    sentences += [
+        say(
+            "asked first",
+            n=units.count(one.n_asked),
+            all=units.count(run.n_private),
+            columns=units.count(one.question.figures["columns"]),
+            values=units.count(one.question.figures["values"]),
+        )
+        for one in first
+    ]
+    drawn = ["column"] if first else []
+    if last.about == "cell and error" and len(run.model.outputs) > 1:
+        drawn.append("class")
+    return (*sentences, say("drawn", what=" or ".join(drawn))) if drawn else tuple(sentences)
+
+
+def _asked_first(run: Run) -> list[AskedQuestion]:
+    """What some were asked instead of the last question."""
+    return [one for one in run.privacy.asked if one.question.about == "error along columns"]
+
+
 def _asked(run: Run) -> tuple[Sentence, ...]:
     """What was sent: of the last question where there is one, of the conversation else."""
-    last = run.privacy.asked[-1].question
+    last, sentences = run.privacy.asked[-1].question, [*_left(run)]
     if run.privacy.features:
-        sentences = [
-            say(
-                "rounds",
-                rounds=units.plural(len(run.privacy.asked), "round", "rounds"),
-                most=units.plural(run.privacy.most_answers, "question", "questions"),
-            )
-        ]
         if run.privacy.n_never_asked:
             sentences.append(say("never asked", n=units.count(run.privacy.n_never_asked)))
         return (*sentences, say("roles"))
     figures = last.figures
-    sentences = [
-        say(
-            f"asked {last.about}",
-            cells=say_asked(run, int(figures["cells"])),
-            noun=run.noun,
-            target=run.target,
-            values=units.count(figures["values"]),
-        )
-    ]
-    sentences += [
-        say("asked first", n=units.count(one.n_asked), columns=units.count(one.question.figures["columns"]))
-        for one in run.privacy.asked
-        if one.question.about == "error along columns"
-    ]
     if figures["values"] == figures["cells"] * figures["levels"] + 1:
         sentences.append(say("one stands for else"))
     if "low" in figures:
@@ -132,12 +153,14 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
             else (unit.bare(figures["low"]), unit.value(figures["high"]))
         )
         sentences.append(say(key, low=ends[0], high=ends[1], levels=units.count(figures["levels"])))
-    if last.about == "cell and error" and len(run.model.outputs) > 1:
-        sentences.append(say("output drawn", outputs=units.count(len(run.model.outputs))))
     sentences.append(say("mechanism", how=say_mechanism(last), name=last.mechanism.replace("_", " ")))
     sentences += _coins(run, last)
+    sentences += [
+        say("mechanism first", how=say_mechanism(one.question), name=one.question.mechanism.replace("_", " "))
+        for one in _asked_first(run)
+    ]
     if run.privacy.form == "reports":
-        n = units.plural(run.privacy.asked[-1].n_asked, "such report was", "such reports were")
+        n = units.plural(sum(one.n_asked for one in run.privacy.asked), "report was", "reports were")
         sentences.append(say("reports written", reports=n))
     return tuple(sentences)
 

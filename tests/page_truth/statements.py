@@ -12,6 +12,7 @@ from chain import RoundsChain
 
 from page_truth.artifacts import Run
 from page_truth.reading import NUMBER, Element, Scale, ends, mark, number, rounding
+from tasks.artifacts import read_protocol
 
 Figures = Sequence[float | None]
 """The numbers of a text in order; None: any, as it comes from data."""
@@ -32,6 +33,9 @@ WORDS_ONLY = frozenset(
         "device",
         "roles",
         "one stands for else",
+        "drawn",
+        "shown all",
+        "shown cells",
         "real numbers",
         "of sums",
         "no lifetime",
@@ -81,8 +85,8 @@ FROM_DATA = frozenset(
         "kinds",
         "people",
         "mechanism",
+        "mechanism first",
         "made",
-        "output drawn",
         "no clear kind",
     )
 )
@@ -407,6 +411,13 @@ def sizes(run: Run) -> Figures:
     return float(run.protocol.n_cells), float(run.protocol.k)
 
 
+def asked_first(run: Run) -> Figures:
+    """Who answered the first of two questions, of all, and what it let them say."""
+    first = read_protocol(run.store, run.chain.conversation.whole[0].question())  # type: ignore[union-attr]
+    n_first = float(sum(totals.n_private for totals in run.answered[0]))
+    return n_first, n_private(run), float(first.n_outputs), float(first.k)
+
+
 def moved_into(run: Run) -> Figures:
     found = run.facts["privacy"]["asked"][-1]["question"]["figures"]
     levels = float(run.protocol.n_classes)
@@ -469,6 +480,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "hidden": hidden,
     "not by reports": lambda run: (100.0 * float(run.model.corrections.chance),),
     "chance": lambda run: (100.0 * float(run.model.corrections.chance),),
+    "together": lambda run: (max(100.0 * float(run.model.corrections.chance), 1.0),),
     "clear kinds": clear_kinds,
     "guess": guess,
     "snoop": guess,
@@ -488,17 +500,14 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "example number": lambda run: (example_cell(run), None),
     "asked cell and label": sizes,
     "asked cell and error": sizes,
-    "asked first": lambda run: (
-        float(run.facts["privacy"]["asked"][0]["n_asked"]),
-        run.facts["privacy"]["asked"][0]["question"]["figures"]["columns"],
-    ),
+    "asked first": asked_first,
     "ends": moved_into,
     "ends sent": lambda run: run.protocol.label_range,
     "chances": chances,
     "label chance": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["label_p"],),
     "noise": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["noise_sd"],),
     "label noise": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["label_noise_sd"],),
-    "reports written": lambda run: (n_last(run),),
+    "reports written": lambda run: (n_private(run),),
     "promise": lambda run: (math.exp(epsilon(run)),),
     "exact": exact,
     "spent": lambda run: (

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chain import Chain, learned, mended, published, rides, rides_config, scores_of
+from page_truth.reading import read
 from scipy.stats import chi2
 
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
@@ -121,6 +122,17 @@ def test_each_report_names_its_class_and_adds_up_there_alone(scored):
         assert cells["unbiased"].to_numpy() == pytest.approx(totals.counts.ravel())
         root = by_node.filter((pl.col("output") == output) & (pl.col("node") == 0))
         assert root["unbiased"].to_numpy() == pytest.approx(totals.counts.sum(axis=0))
+
+
+def test_the_page_says_that_the_class_of_a_report_is_drawn_apart_from_the_row_and_travels_in_the_clear(
+    scored,
+):
+    html = scored.store.file(scored.page["page"], "report.html").read_text(encoding="utf-8")
+    said = read(html).first("dl", "facts").text
+    assert (
+        "Which class a report is about is drawn by a coin that no row moves. It leaves in the clear, and tells nothing."
+        in said
+    )
 
 
 @pytest.mark.parametrize(("mechanism", "form"), [("grr", "reports"), ("oue", "reports"), ("olh", "totals")])

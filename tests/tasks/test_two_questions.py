@@ -7,8 +7,11 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from chain import Copying, rides_config
+from chain import Chain, Copying, rides_config
 from page_reader import Page
+from page_truth.artifacts import Run
+from page_truth.reading import read
+from page_truth.statements import check
 
 from flows.finish import finish
 from flows.pipeline import Pipeline
@@ -99,11 +102,23 @@ def test_the_column_that_public_labels_do_not_depend_on_is_cut_above_the_tree(do
 
 
 def test_the_page_says_how_many_were_asked_what_and_that_each_spent_epsilon_once(done):
-    text = Page(done.store.file(done.page["page"], "report.html").read_text(encoding="utf-8")).words
+    html = done.store.file(done.page["page"], "report.html").read_text(encoding="utf-8")
+    text, open_facts = Page(html).words, read(html).first("dl", "facts").text
     n_first = sum(report["reports"].rows for report in done.conversation.whole[0].reports)
-    assert f"{n_first:,} others first reported how far the public model is off along one of 4 columns" in text
+    n, k = done.held.facts["n_private"], protocols(done)[0].k
+    assert (
+        f"{n_first:,} of the {n:,} sent how far that model is off along one of 4 columns: one value of {k}"
+        in (open_facts)
+    )
+    assert "Which column a report is about is drawn by a coin that no row moves" in open_facts
+    assert f"{n:,} reports were written; nothing else is sent" in text
     assert "ε = 4 each, once" in text
     assert "ε = 4 spent once" in text  # above the fold, too
+
+
+@pytest.mark.slow
+def test_every_statement_of_the_page_is_so(done):
+    assert check(Run(Chain(done.store, done.config))) == []
 
 
 def test_the_warehouse_has_the_reports_of_both_questions(done):
