@@ -16,7 +16,7 @@ from flows.naming import run_name, tag_run
 from flows.pipeline import Pipeline
 from flows.provenance import in_use
 from flows.server.artifacts import Artifacts
-from flows.server.run_log import refusal_logged
+from flows.server.run_log import refusal_logged, warn_where_seeded
 from schemas.config import RunConfig, load
 from storage.store import Store
 from tasks.progress import Timeline
@@ -62,6 +62,7 @@ def train_config(config: str, overrides: Sequence[str] = (), work: str = "work")
 def _train(config: RunConfig, work: str, command: str) -> dict[str, Any]:
     store, timeline = Store(config.store.address or work), Timeline()
     tag_run(config, store)
+    warn_where_seeded(config)
     with (
         faults_stay_in_zone(store, "run", "curator"),
         in_use(store.root),

@@ -124,6 +124,7 @@ def _send_last_words() -> None:
 
 
 def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) -> None:
+    from flows.budget import PROTECTS_NOBODY
     from tasks.page.captions import name_scores
     from tasks.page.units import figures
 
@@ -158,6 +159,8 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
         lines.append(
             "a trial: the holders' noise is seeded and no ledger was charged; --release or [campaign] asks them in earnest"
         )
+    elif summary["seeded"]:
+        lines.append(f"seeded  {PROTECTS_NOBODY}")
     lines += _left_out(summary["columns_left_out"])
     lines += [f"model   {summary['model']}", f"report  {summary['report']}"]
     if temporary:

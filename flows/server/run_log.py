@@ -10,8 +10,10 @@ from typing import Any
 
 from prefect import get_run_logger
 
+from flows.budget import PROTECTS_NOBODY
 from flows.server.artifacts import Artifacts
 from ldptree.errors import LdptreeError
+from schemas.config import RunConfig
 from schemas.manifest import Record
 
 SHOWN = {
@@ -89,6 +91,12 @@ def log_failure(artifacts: Artifacts, message: str, command: str) -> None:
     get_run_logger().error("%s", message)
     again = f"\n\nFinished steps stand. When the cause is gone, go on with: `{command}`" if command else ""
     artifacts.markdown(f"**The run stopped.** {message}{again}", "run-failure", "Why the run stopped")
+
+
+def warn_where_seeded(config: RunConfig) -> None:
+    """A run that asks in earnest with seeded noise: whom that protects."""
+    if config.is_seeded and not config.is_trial:
+        get_run_logger().warning("%s", PROTECTS_NOBODY)
 
 
 @contextmanager

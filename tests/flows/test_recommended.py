@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from chain import Chain, fares, fares_config, learned, rides, rides_config
 
+from flows.budget import PROTECTS_NOBODY
 from flows.command import running
 from ldptree.families import FEWEST_FOR_A_MODEL, choose_family
 from ldptree.mechanisms import CHOICES, RESIDUAL_CHOICES
@@ -112,9 +113,12 @@ def test_a_trial_repeats_byte_for_byte_and_a_release_does_not(tmp_path):
     assert len(set(models.values())) == 3
 
 
-@pytest.mark.parametrize(("trial", "why"), [(True, "240 public rows"), (False, "")])
-def test_the_terminal_says_what_was_chosen_and_that_it_was_a_trial(capsys, trial, why):
-    summary = {"estimator": "lpct", "trial": trial, "why_chosen": why, "metrics": {}, "baselines": {}}
+@pytest.mark.parametrize(
+    ("trial", "seeded", "why"), [(True, True, "240 public rows"), (False, True, ""), (False, False, "")]
+)
+def test_the_terminal_says_what_was_chosen_and_what_protects_nobody(capsys, trial, seeded, why):
+    summary = {"estimator": "lpct", "trial": trial, "seeded": seeded, "why_chosen": why}
+    summary |= {"metrics": {}, "baselines": {}}
     asked = {"n_private": 9, "n_public": 9, "mechanism": "oue", "epsilon": 1, "form": "reports", "cells": 2}
     running._show(
         summary
@@ -125,4 +129,5 @@ def test_the_terminal_says_what_was_chosen_and_that_it_was_a_trial(capsys, trial
     )
     said = capsys.readouterr().out
     assert ("no ledger was charged" in said) is trial
+    assert (PROTECTS_NOBODY in said) is (seeded and not trial)
     assert ('model.estimator = "lpct": 240 public rows' in said) is bool(why)

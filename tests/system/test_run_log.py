@@ -8,6 +8,7 @@ import pytest
 from chain import rides
 from whole_runs import rides_toml, run
 
+from flows.budget import PROTECTS_NOBODY
 from flows.server import artifacts as sent
 from flows.server import run_log
 from flows.server.artifacts import Artifacts
@@ -24,6 +25,8 @@ from tasks.step import REGISTERED
 pytestmark = pytest.mark.server
 
 CANARY = "CANARY88"
+OURS = "test.of.a.run"
+"""The logger that stands for Prefect's."""
 
 
 class Kept(Artifacts):
@@ -42,10 +45,10 @@ class Kept(Artifacts):
 @pytest.fixture
 def lines(monkeypatch, caplog):
     """The log of a run."""
-    logger = logging.getLogger("test.of.a.run")
+    logger = logging.getLogger(OURS)
     for module in (run_log, sent):
         monkeypatch.setattr(module, "get_run_logger", lambda: logger)
-    caplog.set_level(logging.INFO, "test.of.a.run")
+    caplog.set_level(logging.INFO, OURS)
     return caplog
 
 
@@ -122,6 +125,19 @@ def test_every_step_of_a_run_has_its_table_and_its_shards_a_bar(api, release):
     steps = {f"step-{step['name']}" for step in release.summary["steps"]}
     assert shown.keys() == steps | {"run-summary", "run-page", "perturb"}
     assert shown["perturb"]["data"] == 100.0
+
+
+@pytest.mark.parametrize(("seed", "asks"), [(11, True), (None, True), (11, False)])
+def test_a_run_that_asks_with_seeded_noise_says_in_its_log_that_it_protects_nobody(
+    api, lines, tmp_path, seed, asks
+):
+    path = str(rides(tmp_path / "rides.csv", 100, seed=1))
+    changes = {"simulation": {"noise_seed": seed}, "evaluate": not asks}
+    dataset = {"path": path, "target": "absent"}  # it stops at once
+    with pytest.raises(DataError) as stopped:
+        run(load(rides_toml(tmp_path / "rides.toml", path, dataset=dataset, **changes)), tmp_path / "work")
+    ours = [one.getMessage() for one in lines.records if one.name == OURS]
+    assert ours == [PROTECTS_NOBODY] * (seed is not None and asks) + [str(stopped.value)]
 
 
 def test_a_step_is_tagged_where_its_tag_has_a_limit(api):
