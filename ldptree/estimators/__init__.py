@@ -1,5 +1,12 @@
 """scikit-learn estimators: each is parameters and a docstring over its family."""
 
+from importlib.util import find_spec
+
+if find_spec("sklearn") is None:
+    raise ImportError(
+        'the estimators need scikit-learn, which is not installed: pip install "ldptree[estimators]"'
+    )
+
 from ldptree.estimators.correction import CorrectionClassifier, CorrectionRegressor
 from ldptree.estimators.histoftree import HistOfTreeRegressor
 from ldptree.estimators.lpct import LPCTClassifier

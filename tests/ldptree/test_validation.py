@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import traceback
 from inspect import signature
 
@@ -55,6 +57,12 @@ def refused(X, estimator=ESTIMATORS[0]):
     with pytest.raises(DataError) as fault:
         estimator.fit(X, (NUMBERS > 0.5).astype(int))
     return str(fault.value)
+
+
+def test_estimators_without_scikit_learn_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ImportError, match=r'pip install "ldptree\[estimators\]"'):
+        importlib.reload(estimators)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)

@@ -56,6 +56,10 @@ try:
     ldptree.run("quickstart")
 except ImportError as fault:
     assert "pip install ldptree-pipeline" in str(fault)
+try:
+    ldptree.LPCTClassifier()
+except ImportError as fault:
+    assert 'pip install "ldptree[estimators]"' in str(fault)
 else:
     raise AssertionError
 print(ldptree.__version__, ldptree.__file__)
