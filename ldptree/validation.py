@@ -156,12 +156,13 @@ def classes_of(labels: NDArray[Any], *, are_public: bool) -> NDArray[Any]:
 def checked_range(feature_range: tuple[ArrayLike, ArrayLike], d: int) -> tuple[Floats, Floats]:
     """The ends of the range of each of d features. Raises ConfigError."""
     try:
-        if isinstance(feature_range, str | bytes):
-            raise TypeError  # its characters would be read as ends
+        if isinstance(feature_range, str | bytes) or _may_be_pairs(feature_range):
+            raise TypeError  # its characters, or its pairs, would be read as ends
         low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (d,)) for end in feature_range)
     except (TypeError, ValueError):
         raise ConfigError(
-            f"feature_range must be (low, high), numbers or one for each of {d} features, got {feature_range!r}"
+            f"feature_range must be (low, high), numbers or one for each of {d} features, got {feature_range!r}. Of several "
+            "features give all lows, then all highs, as a tuple of two lists: ([0, 0], [1, 5])"
         ) from None
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         raise ConfigError(f"feature_range must be finite, got {feature_range!r}")
@@ -179,6 +180,14 @@ def checked_range(feature_range: tuple[ArrayLike, ArrayLike], d: int) -> tuple[F
             "give a narrower one, or divide the feature"
         )
     return low, high
+
+
+def _may_be_pairs(feature_range: Any) -> bool:
+    """Whether two rows of two may be meant as a pair for each of two features: a tuple of two lists is lows and highs."""
+    if [np.shape(end) for end in feature_range] != [(2,), (2,)]:
+        return False
+    is_documented = isinstance(feature_range, tuple) and not any(isinstance(end, tuple) for end in feature_range)
+    return not is_documented and all(first < second for first, second in feature_range)
 
 
 def has_missing(labels: Any) -> bool:

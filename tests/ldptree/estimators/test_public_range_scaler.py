@@ -28,10 +28,23 @@ def test_without_public_rows_the_range_is_the_one_that_is_given():
     np.testing.assert_allclose(
         PublicRangeScaler(feature_range=np.array([0.0, 40.0])).fit_transform(X)[:, 0], [0.125, 0.5]
     )
-    for wrong in ((), 0):
+    for wrong in ((), 0, [(0, 10), (-2, 2), (0, 1)]):
         with pytest.raises(ConfigError, match="feature_range must be"):
             PublicRangeScaler(feature_range=wrong).fit(X)
     with pytest.raises(ConfigError, match="swap"):
         PublicRangeScaler(feature_range=(1, 0)).fit(X)
     with pytest.raises(DataError, match="mask"):
         PublicRangeScaler().fit(X, public=[0])
+
+
+@pytest.mark.parametrize(
+    "pairs", [[(1, 5), (2, 9)], [[1, 5], [2, 9]], ((1, 5), (2, 9)), np.array([[1, 5], [2, 9]])]
+)
+def test_a_pair_for_each_of_two_features_is_not_taken_for_lows_and_highs(pairs):
+    X = np.array([[1.0, 2.0], [5.0, 9.0]])
+    with pytest.raises(ConfigError, match="all lows, then all highs"):
+        PublicRangeScaler(feature_range=pairs).fit(X)
+    for ends in (([1, 2], [5, 9]), (np.array([1, 2]), np.array([5, 9]))):
+        np.testing.assert_array_equal(
+            PublicRangeScaler(feature_range=ends).fit_transform(X), [[0, 0], [1, 1]]
+        )
