@@ -153,7 +153,7 @@ def _of_one_tree(config: RunConfig, facts: Run, by_step: Mapping[str, Record]) -
         "n_private": facts.n_private,
         "n_public": facts.n_public,
         "n_test": facts.n_test,
-        "n_features": facts.n_features,
+        "n_features": by_step["scale"].facts["n_features"],
         "columns_left_out": facts.columns_left_out,
         "cells": facts.n_cells,
         "depth": facts.depth,

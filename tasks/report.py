@@ -67,7 +67,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="13", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="14", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -111,6 +111,7 @@ def report(
         lam=str(config.model.weighting) if "lam" in config.model.settings else "",
         prune=config.model.settings.get("prune", ""),
         n_private=learned.n_private,
+        n_features=len(learned.encoding.columns),
         n_cells=int(last.figures.get("cells", 0)),
         depth=int(last.figures.get("depth", 0)),
         description=description,
@@ -198,7 +199,6 @@ def gather(
         ),
         "n_public": n_public,
         "n_test": held["n_test"],
-        "n_features": fitted["n_features"],
         "public_columns": tuple(ingested["rule_columns"]),
         "columns_left_out": ingested["columns_left_out"],
         "why_chosen": facts["why_chosen"],

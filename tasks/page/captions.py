@@ -155,6 +155,9 @@ SAYS = {
     "example class": "{kind} {cell}, and “{level}”.",
     "example number": "{kind} {cell}, and a number that is rounded at random to {level}.",
     "example error": "{kind} {cell}, and a public answer that is {level}.",
+    "boxes": "Filled: sent. Dashed: the truth.",
+    "boxes numbers": "In each box: the number sent. Dashed: the truth.",
+    "boxes drawn": "{drawn} of {boxes} boxes are drawn.",
     "snoop": "An even guess becomes {guess} sure.",
     # warnings
     "simulation": "Anyone with its seed can take the noise away.",

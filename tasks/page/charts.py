@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ldptree.models.description import CurveLine, CurvePoint, Node
+from tasks.page.data import Boxes
 from tasks.page.units import NARROW, in_words
 
 ROW = 3.5
@@ -303,3 +304,9 @@ def height(axis: Axis, value: float) -> str:
     """Where a value lies on an upright axis of the strip, in px from the top."""
     share = (value - axis.low) / (axis.high - axis.low)
     return f"{8 + (STRIP - 16) * (1 - min(max(share, 0.0), 1.0)):.2f}"
+
+
+def draw_truth(boxes: Boxes, cell: int, level: int) -> Boxes:
+    """The same boxes, of the true value alone."""
+    true = tuple("x" if (i, j) == (cell, level) else "" for i in boxes.cells for j in boxes.levels)
+    return replace(boxes, sent=true, outside=tuple("" for _ in boxes.outside[:1]))

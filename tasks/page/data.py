@@ -295,21 +295,44 @@ class Influence:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Boxes:
+    """A report as boxes, one a value that it can name; of a large one the boxes of some cells and levels.
+
+    Attributes:
+        cells, levels: those that are drawn, from 0.
+        sent: of each, cell by cell: "" where it is not in the report, "x" where it is, or the number that is sent of it.
+        outside: of "anything else"; () where a report says nothing of it.
+        n: boxes of the whole report.
+    """
+
+    cells: tuple[int, ...]
+    levels: tuple[int, ...]
+    sent: tuple[str, ...]
+    outside: tuple[str, ...]
+    n: int
+
+    @property
+    def n_drawn(self) -> int:
+        """How many are drawn."""
+        return len(self.sent) + len(self.outside)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Example:
-    """A made-up row, its true answer, and a report drawn for it with this run's probabilities from a fixed seed.
+    """A made-up row, its true answer, and a report drawn for it with this run's mechanism from a fixed seed.
 
     Attributes:
         row: columns and values; none of them is anybody's.
         cell, level: the true answer: its cell, and which of the levels is named.
         levels: what they are called.
-        bits: of the report, one a value, cell by cell and "outside" last; () where a report is not made of bits.
+        boxes: the report; None where boxes cannot show one.
     """
 
     row: tuple[tuple[str, str], ...]
     cell: int
     level: int
     levels: tuple[str, ...]
-    bits: tuple[bool, ...] = ()
+    boxes: Boxes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -403,7 +426,8 @@ class Run:
         levels: what totals are of: classes, or levels of a number or of a public model's error.
         lam, prune: how public rows were weighed and cells smoothed; "" where that was not asked.
         n_private, n_public, n_test: rows that reported (in a campaign those of earlier runs too), public, held back.
-        n_features, n_cells, depth: after encoding; of the partition that was asked about.
+        n_features: raw columns that are features.
+        n_cells, depth: of the partition that was asked about.
         public_rule, public_columns, where: which rows are public, which columns are so with it, which rows take part.
         columns_left_out: raw columns that are no features, and why.
         description: what the model says of itself.

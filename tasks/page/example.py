@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from ldptree.coins import Words
 from ldptree.encoding import NumericFeature
 from ldptree.models.description import name_level
 from ldptree.protocol.protocol import Protocol
 from schemas.dataset import DatasetSpec
-from tasks.page.data import Example
+from tasks.page.data import Boxes, Example
 from tasks.page.units import raw_measured
 
 SEED = 1
-MOST_COLUMNS, MOST_BITS, MOST_CELLS = 6, 64, 16
-OF_BITS = ("oue", "sue")
-"""Oracles whose report is one bit a value."""
+MOST_COLUMNS = 6
+MOST_CELLS, MOST_LEVELS = 16, 6
+"""Of a report, how many are drawn at most."""
 
 
 def draw_example(protocol: Protocol, data: DatasetSpec) -> Example | None:
@@ -38,20 +39,65 @@ def draw_example(protocol: Protocol, data: DatasetSpec) -> Example | None:
     cell = int(protocol.cells(np.array([row]))[0])
     if cell < 0 or not features:
         return None
-    n = protocol.n_classes
-    level = int(rng.integers(n))
+    level = int(rng.integers(protocol.n_classes))
     named = not protocol.numeric and protocol.base is None
     levels = tuple(
         name_level(protocol.target, value, names) if named else _name_number(protocol, value)
         for value in _values(protocol)
     )
-    facts = protocol.mechanism.describe()
-    bits: tuple[bool, ...] = ()
-    if facts.oracle in OF_BITS and protocol.k <= MOST_BITS and protocol.n_cells <= MOST_CELLS:
-        chances = facts.figures
-        is_true = np.arange(protocol.k) == cell * n + level
-        bits = tuple((rng.random(protocol.k) < np.where(is_true, chances["p"], chances["q"])).tolist())
-    return Example(row=tuple(features[:MOST_COLUMNS]), cell=cell, level=level, levels=levels, bits=bits)
+    return Example(
+        row=tuple(features[:MOST_COLUMNS]),
+        cell=cell,
+        level=level,
+        levels=levels,
+        boxes=draw_report(protocol, cell, level),
+    )
+
+
+def draw_report(protocol: Protocol, cell: int, level: int) -> Boxes | None:
+    """A report of this cell and level, as boxes; None where a number is sent apart from its cell, which boxes cannot show."""
+    mechanism = protocol.mechanism
+    if mechanism.n_levels != protocol.n_classes:
+        return None
+    value = np.array([cell * protocol.n_classes + level])
+    sums = mechanism.aggregate(mechanism.randomize(value, Words.seeded(np.random.SeedSequence(SEED))))
+    form = mechanism.describe().form
+    if form == "bits and label":
+        sums = sums[: -protocol.n_classes]  # behind them stands the label alone
+    n = protocol.n_cells * protocol.n_classes
+    sent, outside = sums[:n].reshape(-1, protocol.n_classes), sums[n:]
+    must: tuple[list[int], list[int]] = [cell], [level]
+    if form == "value":
+        must = (
+            [cell, *np.nonzero(sent.any(axis=1))[0].tolist()],
+            [level, *np.nonzero(sent.any(axis=0))[0].tolist()],
+        )
+    cells, levels = (
+        _pick(size, first, most)
+        for size, first, most in zip(sent.shape, must, (MOST_CELLS, MOST_LEVELS), strict=True)
+    )
+    write = _write_number if form == "numbers" else _mark
+    return Boxes(
+        cells=cells,
+        levels=levels,
+        sent=tuple(write(one) for one in sent[np.ix_(cells, levels)].ravel()),
+        outside=tuple(write(one) for one in outside),
+        n=int(sums.size),
+    )
+
+
+def _pick(size: int, first: list[int], most: int) -> tuple[int, ...]:
+    """So many of 0 .. size - 1, in order: these, then the lowest."""
+    return tuple(sorted(list(dict.fromkeys([*first, *range(size)]))[: min(size, most)]))
+
+
+def _mark(count: Any) -> str:
+    return "x" if count else ""
+
+
+def _write_number(value: Any) -> str:
+    text = f"{value:d}" if isinstance(value, np.integer) else f"{value:.1f}"
+    return text.replace("-", "\u2212")
 
 
 def _values(protocol: Protocol) -> tuple[Any, ...]:

@@ -176,16 +176,19 @@ def _example(run: Run) -> dict[str, Any]:
     example = run.privacy.example
     if example is None:
         return {"example": None}
-    at = example.cell * len(example.levels) + example.level
-    truth = [i == at for i in range(len(example.bits))]
-    sent = privacy.answers(run)[0].sentences
+    boxes, sent = example.boxes, privacy.answers(run)[0].sentences
     keys = ("mechanism", "chances", "label chance", "noise", "label noise")
+    says = [one for one in sent if one.key in keys]
+    if boxes:
+        says.insert(0, say("boxes numbers" if any(text not in ("", "x") for text in boxes.sent) else "boxes"))
+        if boxes.n_drawn < boxes.n:
+            says.append(say("boxes drawn", drawn=units.count(boxes.n_drawn), boxes=units.count(boxes.n)))
     return {
         "example": example,
-        "truth": truth,
-        "draws_bits": bool(example.bits),
+        "boxes": boxes,
+        "truth": charts.draw_truth(boxes, example.cell, example.level) if boxes else None,
         "true_answer": _true_answer(run, example),
-        "report_says": [one for one in sent if one.key in keys],
+        "report_says": says,
     }
 
 

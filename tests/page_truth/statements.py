@@ -36,6 +36,8 @@ WORDS_ONLY = frozenset(
         "drawn",
         "shown all",
         "shown cells",
+        "boxes",
+        "boxes numbers",
         "real numbers",
         "of sums",
         "no lifetime",
@@ -81,8 +83,6 @@ FROM_DATA = frozenset(
         "recall",
         "never asked",
         "rounds",
-        "features",
-        "kinds",
         "people",
         "mechanism",
         "mechanism first",
@@ -112,6 +112,7 @@ def check(run: Run) -> list[str]:
         + check_bars(run)
         + check_strip(run)
         + check_strengths(run)
+        + check_report(run)
         + check_mean_answers(run)
     )
 
@@ -291,6 +292,31 @@ def example_cell(run: Run) -> float:
     return float(example["cell"] + 1)
 
 
+def boxes(run: Run) -> float:
+    """How many values, or elements, a report names."""
+    protocol, kind = run.protocol, run.protocol.mechanism.describe().form
+    n_else = {"signed set": 2, "bits and label": protocol.n_classes, "numbers": 0}.get(kind, 1)
+    return float(protocol.n_cells * protocol.n_classes + n_else)
+
+
+def check_report(run: Run) -> list[str]:
+    """Whether what is drawn as a report is one that a holder with the drawn answer can send."""
+    drawn = run.page.every("svg", "bits")
+    if not drawn:
+        return []
+    facts = run.protocol.mechanism.describe()
+    truth, sent = (len(one.every("rect", "on")) for one in drawn)
+    most = {"value": 1, "set": facts.size, "signed set": facts.size}.get(facts.form, math.inf)
+    faults = [] if truth == 1 else [f"{truth} true values are drawn"]
+    if sent > most or (facts.form == "value" and sent != 1):
+        faults.append(f"{sent} values of a report are drawn, which has {most}")
+    rings = [
+        (one.first("rect", "ring").attributes["x"], one.first("rect", "ring").attributes["y"])
+        for one in drawn
+    ]
+    return faults + ([] if rings[0] == rings[1] else ["the truth is marked in two places"])
+
+
 # What the run's steps wrote
 
 
@@ -452,6 +478,12 @@ def groups(run: Run) -> Figures:
     return float(run.protocol.partition.n_leaves), float(len(run.facts["description"]["cells"]))
 
 
+def columns(run: Run) -> float:
+    """Raw columns that are features."""
+    in_rounds = isinstance(run.chain, RoundsChain)
+    return float(len(run.facts["privacy"]["features"] if in_rounds else run.protocol.encoding.columns))
+
+
 def hidden(run: Run) -> Figures:
     scale = 100.0 if run.facts["label"] == "class" else 1.0
     return (scale * 2 * run.facts["description"]["differences"][0]["sd"],)
@@ -476,7 +508,9 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "average unclear": signed_average,
     "average difference": lambda run: (None, None),
     "groups": groups,
-    "kinds of groups": lambda run: (*groups(run), float(run.facts["n_features"])),
+    "kinds of groups": lambda run: (*groups(run), columns(run)),
+    "kinds": lambda run: (float(run.protocol.n_cells), columns(run)),
+    "features": lambda run: (columns(run),),
     "hidden": hidden,
     "not by reports": lambda run: (100.0 * float(run.model.corrections.chance),),
     "chance": lambda run: (100.0 * float(run.model.corrections.chance),),
@@ -498,6 +532,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "example class": lambda run: (example_cell(run),),
     "example error": lambda run: (example_cell(run),),
     "example number": lambda run: (example_cell(run), None),
+    "boxes drawn": lambda run: (float(len(run.page.every("svg", "bits")[1].every("rect")) - 1), boxes(run)),
     "asked cell and label": sizes,
     "asked cell and error": sizes,
     "asked first": asked_first,

@@ -463,7 +463,8 @@ def test_the_example_is_made_up_and_says_so(runs: dict[str, Run]) -> None:
     run = runs["classes"]
     example = run.privacy.example
     assert example is not None
-    assert len(example.bits) == run.privacy.k
+    assert example.boxes is not None
+    assert example.boxes.n_drawn == example.boxes.n == run.privacy.k
     assert 'data-example="made-up"' in render(run)
     corrected = runs["a correction"].privacy.example
     assert corrected is not None

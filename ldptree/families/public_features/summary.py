@@ -227,14 +227,15 @@ def _describe_effects(
     if not helped:
         names = ", ".join(columns[j] for j in asked)
         return (
-            f"Private features do not help here: {names} {_were(asked)} asked about, and nothing was found."
+            f"It is not sure that private features help here: {names} {_were(asked)} asked about, and what the model takes from "
+            "that may be noise."
         )
     words = ", ".join(
         columns[j] + (f" (about {_format_share(share)})" if whole and share.is_precise else "")
         for j, share in helped.items()
     )
     others = [columns[j] for j in asked if j not in helped]
-    return f"{HELPED}: {words}" + (f"; nothing was found of {', '.join(others)}." if others else ".")
+    return f"{HELPED}: {words}" + (f"; not surely {', '.join(others)}." if others else ".")
 
 
 def _describe_the_rest(

@@ -1,0 +1,78 @@
+"""The report that a page draws is one of its mechanism, whichever that is, and of nobody."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from chain import Chain, rides, rides_config
+
+from ldptree.mechanisms import MECHANISMS
+from ldptree.protocol.protocol import Protocol
+from storage.store import Store
+from tasks.artifacts import read_protocol
+from tasks.page.data import Boxes
+from tasks.page.example import MOST_CELLS, MOST_LEVELS, draw_example, draw_report
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
+    folder = tmp_path_factory.mktemp("run")
+    return Chain(Store(folder / "work"), rides_config(rides(folder / "rows.csv", 900, 1), evaluate=False))
+
+
+@pytest.fixture(scope="module")
+def protocol(chain: Chain) -> Protocol:
+    return read_protocol(chain.store, chain.protocol)
+
+
+def _drawn(protocol: Protocol, name: str, cell: int = 1, level: int = 1) -> Boxes:
+    mechanism = MECHANISMS[name].for_budget(2.0, protocol.n_cells, protocol.n_classes)
+    found = draw_report(replace(protocol, mechanism=mechanism, epsilon=2.0), cell, level)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_report_of_every_mechanism_is_drawn(protocol: Protocol, name: str) -> None:
+    boxes = _drawn(protocol, name)
+    marked = sum(text == "x" for text in (*boxes.sent, *boxes.outside))
+    if name == "grr":
+        assert marked == 1
+    elif name == "signed_subset":
+        assert marked == MECHANISMS[name].for_budget(2.0, protocol.n_cells, 2).describe().size
+        pairs = np.array([text == "x" for text in boxes.sent]).reshape(-1, 2)
+        assert (pairs.sum(axis=1) <= 1).all(), "no set has both labels of a kind"
+    elif name == "ss":
+        assert marked == MECHANISMS[name].for_budget(2.0, protocol.n_cells, 2).describe().size
+    elif "laplace" in name:
+        assert all(any(map(str.isdigit, text)) for text in boxes.sent)
+        assert boxes.outside == ()
+
+
+@pytest.mark.parametrize("name", ["grr", "ss", "oue"])
+def test_of_a_large_report_the_own_boxes_and_those_that_fit_are_drawn(name: str) -> None:
+    mechanism = MECHANISMS[name].for_budget(8.0, 300, 12)
+    large: Any = SimpleNamespace(
+        n_cells=300, n_classes=12, mechanism=mechanism
+    )  # what of a protocol a report needs
+    boxes = draw_report(large, 250, 9)
+    assert boxes is not None
+    assert (len(boxes.cells), len(boxes.levels)) == (MOST_CELLS, MOST_LEVELS)
+    assert 250 in boxes.cells
+    assert 9 in boxes.levels
+    assert boxes.n == 3601
+    if name == "grr":
+        assert sum(text == "x" for text in (*boxes.sent, *boxes.outside)) == 1
+
+
+def test_an_example_needs_nothing_but_what_is_published(chain: Chain, protocol: Protocol) -> None:
+    """It is drawn of the protocol and the specification alone, so that no row can be in it; and twice the same."""
+    one, other = (
+        draw_example(Protocol.from_json(protocol.to_json()), chain.config.dataset) for _ in range(2)
+    )
+    assert one == other
+    assert one is not None
