@@ -186,7 +186,9 @@ def _may_be_pairs(feature_range: Any) -> bool:
     """Whether two rows of two may be meant as a pair for each of two features: a tuple of two lists is lows and highs."""
     if [np.shape(end) for end in feature_range] != [(2,), (2,)]:
         return False
-    is_documented = isinstance(feature_range, tuple) and not any(isinstance(end, tuple) for end in feature_range)
+    is_documented = isinstance(feature_range, tuple) and not any(
+        isinstance(end, tuple) for end in feature_range
+    )
     return not is_documented and all(first < second for first, second in feature_range)
 
 

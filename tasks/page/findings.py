@@ -82,12 +82,13 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree as it is drawn: its branches, the axis of its bars, and which output they are of."""
+    """A tree as it is drawn: its branches, the axis of its bars, their unit, whether branches are cut and bars have errors."""
 
     root: Branch
     axis: Axis
     unit: Unit
     is_cut: bool
+    has_errors: bool
 
     @property
     def ends(self) -> list[Branch]:
@@ -112,13 +113,15 @@ def draw(run: Run) -> Tree | None:
     drawn = draw_tree(root, lambda node: id(node) in opened, is_clear)
     unit = cell_unit(run)
     values: list[float] = []
-    for end in _ends(drawn):
-        shown = shown_estimate(run, end.node)
+    bars = [shown_estimate(run, end.node) for end in _ends(drawn)]
+    for shown in bars:
         values += [shown.value - 2 * (shown.sd or 0.0), shown.value + 2 * (shown.sd or 0.0)]
     if run.model.figure == "share":
         values = [min(max(value, 0.0), 1.0) for value in values] + [0.0, 1.0]
     cut = any(end.node.children for end in _ends(drawn))
-    return Tree(drawn, Axis.of(values, zero=True), unit, cut)
+    return Tree(
+        drawn, Axis.of(values, zero=True), unit, cut, has_errors=any(one.sd is not None for one in bars)
+    )
 
 
 def shown_estimate(run: Run, node: Node | Cell) -> Estimate:

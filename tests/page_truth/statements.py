@@ -759,6 +759,11 @@ def check_bars(run: Run) -> list[str]:
     if not boxes:
         return []
     axis, faults = Scale.of(boxes[0].first("div", "tf").first("svg", "ax")), []
+    legend = bool(run.page.first("ul", "key").every("line", "wh"))
+    if legend != bool(boxes[0].every("line", "wh")):
+        faults.append(
+            "the tree's legend promises errors that no bar has, or has none of those that are drawn"
+        )
     for leaf in boxes[0].first("div", "tree").every("div", "lf"):
         said = [number(one) for one in numbers(leaf.first("span", "val").first("b").text, run)]
         if len(said) != 2:

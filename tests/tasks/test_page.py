@@ -421,6 +421,20 @@ def test_branches_are_as_thick_as_what_they_hold_and_rows_stand_apart(runs: dict
             branches += branch.children
 
 
+def test_the_legend_of_a_tree_has_the_sign_of_an_error_only_where_a_bar_has_one(runs: dict[str, Run]) -> None:
+    def has_sign(run: Run) -> bool:
+        return "± 2 sd</span></li>" in render(run)
+
+    def bare(node: Node) -> Node:
+        estimates = tuple(Estimate(value=one.value, sd=None) for one in node.estimates)
+        return replace(node, estimates=estimates, children=tuple(map(bare, node.children)))
+
+    run = runs["a number"]
+    assert run.model.tree is not None
+    assert has_sign(run)
+    assert not has_sign(replace(run, description=replace(run.model, tree=bare(run.model.tree))))
+
+
 def test_a_liar_moves_the_sum_of_a_kind_by_no_more_than_the_page_says(runs: dict[str, Run]) -> None:
     """Every report there is, against every other: what it adds to one cell, in numbers above the least."""
     run = runs["a number"]
