@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 LEVEL = 0.9
 """Of the interval that stands beside a number."""
+TWO_SD = 0.9545
+"""Of an interval of two standard deviations to each side, as pages have them."""
 MODELS: Mapping[str, str] = {
     "ldptree model": "ldptree.models.tree:TreeModel",
     "ldptree regression model": "ldptree.models.tree:TreeModel",
@@ -107,7 +109,7 @@ class Model(Document, ABC):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: its line, and its tree."""
-        return f'<p>{escape(str(self))}</p><div style="overflow-x:auto">{self.to_svg()}</div>'
+        return f'<p>{escape(str(self))}</p><div style="overflow-x:auto">{self.to_svg(TWO_SD)}</div>'
 
     def to_svg(self, level: float = 0.9) -> str:
         """Its tree as one SVG picture, with intervals of this level; nothing where it is not one tree."""

@@ -246,17 +246,23 @@ class CorrectedModel(Model):
         return to_sql(self, table, level)
 
     def to_dot(self, level: float = 0.9) -> str:
-        """The tree of corrections as Graphviz text: what is added to the public model, +- its standard deviation, of no level."""
+        """The tree of corrections as Graphviz text: what is added to the public model, +- 2 standard deviations, of no level."""
         from ldptree.models.export.dot import to_dot
 
         trees = "1 tree" if self.base.roots.size == 1 else f"{self.base.roots.size} trees"
-        return to_dot(self, self._described_cells(), f"; its public model of {trees} is not drawn")
+        return to_dot(
+            self,
+            self._described_cells(),
+            f"; ± 2 standard deviations; its public model of {trees} is not drawn",
+        )
 
     def to_svg(self, level: float = 0.9) -> str:
-        """The tree of corrections as a picture: what is added to the public model, +- its standard deviation."""
+        """The tree of corrections as a picture: what is added to the public model, +- 2 standard deviations."""
         from ldptree.models.export.svg import to_svg
 
-        return to_svg(self, self._described_cells())
+        return to_svg(
+            self, self._described_cells(), "Added to the public model’s answer, ± 2 standard deviations."
+        )
 
     def _described_cells(self) -> list[str]:
         """What each cell says: a line an output, and the share of people."""
@@ -269,7 +275,7 @@ class CorrectedModel(Model):
         cells = []
         for added, sds, share in zip(found.correction, found.sd, found.share, strict=True):
             lines = [
-                f"{name} {c:+.3g} ± {sd:.2g}" if c or sd else f"{name}: no correction"
+                f"{name} {c:+.3g} ± {2 * sd:.2g}" if c or sd else f"{name}: no correction"
                 for name, c, sd in zip(names, added, sds, strict=True)
             ]
             cells.append("\n".join([*lines, f"{share:.1%} of people"]))

@@ -455,7 +455,7 @@ class TreeModel(Model, Generic[Label_co]):
         """The tree as a picture (`svg.to_svg`)."""
         from ldptree.models.export.svg import to_svg
 
-        return to_svg(self, self._described_cells(level))
+        return to_svg(self, self._described_cells(level), f"Ranges are {level:.0%} intervals.")
 
     def _described_cells(self, level: float) -> list[str]:
         """What each cell says."""

@@ -373,6 +373,7 @@ def test_a_notebook_is_shown_the_tree_and_nothing_that_acts(name: str) -> None:
     shown = ElementTree.fromstring(f"<div>{model._repr_html_()}</div>")
     assert shown.find("p").text == str(model)
     texts = [title.text for title in shown.findall(".//text/title")]
+    assert "95% intervals" in model._repr_html_() or hasattr(model, "corrections")  # 2 sd, as on a page
     tree = model.partition
     assert {one.tag for one in shown.iter()} <= {"div", "p", "svg", "title", "path", "text"}
     if tree.n_leaves <= MOST_ENDS:
@@ -413,9 +414,10 @@ def test_the_picture_of_a_corrected_model_is_the_tree_of_corrections() -> None:
     assert tree.n_leaves > 3
     for cell, node in enumerate(tree.leaves):
         c, sd, share = found.correction[cell, 0], found.sd[cell, 0], found.share[cell]
-        expected = f"paid {c:+.3g} ± {sd:.2g}" if c or sd else "paid: no correction"
+        expected = f"paid {c:+.3g} ± {2 * sd:.2g}" if c or sd else "paid: no correction"
         assert shown[int(node)] == f"{expected}\\n{share:.1%} of people"
-    assert "public model of 7 trees" in model.to_dot().splitlines()[0]
+    assert "± 2 standard deviations; its public model of 7 trees" in model.to_dot().splitlines()[0]
+    assert "± 2 standard deviations." in model._repr_html_()
     one = random_corrected("number", 8, n_trees=1)
     assert "public model of 1 tree is not drawn" in one.to_dot().splitlines()[0]
     assert "a public model of 1 tree, corrected" in one.to_sql().splitlines()[0]

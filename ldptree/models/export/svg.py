@@ -34,12 +34,13 @@ class _Place:
     row: float
 
 
-def to_svg(model: TreeModel[Any] | CorrectedModel, labels: Sequence[str]) -> str:
+def to_svg(model: TreeModel[Any] | CorrectedModel, labels: Sequence[str], note: str) -> str:
     """The tree of a model, its root on the left.
 
     Args:
         model: what has the tree.
         labels: the text of each cell; what does not fit is shown on hover.
+        note: what stands under the picture.
     """
     tree, deepest = model.partition, _depth_drawn(model)
     places: dict[int, _Place] = {}
@@ -58,13 +59,14 @@ def to_svg(model: TreeModel[Any] | CorrectedModel, labels: Sequence[str]) -> str
     place(0, 0)
     marks = [*_branches(model, places), *(_end(model, places[node], labels) for node in ends)]
     width = (max(p.depth for p in places.values()) + 3) * WIDTH
-    height = len(ends) * HEIGHT + HEIGHT // 2
+    bottom = len(ends) * HEIGHT + HEIGHT
+    height = bottom + HEIGHT // 2
     smallest = width * SMALLEST // SIZE
     title = escape(f"{len(labels)} kinds of rows by {model.target}")
     return (
         f'<svg role="img" viewBox="0 0 {width} {height}" width="{width}" '
         f'style="max-width:100%;min-width:{smallest}px;height:auto" font-size="{SIZE}" font-family="sans-serif" '
-        f'fill="currentColor"><title>{title}</title>{"".join(marks)}</svg>'
+        f'fill="currentColor"><title>{title}</title>{"".join(marks)}<text x="4" y="{bottom}">{escape(note)}</text></svg>'
     )
 
 
