@@ -13,8 +13,10 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES
+from ldptree.encoding import Encoding, NumericFeature
 from ldptree.mechanisms.description import PoisoningBound
 from ldptree.models import Model
 from ldptree.models.description import Evidence, name_columns, name_level
@@ -58,6 +60,8 @@ ASKING = "perturb"
 """The step from which on reports are written."""
 MANY_DUPLICATES = 0.01
 NODES_IN_WAREHOUSE = 20_000
+WIDEST = 100_000.0
+"""Range of a column, up to which scaled public rows tell whether its numbers are whole."""
 DIGESTS = {"totals": "totals", "scaled": "public rows, scaled", "shown": "what is shown"}
 """Of the artifacts whose digests stand on the page, what they are called there."""
 Published = Protocol | Question
@@ -101,9 +105,11 @@ def report(
     digests = {f"question {number}": one.digest for number, one in enumerate(asked, 1)}
     digests |= {"model": learned.digest}
     digests |= {name: artifacts[part].digest for part, name in DIGESTS.items() if part in artifacts}
+    whole = () if evidence.rows is None else find_whole(learned.encoding, evidence.rows)
     run = Run(
         **gather(config, store, artifacts["checks"], artifacts.get("scores"), facts),
-        privacy=describe_privacy(config, asked, learned, evidence, description.moves, facts),
+        privacy=describe_privacy(config, asked, learned, evidence, description.moves, facts, whole),
+        whole=whole,
         making=describe_making(config, command.value, timeline.value, digests),
         classes=classes,
         levels=name_levels(last, classes),
@@ -295,8 +301,9 @@ def describe_privacy(
     evidence: Evidence,
     moves: Sequence[float],
     facts: Mapping[str, Any],
+    whole: Sequence[str],
 ) -> Privacy:
-    """What the questions were, whom they were put to and what they cost. `moves`: as of a description."""
+    """What the questions were, whom they were put to and what they cost. `moves`, `whole`: as of a description, and of a run."""
     n, spent = model.n_private, facts["spent"]
     # Holders who are asked the same are counted together: those of a part, or where features differ each alone.
     counted = part_sizes(n) if isinstance(questions[0], Protocol) else np.ones(n, dtype=np.int64)
@@ -334,8 +341,22 @@ def describe_privacy(
         influence=_influence(evidence.totals, moves) if evidence.totals else None,
         features=() if evidence.shown is None else list_features(config, model, evidence.shown),
         mask_release=cast("Literal['all', 'cells', 'none']", config.mask_release),
-        example=draw_example(last, config.dataset) if isinstance(last, Protocol) else None,
+        example=draw_example(last, config.dataset, whole) if isinstance(last, Protocol) else None,
     )
+
+
+def find_whole(encoding: Encoding, rows: NDArray[np.float32]) -> tuple[str, ...]:
+    """Numeric columns that have whole numbers alone in public rows, encoded [n, d]; wide ranges are not told apart in float32."""
+    found, at = [], 0
+    for feature in encoding.features:
+        if isinstance(feature, NumericFeature):
+            width = feature.maximum - feature.minimum
+            raw = feature.minimum + rows[:, at].astype(np.float64) * width
+            is_clear = 0 < width < WIDEST and feature.minimum.is_integer() and feature.maximum.is_integer()
+            if is_clear and bool((np.abs(raw - np.rint(raw)) < WIDEST * 1e-7).all()):
+                found.append(feature.column)
+        at += len(feature.names)
+    return tuple(found)
 
 
 def _count_asked(question: Published, about: int, evidence: Evidence, n: int) -> int:

@@ -281,10 +281,14 @@ def name_piece(column: str, piece: Piece, names: Names) -> str:
 def find_conditions(
     tree: Partition, raw: RawTree, node: int, names: Names, *, only_last: bool = False
 ) -> tuple[Condition, ...]:
-    """The conditions that lead to a node from the root, or from its parent (`only_last`), merged column by column."""
+    """The conditions that lead to a node from the root, or from its parent (`only_last`), merged column by column.
+
+    Of two known levels what is not one is called the other.
+    """
     numbers: dict[str, tuple[float | None, float | None]] = {}
     levels: dict[str, str] = {}
     excluded: dict[str, list[str]] = {}
+    other: dict[str, str] = {}
     known: dict[str, bool] = {}
     order: dict[str, None] = {}
     while (above := int(tree.parent[node])) >= 0:
@@ -297,6 +301,8 @@ def find_conditions(
             level = name_level(column, feature.levels[raw.level[above]], names)
             if is_left:
                 excluded.setdefault(column, []).append(level)
+                if len(feature.levels) == 2 and not feature.missing_level:
+                    other[column] = name_level(column, feature.levels[1 - raw.level[above]], names)
             else:
                 levels.setdefault(column, level)
         elif np.isfinite(threshold):
@@ -318,6 +324,8 @@ def find_conditions(
             found.append(Condition(column=column, low=low, high=high))
         if column in levels:
             found.append(Condition(column=column, levels=(levels[column],)))
+        elif column in other and len(excluded[column]) == 1:
+            found.append(Condition(column=column, levels=(other[column],)))
         elif column in excluded:
             found.append(Condition(column=column, levels=tuple(excluded[column]), is_not=True))
         if column in known:

@@ -74,7 +74,7 @@ SAYS = {
     "noise cost": "The noise costs {cost} ({low} to {high}).",
     # captions
     "scores": "{figure} on {n} held back, with 95{narrow}% intervals. {better}",
-    "spread": "Below our mark: where 9 of 10 of {redraws} of the noise lie, {low} to {high}.",
+    "spread": "Below our mark: where 9 of 10 of {draws} of the noise lie, {low} to {high}.",
     "strip": "Each dot is one draw of the noise.{better}",
     "strip surely": "From ε = {least} up, every draw beats {reference}.",
     "strip never": "At none does every draw beat {reference}.",
@@ -87,7 +87,7 @@ SAYS = {
     "tree share": "Thicker branches hold more {nouns}. Each bar is the estimated share of {output}.",
     "tree number": "Thicker branches hold more {nouns}. Each bar is the estimated mean of “{target}”.",
     "strengths": "How much of the answers’ differences each column explains.",
-    "shared out": "Reports, difference and weight are those of a kind’s group; its people are shared out as public rows lie.",
+    "shared out": "Reports, difference and weight are those of a kind’s group; its holders are shared out as public rows lie.",
     "counts": "Counts are estimates.",
     "cut": "The table below has every kind.",
     "table cut": "The {shown} largest of {cells}.",

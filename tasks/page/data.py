@@ -421,6 +421,7 @@ class Run:
         estimator, why_chosen: the family that learned; why, where the configuration names none.
         target, label, unit: the label's column, what it is, and what a number is measured in.
         units: what the numbers of other columns are measured in.
+        whole: columns whose public numbers are all whole.
         classes: what its values are called, or levels of a number that a report can name.
         label_range: private labels are moved into it; None where they are classes.
         levels: what totals are of: classes, or levels of a number or of a public model's error.
@@ -453,6 +454,7 @@ class Run:
     label: Literal["class", "number", ""] = ""
     unit: str = ""
     units: Mapping[str, str] = field(default_factory=dict)
+    whole: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     label_range: Span | None = None
     levels: tuple[str, ...] = ()

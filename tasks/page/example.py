@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,18 @@ MOST_CELLS, MOST_LEVELS = 16, 6
 """Of a report, how many are drawn at most."""
 
 
-def draw_example(protocol: Protocol, data: DatasetSpec) -> Example | None:
-    """A row from the columns that the partition asks about, its true answer, and its report; None where there are none."""
+def draw_example(protocol: Protocol, data: DatasetSpec, whole: Sequence[str]) -> Example | None:
+    """A row from the columns that the partition asks about, its true answer, and its report; None where there are none.
+
+    `whole`: columns of whole numbers.
+    """
     rng, names = np.random.default_rng(SEED), data.names
     row, features = [], []
     asked = protocol.raw_tree.columns_used
     for feature in protocol.encoding.features:
         if isinstance(feature, NumericFeature):
             value = float(f"{rng.uniform(feature.minimum, feature.maximum):.2g}")
+            value = float(round(value)) if feature.column in whole else value
             row.append(min(max(value, feature.minimum), feature.maximum))
             text = raw_measured(row[-1], data.units.get(feature.column, ""))
         else:

@@ -431,7 +431,9 @@ def tabulate_curve(run: Run, curve: CurveLine) -> Table:
     has_public = any(point.public is not None for point in curve.points)
     rows = []
     for point in curve.points:
-        where = point.name or f"{units.raw_number(point.low or 0.0)} to {units.raw_number(point.high or 0.0)}"
+        low, high = point.low or 0.0, point.high or 0.0
+        marked = units.marked_from(low, high)
+        where = point.name or " to ".join(units.raw_number(end, marked_from=marked) for end in (low, high))
         row = [where, unit.estimate(Estimate(value=point.value, sd=point.sd))]
         row += ["–" if point.public is None else unit.bare(point.public)] if has_public else []
         rows.append(tuple(row))

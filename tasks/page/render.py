@@ -237,7 +237,7 @@ def _scores(run: Run) -> dict[str, Any]:
         if spread is None
         else say(
             "spread",
-            redraws=units.plural(scores.redraws, "redraw", "redraws"),
+            draws=units.plural(scores.redraws, "draw", "draws"),
             low=unit.bare(spread.low),
             high=unit.bare(spread.high),
         ),

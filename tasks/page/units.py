@@ -18,6 +18,8 @@ MINUS = "\u2212"
 MOST_DIGITS = 9
 SUFFIXES = {"share": f"{NARROW}%", "points": f"{FIXED}points"}
 LARGE = {1e12: "trillion", 1e9: "billion", 1e6: "million"}
+UNKNOWN = (("unknown",), ("Unknown",), ("missing",), ("Missing",))
+"""Levels that say that a value is not known."""
 CURRENCIES = ("$", "€", "£", "¥")
 """Units that stand before their figure."""
 
@@ -160,11 +162,17 @@ def measured(figure: str, unit: str) -> str:
     return f"{sign}{unit}{figure[len(sign) :]}"
 
 
-def raw_measured(value: float, unit: str) -> str:
+def marked_from(*values: float) -> int:
+    """From which number on thousands are marked, the same for the ends of a stretch: all are where one of them is for sure."""
+    fractions = any(abs(value) >= 1000 and value != round(value) for value in values)
+    return 1_000 if fractions or any(abs(value) >= 10_000 for value in values) else 10_000
+
+
+def raw_measured(value: float, unit: str, *, marked_from: int = 10_000) -> str:
     """A number of the raw data with its unit: "$4.50", "12 km", 150 s as "2 min 30 s"."""
     if unit == "s" and value >= 60:
         return seconds(value)
-    figure = raw_number(value, marked_from=1_000) if unit else raw_number(value)
+    figure = raw_number(value, marked_from=1_000 if unit else marked_from)
     if unit in CURRENCIES and "." in figure and len(figure.partition(".")[2]) == 1:
         figure += "0"
     return measured(figure, unit)
@@ -271,28 +279,40 @@ def score_unit(run: Run) -> Unit:
     return Unit("number", min((figure for figure in figures if figure > 0), default=1.0))
 
 
-def say_condition(one: Condition, unit: str = "", *, is_named: bool = True) -> str:
-    """A condition in words: "trip miles 2.5 to 7", which has 7 and not 2.5.
+def say_condition(one: Condition, unit: str = "", *, is_named: bool = True, is_whole: bool = False) -> str:
+    """A condition in words: "trip miles 2.5 to 7", which has 7 and not 2.5; of whole numbers "hour 3 to 7", which has both.
 
     Args:
         one: the condition.
         unit: what the numbers of its column are measured in.
         is_named: whether a stretch has its column.
+        is_whole: whether its column has whole numbers alone.
     """
     column = one.column.replace("_", " ")
     if one.low is not None or one.high is not None:
-        low, high = (_end(end, one, unit) for end in (one.low, one.high))
-        stretch = (f"{low} to {high}" if high else f"over {low}") if low else f"up to {high}"
+        stretch = _say_stretch(one, unit, is_whole=is_whole and not one.is_about)
         return f"{column} {stretch}" if is_named else stretch
+    if one.levels in UNKNOWN and one.is_not:
+        return f"{column} is known"
     if one.levels:
         return f"{column} is {'not ' if one.is_not else ''}{_or(one.levels)}"
     return f"{column} is {'known' if one.is_not else 'missing'}"
 
 
-def _end(value: float | None, one: Condition, unit: str) -> str:
-    if value is None:
-        return ""
-    return raw_measured(float(f"{value:.3g}") if one.is_about else value, unit)
+def _say_stretch(one: Condition, unit: str, *, is_whole: bool) -> str:
+    low, high = (
+        float(f"{end:.3g}") if one.is_about and end is not None else end for end in (one.low, one.high)
+    )
+    if is_whole:
+        low = None if low is None else math.floor(low) + 1.0
+        high = None if high is None else math.floor(high) + 0.0
+    marked = marked_from(*(end for end in (low, high) if end is not None))
+    first, last = ("" if end is None else raw_measured(end, unit, marked_from=marked) for end in (low, high))
+    if first and last:
+        return first if first == last else f"{first} to {last}"
+    if first:
+        return f"{first} or more" if is_whole else f"over {first}"
+    return f"{last} or less" if is_whole else f"up to {last}"
 
 
 def _or(words: Sequence[str]) -> str:
@@ -305,12 +325,16 @@ def say_split(node: Node, previous: Node | None, run: Run) -> str:
         return say_path(node.conditions, run)
     columns = {one.column for one in (*previous.conditions, *node.conditions)}
     (one,) = node.conditions
-    return say_condition(one, run.units.get(one.column, ""), is_named=len(columns) > 1)
+    return say_condition(
+        one, run.units.get(one.column, ""), is_named=len(columns) > 1, is_whole=one.column in run.whole
+    )
 
 
 def say_path(path: Sequence[Condition], run: Run, most: int = 6) -> str:
     """The conditions of a cell; of more than `most` the first and the last ones, which tell neighbours apart."""
-    conditions = [say_condition(one, run.units.get(one.column, "")) for one in path]
+    conditions = [
+        say_condition(one, run.units.get(one.column, ""), is_whole=one.column in run.whole) for one in path
+    ]
     if not conditions:
         return f"all {run.nouns}"
     if len(conditions) > most:

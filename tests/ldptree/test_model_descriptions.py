@@ -10,7 +10,7 @@ from example_models import every_kind_of_feature, protocol_of, random_counts, ra
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.families.fit_classes import fit_model
-from ldptree.models.description import Evidence, find_conditions, share_below
+from ldptree.models.description import Condition, Evidence, find_conditions, share_below
 from ldptree.models.tree import ClassTree
 from ldptree.partition.tree import Partition
 from ldptree.protocol.totals import Totals
@@ -214,6 +214,20 @@ def test_of_several_bounds_on_one_column_the_tightest_are_said():
     ]
 
 
+def test_whole_numbers_known_values_and_the_ends_of_a_stretch_are_written_alike():
+    for whole, low, high, said in (
+        (True, 0.5, None, "hour 1 or more"),
+        (True, None, 0.5, "hour 0 or less"),
+        (True, 2.5, 7.5, "hour 3 to 7"),
+        (True, 4.5, 5.5, "hour 5"),
+        (False, 0.5, None, "hour over 0.5"),
+        (False, 4642.5, 7488.0, "hour 4,642 to 7,488"),
+        (False, 2019.0, 2021.0, "hour 2019 to 2021"),
+    ):
+        assert say_condition(Condition(column="hour", low=low, high=high), is_whole=whole) == said
+    assert say_condition(Condition(column="area", levels=("unknown",), is_not=True)) == "area is known"
+
+
 def test_codes_are_called_by_their_names_where_they_have_some():
     encoding = Encoding((CategoricalFeature("area", (8, 76)),))
     tree = Partition.of([1, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
@@ -221,6 +235,13 @@ def test_codes_are_called_by_their_names_where_they_have_some():
     names = {"area": {"76": "O'Hare"}, "paid": {"0": "cash", "1": "card"}}
     root = tree_of(fit, names)
     assert [say_condition(child.conditions[0]) for child in root.children] == [
+        "area is 8",
+        "area is O'Hare",
+    ]
+    wide = Encoding((CategoricalFeature("area", (8, 76, 77)),))
+    tree = Partition.of([1, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
+    three = fitted(wide, tree, [[500, 100], [100, 500]], (0, 1))
+    assert [say_condition(child.conditions[0]) for child in tree_of(three, names).children] == [
         "area is not O'Hare",
         "area is O'Hare",
     ]

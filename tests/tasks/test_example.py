@@ -72,7 +72,7 @@ def test_of_a_large_report_the_own_boxes_and_those_that_fit_are_drawn(name: str)
 def test_an_example_needs_nothing_but_what_is_published(chain: Chain, protocol: Protocol) -> None:
     """It is drawn of the protocol and the specification alone, so that no row can be in it; and twice the same."""
     one, other = (
-        draw_example(Protocol.from_json(protocol.to_json()), chain.config.dataset) for _ in range(2)
+        draw_example(Protocol.from_json(protocol.to_json()), chain.config.dataset, ()) for _ in range(2)
     )
     assert one == other
     assert one is not None

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 from chain import Chain, RoundsChain, rides, rides_config, shells, shells_config
 
 from flows.execute import Plainly
+from ldptree.encoding import Encoding, NumericFeature
 from storage.store import Store
 from tasks.artifacts import read_protocol
 from tasks.page import findings, privacy
 from tasks.page.making import list_steps
 from tasks.progress import Timeline
-from tasks.report import describe_stop, read_facts
+from tasks.report import describe_stop, find_whole, read_facts
 
 
 @pytest.fixture
@@ -92,3 +94,11 @@ def test_a_tree_too_large_for_the_warehouse_has_its_page_all_the_same(run, monke
     chain = run(evaluate=False)
     assert chain.page.facts["nodes"] == []
     assert read_facts(chain.store, chain.page["page"]).n_cells > 2
+
+
+def test_columns_of_whole_numbers_are_those_of_public_rows():
+    ranges = {"hour": (0.0, 23.0), "miles": (0.0, 40.0), "year": (1990.0, 2026.0)}
+    encoding = Encoding(tuple(NumericFeature(name, *ends) for name, ends in ranges.items()))
+    rng = np.random.default_rng(1)
+    raw = np.column_stack([rng.integers(0, 24, 500), rng.uniform(0, 40, 500), rng.integers(1990, 2027, 500)])
+    assert find_whole(encoding, encoding.encode(raw.astype(float))) == ("hour", "year")
