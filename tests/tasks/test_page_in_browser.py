@@ -221,6 +221,11 @@ def test_a_page_prints_on_two_sheets_at_most_in_light_colours(
     printed = page.pdf(format="A4", print_background=True, prefer_css_page_size=True)
     page.emulate_media(media="print", color_scheme="dark")
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    cut = page.evaluate(
+        "[...document.querySelectorAll('main section:has(svg):not(.more)')]"
+        ".filter(e => getComputedStyle(e).breakInside != 'avoid').map(e => e.outerHTML.slice(0, 80))"
+    )
     page.close()
+    assert cut == [], "a chart may be cut between two sheets"
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) in (1, 2)
     assert paper == "rgb(255, 255, 255)"
