@@ -112,7 +112,7 @@ def headline(run: Run) -> Sentence:
     else:
         key = "nothing new" if _found_nothing(run, reference, judged) else judged
     is_up = run.scores.ours.figure >= reference.figure
-    return say(
+    sentence = say(
         key,
         people=people,
         reference=name_score(run, reference, in_sentence=True),
@@ -121,6 +121,10 @@ def headline(run: Run) -> Sentence:
         move="up" if is_up else "down",
         better="better" if is_up else "worse",
     )
+    if not run.unit:
+        return sentence
+    errors = units.apart(math.sqrt(run.scores.ours.figure), math.sqrt(reference.figure), label_unit(run))
+    return Sentence(key, f"{sentence.text.removesuffix('.')} (their roots: {errors[0]} and {errors[1]}).")
 
 
 def advise(run: Run) -> list[Sentence]:
@@ -197,7 +201,7 @@ def _differences(run: Run) -> list[Sentence]:
     if model.figure == "correction":
         sentences = []
         if model.chance is not None and not model.is_found and verdict(run) == "better":
-            sentences.append(say("not by reports", chance=units.percent(model.chance, 0)))
+            sentences.append(say("not by reports", nouns=run.nouns, chance=units.percent(model.chance, 0)))
         elif model.chance is not None and not model.is_found:
             sentences.append(say("no difference", nouns=run.nouns))
             sentences.append(say("chance", chance=units.percent(model.chance, 0)))

@@ -343,7 +343,8 @@ def chief(run: Run, score: dict[str, Any]) -> float:
 
 
 def two(run: Run) -> Figures:
-    return n_private(run), chief(run, ours(run)), chief(run, reference(run))
+    scores = chief(run, ours(run)), chief(run, reference(run))
+    return n_private(run), *scores, *(map(math.sqrt, scores) if run.facts["unit"] else ())
 
 
 def n_private(run: Run) -> float:
