@@ -50,8 +50,8 @@ SAYS = {
     "no difference": "The reports give no reason to think that private {nouns} differ from public ones.",
     "particular": "Public rows do not explain that: private {nouns} differ.",
     "for everybody": "It may be wrong for everybody: public rows do not rule that out.",
-    "not by reports": "That private {nouns} differ, the reports alone do not show: noise would make them differ so much with a chance "
-    "of {chance}.",
+    "not by reports": "That private {nouns} differ, the reports alone do not show: noise would make them differ so much with a "
+    "chance of {chance}.",
     "hidden": "The noise could hide a difference of {size} in “{output}” on average.",
     "chance": "Noise alone would make the reports differ so much with a chance of {chance}.",
     "clear kinds": "A correction is clear in {clear} of {cells}.",
