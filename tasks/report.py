@@ -71,7 +71,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="14", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="15", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -222,6 +222,7 @@ def identify(config: RunConfig) -> dict[str, Any]:
         "noun": data.noun,
         "nouns": data.nouns,
         "simulated": data.simulated,
+        "campaign": config.campaign.name or "",
         "estimator": config.model.estimator,
         "target": data.target,
         "label": config.label or "",

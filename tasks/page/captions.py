@@ -68,6 +68,8 @@ SAYS = {
     # cards
     "gain": "{direction} {gain} (95{narrow}% interval {low} to {high}).",
     "people": "{share} of them are in kinds with a clear correction.",
+    "campaign": "{earlier} of them did in earlier runs of the campaign “{campaign}”.",
+    "campaign all": "They are those of the campaign “{campaign}” so far.",
     "kinds": "{cells} of {noun}, over {features}.",
     "kinds of groups": "{groups} of {cells} of {noun}, over {features}.",
     "features": "Learned from {features} of {noun}.",

@@ -418,6 +418,7 @@ class Run:
         name, title: the run's, and the data's in words.
         noun, nouns: what one row is called, and several.
         simulated: whether the rows are made up.
+        campaign: whose reports of earlier runs are learned from too; "" where there is none.
         estimator, why_chosen: the family that learned; why, where the configuration names none.
         target, label, unit: the label's column, what it is, and what a number is measured in.
         units: what the numbers of other columns are measured in.
@@ -451,6 +452,7 @@ class Run:
     noun: str = "row"
     nouns: str = "rows"
     simulated: bool = False
+    campaign: str = ""
     label: Literal["class", "number", ""] = ""
     unit: str = ""
     units: Mapping[str, str] = field(default_factory=dict)

@@ -124,6 +124,7 @@ def _learned(run: Run) -> dict[str, Any]:
         "shares": _shares(run),
         "strengths": findings.find_strengths(run),
         "people": summary.people(run),
+        "campaign": summary.campaign(run),
         "guess": summary.guess(run),
         "best_guess": summary.best_guess(run.privacy.epsilon),
         "gain": summary.gain(run),

@@ -362,6 +362,15 @@ def people(run: Run) -> Sentence:
     return say("kinds of groups", groups=cells, cells=kinds, noun=run.noun, features=features)
 
 
+def campaign(run: Run) -> list[Sentence]:
+    """How many of those who reported did so in earlier runs of a campaign."""
+    if not run.campaign:
+        return []
+    earlier = run.n_private - sum(rows.kept for rows in run.rows if rows.zone == "private")
+    key = "campaign" if earlier > 0 else "campaign all"
+    return [say(key, earlier=units.count(earlier), campaign=run.campaign)]
+
+
 def has_groups(run: Run) -> bool:
     """Whether public rows part what reports were asked about into several kinds each."""
     return 0 < run.n_cells < len(run.model.cells)

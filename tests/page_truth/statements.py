@@ -224,7 +224,7 @@ def numbers(text: str, run: Run) -> list[str]:
 
 
 def names(run: Run) -> set[str]:
-    found = {str(name) for name in run.facts["classes"]} | {run.facts["target"]}
+    found = {str(name) for name in run.facts["classes"]} | {run.facts["target"], run.facts["campaign"]} - {""}
     return found | {str(output) for output in (run.facts["description"] or {"outputs": []})["outputs"]}
 
 
@@ -509,6 +509,8 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "average unclear": signed_average,
     "average difference": lambda run: (None, None),
     "groups": groups,
+    "campaign": lambda run: (n_private(run) - run.chain.held.facts["n_private"],),
+    "campaign all": lambda run: (),
     "kinds of groups": lambda run: (*groups(run), columns(run)),
     "kinds": lambda run: (float(run.protocol.n_cells), columns(run)),
     "features": lambda run: (columns(run),),

@@ -473,6 +473,16 @@ def test_simulated_rows_are_called_simulated_and_real_ones_are_not(runs: dict[st
     assert "simulated rows" in summary.headline(replace(run, simulated=True)).text
 
 
+def test_a_page_of_a_campaign_names_it_and_says_how_many_reported_in_earlier_runs(
+    runs: dict[str, Run],
+) -> None:
+    run = replace(runs["a release"], campaign="weekly")
+    assert "They are those of the campaign “weekly” so far." in render(run)
+    later = replace(run, n_private=run.n_private + 1200)
+    assert "1,200 of them did in earlier runs of the campaign “weekly”." in render(later)
+    assert "campaign" not in render(runs["a release"])
+
+
 def test_the_example_is_made_up_and_says_so(runs: dict[str, Run]) -> None:
     run = runs["classes"]
     example = run.privacy.example
