@@ -23,6 +23,7 @@ class Sentence:
 
 SAYS = {
     # the finding
+    "reason": "{reason}",
     "failed": "The run stopped at the step “{step}”, so it has no result.",
     "failed at once": "The run stopped before its first step, so it has no result.",
     "better": "Scrambled reports from {people} made {reference} better: {ours}, {move} from {before}.",

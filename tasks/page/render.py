@@ -34,6 +34,7 @@ def render(run: Run) -> str:
         verdict=summary.verdict(run),
         headline=summary.headline(run),
         lead=summary.lead(run),
+        reason=summary.split_reason(run.failure.message)[1] if run.failure else "",
         cautions=summary.warnings(run),
         most_cautions=summary.MOST_WARNINGS,
         count=units.count,
@@ -275,7 +276,8 @@ def summarize(run: Run) -> str:
         _plain(" ".join(one.text for one in summary.lead(run))),
     ]
     if run.failure is not None:
-        parts.append(f"> {_plain(run.failure.message)}")
+        if rest := summary.split_reason(run.failure.message)[1]:
+            parts.append(f"> {_plain(rest)}")
         broken = [check for check in run.checks if not check.ok][:MOST_LISTED]
         parts.append("\n".join(f"- {check.state}: {_plain(check.name)} ({check.zone})" for check in broken))
     else:

@@ -7,13 +7,14 @@ two standard deviations from 0.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ldptree.models.description import Cell, Estimate
 from tasks.page import units
 from tasks.page.captions import CLAIMS, Sentence, name_model, say
-from tasks.page.data import Run, Score
+from tasks.page.data import Failure, Run, Score
 from tasks.page.units import Unit, label_unit, score_unit
 
 SMALL_SHARE, SMALL_PART = 0.002, 0.01
@@ -23,6 +24,8 @@ WITHOUT_REPORTS = ("constant", "majority", "public_tree", "public_forest")
 RIVALS = ("public_only", "public_tree", "public_forest")
 MOST_WARNINGS = 3
 SAME = 1e-9
+LONGEST_REASON = 220
+"""Letters of a sentence that can be a heading."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ def _difference(ours: Score, other: Score) -> tuple[float, float]:
 def headline(run: Run) -> Sentence:
     """The finding in one sentence with its figures."""
     if run.failure is not None:
-        return say("failed", step=run.failure.step) if run.failure.step else say("failed at once")
+        reason, _ = split_reason(run.failure.message)
+        return say("reason", reason=reason) if reason else _stopped(run.failure)
     people, found = say_rows(run, run.n_private), run.model.is_found
     reference = find_reference(run)
     if run.scores is None or reference is None:
@@ -125,6 +129,17 @@ def headline(run: Run) -> Sentence:
         return sentence
     errors = units.apart(math.sqrt(run.scores.ours.figure), math.sqrt(reference.figure), label_unit(run))
     return Sentence(key, f"{sentence.text.removesuffix('.')} (their roots: {errors[0]} and {errors[1]}).")
+
+
+def split_reason(message: str) -> tuple[str, str]:
+    """Why a run stopped: the first sentence, and the rest; "" and all of it where that is too long for a heading."""
+    found = re.match(r"(.+?[.!?])\s+(?=[A-Z“\"])", message, flags=re.DOTALL)
+    reason = found[1] if found else message
+    return (reason, message[len(reason) :].strip()) if len(reason) <= LONGEST_REASON else ("", message)
+
+
+def _stopped(failure: Failure) -> Sentence:
+    return say("failed", step=failure.step) if failure.step else say("failed at once")
 
 
 def advise(run: Run) -> list[Sentence]:
@@ -181,9 +196,10 @@ def say_rows(run: Run, number: int | None = None) -> str:
 def lead(run: Run) -> list[Sentence]:
     """The paragraph under the heading: what differs, where, and what is against it."""
     if run.failure is not None:
+        where = [_stopped(run.failure)] if headline(run).key == "reason" else []
         if run.failure.has_asked:
-            return [say("stopped asking", epsilon=units.epsilon(run.privacy.epsilon))]
-        return [say("stopped")]
+            return [*where, say("stopped asking", epsilon=units.epsilon(run.privacy.epsilon))]
+        return [*where, say("stopped")]
     sentences = [*_differences(run), *_kinds(run)]
     if run.model.says and not run.model.cells:
         sentences.append(say("says", says=run.model.says))

@@ -262,10 +262,24 @@ def test_without_scores_the_page_claims_no_accuracy(runs: dict[str, Run]) -> Non
 
 def test_a_stopped_run_says_so_first_and_names_the_checks(runs: dict[str, Run]) -> None:
     page = Page(render(runs["stopped"])).words
-    assert page.index("The run stopped at the step") < page.index("miles is between 0 and 5")
+    assert page.index("miles is between 0 and 5") < page.index("The run stopped at the step “validate”")
     assert "nobody’s privacy was spent" in page
     assert "✗ failed" in page
     assert "7 rows: 6.5" in page
+
+
+def test_the_heading_of_a_stopped_run_is_the_sentence_that_says_why(runs: dict[str, Run]) -> None:
+    def page(message: str) -> Element:
+        failure = Failure(step="ingest", message=message)
+        return read(render(replace(runs["stopped"], failure=failure)))
+
+    found = page('a.csv, column "km": not a number (details in a/b.txt). Correct it. Or declare it a text.')
+    assert found.first("h1").text == 'a.csv, column "km": not a number (details in a/b.txt).'
+    assert found.first("div", "stop").text == "Correct it. Or declare it a text."
+    assert "stopped at the step “ingest”" in found.first("p", "lead").text
+    long = page("x " * 300)
+    assert "stopped at the step" in long.first("h1").text
+    assert "x x x" in long.first("div", "stop").text
 
 
 def test_no_count_value_or_point_of_private_rows_can_be_put_on_the_page() -> None:
