@@ -10,7 +10,7 @@ from ldptree.protocol.question import QuestionDescription
 from tasks.page import units
 from tasks.page.captions import ABOUT, ALIKE, MECHANISMS, SHAPES, Sentence, say
 from tasks.page.data import AskedQuestion, Run
-from tasks.page.summary import best_guess, say_asked
+from tasks.page.summary import say_asked
 from tasks.page.units import Unit, label_unit
 
 
@@ -27,7 +27,7 @@ def facts(run: Run) -> list[Answer]:
     found = [
         Answer("Who", (_who(run),)),
         Answer("What", _left(run)),
-        Answer("How much", (_spent(run), *_lifetime(run))),
+        Answer("How much", (_spent(run), *(_lifetime(run) if run.privacy.lifetime_epsilon else ()))),
         Answer("Noise", (_noise(run),)),
     ]
     return [*found, Answer("Cheats", _liars(run)[:1])] if run.privacy.influence else found
@@ -81,11 +81,6 @@ def odds(run: Run) -> str:
     return units.decimal(factor, 1) if factor < 1000 else units.count(factor)
 
 
-def snoop(run: Run) -> Sentence:
-    """What a guess can rise to."""
-    return say("snoop", guess=units.sure(best_guess(run.privacy.epsilon)))
-
-
 def _who(run: Run) -> Sentence:
     if run.privacy.holder == "row":
         return say("who row", noun=run.noun, double=units.epsilon(2 * run.privacy.epsilon))
@@ -117,7 +112,6 @@ def _left(run: Run) -> tuple[Sentence, ...]:
         say(
             "asked first",
             n=units.count(one.n_asked),
-            all=units.count(run.n_private),
             columns=units.count(one.question.figures["columns"]),
             values=units.count(one.question.figures["values"]),
         )
@@ -155,10 +149,6 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
         sentences.append(say(key, low=ends[0], high=ends[1], levels=units.count(figures["levels"])))
     sentences.append(say("mechanism", how=say_mechanism(last), name=last.mechanism.replace("_", " ")))
     sentences += _coins(run, last)
-    sentences += [
-        say("mechanism first", how=say_mechanism(one.question), name=one.question.mechanism.replace("_", " "))
-        for one in _asked_first(run)
-    ]
     if run.privacy.form == "reports":
         n = units.plural(sum(one.n_asked for one in run.privacy.asked), "report was", "reports were")
         sentences.append(say("reports written", reports=n))

@@ -138,7 +138,6 @@ def _learned(run: Run) -> dict[str, Any]:
         "facts": facts,
         "answers": privacy.more(run, shown),
         "odds": privacy.odds(run),
-        "snoop": privacy.snoop(run),
         **example,
         **(
             {"rounds": findings.tabulate_rounds(run), "rounds_say": rounds_say}
@@ -179,8 +178,7 @@ def _example(run: Run) -> dict[str, Any]:
     if example is None:
         return {"example": None}
     boxes, sent = example.boxes, privacy.answers(run)[0].sentences
-    keys = ("mechanism", "chances", "label chance", "noise", "label noise")
-    says = [one for one in sent if one.key in keys]
+    says = [one for one in sent if one.key == "mechanism"]
     if boxes:
         says.insert(0, say("boxes numbers" if any(text not in ("", "x") for text in boxes.sent) else "boxes"))
         if boxes.n_drawn < boxes.n:

@@ -311,8 +311,8 @@ def _say_stretch(one: Condition, unit: str, *, is_whole: bool) -> str:
     if first and last:
         return first if first == last else f"{first} to {last}"
     if first:
-        return f"{first} or more" if is_whole else f"over {first}"
-    return f"{last} or less" if is_whole else f"up to {last}"
+        return f"{'from' if is_whole else 'over'} {first}"
+    return f"up to {last}"
 
 
 def _or(words: Sequence[str]) -> str:

@@ -216,8 +216,8 @@ def test_of_several_bounds_on_one_column_the_tightest_are_said():
 
 def test_whole_numbers_known_values_and_the_ends_of_a_stretch_are_written_alike():
     for whole, low, high, said in (
-        (True, 0.5, None, "hour 1 or more"),
-        (True, None, 0.5, "hour 0 or less"),
+        (True, 0.5, None, "hour from 1"),
+        (True, None, 0.5, "hour up to 0"),
         (True, 2.5, 7.5, "hour 3 to 7"),
         (True, 4.5, 5.5, "hour 5"),
         (False, 0.5, None, "hour over 0.5"),

@@ -85,7 +85,6 @@ FROM_DATA = frozenset(
         "rounds",
         "people",
         "mechanism",
-        "mechanism first",
         "made",
         "no clear kind",
     )
@@ -442,7 +441,7 @@ def asked_first(run: Run) -> Figures:
     """Who answered the first of two questions, of all, and what it let them say."""
     first = read_protocol(run.store, run.chain.conversation.whole[0].question())  # type: ignore[union-attr]
     n_first = float(sum(totals.n_private for totals in run.answered[0]))
-    return n_first, n_private(run), float(first.n_outputs), float(first.k)
+    return n_first, float(first.n_outputs), float(first.k)
 
 
 def moved_into(run: Run) -> Figures:
@@ -520,7 +519,6 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "together": lambda run: (max(100.0 * float(run.model.corrections.chance), 1.0),),
     "clear kinds": clear_kinds,
     "guess": guess,
-    "snoop": guess,
     "scores": lambda run: (float(run.scores["n_test"]), 95.0),  # type: ignore[index]
     "spread": spread,
     "bands": lambda run: (2.0,),

@@ -129,10 +129,7 @@ def test_the_page_says_that_the_class_of_a_report_is_drawn_apart_from_the_row_an
 ):
     html = scored.store.file(scored.page["page"], "report.html").read_text(encoding="utf-8")
     said = read(html).first("dl", "facts").text
-    assert (
-        "Which class a report is about is drawn by a coin that no row moves. It leaves in the clear, and tells nothing."
-        in said
-    )
+    assert "A coin, not the row, draws the class; sent in the clear, it tells nothing." in said
 
 
 @pytest.mark.parametrize(("mechanism", "form"), [("grr", "reports"), ("oue", "reports"), ("olh", "totals")])
