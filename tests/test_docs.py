@@ -38,6 +38,12 @@ def is_hand_written(page: Path) -> bool:
     return "/reference/" not in page.as_posix()
 
 
+def test_no_page_has_a_formula_for_which_the_site_would_load_mathjax_from_another_host():
+    sources = [*PAGES, *NOTEBOOKS, ROOT / "docs" / "conf.py", *(ROOT / "ldptree").rglob("*.py")]
+    markup = re.compile(r"\$[^$\n]*\\[a-z]|\{math\}|:math:|\.\. math::|enable_extensions = .*math\"[],]")
+    assert [page.name for page in sources if markup.search(page.read_text())] == []
+
+
 def test_every_link_of_a_page_leads_to_a_file_and_a_heading():
     lost = []
     for page in [*PAGES, *(ROOT / "docs").glob("measured/*.md"), *(ROOT / "docs").glob("gallery/*.md")]:
