@@ -24,6 +24,8 @@ TAG = "ldptree"
 BLOCK = "ldptree-failures"
 HEARTBEATS_LOST_SECONDS = 600
 """Heartbeats come every 180 s: three may be lost."""
+SAME_STATE_SECONDS = 60
+"""Prefect may look at one event twice: in this time a run's state is told once."""
 FAILED = ["prefect.flow-run.Failed", "prefect.flow-run.Crashed"]
 MESSAGE = (
     "{{ flow_run.name }} of {{ deployment.name }} is {{ flow_run.state.name }}. Its log in the Prefect UI says why"
@@ -126,7 +128,12 @@ def _notified(block: str) -> AutomationCore:
     return _automation(
         "ldptree-notification",
         "A failed, crashed or late run is told at the webhook.",
-        {"posture": "Reactive", "expect": [*FAILED, "prefect.flow-run.Late"], "within": 0},
+        {
+            "posture": "Reactive",
+            "expect": [*FAILED, "prefect.flow-run.Late"],
+            "for_each": ["prefect.resource.id", "prefect.state-name"],
+            "within": SAME_STATE_SECONDS,
+        },
         {"type": "send-notification", "block_document_id": block, "subject": "ldptree", "body": MESSAGE},
     )
 

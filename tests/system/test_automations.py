@@ -98,9 +98,13 @@ def test_given_twice_they_are_there_once_and_a_failure_pauses_its_deployment_and
         for one in (other, ours):
             run = api.post(f"/deployments/{one['id']}/create_flow_run", {"state": {"type": "SCHEDULED"}})
             state = {"type": "FAILED", "name": "Failed", "message": "CANARY99"}
-            api.post(f"/flow_runs/{run['id']}/set_state", {"state": state, "force": True})
+            for _ in range(2):  # as where Prefect looks at one event twice
+                api.post(f"/flow_runs/{run['id']}/set_state", {"state": state, "force": True})
         until("the pause", lambda: api.get(f"/deployments/{ours['id']}")["paused"])
         text = texts.get(timeout=60)
         assert text == f"ldptree: {run['name']} of ldptree is Failed. Its log in the Prefect UI says why."
+        state = {"type": "CRASHED", "name": "Crashed"}
+        api.post(f"/flow_runs/{run['id']}/set_state", {"state": state, "force": True})
+        assert " is Crashed. " in texts.get(timeout=60)  # the next message: the failure came once
     assert not api.get(f"/deployments/{other['id']}")["paused"]
     assert texts.empty()
