@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from flows import budget
@@ -17,6 +17,7 @@ from storage.ledger.campaigns import Campaign, file_of
 from storage.ledger.seal import check_state
 from storage.store import Store
 from tasks.artifacts import check_whole
+from tasks.data import source
 from tasks.perturb import Form, form
 
 NOT_TERMS = {
@@ -42,6 +43,7 @@ NOT_TERMS = {
 class Terms:
     """The terms of one run. Without a campaign nothing is fixed before it, and nothing is kept after.
 
+    known       the files that the campaign had asked when this run began to look, by name.
     written     the configuration before a campaign's first run told what it leaves open; None where that is `config`.
     why_chosen  why this family learns, where the configuration names none.
     """
@@ -50,6 +52,7 @@ class Terms:
     dataset: DatasetSpec
     protocol: Manifest | None
     campaign: Campaign | None
+    known: Mapping[str, str] = field(default_factory=dict)
     written: RunConfig | None = None
     why_chosen: str = ""
 
@@ -65,9 +68,10 @@ class Terms:
         if config.campaign.name is None:
             return cls(config, config.dataset, None, None)
         campaign = Campaign(store, config.campaign.name)
+        known = campaign.asked()  # before anything else is looked at
         frozen = campaign.frozen()
         if frozen is None:
-            return cls(config, config.dataset, None, campaign)
+            return cls(config, config.dataset, None, campaign, known)
         campaign.reports()  # readable, before anybody is charged
         types, written = frozen.terms["types"], config
         config = config.as_published(frozen.terms)
@@ -78,7 +82,7 @@ class Terms:
             types |= {n: k for n, k in config.dataset.types.items() if n == config.dataset.holder}
         data = config.dataset.model_copy(update={"types": types})
         why = "" if config.model == written.model else "the campaign's first run chose it"
-        return cls(config, data, frozen.protocol, campaign, written, why)
+        return cls(config, data, frozen.protocol, campaign, known, written, why)
 
     def with_inferred(self, ingested: Record) -> Terms:
         """The same with what ingest tells from public rows where it is not said."""
@@ -102,7 +106,7 @@ class Terms:
         digests = {entry.name: entry.digest for entry in raw.files}
         self.campaign.check_files(digests)
         order = self.campaign.in_order(digests)
-        return raw.model_copy(update={"files": tuple(sorted(raw.files, key=lambda e: order.index(e.name)))})
+        return source.in_order(self.campaign.store, raw, order)
 
     def asked_before(self, raw: Manifest) -> Sequence[str]:
         """Keyed digests of files that earlier runs asked and this one does not name."""
@@ -112,7 +116,10 @@ class Terms:
         return [digest for digest in self.campaign.asked().values() if digest not in now]
 
     def publish(self, raw: Manifest, ingested: Record, held: Record, published: Record) -> Manifest:
-        """The protocol that holders answer to; in a campaign the first one published, and the files are kept as asked."""
+        """The protocol that holders answer to; in a campaign the first one published, and the files are kept as asked.
+
+        Raises AskedSince where another run of the campaign has asked files of its own since these terms were read.
+        """
         if self.campaign is None:
             return published["question"]
         types = ingested.facts["types"]
@@ -127,7 +134,7 @@ class Terms:
         kind = ".at.npy" if self.dataset.holder == "row" else ".npy"
         files = self.campaign.store.files(held["answers"])
         answers = [path for path in files if path.name == path.name.split(".")[0] + kind]
-        self.campaign.ask({entry.name: entry.digest for entry in raw.files}, answers)
+        self.campaign.ask({entry.name: entry.digest for entry in raw.files}, answers, known=self.known)
         return frozen.protocol
 
     def form(self, held: Record, published: Record) -> Form:

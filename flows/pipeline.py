@@ -29,6 +29,7 @@ from flows.conversation import NOTHING, Conversation, Round
 from flows.execute import Call, Execute, Found, NotComputed, known
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record, StoredTranscript
+from storage.ledger.campaigns import AskedSince
 from storage.store import Store
 from tasks.answers.add import add, parts_of
 from tasks.answers.aggregate import aggregate
@@ -333,6 +334,8 @@ class Pipeline:
         if rounds and (self.terms.config.asks_once or _is_last(rounds[-1])):
             return None
         if not rounds and not self.config.model.in_rounds:
+            if not self.execute.only_looks:
+                _ = self.protocol  # before what it rests on is used: it may be made anew
             return Round(1, self.published, lambda: self.protocol)
         number = len(rounds) + 1
         asked = self.made(self.execute.step(partition, lambda: self.of_partition(rounds), number))
@@ -345,7 +348,18 @@ class Pipeline:
         """The first question; in a campaign the first one published."""
         if self.execute.only_looks:
             return self.terms.protocol or self.published["question"]
-        return self.terms.publish(self.raw, self.ingested, self.held, self.published)
+        while True:
+            try:
+                return self.terms.publish(self.raw, self.ingested, self.held, self.published)
+            except AskedSince:
+                self._begin_again()
+
+    def _begin_again(self) -> None:
+        """Forget every step so far: those that are the same are found, and who is asked is chosen anew."""
+        self.records.clear()
+        for name in [*self.__dict__]:
+            if isinstance(getattr(type(self), name, None), cached_property):
+                del self.__dict__[name]
 
     def form(self, asked: Round) -> Form:
         """Whether reports are written, or exact totals drawn. Raises NotComputed."""

@@ -34,6 +34,10 @@ OLDER_TERMS = {"correction.slope": "none"}
 """Terms that older versions wrote, with the value that holds of every run now."""
 
 
+class AskedSince(Exception):  # noqa: N818 - no error: who is asked has to be chosen anew
+    """Another run of the campaign has asked files of its own meanwhile."""
+
+
 @dataclass(frozen=True)
 class Frozen:
     """What the first run of a campaign fixed."""
@@ -135,16 +139,21 @@ class Campaign:
         asked = list(self.asked())
         return sorted(digests, key=lambda name: asked.index(name) if name in asked else len(asked))
 
-    def ask(self, digests: Mapping[str, str], answers: Iterable[Path] = ()) -> None:
+    def ask(
+        self, digests: Mapping[str, str], answers: Iterable[Path] = (), *, known: Mapping[str, str]
+    ) -> None:
         """Keep that the holders of these files are asked now, and who they are: for each a file `DIGEST.npy` of hashes, or
         `DIGEST.at.npy` of the names and places of rows.
 
-        Written before any of them reports, and after the terms are fixed on which they were chosen.
+        Written before any of them reports, and after the terms are fixed on which they were chosen. `known`: the files that were
+        asked when they were chosen. Raises AskedSince where others were asked since: who is in those must not be asked here too.
         """
         paths = list(answers)
 
         def add_files(_: bytes | None) -> bytes:
             before = self._asked()
+            if not before.files.items() <= known.items():
+                raise AskedSince
             kept = dict(before.answers)
             for path in paths:
                 # What a run left that was stopped before its files were asked is of no use: others may have been asked since.

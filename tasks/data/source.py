@@ -128,6 +128,15 @@ def files(store: Store, paths: Sequence[str]) -> Manifest:
     )
 
 
+def in_order(store: Store, raw: Manifest, names: Sequence[str]) -> Manifest:
+    """The raw files as if they had been named in this order: who is asked in which of them depends on it."""
+    files = tuple(sorted(raw.files, key=lambda entry: names.index(entry.name)))
+    if files == raw.files:
+        return raw
+    digest = store.hasher("holders").of_value([entry.digest for entry in files])
+    return raw.model_copy(update={"files": files, "digest": digest})
+
+
 def is_one_part(store: Store, raw: Manifest) -> bool:
     """Whether one task reads all of the raw files."""
     return sum(path.stat().st_size for path in store.files(raw)) <= PART_BYTES

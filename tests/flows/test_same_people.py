@@ -192,6 +192,43 @@ def test_a_campaign_asks_nobody_again_who_comes_in_another_file_format(store, pa
     assert drawn(store) == before
 
 
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("theirs", [["b.csv"], ["b.csv", "a.csv"], ["b.csv", "c.csv"]])
+@pytest.mark.parametrize("dataset", [BY_ROW, BY_PERSON], ids=["row", "person"])
+def test_two_runs_of_a_campaign_at_once_with_files_of_their_own_ask_nobody_twice(
+    store, path, tmp_path, dataset, theirs, begun
+):
+    """The second one chose its people before the first one asked any; half of these are in both their files."""
+    settings = {"campaign": {"name": "rides"}, "dataset": dataset}
+    head, *lines = path.read_text().splitlines()
+    for name, part in (("a.csv", lines[:80]), ("b.csv", lines[40:]), ("c.csv", lines[:60])):
+        (tmp_path / name).write_text("\n".join([head, *part]) + "\n")
+    if begun:
+        run(store, rides(tmp_path / "first.csv", N, 9, person=np.arange(900, 900 + N)), **settings).walk()
+    runs = [run(store, *(tmp_path / name for name in names), **settings) for names in (["a.csv"], theirs)]
+    for one in runs:
+        assert one.published  # it has chosen whom it asks
+    for one in runs:
+        one.walk()
+    asked = {
+        name: np.load(file)
+        for one in runs
+        for file in store.files(one.held["answers"])
+        if (name := file.name.removesuffix(".at.npy" if dataset is BY_ROW else ".npy")) in files_of(one)
+    }
+    everybody = np.concatenate([np.atleast_2d(names)[0] for names in asked.values()])
+    assert len(everybody) == len(np.unique(everybody)) > 0
+    assert Account(store, None).read().largest_spend().epsilon == 2.0
+    again = run(store, *(tmp_path / name for name in theirs), **settings)
+    assert again.page == runs[1].page  # what it asked is found
+
+
+def files_of(one):
+    """The keyed digests of the files in which a run asked somebody."""
+    store = one.store
+    return json.loads(store.file(one.held["answers"], "files.json").read_bytes())
+
+
 def test_a_campaign_asks_the_new_rows_of_a_file_that_repeats_old_ones(store, path, tmp_path):
     settings = {"campaign": {"name": "rides"}}
     assert run(store, path, **settings).reports

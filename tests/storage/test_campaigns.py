@@ -9,7 +9,7 @@ import pytest
 
 from ldptree.errors import ArtifactCorrupt, BudgetError, ProtocolMismatch
 from schemas.manifest import FileEntry, MadeBy, Manifest
-from storage.ledger.campaigns import Campaign
+from storage.ledger.campaigns import AskedSince, Campaign
 from storage.objects.folder import FolderObjects
 from storage.store import Store
 
@@ -73,7 +73,7 @@ def test_a_run_on_other_terms_is_refused_with_the_names_of_what_changed(store):
 
 def test_a_file_that_changed_after_it_was_asked_is_refused_before_anyone_is_asked_again(store):
     campaign = Campaign(store, "trips")
-    campaign.ask({"may.csv": "d1"})
+    campaign.ask({"may.csv": "d1"}, known=campaign.asked())
     campaign.check_files({"may.csv": "d1", "june.csv": "d2"})
     with pytest.raises(BudgetError, match=r"may\.csv: changed since") as fault:
         campaign.check_files({"may.csv": "d9"})
@@ -82,8 +82,8 @@ def test_a_file_that_changed_after_it_was_asked_is_refused_before_anyone_is_aske
 
 def test_files_asked_before_come_first_in_the_order_they_were_asked(store):
     campaign = Campaign(store, "trips")
-    campaign.ask({"may.csv": "d1"})
-    campaign.ask({"may.csv": "d1", "april.csv": "d2"})
+    campaign.ask({"may.csv": "d1"}, known=campaign.asked())
+    campaign.ask({"may.csv": "d1", "april.csv": "d2"}, known=campaign.asked())
     assert campaign.asked() == {"may.csv": "d1", "april.csv": "d2"}
     assert campaign.in_order({"april.csv": "d2", "june.csv": "d3", "may.csv": "d1"}) == [
         "may.csv",
@@ -101,8 +101,12 @@ def answers(folder, **holders):
 
 def test_who_answered_is_kept_once_a_file(store, tmp_path):
     campaign = Campaign(store, "trips")
-    campaign.ask({"may.csv": "d1"}, answers(tmp_path / "a", d1=[5, 1]))
-    campaign.ask({"may.csv": "d1", "june.csv": "d2"}, answers(tmp_path / "b", d1=[9], d2=[5, 7]))
+    campaign.ask({"may.csv": "d1"}, answers(tmp_path / "a", d1=[5, 1]), known=campaign.asked())
+    campaign.ask(
+        {"may.csv": "d1", "june.csv": "d2"},
+        answers(tmp_path / "b", d1=[9], d2=[5, 7]),
+        known=campaign.asked(),
+    )
     assert campaign.answered(["d1"]).tolist() == [1, 5]
     assert campaign.answered(["d1", "d2", "unknown"]).tolist() == [1, 5, 7]
 
@@ -117,8 +121,21 @@ def test_of_two_runs_that_ask_one_new_file_at_once_the_answers_of_one_hold(store
         real(self, name, make)
 
     monkeypatch.setattr(FolderObjects, "change", change)
-    Campaign(store, "trips").ask({"may.csv": "d1"}, answers(tmp_path / "a", d1=[5, 1]))
+    Campaign(store, "trips").ask(
+        {"may.csv": "d1"}, answers(tmp_path / "a", d1=[5, 1]), known=Campaign(store, "trips").asked()
+    )
     assert Campaign(store, "trips").answered(["d1"]).tolist() == [1, 5]
+
+
+def test_a_run_that_did_not_know_of_files_asked_since_keeps_nothing(store, tmp_path):
+    campaign = Campaign(store, "trips")
+    known = campaign.asked()
+    campaign.ask({"may.csv": "d1"}, answers(tmp_path / "a", d1=[5]), known=known)
+    for digests in ({"june.csv": "d2"}, {"june.csv": "d2", "may.csv": "d1"}):
+        with pytest.raises(AskedSince):
+            campaign.ask(digests, answers(tmp_path / "b", d2=[5]), known=known)
+    assert campaign.asked() == {"may.csv": "d1"}
+    assert campaign.answered(["d2"]).size == 0
 
 
 def test_reports_received_are_kept_once_each(store):
@@ -139,7 +156,7 @@ def test_reports_received_are_kept_once_each(store):
 def test_who_answered_and_which_files_were_asked_stays_with_the_holders(store, tmp_path):
     campaign = Campaign(store, "trips")
     campaign.publish(manifest("aa"), {}, "reports")
-    campaign.ask({"may.csv": "d1"}, answers(tmp_path / "a", d1=[5]))
+    campaign.ask({"may.csv": "d1"}, answers(tmp_path / "a", d1=[5]), known=campaign.asked())
     campaign.add_report(manifest("cc"))
     curator = b"".join(p.read_bytes() for p in (store.root / "curator").rglob("*") if p.is_file())
     assert b"may.csv" not in curator
@@ -149,7 +166,7 @@ def test_who_answered_and_which_files_were_asked_stays_with_the_holders(store, t
 @pytest.mark.parametrize("damage", ["flipped", "cut", "missing"])
 def test_a_damaged_list_of_who_answered_is_not_taken_for_nobody(store, tmp_path, damage):
     campaign = Campaign(store, "trips")
-    campaign.ask({"may.csv": "d1"}, answers(tmp_path / "a", d1=[5, 1]))
+    campaign.ask({"may.csv": "d1"}, answers(tmp_path / "a", d1=[5, 1]), known=campaign.asked())
     (path,) = store.root.glob("holders/campaigns/trips/answered/*")
     content = path.read_bytes()
     path.unlink()
