@@ -207,7 +207,7 @@ def _use(proposal: Proposal, column: Column) -> str:
     """What becomes of a column in a word."""
     if any(one.raw == column.name for one in proposal.derive.values()):
         return "read"
-    return "left out" if column.name in proposal.drop else "codes"
+    return "left out" if column.name in proposal.drop else "category"
 
 
 def _note(proposal: Proposal, column: Column) -> str:

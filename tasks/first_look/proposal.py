@@ -126,7 +126,11 @@ def propose(
     )
     for column in look.columns:
         finding, is_target = column.finding, column.name == look.target
-        if finding is None or finding.is_code:
+        if finding is None:
+            continue
+        if finding.is_code:
+            if column.is_declared_text:
+                proposal.types[column.name] = "text"
             continue
         if finding.readings:
             reading = _choose_reading(finding, choose)
@@ -199,7 +203,9 @@ def _may_be_person(column: Column, look: FirstLook) -> bool:
     """Whether an identifier comes several times, as a person does; how often, rows that are sorted by it do not tell."""
     if not is_named_so(column.name) or column.n_values >= 0.95 * look.n_rows:
         return False
-    return column.n_values > look.n_rows / 50 if column.finding is None else not column.finding.readings
+    if (finding := column.finding) is None or finding.is_code:
+        return column.n_values > look.n_rows / 50
+    return not finding.readings
 
 
 def make_room(proposal: Proposal) -> bool:

@@ -144,7 +144,7 @@ def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: st
         found.append(
             Column(
                 name=name,
-                type=values.evidence[name].verdict() or "text",
+                type="text" if odd and odd.is_code else values.evidence[name].verdict() or "text",
                 finding=odd or finding,
                 n_values=n_values[name],
                 n_missing=n_missing[name],

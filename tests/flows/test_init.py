@@ -696,6 +696,46 @@ def test_a_multiple_of_a_heavy_tailed_target_is_left_out_and_a_strong_feature_is
     assert ("gross" in load(out).dataset.drop) is is_left_out
 
 
+NUMBERS_AND_WORDS = {
+    "top-coded": (["0", "1", "2", "3+"], "not only numbers, as in '3+'", ["0", "1", "2", "3+"]),
+    "codes": (["01", "02", "2A", "974"], "codes, as in '2A'", ["01", "02", "2A", "974"]),
+    "long codes": (
+        ["02139", "10001", "n/b", "94105"],
+        "codes, as in 'n/b'",
+        ["02139", "10001", "94105", "n/b"],
+    ),
+    "few, and unknown": (
+        ["0", "1", "2", "unbekannt"],
+        "words that then are missing (25%, as 'unbekannt')",
+        None,
+    ),
+    "bounds": (
+        ["<5.0", *(f"{i}.5" for i in range(29))],
+        "bounds (4%, as '<5.0') are read without their sign",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS_AND_WORDS)
+def test_numbers_and_words_are_a_category_where_the_words_are_values(tmp_path, capsys, name):
+    values, note, levels = NUMBERS_AND_WORDS[name]
+    (tmp_path / "rows.csv").write_text(plain(odd=lambda i, y: values[i * 7 % len(values)]))
+    out = tmp_path / "rows.toml"
+    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    assert note in json.loads(capsys.readouterr().out)["columns"]["odd"]["note"]
+    spec = load(out).dataset
+    zones = ZoneFolders(public=tmp_path / "p", holders=tmp_path / "h", faults=tmp_path / "faults")
+    ingest_files(RowRules(dataset=spec, seed=0), [Path(path) for path in spec.path], zones)
+    rows = pl.concat(pl.read_parquet(tmp_path / zone / "*.parquet") for zone in "ph")
+    if levels is None:
+        assert rows["odd_number"].dtype == pl.Float64
+        assert rows["odd_number"].null_count() == (100 if name == "few, and unknown" else 0)
+    else:
+        assert sorted(rows["odd"].unique()) == levels
+        assert "odd" not in spec.drop
+
+
 def test_a_name_of_the_catalogue_brings_nothing_of_the_catalogue(tmp_path, capsys):
     (tmp_path / "wine.csv").write_text("x,quality\n" + "1,5\n2,6\n1,6\n2,5\n" * 100)
     out = tmp_path / "wine.toml"

@@ -86,6 +86,18 @@ def test_numbers_in_two_units_are_of_no_use_and_numbers_of_houses_are_no_units()
     assert found([f"{1 + i % 40}{'st' if i % 2 else 'th'}" for i in range(90)]) is None
 
 
+def test_bounds_are_read_without_their_sign_and_the_share_that_goes_missing_is_told():
+    values = [f"{5 + i},5" for i in range(80)] + ["<5"] * 15 + ["k.A."] * 5
+    finding = found(values)
+    assert finding.sentence == (
+        "numbers with a decimal comma, as in '5,5'; bounds, as '<5', are read without their sign; 5% are not, as 'k.A.', "
+        "and become missing"
+    )
+    (reading,) = finding.readings
+    assert read(["<5", "7,5"], reading) == [(5,), (7.5,)]
+    assert found(["<18", "18", ">65"] * 20) is None  # a category
+
+
 def test_money_in_two_currencies_is_of_no_use():
     finding = found(["$5.00", "€6.00", "$7.00"])
     assert "more than one currency" in finding.sentence

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storage.raw.recognition.findings import FITS, ColumnSample, Finding, Reading, new_name, sql_name
+from storage.raw.recognition.findings import (
+    FITS,
+    ColumnSample,
+    Finding,
+    Reading,
+    new_name,
+    sql_name,
+    tell_unread,
+)
 from storage.sql import literal, scratch_cursor
 
 FORMS_TRIED = 8
@@ -93,11 +101,7 @@ def recognise(sample: ColumnSample) -> Finding | None:
 def _unread(sample: ColumnSample, texts: Sequence[str], form: _Form) -> str:
     """What becomes of the values that the form does not read."""
     query = f"SELECT value FROM given WHERE TRY({form.expression.format('value')}) IS NULL"
-    others = {text for (text,) in _ask(query, texts)}
-    if not others:
-        return ""
-    share = sum(text in others for text in sample.spread) / len(sample.spread)
-    return f"; {share:.0%} are not, as {min(others)!r}, and become missing"
+    return tell_unread(sample.spread, {text for (text,) in _ask(query, texts)})
 
 
 def _forms(texts: Sequence[str]) -> list[_Form]:

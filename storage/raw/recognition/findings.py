@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -81,7 +81,7 @@ class Finding:
     """What was found in a column that cannot be used as it stands.
 
     With `readings` it holds something that must be read first: the one way, or several where the values do not tell which.
-    Without, nobody can use it. `is_code`: digits that are a name, as in '02139'; it is a category.
+    Without, nobody can use it. `is_code`: what looks like numbers are names, as in '02139' or '3+'; it is a category.
     """
 
     column: str
@@ -92,6 +92,33 @@ class Finding:
     """Whether the raw values are whole numbers, and stay so where they are read."""
     is_mixed: bool = False
     """Whether it holds something in several units, currencies or forms, which must be written in one before anybody reads it."""
+
+
+_MISSING = re.compile(
+    r"[-–—.*_/x#]+|#(?:n/?a|null|value|ref|div/0|num)[!?]?|n[./ ]?[abdks][.]?|nan|null|ns|nsp|k[./ ]?a[.]?|missing|fehlt|fehlend"
+    r"|(?:keine|ohne) angaben?|(?:not|non|nicht|no) ?(?:available|applicable|known|stated|bekannt|disponible|renseigné|data)"
+    r"|unk|unknown|unbekannt|inconnue?|desconocid[oa]|desconhecid[oa]|sconosciut[oa]|onbekend|refused|withheld"
+    r"|confidential|secret(?: stat[.]?)?|vertraulich|manquante?",
+    re.IGNORECASE,
+)
+
+
+def means_missing(text: str) -> bool:
+    """Whether a text says that a value is not known."""
+    return _MISSING.fullmatch(text) is not None
+
+
+def tell_share(share: float) -> str:
+    """A share in whole per cent."""
+    return "under 1%" if share < 0.005 else f"{share:.0%}"
+
+
+def tell_unread(values: Sequence[str], others: Collection[str]) -> str:
+    """What becomes of the `others` among the values, which a reading does not read; "" where there are none."""
+    if not others:
+        return ""
+    share = tell_share(sum(text in others for text in values) / len(values))
+    return f"; {share} are not, as {min(others)!r}, and become missing"
 
 
 def new_name(column: str, part: str) -> str:

@@ -9,7 +9,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.raw.recognition.findings import FEW, FITS, ColumnSample, Finding, Reading, new_name, sql_name
+from storage.raw.recognition.findings import (
+    FEW,
+    FITS,
+    ColumnSample,
+    Finding,
+    Reading,
+    new_name,
+    sql_name,
+    tell_unread,
+)
 from storage.sql import literal
 
 UNIT_LEVELS = 10
@@ -21,7 +30,7 @@ _CURRENCY = (
 )
 _UNIT = r"[^\W\d_]{1,8}[²³]?(?:/[^\W\d_]{1,8}[²³]?)?|°[CF]?"
 _DECORATED = re.compile(
-    rf"(?P<open>\()?(?P<sign>[-+−]?) ?(?P<before>{_CURRENCY})? ?(?P<inner>[-+−]?)"
+    rf"(?P<open>\()?(?P<bound>[<>≤≥]=? ?)?(?P<sign>[-+−]?) ?(?P<before>{_CURRENCY})? ?(?P<inner>[-+−]?)"
     rf"(?P<body>[0-9.,][0-9.,'_ ]*(?:[eE][-+]?[0-9]+)?) ?(?P<after>[%‰]|{_CURRENCY}|{_UNIT})?(?P<close>\))?(?P<last>-)?"
 )
 _MULTIPLES = {
@@ -58,6 +67,8 @@ class _Number:
     has_last_sign: bool
     currency: str
     suffix: str
+    bound: str
+    """The sign before a value that is only known to be smaller or larger: "<" of "<5"."""
 
 
 def recognise(sample: ColumnSample) -> Finding | None:
@@ -69,13 +80,16 @@ def recognise(sample: ColumnSample) -> Finding | None:
     if len(numbers) < FITS * len(texts):
         return None
     suffixes = {number.suffix for number in numbers}
-    if suffixes - {"", "%", "‰"} and len(texts) <= UNIT_LEVELS:
+    has_bounds = any(number.bound for number in numbers)
+    if (has_bounds or suffixes - {"", "%", "‰"}) and len(texts) <= UNIT_LEVELS:
         return None
     if len(suffixes) > 1 and not _are_multiples(suffixes):
         return _mixed_units(sample.column, texts, sorted(suffixes))
     ways = _ways(numbers, len(texts))
-    is_plain = ways[:1] == [("", ".")] and not any(
-        n.currency or n.suffix or n.in_brackets or n.has_last_sign for n in numbers
+    is_plain = (
+        ways[:1] == [("", ".")]
+        and not has_bounds
+        and not any(n.currency or n.suffix or n.in_brackets or n.has_last_sign for n in numbers)
     )
     if not ways or (is_plain and "−" not in "".join(texts)):
         return None
@@ -87,7 +101,21 @@ def recognise(sample: ColumnSample) -> Finding | None:
             is_mixed=True,
         )
     readings = tuple(_reading(sample.column, way, texts, numbers) for way in ways)
-    return Finding(column=sample.column, sentence=_sentence(texts, numbers, ways), readings=readings)
+    read = [text for text in texts if _is_read(text, ways[0])]
+    sentence = _sentence(read, numbers, ways) + _tell_bounds(read)
+    sentence += tell_unread(sample.spread, set(texts).difference(read))
+    return Finding(column=sample.column, sentence=sentence, readings=readings)
+
+
+def _is_read(text: str, way: tuple[str, str]) -> bool:
+    number = _take_apart(text)
+    return number is not None and _value(number.body, *way) is not None
+
+
+def _tell_bounds(texts: Sequence[str]) -> str:
+    """How bounds among the texts are read; "" where there are none."""
+    bounds = [text for text in texts if (number := _take_apart(text)) is not None and number.bound]
+    return f"; bounds, as {bounds[0]!r}, are read without their sign" if bounds else ""
 
 
 def _are_multiples(suffixes: set[str]) -> bool:
@@ -127,6 +155,7 @@ def _take_apart(text: str) -> _Number | None:
         has_last_sign=bool(found["last"]),
         currency=found["before"] or (after if is_money else ""),
         suffix="" if is_money else after,
+        bound=(found["bound"] or "").strip(),
     )
 
 
@@ -182,8 +211,8 @@ def _reading(column: str, way: tuple[str, str], texts: Sequence[str], numbers: S
     thousands, decimal = way
     name = sql_name(column)
     shape = "".join(texts)
-    words = {number.currency for number in numbers} | {number.suffix for number in numbers}
-    marks = sorted(words - {""}, key=len, reverse=True)
+    words = {word for number in numbers for word in (number.currency, number.suffix, number.bound)}
+    marks = sorted(words - {""}, key=lambda mark: (-len(mark), mark))
     marks += [c for c in "()" if any(number.in_brackets for number in numbers)]
     has_last_sign = any(number.has_last_sign for number in numbers)
     marks += ["-"] if has_last_sign else []
@@ -245,7 +274,8 @@ def _sentence(texts: Sequence[str], numbers: Sequence[_Number], ways: Sequence[t
     extra += ["the sign behind them"] if any(number.has_last_sign for number in numbers) else []
     extra += ["a decimal comma"] if decimal == "," and _has_comma(numbers) else []
     described = " and ".join(extra)
+    plain = [text for text in texts if text[0] not in "<>≤≥"] or texts
     shown = max(
-        texts, key=lambda text: (text[-1:] == "-", sum(c in text for c in ",.'_$€£%( "), -texts.index(text))
+        plain, key=lambda text: (text[-1:] == "-", sum(c in text for c in ",.'_$€£%( "), -texts.index(text))
     )
     return f"{what}{' with ' + described if described else ''}, as in {_folded(shown)!r}"

@@ -1,6 +1,6 @@
-"""Texts that ingest takes as they stand and that mean something else: numbers with words between them, written in more than one
-way, several in one, or one that stands for "missing", and words in capitals here and there. They are read from a column that is
-declared a text.
+"""Texts that ingest takes as they stand and that mean something else: numbers with words between them or that are codes,
+written in more than one way, several in one, or one that stands for "missing", and words in capitals here and there. They are
+read from a column that is declared a text.
 """
 
 from __future__ import annotations
@@ -15,14 +15,23 @@ from storage.raw.recognition.findings import (
     ColumnSample,
     Finding,
     Reading,
+    means_missing,
     new_name,
     sql_name,
+    tell_share,
 )
 from storage.sql import literal
 
 _COMMA_FIRST = re.compile(r"[-+]?[0-9]{1,3}(?:[. ]?[0-9]{3})*,[0-9]+")
 _NINES = re.compile(r"-9{2,6}|9{3,6}")
 _INFINITE = re.compile(r"[-+]?(?:inf|infinity|nan)", re.IGNORECASE)
+_PLAIN = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_BOUND = re.compile(rf"[<>≤≥]=? ?{_PLAIN.pattern}")
+_CODE = re.compile(r"0[0-9]+")
+FEW_LEVELS = 20
+"""A column of no more different values, of which some are words, is a category."""
+WORDS = 0.05
+"""The share of words that are more than faults."""
 _NUMBER = r"[-+]?[0-9]+(?:\.[0-9]+)?"
 _PARTS = re.compile(rf"{_NUMBER} ?(?P<mark>[/:;,|xX×]) ?{_NUMBER}(?: ?(?P=mark) ?{_NUMBER}){{0,3}}")
 _POINT_FIRST = re.compile(r"[-+]?[0-9]{1,3}(?:[, ]?[0-9]{3})*(?:\.[0-9]*)?")
@@ -95,16 +104,44 @@ def recognise(sample: ColumnSample) -> Finding | None:
         return None
     name = sql_name(sample.column)
     if sample.is_mostly_number:
-        return _found(sample, "numbers, and words that then are missing", "number", _finite(name, sample))
+        return _numbers_and_words(sample)
     texts = {*sample.head, *sample.spread}
     if sample.n_distinct <= LEVELS_LISTED and len({text.lower() for text in texts}) < len(texts):
         return _found(sample, "texts that differ in capital letters alone", "lower", f"lower(trim({name}))")
     return None
 
 
-def _finite(name: str, sample: ColumnSample) -> str:
-    """The number that a text is; what is written as an infinite one is missing."""
-    number = f"CAST({name} AS DOUBLE)"
+def _numbers_and_words(sample: ColumnSample) -> Finding:
+    """What a column is that holds more numbers than words: codes, a few categories, or numbers."""
+    odd = [text for text in sample.spread if not _PLAIN.fullmatch(text) and not _INFINITE.fullmatch(text)]
+    words = [text for text in odd if not means_missing(text)]
+    is_coded = any(_CODE.fullmatch(text) for text in sample.spread) and (
+        bool(words) or any(len(text) > 2 for text in sample.spread if _CODE.fullmatch(text))
+    )
+    is_listed = sample.n_distinct <= LEVELS_LISTED
+    if is_coded and not is_listed:
+        return Finding(column=sample.column, sentence=f"more than {LEVELS_LISTED} different codes")
+    is_few = len(sample.spread) >= FEW and sample.n_distinct <= FEW_LEVELS
+    if is_coded or (is_few and len(words) > WORDS * len(sample.spread)):
+        what = "codes" if is_coded else "not only numbers"
+        shown = min(words or odd, default=sample.spread[0])
+        return Finding(column=sample.column, sentence=f"{what}, as in {shown!r}", is_code=True)
+    text, sentence = sql_name(sample.column), "numbers"
+    if bounds := [word for word in words if _BOUND.fullmatch(word)]:
+        text = f"ltrim({text}, '<>≤≥= ')"
+        share = tell_share(len(bounds) / len(sample.spread))
+        sentence += f"; bounds ({share}, as {bounds[0]!r}) are read without their sign"
+    lost = [one for one in sample.spread if _INFINITE.fullmatch(one)]
+    lost += [one for one in odd if not _BOUND.fullmatch(one)]
+    if lost or not bounds:
+        lost_share = f" ({tell_share(len(lost) / len(sample.spread))}, as {min(lost)!r})" if lost else ""
+        sentence += f", and words that then are missing{lost_share}"
+    return _found(sample, sentence, "number", _finite(text, sample))
+
+
+def _finite(text: str, sample: ColumnSample) -> str:
+    """The number that an expression of text is; what is written as an infinite one is missing."""
+    number = f"CAST({text} AS DOUBLE)"
     has_infinite = any(_INFINITE.fullmatch(text) for text in (*sample.head, *sample.spread))
     return f"CASE WHEN isfinite({number}) THEN {number} END" if has_infinite else number
 
