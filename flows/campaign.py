@@ -113,7 +113,7 @@ class Terms:
         if self.campaign is None:
             return []
         now = {entry.digest for entry in raw.files}
-        return [digest for digest in self.campaign.asked().values() if digest not in now]
+        return [digest for digest in self.known.values() if digest not in now]
 
     def publish(self, raw: Manifest, ingested: Record, held: Record, published: Record) -> Manifest:
         """The protocol that holders answer to; in a campaign the first one published, and the files are kept as asked.
