@@ -54,9 +54,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     model_: Any
     ledger_: Ledger
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a model: a fit that was refused has left classes and columns, and none."""
+        return hasattr(self, "model_")
+
     def _html_repr(self) -> str:
         """What a notebook shows: scikit-learn's table of parameters until it is fitted, then what was learned."""
-        if not hasattr(self, "model_"):
+        if not self.__sklearn_is_fitted__():
             return str(super()._html_repr())
         return f"<p>{escape(repr(self))}</p>{self.model_._repr_html_()}"
 
@@ -64,6 +68,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """Raise ConfigError for what can be wrong before a row is looked at."""
         checked_epsilon(self.epsilon)
         check_seed(self.random_state)
+
+    def _begin_fit(self) -> None:
+        """Check parameters, without the model of an earlier fit: where this one is refused, its classes would name the other's.
+
+        Raises:
+            ConfigError: a parameter is wrong.
+        """
+        self.__dict__.pop("model_", None)
+        self._check_parameters()
 
     def _read_fit(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
         """Checked rows [n, d] and labels [n] of a fit."""
@@ -106,7 +119,7 @@ class PublicRowsEstimator(Estimator):
             ConfigError: a parameter is wrong (a ValueError).
             DataError: the rows are (a ValueError).
         """
-        self._check_parameters()
+        self._begin_fit()
         rows, labels = self._read_fit(X, y)
         is_public = checked_mask(public, len(labels), X)
         if is_public.all():
@@ -174,7 +187,7 @@ class PublicFeaturesEstimator(Estimator):
             ConfigError: a parameter is wrong, or what is learned would not fit into memory (a ValueError).
             DataError: the rows, the labels or the mask are (a ValueError).
         """
-        self._check_parameters()
+        self._begin_fit()
         rows, labels = self._read_fit(X, y)
         check_aligned("protects", protects, X)
         numbers = self._read_labels(labels)

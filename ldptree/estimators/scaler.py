@@ -41,24 +41,27 @@ class PublicRangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
             ConfigError: the range is wrong (a ValueError).
             DataError: the mask is, or public rows are too far apart (a ValueError).
         """
+        for learned in ("low_", "high_"):  # a fit that is refused leaves no range of an earlier one
+            self.__dict__.pop(learned, None)
         rows: Floats = validated(self, X, dtype=np.float64)
         is_public = checked_mask(public, len(rows), X)
         seen = rows[is_public]
         columns = column_names(getattr(self, "feature_names_in_", None), rows.shape[1])
         if self.feature_range is not None:
-            self.low_, self.high_ = checked_range(self.feature_range, len(columns))
-            warn_of_clipped_features(columns, self.low_, self.high_, seen)
+            low, high = checked_range(self.feature_range, len(columns))
+            warn_of_clipped_features(columns, low, high, seen)
         elif len(seen):
-            self.low_, self.high_ = seen.min(axis=0), seen.max(axis=0)
-            check_widths(self.low_, self.high_, columns)
+            low, high = seen.min(axis=0), seen.max(axis=0)
+            check_widths(low, high, columns)
         else:
-            self.low_, self.high_ = checked_range((0.0, 1.0), len(columns))
+            low, high = checked_range((0.0, 1.0), len(columns))
             warn_of_assumed_features(columns)
+        self.low_, self.high_ = low, high
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
         """The rows in [0, 1]^d, float64 [n, d]."""
-        check_is_fitted(self)
+        check_is_fitted(self, "high_")
         rows: Floats = validated(self, X, dtype=np.float64, reset=False)
         columns = [scale(rows[:, j], self.low_[j], self.high_[j]) for j in range(rows.shape[1])]
         return np.stack(columns, axis=1).astype(np.float64)

@@ -172,6 +172,26 @@ def test_predicting_too_early_or_with_other_columns_is_an_error(name):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_a_refused_fit_leaves_an_estimator_unfitted_and_no_earlier_model(name):
+    """Refused for its parameters, for its labels, and for what is protected or public: the latest that a fit can be."""
+    X, y, besides = CASES[name].rows()
+    mask = {"public": np.ones(N, bool)} if name in OF_PUBLIC_ROWS else {"protects": np.ones((N, 2), bool)}
+    found = CASES[name].fit()
+    assert found.predict(X).shape == (N,)
+    for labels, masks, settings in [
+        (y, besides, {"epsilon": 65.0}),
+        (np.where(y == y[0], np.nan, y), besides, {}),
+        (y, mask, {}),
+    ]:
+        for estimator in (CASES[name].make(), clone(found), pickle.loads(pickle.dumps(found))):
+            with pytest.raises((ConfigError, DataError)):
+                estimator.set_params(**settings).fit(X, labels, **masks)
+            with pytest.raises(NotFittedError, match="not fitted yet"):
+                estimator.predict(X)
+            assert "sk-estimator" in estimator._repr_html_()
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_frames_are_taken_as_they_are_and_columns_keep_their_names(name):
     X, y, besides = CASES[name].rows()
     texts = np.array(["card", "cash"])[y] if CASES[name].is_class else y

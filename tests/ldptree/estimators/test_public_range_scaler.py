@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators import PublicRangeScaler
@@ -48,3 +49,14 @@ def test_a_pair_for_each_of_two_features_is_not_taken_for_lows_and_highs(pairs):
         np.testing.assert_array_equal(
             PublicRangeScaler(feature_range=ends).fit_transform(X), [[0, 0], [1, 1]]
         )
+
+
+@pytest.mark.parametrize("wrong", [{"public": [0]}, {"X": [[1.7e308, 0.0], [-1.7e308, 1.0]]}])
+def test_a_refused_fit_leaves_no_range(wrong):
+    X = np.array([[5.0, 1.0], [20.0, -1.0]])
+    fit = {"X": X, "public": [True, True]} | wrong
+    for scaler in (PublicRangeScaler(), PublicRangeScaler().fit(X, public=[True, True])):
+        with pytest.raises(DataError):
+            scaler.fit(**fit)
+        with pytest.raises(NotFittedError):
+            scaler.transform(X)
