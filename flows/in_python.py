@@ -162,6 +162,8 @@ def _messages_for_python(store: Store, *, is_written: bool, is_kept: bool) -> It
     except LdptreeError as refusal:
         message = refusal.in_python if isinstance(refusal, ColumnsToRead) and not is_written else str(refusal)
         message = re.sub(r"did you mean (\w+)\.(\w+)\?", _as_keyword, message)
+        if not is_written:
+            message = re.sub(rf"\bdataset\.({'|'.join(DatasetSpec.model_fields)})\b", r"\1", message)
         if not is_kept and str(store.root) in message:
             message = message.replace(f"{store.root}{os.sep}", "")
             message += '\nThat file was in a temporary work folder, which is gone: run again with work="work" to have it.'

@@ -94,10 +94,18 @@ def check_simulated(
         )
 
 
-def checked_mask(public: ArrayLike | None, n: int, X: Any, name: str = "X") -> NDArray[np.bool_]:
-    """The mask of public rows, bool [n]; all False for None. `X`: rows as they were given, called `name`. Raises DataError."""
+def checked_mask(public: ArrayLike | None, n: int, X: Any) -> NDArray[np.bool_]:
+    """The mask of public rows of a fit, bool [n]; all False for None. `X`: rows as they were given. Raises DataError."""
     if public is None:
         return np.zeros(n, dtype=bool)
+    mask = read_mask(public, n, X, "X")
+    if not mask.any():
+        raise DataError("public: no row is public; leave it out to fit without public rows, or mark some")
+    return mask
+
+
+def read_mask(public: ArrayLike, n: int, X: Any, name: str) -> NDArray[np.bool_]:
+    """A mask of public rows, bool [n]. `X`: rows as they were given, called `name`. Raises DataError."""
     check_aligned("public", public, X, name)
     mask = _as_mask("public", public)
     if mask.dtype != bool:
@@ -107,8 +115,6 @@ def checked_mask(public: ArrayLike | None, n: int, X: Any, name: str = "X") -> N
         )
     if mask.shape != (n,):
         raise DataError(f"public has shape {mask.shape}, there are {n} rows; one True or False for each row")
-    if not mask.any():
-        raise DataError("public: no row is public; leave it out to fit without public rows, or mark some")
     return mask
 
 

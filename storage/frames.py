@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.validation import checked_mask
+from ldptree.validation import read_mask
 from storage import tables
 from storage.sql import quote
 from storage.store import Store
@@ -57,7 +57,18 @@ def with_mask(table: pa.Table, public: Any, frame: Any) -> tuple[pa.Table, str]:
             "public: a mask is one True or False for each row of the frame. Where public rows are a frame of their own, put both "
             "under each other, with a mask of the first."
         )
-    mask = pa.chunked_array([checked_mask(public, table.num_rows, frame, FRAME)])
+    is_public = read_mask(public, table.num_rows, frame, FRAME)
+    if not is_public.any():
+        raise DataError(
+            "public: the mask is False for every row, so there is nothing to begin from; pass a mask that is True for the rows "
+            'that everybody may see, or public="random 0.1" for a tenth of them, drawn by public coins.'
+        )
+    if is_public.all():
+        raise DataError(
+            "public: the mask is True for every row, so nobody is left to report; pass a mask that is False for the rows of "
+            'those who report, or public="random 0.1" for a tenth that is public, drawn by public coins.'
+        )
+    mask = pa.chunked_array([is_public])
     held = [name for name in table.column_names if table[name].equals(mask)]
     if not held:
         name = MASK

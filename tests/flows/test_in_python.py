@@ -8,6 +8,7 @@ from html import unescape
 from pathlib import Path
 from tempfile import gettempdir
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -159,6 +160,19 @@ def test_what_is_no_mask_is_refused(data):
     assert 'public="random 0.2"' in said_of_a_frame(frame, public=0.2)
     assert "write a rule" in said_of_a_frame(frame, public=True)
     assert "write a rule" in said_of_a_frame(data, public=mask)
+
+
+def test_a_mask_of_no_row_or_of_every_row_says_what_to_pass(data):
+    frame = pl.read_csv(data)
+    none, every = np.zeros(1200, bool), np.ones(1200, bool)
+    for mask, found, wanted in ((none, "False", "True"), (every, "True", "False")):
+        said = said_of_a_frame(frame, public=mask)
+        assert f"the mask is {found} for every row" in said
+        assert f"pass a mask that is {wanted} for" in said
+        assert 'public="random 0.1"' in said
+        assert "dataset" not in said
+    assert "Check public." in said_of_a_frame(data, public="zone = 'nowhere'")
+    assert "Check public." in said_of_a_frame(frame, public="zone <> 'nowhere'")
 
 
 def test_a_key_that_may_have_been_meant_is_shown_as_it_is_written_in_python(data):
