@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from flows.index import STARTED, write_index
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, Manifest, Record
-from schemas.named_files import NO_SUCH_FOLDER, folder_fault, shown_path
+from schemas.named_files import BUCKETS, NO_SUCH_FOLDER, folder_fault, shown_path
 from storage import warehouse
 from storage.formats import read_stamped
 from storage.ledger.campaigns import Campaign
@@ -62,17 +62,24 @@ def explain_artifact(work: Path, name: str) -> str:
     """Where an artifact came from, step by step back to its sources. Raises ConfigError, ArtifactCorrupt."""
     store = _existing(work)
     check_state(store)
+    name = name.rstrip("/")
+    places = {name, str(Path(name).absolute()), store.objects.where(name)}
     known: dict[str, tuple[Record, str, Manifest]] = {}
     for record in _whole_records(store).values():
         for part, manifest in record.parts.items():
             known.setdefault(manifest.digest, (record, part, manifest))
-    wanted = _in_run(store, Path(name)) or name.rstrip("/")
+    if (of_run := _in_run(store, places)) is not None:
+        name, places = of_run, {store.objects.where(of_run)}
     found = {
-        m.digest: m for _, _, m in known.values() if m.digest.startswith(wanted) or _is_in(store, m, wanted)
+        m.digest: m for _, _, m in known.values() if m.digest.startswith(name) or places & _places(store, m)
     }
     if not found:
+        is_elsewhere = name.startswith(BUCKETS) and bucket_address(work) is None
+        remedy = (
+            "Name the bucket's too, with --work" if is_elsewhere else "Paths are as a run's --json shows them"
+        )
         raise ConfigError(
-            f"{name}: no artifact of {work} has that path or digest. Paths are as a run's --json shows them."
+            f"{name}: no artifact of the work folder {shown_path(work)} has that path or digest. {remedy}."
         )
     if len(found) > 1:
         raise ConfigError(
@@ -309,27 +316,33 @@ def _size(path: Path) -> int:
     return sum(f.stat().st_size for f in files if f.is_file())
 
 
-def _is_in(store: Store, manifest: Manifest, wanted: str) -> bool:
-    path = Path(wanted)
-    here = store.root / manifest.path
-    candidates = {here, *store.files(manifest)}
-    return any(c in candidates for c in (path.absolute(), store.root / path))
+def _places(store: Store, manifest: Manifest) -> set[str]:
+    """Where an artifact and its files are: paths, or addresses in a bucket."""
+    files = [entry.name for entry in manifest.files]
+    if not manifest.path:  # raw files of one's own
+        return set(files)
+    names = [manifest.path, *(f"{manifest.path}/{name}" for name in files)]
+    return {store.objects.where(name) for name in names}
 
 
-def _in_run(store: Store, path: Path) -> str | None:
-    """The artifact that a file of a run's folder, or the folder itself, is a copy of; None for another path."""
-    runs = store.root / "runs"
-    folder = next((p for p in (path.absolute(), path.absolute().parent) if p.parent == runs), None)
+def _in_run(store: Store, places: Iterable[str]) -> str | None:
+    """The artifact that a file of a run's folder, or the folder itself, is a copy of; None for another place."""
+    runs = store.objects.where("runs") + "/"
+    within = next((place.removeprefix(runs) for place in places if place.startswith(runs)), "")
+    if not within:
+        return None
+    folder, _, file = within.partition("/")
     try:
-        name = f"runs/{folder.name}/run.json" if folder else ""
-        steps = read_stamped(store.objects, name, "run", "Restore it from a copy.")["steps"] if folder else []
+        steps = read_stamped(store.objects, f"runs/{folder}/run.json", "run", "Restore it from a copy.")[
+            "steps"
+        ]
     except (FileNotFoundError, KeyError):
         return None
     made_by = {
         "report.html": ("report", "report_shown"),
         "protocol.json": ("partition",),
         "questions.json": ("aggregate", "publish"),
-    }.get(path.name, ("prune", "learn"))
+    }.get(file, ("prune", "learn"))
     return next((str(step["artifact"]) for step in steps if step["name"] in made_by), None)
 
 

@@ -11,6 +11,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from schemas.families import FAMILIES, ModelConfig, foreign_key
+from schemas.tables import IN_WORDS
 
 
 def find_key(config: type[BaseModel], key: str, siblings: Iterable[str] = ()) -> str:
@@ -90,11 +91,7 @@ def _describe_one(problem: Any, raw: dict[str, Any], config: type[BaseModel]) ->
             # What speaks of several keys of a table, or of several tables, names the first itself.
             return (".".join([*path, key]), what) if key.partition(".")[0] in known else (where, message)
         case "string_pattern_mismatch":
-            return (
-                where,
-                "use letters, digits, '.', '_' and '-', at most 64 of them, first a letter or a digit, "
-                f"got {_short(problem['input'])}",
-            )
+            return where, f"{IN_WORDS[problem['ctx']['pattern']]}, got {_short(problem['input'])}"
         case "bool_type":
             return where, f"write true or false, got {_short(problem['input'])}"
         case "model_type" | "model_attributes_type":

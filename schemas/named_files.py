@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -20,6 +21,7 @@ LONGEST_SHOWN = 200
 """Characters of a path that a message shows."""
 BUCKETS = ("s3://", "gs://", "az://")
 """How the address of an object in a bucket begins."""
+_LOST_SLASH = re.compile(r"((?:^|\b(?:holders|curator)=)[A-Za-z][\w+.-]*:)/+")
 A_FOLDER = "a folder"
 NO_SUCH_FILE = "no such file"
 NO_SUCH_FOLDER = "no such folder"
@@ -33,8 +35,8 @@ _KINDS = {
 
 
 def shown_path(path: str | Path) -> str:
-    """A path as a message shows it: the middle of a long one is left out."""
-    text = str(path)
+    """A path as a message shows it: the middle of a long one is left out, and an address has the slash that a Path has taken."""
+    text = _LOST_SLASH.sub(r"\1//", str(path))
     if len(text) <= LONGEST_SHOWN:
         return text
     return f"{text[: LONGEST_SHOWN // 2]}...{text[-LONGEST_SHOWN // 4 :]}"

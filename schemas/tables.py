@@ -24,6 +24,13 @@ from schemas.descriptions import describe_key
 
 BUCKET = r"^(s3|gs|az)://[^/,\s]+(/[^,\s]*)?$"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+RAY = r"^(auto|[^\s:/]+:[0-9]{1,5})$"
+IN_WORDS = {
+    BUCKET: "write the address of a bucket as s3://bucket/prefix (or gs://, az://), without spaces and commas",
+    NAME: "use letters, digits, '.', '_' and '-', at most 64 of them, first a letter or a digit",
+    RAY: 'write "auto", or the host and port of the cluster as "10.0.0.1:6379"',
+}
+"""What a text that fits a pattern looks like."""
 
 
 def not_bool(value: object) -> object:
@@ -136,7 +143,7 @@ class EngineConfig(Table):
 
     engine: Literal["threads", "ray"] = "threads"
     """In threads of this process, or in processes of a Ray cluster."""
-    ray_address: str | None = Field(default=None, pattern=r"^(auto|[^\s:/]+:[0-9]{1,5})$")
+    ray_address: str | None = Field(default=None, pattern=RAY)
     """The Ray cluster of which this machine is one, as "10.0.0.1:6379" or "auto". Without it Ray is started on this machine."""
     workers: int | None = Field(default=None, ge=1, le=256)
     """How many shards are computed at once; as many as this machine has CPUs if left out."""

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from ldptree.encoding import Encoding
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
 from ldptree.models import SUMMARY, Model, read_model
-from schemas.named_files import A_FOLDER, check_output, read_fault, shown_path, written_whole
+from schemas.named_files import A_FOLDER, BUCKETS, check_output, read_fault, shown_path, written_whole
 from schemas.row_format import RowFormat
 from storage import foreign_tables, tables
 from storage.formats import unstamped
@@ -39,8 +39,14 @@ WRITERS = {".parquet": tables.writer, ".csv": CSVWriter}
 def load_model(path: Path) -> Model:
     """The model in a file. Raises DataError where there is none, ArtifactCorrupt where it is another file or changed."""
     if (fault := read_fault(path)) is not None:
-        remedy = "Name the model.json in it" if fault == A_FOLDER else "A run says where its model.json is"
-        raise DataError(f"{shown_path(path)}: {fault}. {remedy}.")
+        shown = shown_path(path)
+        if shown.startswith(BUCKETS):
+            fault, remedy = "in a bucket", "Copy it here, and the run.json beside it"
+        else:
+            remedy = (
+                "Name the model.json in it" if fault == A_FOLDER else "A run says where its model.json is"
+            )
+        raise DataError(f"{shown}: {fault}. {remedy}.")
     beside = path.with_name(SUMMARY)
     try:
         text = path.read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ import typer
 from flows.command.settings import CommandWithSettings
 from flows.command.streams import print_file, print_json
 from ldptree.errors import BudgetError, ConfigError
+from schemas.named_files import shown_path
 from storage.machine_faults import check_working_directory
 from storage.objects.addresses import bucket_address, refuse_bucket
 
@@ -514,7 +515,7 @@ def _place(settings: RunConfig, work: Path) -> Path:
         return work
     if work != WORK and bucket_address(work) != bucket_address(address):
         raise ConfigError(
-            f"--work {work}: the configuration's [store] names two buckets. Leave one of both out."
+            f"--work {shown_path(work)}: the configuration's [store] names two buckets. Leave one of both out."
         )
     return Path(address)
 

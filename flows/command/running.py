@@ -22,7 +22,7 @@ from flows.run_plan.warmup import warm_up
 from flows.server.process import Server
 from flows.server.watch import watched
 from schemas.config import RunConfig
-from storage.objects.addresses import bucket_address
+from schemas.named_files import shown_path
 from storage.store import Store
 
 METRICS = (
@@ -44,7 +44,7 @@ def run_here(config: RunConfig, work: Path, *, as_json: bool, debug: bool, comma
     if debug:
         os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "INFO")
     before = end_at_once()
-    title = f"{config.name} at epsilon {config.privacy.epsilon:g}, in {bucket_address(work) or work}"
+    title = f"{config.name} at epsilon {config.privacy.epsilon:g}, in {shown_path(work)}"
     try:
         with StepList(title, steps_of(config), quiet=as_json) as shown:
             server = Server(store.root, again=command)

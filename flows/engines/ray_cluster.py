@@ -28,6 +28,7 @@ from flows.execute import CACHED
 from flows.server.health import answers
 from ldptree.errors import ConfigError, LdptreeError
 from schemas.manifest import Manifest, Record
+from schemas.named_files import BUCKETS
 from storage.objects.addresses import bucket_address
 from storage.store import Store
 from tasks import progress
@@ -58,7 +59,7 @@ class Cluster:
 
     def can_read(self, files: Manifest) -> bool:
         """Whether they are in the work folder or another bucket, or there is no other machine."""
-        is_anywhere = bool(files.path) or all(bucket_address(entry.name) for entry in files.files)
+        is_anywhere = bool(files.path) or all(entry.name.startswith(BUCKETS) for entry in files.files)
         return self.is_here or is_anywhere
 
     def map(self, task: Task[..., Record], step: str, call: Mapping[str, Any]) -> Iterator[State[Record]]:

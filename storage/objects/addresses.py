@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldptree.errors import ConfigError
-from schemas.named_files import BUCKETS
+from schemas.named_files import BUCKETS, shown_path
 from storage.objects.object_store import ObjectStore
 
 if TYPE_CHECKING:
@@ -20,16 +20,30 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"(s3|gs|az):/+([^/,][^,]*)")
 _TWO = re.compile(r"holders=(.+),curator=(.+)")
+_MEANT_AS_ADDRESS = re.compile(r"\s*([A-Za-z][\w+.-]*:(/|$)|(holders|curator)=)")
 
 
 def bucket_address(work: str | Path) -> str | None:
     """ "s3://bucket/prefix" (gs, az) where `work` is such an address, of which a Path has lost a slash, or
     "holders=s3://...,curator=s3://..." where it is two of them; None of a path.
+
+    Raises ConfigError on what was meant as an address and is none: a folder of that name would know of nobody who was asked.
     """
-    if (two := _TWO.fullmatch(str(work))) is not None:
-        holders, curator = bucket_address(two[1]), bucket_address(two[2])
-        return f"holders={holders},curator={curator}" if holders and curator else None
-    found = _ADDRESS.fullmatch(str(work))
+    text = str(work)
+    two = _TWO.fullmatch(text)
+    found = [_one_address(part) for part in (two.groups() if two else (text,))]
+    if None not in found:
+        return "holders={},curator={}".format(*found) if two else found[0]
+    if _MEANT_AS_ADDRESS.match(text):
+        raise ConfigError(
+            f"work folder {shown_path(text)}: no address that is known. Write s3://bucket/prefix (or gs://, az://), "
+            "holders=s3://one/prefix,curator=s3://another/prefix, or the path of a folder."
+        )
+    return None
+
+
+def _one_address(text: str) -> str | None:
+    found = _ADDRESS.fullmatch(text)
     return f"{found[1]}://{found[2].rstrip('/')}" if found else None
 
 

@@ -17,7 +17,9 @@ from obstore.store import MemoryStore
 
 from flows.execute import Plainly
 from flows.finish import finish
+from flows.provenance import explain_artifact
 from ldptree.errors import ConfigError, LdptreeError
+from storage.formats import stamped
 from storage.ledger.accounts import Account
 from storage.objects.bucket import BucketObjects
 from storage.objects.two_sides import SIDES, TwoSides
@@ -47,6 +49,20 @@ def walked(store, path, **changes):
     return run
 
 
+@pytest.fixture(scope="module")
+def done_in_bucket(tmp_path_factory):
+    """A run in a bucket that has ended."""
+    folder = tmp_path_factory.mktemp("bucket")
+    objects = BucketObjects(MemoryStore(), "s3://bucket/team", folder / "copies")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("storage.store.open_objects", lambda _: objects)
+        run = walked(Store(""), rides(folder / "rides.csv", N, 1), evaluate=False)
+    finish(run)
+    steps = [{"name": "prune", "artifact": run.model["model"].path}]  # as Prefect times them
+    objects.put(f"runs/{run.name}/run.json", stamped("run", {"steps": steps}))
+    return run
+
+
 def test_a_run_in_a_bucket_learns_what_one_in_a_folder_does(over, tmp_path):
     path, bucket = rides(tmp_path / "rides.csv", N, 1), MemoryStore()
     here = walked(Store(tmp_path / "here"), path, evaluate=False)
@@ -65,6 +81,17 @@ def test_a_run_in_a_bucket_learns_what_one_in_a_folder_does(over, tmp_path):
     )
     assert {step.state for step in another.timeline.steps()} <= {"cached"}
     assert another.model == there.model
+
+
+@pytest.mark.parametrize("named", ["runs/{run}/model.json", "runs/{run}", "{model}", "{model}/model.json"])
+@pytest.mark.parametrize("form", ["{work}/{name}", "{name}"])
+def test_a_model_in_a_bucket_is_explained_by_its_address(done_in_bucket, monkeypatch, named, form):
+    run = done_in_bucket
+    name = named.format(run=run.name, model=run.model["model"].path)
+    monkeypatch.setattr("storage.store.open_objects", lambda _: run.store.objects)
+    said = explain_artifact(Path("s3://bucket/team"), form.format(work="s3://bucket/team", name=name))
+    assert said.startswith(f"{run.model['model'].path}\n")
+    assert "made by prune" in said
 
 
 def test_of_two_buckets_the_curators_holds_nothing_of_the_holders(over, tmp_path):
@@ -155,6 +182,9 @@ def test_the_command_line_takes_a_bucket(tmp_path):
         assert "report  s3://bucket/team/runs/" in done.stdout
         (copies,) = (tmp_path / "one" / "ldptree").iterdir()
         assert stat.S_IMODE(copies.stat().st_mode) == 0o700
+        (model,) = (line.split()[-1] for line in done.stdout.splitlines() if line.startswith("model "))
+        explained = ldptree("explain", model, "--work", "s3://bucket/team", machine="two")
+        assert "made by prune" in explained.stdout, (model, explained.stderr)
         planned = ldptree(*run, "s3://bucket/team", "--plan", machine="two")
         assert "compute" not in planned.stdout
         assert "report       cached" in planned.stdout

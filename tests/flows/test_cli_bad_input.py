@@ -196,6 +196,8 @@ def test_every_fault_of_a_configuration_is_listed_at_once_with_its_key(desk):
         ("privacy=2", "privacy: input should be a table of keys, got 2"),
         ("model.depth=99", "model.depth: input should be 'auto' or less than or equal to 62, got 99"),
         ("evaluate=no", "evaluate: write true or false, got 'no'"),
+        ("store.holders=S3://b", "store.holders: write the address of a bucket as s3://bucket/prefix"),
+        ("run.ray_address=ray://a:1", 'run.ray_address: write "auto", or the host and port of the cluster'),
         ("dataset.path=[]", "dataset.path: names no file"),
         ('dataset.drop=["paid"]', 'dataset.drop: "paid" is the target'),
         ("dataset.delimiter=::", "dataset.delimiter: string should have at most 1 character"),
@@ -647,6 +649,7 @@ def test_a_prediction_that_cannot_be_made_or_written_is_refused_and_leaves_no_fi
     for code, said, words in [
         (3, "none.json: no such file. A run says where its model.json is.", ["none.json", rows, "--out", "o"]),
         (3, "a folder. Name the model.json in it.", [".", rows, "--out", "o"]),
+        (3, "s3://b/m.json: in a bucket. Copy it here", ["s3://b/m.json", rows, "--out", "o"]),
         (3, "none.parquet: no such file. Name a CSV or Parquet file.", [model, "none.parquet", "--out", "o"]),
         (3, "rows.csv: lacks the column", [model, "rows.csv", "--out", "o"]),
         (3, "cut.parquet: not a whole Parquet file.", [model, "cut.parquet", "--out", "o"]),
@@ -678,3 +681,24 @@ def test_words_that_name_nothing_are_refused(desk, model, trips):
     ]:  # fmt: skip
         desk.told(desk.type(*words), 2, said)
     assert [path.name for path in desk.folder.iterdir()] == ["rides.csv"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["run"], ["run", "--plan"], ["explain", "beef"], ["gc"], ["ui"], ["benchmark", "lpct-table2"]],
+    ids=" ".join,
+)
+def test_no_command_takes_the_address_of_nothing_for_a_folder(desk, words):
+    said = "work folder S3://bucket/team: no address that is known. Write s3://bucket/prefix"
+    desk.told(desk.type(*words, "--work", "S3://bucket/team"), 2, said)
+    assert [path.name for path in desk.folder.iterdir()] == ["rides.csv"]
+
+
+def test_an_address_is_shown_as_it_was_written(desk, trips):
+    model = "s3://bucket/runs/r/model.json"
+    store = ["--set", "store.holders=s3://one", "--set", "store.curator=s3://two"]
+    for said, words in [
+        (f"{model}: no artifact of the work folder", ["explain", model, "--work", trips.store.root]),
+        ("--work s3://c/x: the configuration's [store] names two", ["run", *store, "--work", "s3://c/x"]),
+    ]:
+        desk.told(desk.type(*words), 2, said)

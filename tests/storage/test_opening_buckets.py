@@ -58,7 +58,36 @@ def refuse_other_keys(_, path, headers):
 
 def test_two_addresses_are_one_that_a_path_may_have_lost_slashes_of():
     assert bucket_address(TWO) == bucket_address(TWO.replace("//", "/")) == TWO
-    assert bucket_address("holders=here,curator=s3://bucket") is None
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "S3://bucket/team",
+        "https://bucket.s3.amazonaws.com/team",
+        "s4://bucket",
+        "s3://",
+        "s3://bucket/one,two",
+        "holders=s3://bucket/team",
+        "holders=here,curator=s3://bucket",
+        "curator=s3://one,holders=s3://two",
+    ],
+)
+@pytest.mark.parametrize("as_path", [False, True])
+def test_what_was_meant_as_an_address_is_never_a_folder(tmp_path, monkeypatch, typed, as_path):
+    """In a new folder nobody is known to have been asked."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"no address that is known\. Write s3://bucket/prefix") as refused:
+        open_objects(Path(typed) if as_path else typed)
+    assert refused.value.exit_code == 2
+    assert ":/" not in str(refused.value).replace("://", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_a_colon_or_an_equals_sign_in_its_name_is_one(tmp_path):
+    for name in ("team:1", "a=b", "here/holders=all"):
+        assert open_objects(tmp_path / name).root == tmp_path / name
+        assert bucket_address(name) is None
 
 
 @pytest.mark.slow
