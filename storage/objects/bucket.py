@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -103,21 +103,19 @@ def _local_folder(address: str) -> Path:
 def _open(address: str, root: Path, options: dict[str, str], variables: str) -> BucketObjects:
     """As `open_bucket`, with `options` in place of what the environment says; `variables`: what to look after."""
     objects = BucketObjects(_bucket(address, options, variables), address, root)
-    probe = f"probe-{secrets.token_hex(8)}"
     try:
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o700)  # copies of the holders' objects are in it
-        is_once = objects.create(probe, b"") and not objects.create(probe, b"")
-        objects.delete(probe)
+        keeps_conditions = objects.keeps_conditions()
     except OSError as fault:
         raise ConfigError(
             f"work folder {address}: cannot be written ({fault.strerror}). Look after the bucket's name, the credentials and "
             f"the network ({variables}), or name another folder with --work."
         ) from None
-    if not is_once:
+    if not keeps_conditions:
         raise ConfigError(
-            f"work folder {address}: this object store does not refuse to write an object a second time (conditional put), so "
-            "that a holder could be asked twice. Name another one with --work."
+            f"work folder {address}: this object store writes an object a second time, or over another's change, where it is to "
+            "refuse (conditional put), so that a holder could be asked twice. Name another one with --work."
         )
     return objects
 
@@ -145,6 +143,21 @@ class BucketObjects:
 
     def check_rights(self) -> None:
         """Nothing more: what was written when it was opened is as much as a run needs."""
+
+    def keeps_conditions(self) -> bool:
+        """Whether the store puts an object only where there is none, or only in place of a version, as it is told to."""
+        probe = f"probe-{secrets.token_hex(8)}"
+        is_put = self.create(probe, b"")
+        try:
+            _, version = self._get(probe)
+            return (
+                is_put
+                and not self.create(probe, b"again")
+                and self._put_if(probe, b"changed", version)
+                and not self._put_if(probe, b"changed by another", version)
+            )
+        finally:
+            self.delete(probe)
 
     def get(self, name: str) -> bytes:
         """The bytes of an object. Raises FileNotFoundError."""
@@ -195,13 +208,8 @@ class BucketObjects:
         while True:
             old: bytes | None = None
             version: Any = "create"
-            try:
-                with self._faults_of(name):
-                    got = obstore.get(self._bucket, name)
-                    old = bytes(got.bytes())
-                    version = {key: got.meta[key] for key in ("e_tag", "version") if got.meta[key]}
-            except FileNotFoundError:
-                pass
+            with suppress(FileNotFoundError):
+                old, version = self._get(name)
             new = make(old)
             if new == old or self._put_if(name, new, version):
                 return
@@ -265,6 +273,13 @@ class BucketObjects:
     def where(self, name: str) -> str:
         """The address of an object."""
         return f"{self._where}/{name}".rstrip("/")
+
+    def _get(self, name: str) -> tuple[bytes, Any]:
+        """The bytes of an object, and which version of it they are. Raises FileNotFoundError."""
+        with self._faults_of(name):
+            got = obstore.get(self._bucket, name)
+            version = {key: got.meta[key] for key in ("e_tag", "version") if got.meta[key]}
+            return bytes(got.bytes()), version
 
     def _put_if(self, name: str, data: bytes, mode: Any) -> bool:
         """Put an object on a condition; False where it does not hold. Raises OSError where nobody can say."""
