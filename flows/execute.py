@@ -73,8 +73,8 @@ class Execute(Protocol):
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Show how a run ended, where there is somewhere to show it. `summary`: of one that did not stop."""
 
-    def stop(self, message: str, command: str, page: Path | None) -> None:
-        """Say why a run stopped, where there is somewhere to. `command`: what goes on from there. `page`: its own, if any."""
+    def stop(self, message: str, page: Path | None) -> None:
+        """Show why a run stopped, where there is somewhere to. `page`: its own, if any."""
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Plainly:
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Nothing: whoever called it has what it returns."""
 
-    def stop(self, message: str, command: str, page: Path | None) -> None:
+    def stop(self, message: str, page: Path | None) -> None:
         """Nothing: whoever called it has the error."""
 
 
@@ -159,12 +159,12 @@ class ByPrefect(Plainly):
 
         show_run(self.artifacts, markdown, title, summary)
 
-    def stop(self, message: str, command: str, page: Path | None) -> None:
-        """In the run's log, and beside its results."""
+    def stop(self, message: str, page: Path | None) -> None:
+        """Beside its results; the run's log tells it by itself."""
         from flows.server.artifacts import show_page
-        from flows.server.run_log import log_failure
+        from flows.server.run_log import show_failure
 
-        log_failure(self.artifacts, message, command)
+        show_failure(self.artifacts, message, has_started=True)
         if page is not None:
             show_page(self.artifacts, page)
 
@@ -215,5 +215,5 @@ class Found:
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Nothing."""
 
-    def stop(self, message: str, command: str, page: Path | None) -> None:
+    def stop(self, message: str, page: Path | None) -> None:
         """Nothing."""

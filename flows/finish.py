@@ -117,7 +117,7 @@ def page_of_failure(run: Pipeline) -> Iterator[None]:
                 _write_stop(run, _describe_stop(run, str(error)))
             page = run.store.objects.path(f"{run_folder(run)}/{PAGE}")
         with suppress(Exception):
-            run.execute.stop(str(error), run.command, page)
+            run.execute.stop(str(error), page)
         raise
 
 

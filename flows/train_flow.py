@@ -16,7 +16,7 @@ from flows.naming import run_name, tag_run
 from flows.pipeline import Pipeline
 from flows.provenance import in_use
 from flows.server.artifacts import Artifacts
-from flows.server.run_log import refusal_logged, warn_where_seeded
+from flows.server.run_log import refusal_shown, warn_where_seeded
 from schemas.config import RunConfig, load
 from storage.store import Store
 from tasks.progress import Timeline
@@ -54,7 +54,7 @@ def train_config(config: str, overrides: Sequence[str] = (), work: str = "work")
         ConfigError: there is no such configuration, or it is none.
     """
     command = shlex.join(["ldptree", "run", config, *(word for one in overrides for word in ("--set", one))])
-    with refusal_logged():
+    with refusal_shown():
         settings = load(config, list(overrides))
     return _train(settings, work, command)
 

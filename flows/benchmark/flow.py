@@ -15,7 +15,7 @@ from flows.execute import ByPrefect, Plainly
 from flows.pipeline import Pipeline
 from flows.provenance import in_use
 from flows.server.artifacts import Artifacts
-from flows.server.run_log import refusal_logged
+from flows.server.run_log import refusal_shown
 from flows.server.step_tasks import as_task
 from ldptree.errors import ConfigError, LdptreeError
 from schemas.config import RunConfig
@@ -87,7 +87,7 @@ def benchmark(
         Artifacts() as artifacts,
         engine_of(run or EngineConfig(), store) as engine,
     ):
-        with refusal_logged():
+        with refusal_shown():
             sources, missing = find_rows(suite, ByPrefect(store, artifacts, engine))
             check_rows(store, suite, sources)
         wanted = list_cells(suite, sources, paper=paper)

@@ -4,6 +4,7 @@ only counts and settings that are public anyway are shown; nothing else of a rec
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -86,10 +87,11 @@ def describe_step(step: str, records: Sequence[Record]) -> dict[str, Any]:
     return row
 
 
-def log_failure(artifacts: Artifacts, message: str, command: str) -> None:
-    """A run stopped: the reason in its log, and beside its results how to go on."""
-    get_run_logger().error("%s", message)
-    again = f"\n\nFinished steps stand. When the cause is gone, go on with: `{command}`" if command else ""
+def show_failure(artifacts: Artifacts, message: str, *, has_started: bool) -> None:
+    """A run stopped: the reason beside its results, and how to go on. Its log has it by `tell_sentence`."""
+    again = (
+        "\n\nFinished steps stand: once the cause is gone, a run goes on from there." if has_started else ""
+    )
     artifacts.markdown(f"**The run stopped.** {message}{again}", "run-failure", "Why the run stopped")
 
 
@@ -100,11 +102,22 @@ def warn_where_seeded(config: RunConfig) -> None:
 
 
 @contextmanager
-def refusal_logged() -> Iterator[None]:
+def refusal_shown() -> Iterator[None]:
     """A run that is refused before it begins says why where one that stopped does; the error goes on as it is."""
     try:
         yield
     except LdptreeError as refused:
         with Artifacts() as artifacts:
-            log_failure(artifacts, str(refused), "")
+            show_failure(artifacts, str(refused), has_started=False)
         raise
+
+
+def tell_sentence(line: logging.LogRecord) -> bool:
+    """Of an error of ours the log of a run has the sentence, and no traceback; of others what Prefect says."""
+    fault = line.exc_info[1] if line.exc_info else None
+    if isinstance(fault, LdptreeError):
+        line.msg, line.args, line.exc_info = str(fault), (), None
+    return True
+
+
+logging.getLogger("prefect.flow_runs").addFilter(tell_sentence)

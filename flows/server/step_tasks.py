@@ -8,6 +8,7 @@ a record of it to load (and shows "Cached"); where there is none, or it is damag
 from __future__ import annotations
 
 import functools
+import logging
 import secrets
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from prefect.context import TaskRunContext
 from prefect.results import get_result_store
 from prefect.tasks import Task
 
+from flows.server.run_log import tell_sentence
 from schemas.manifest import Record
 from storage.machine_faults import is_passing
 from storage.store import Store
@@ -26,6 +28,8 @@ from tasks.step import Step, StepTask
 
 AT_ONCE = 200
 """How many limits the API gives at once."""
+
+logging.getLogger("prefect.task_runs").addFilter(tell_sentence)  # here, as a task may run on another machine
 
 
 def tag_of(step: StepTask) -> str:

@@ -43,6 +43,12 @@ class Kept(Artifacts):
 
 
 @pytest.fixture
+def errors_of_runs(caplog):
+    """What Prefect logs of runs and of their tasks as errors."""
+    return lambda: [one for one in caplog.records if one.levelno >= logging.ERROR]
+
+
+@pytest.fixture
 def lines(monkeypatch, caplog):
     """The log of a run."""
     logger = logging.getLogger(OURS)
@@ -134,10 +140,10 @@ def test_a_run_that_asks_with_seeded_noise_says_in_its_log_that_it_protects_nobo
     path = str(rides(tmp_path / "rides.csv", 100, seed=1))
     changes = {"simulation": {"noise_seed": seed}, "evaluate": not asks}
     dataset = {"path": path, "target": "absent"}  # it stops at once
-    with pytest.raises(DataError) as stopped:
+    with pytest.raises(DataError):
         run(load(rides_toml(tmp_path / "rides.toml", path, dataset=dataset, **changes)), tmp_path / "work")
     ours = [one.getMessage() for one in lines.records if one.name == OURS]
-    assert ours == [PROTECTS_NOBODY] * (seed is not None and asks) + [str(stopped.value)]
+    assert ours == [PROTECTS_NOBODY] * (seed is not None and asks)
 
 
 def test_a_step_is_tagged_where_its_tag_has_a_limit(api):
@@ -168,7 +174,9 @@ def test_a_deployed_run_whose_configuration_is_refused_says_why(api, tmp_path):
     assert not (tmp_path / "work").exists()
 
 
-def test_a_run_that_stopped_says_why_and_shows_its_page(api, tmp_path):
+def test_the_log_of_a_run_that_stopped_ends_in_the_sentence_and_its_page_is_shown(
+    api, tmp_path, errors_of_runs
+):
     dataset = {"path": str(rides(tmp_path / "rides.csv", 100, seed=1)), "target": "absent"}
     config = load(rides_toml(tmp_path / "rides.toml", dataset["path"], dataset=dataset))
     with pytest.raises(DataError) as stopped:
@@ -178,3 +186,19 @@ def test_a_run_that_stopped_says_why_and_shows_its_page(api, tmp_path):
     shown = {one["key"]: one["data"] for one in api.post("/artifacts/filter", {"flow_runs": runs})}
     assert str(stopped.value) in shown["run-failure"]
     assert str(page) in shown["run-page"]
+    assert shown["run-failure"].count("absent") == 1
+    of_task, _, last = errors_of_runs()
+    assert (of_task.name, last.name) == ("prefect.task_runs", "prefect.flow_runs")
+    assert of_task.getMessage() == last.getMessage() == str(stopped.value)
+    assert not [one for one in errors_of_runs() if one.exc_info or one.exc_text]
+
+
+def test_a_fault_that_nobody_expected_keeps_its_traceback_in_the_log(
+    api, tmp_path, errors_of_runs, monkeypatch
+):
+    monkeypatch.setattr("flows.train_flow.tag_run", lambda *_: 1 / 0)
+    path = str(rides(tmp_path / "rides.csv", 100, seed=1))
+    with pytest.raises(ZeroDivisionError):
+        run(load(rides_toml(tmp_path / "rides.toml", path)), tmp_path / "work")
+    (told,) = errors_of_runs()
+    assert "tag_run" in logging.Formatter().format(told)
