@@ -31,13 +31,11 @@ datasets_app = typer.Typer(help="The catalogue of data sets.", no_args_is_help=T
 app.add_typer(datasets_app, name="datasets")
 
 WORK = Path("work")
+_WORK_HELP = "The work folder: artifacts, runs, Prefect's database."
+WorkFolder = Annotated[Path, typer.Option("--work", help=_WORK_HELP, envvar="LDPTREE_WORK")]
 Work = Annotated[
     Path,
-    typer.Option(
-        "--work",
-        help="The work folder: artifacts, runs, Prefect's database. Or a bucket, s3://NAME/PREFIX.",
-        envvar="LDPTREE_WORK",
-    ),
+    typer.Option("--work", help=f"{_WORK_HELP} Or a bucket, s3://NAME/PREFIX.", envvar="LDPTREE_WORK"),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and Prefect's log.")]
 
@@ -350,7 +348,7 @@ def explain(
 
 @app.command()
 def gc(
-    work: Work = WORK,
+    work: WorkFolder = WORK,
     keep: Annotated[int, typer.Option(min=0, help="How many of the newest runs are kept.")] = 20,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")
@@ -367,7 +365,7 @@ def gc(
 
 @app.command()
 def ui(
-    work: Work = WORK,
+    work: WorkFolder = WORK,
     port: Annotated[int, typer.Option(min=1, max=65535)] = 4200,
 ) -> None:
     """Start the Prefect server with its UI on this work folder's own database, and serve the pages of its runs beside it."""
@@ -391,7 +389,7 @@ def automations(
             help="Where failed and late runs are told, as Slack and Mattermost take it.",
         ),
     ] = None,
-    work: Work = WORK,
+    work: WorkFolder = WORK,
 ) -> None:
     """Have the Prefect server watch over the deployments: mark vanished runs, pause after a failure, and tell somebody."""
     from flows.server.process import Server
@@ -428,7 +426,7 @@ def benchmark(
         bool,
         typer.Option("--paper", help="Try each method's candidates, and pick on TEST rows, as papers did."),
     ] = False,
-    work: Work = WORK,
+    work: WorkFolder = WORK,
     workers: Annotated[int | None, typer.Option(min=1, max=256, help="Cells computed at once.")] = None,
     engine: Annotated[
         str, typer.Option(metavar="ENGINE", help='Where cells are computed: "threads" or "ray".')

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from flows.budget import PROTECTS_NOBODY
 from flows.command.streams import print_json
 from flows.command.terminal import seconds_in_words
 from flows.run_plan.expected import Size, expect_sizes
@@ -25,7 +26,15 @@ def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
     epsilon, sentence = spending_of(config, look.lines)
     if as_json:
         steps = [line | size.to_dict() for line, size in zip(look.lines, sizes, strict=True)]
-        print_json({"name": config.name, "steps": steps, "epsilon_to_spend": epsilon})
+        print_json(
+            {
+                "name": config.name,
+                "steps": steps,
+                "epsilon_to_spend": epsilon,
+                "seeded": config.is_seeded,
+                "trial": config.is_trial,
+            }
+        )
     else:
         console = Console(highlight=False)
         console.width = max(console.width, TABLE_WIDTH)
@@ -34,6 +43,8 @@ def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
         if total:
             console.print(f"expected to take about {seconds_in_words(total)}")
         console.print(sentence)
+        if config.is_seeded and not config.is_trial:
+            console.print(f"seeded  {PROTECTS_NOBODY}", soft_wrap=True)
     if look.refused is not None:
         raise look.refused
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from chain import Chain, fares, fares_config, learned, rides, rides_config
 
 from flows.budget import PROTECTS_NOBODY
 from flows.command import running
+from flows.run_plan.show import show_plan
 from ldptree.families import FEWEST_FOR_A_MODEL, choose_family
 from ldptree.mechanisms import CHOICES, RESIDUAL_CHOICES
 from storage.store import Store
@@ -131,3 +134,15 @@ def test_the_terminal_says_what_was_chosen_and_what_protects_nobody(capsys, tria
     assert ("no ledger was charged" in said) is trial
     assert (PROTECTS_NOBODY in said) is (seeded and not trial)
     assert ('model.estimator = "lpct": 240 public rows' in said) is bool(why)
+
+
+@pytest.mark.parametrize(("campaign", "seed"), [("weekly", 11), ("weekly", None), (None, 11)])
+def test_a_plan_says_whom_a_run_with_seeded_noise_protects_as_the_run_does(tmp_path, capsys, campaign, seed):
+    tables = {"campaign": {"name": campaign}} if campaign else {}
+    path = rides(tmp_path / "rides.csv", 50, 1)
+    config = rides_config(path, simulation={"noise_seed": seed}, evaluate=campaign is None, **tables)
+    show_plan(config, tmp_path / "work", as_json=False)
+    assert (PROTECTS_NOBODY in capsys.readouterr().out) is (campaign is not None and seed is not None)
+    show_plan(config, tmp_path / "work", as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert (said["seeded"], said["trial"]) == (config.is_seeded, campaign is None)
