@@ -164,14 +164,21 @@ class Store:
         """Whether an artifact is there, and is what was written. Raises OSError where that cannot be looked at."""
         hasher = self.hasher(manifest.zone)
         try:
-            for path, entry in zip(self.files(manifest), manifest.files, strict=True):
-                if hasher.of_file(path) != entry.digest:
-                    return "damaged"
+            if not all(self._is_whole(manifest, entry, hasher) for entry in manifest.files):
+                return "damaged"
         except FileNotFoundError:
             return "missing"
         except (NotADirectoryError, IsADirectoryError):
             return "damaged"
         return "present"
+
+    def _is_whole(self, manifest: Manifest, entry: FileEntry, hasher: Hasher) -> bool:
+        def is_whole(path: Path) -> bool:
+            return hasher.of_file(path) == entry.digest
+
+        if not manifest.path:
+            return is_whole(local_file(entry.name))
+        return self.objects.whole_path(f"{manifest.path}/{entry.name}", is_whole) is not None
 
     @contextlib.contextmanager
     def draft(self, place: ArtifactKey) -> Iterator[Draft]:

@@ -245,8 +245,8 @@ def received_report(objects: ObjectStore, name: str) -> Manifest:
 def _hashes(objects: ObjectStore, name: str, digest: str | None) -> NDArray[np.uint64]:
     """Who answers through one file; `digest`: what it was written as, where that was kept. Raises ArtifactCorrupt."""
     try:
-        path = objects.path(name)
-        if digest not in (None, Hasher().of_file(path)):
+        path = objects.whole_path(name, lambda path: digest in (None, Hasher().of_file(path)))
+        if path is None:
             raise _damaged(objects, name)
         found: NDArray[np.uint64] = np.load(path)
     except NotReached:

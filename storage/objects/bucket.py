@@ -251,10 +251,22 @@ class BucketObjects:
         """A local copy of an object, made once of each version of it. Raises FileNotFoundError."""
         with self._faults_of(name):
             copy = self._copy(obstore.head(self._bucket, name), name)
-            if copy.exists():
-                return copy
+        return copy if copy.exists() else self._fetch(name)
+
+    def whole_path(self, name: str, is_whole: Callable[[Path], bool]) -> Path | None:
+        """A local copy of an object that `is_whole`, fetched once more where it is not; None where the object is damaged.
+
+        Raises FileNotFoundError.
+        """
+        if is_whole(copy := self.path(name)):
+            return copy
+        return fresh if is_whole(fresh := self._fetch(name)) else None
+
+    def _fetch(self, name: str) -> Path:
+        """A new copy of an object, in place of the one that there may be."""
+        with self._faults_of(name):
             got = obstore.get(self._bucket, name)
-            copy = self._copy(got.meta, name)  # another version may have come between
+            copy = self._copy(got.meta, name)
             copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             aside = copy.with_name(f".aside-{secrets.token_hex(8)}")
             try:

@@ -166,6 +166,11 @@ class FolderObjects:
         """The file of an object."""
         return self.root / name
 
+    def whole_path(self, name: str, is_whole: Callable[[Path], bool]) -> Path | None:
+        """The file of an object that `is_whole`; None of one that is damaged."""
+        path = self.path(name)
+        return path if is_whole(path) else None
+
     def where(self, name: str) -> str:
         """The path of an object."""
         return str(self.path(name))

@@ -88,5 +88,11 @@ class ObjectStore(Protocol):
     def path(self, name: str) -> Path:
         """A file with the bytes of an object, for libraries that read files."""
 
+    def whole_path(self, name: str, is_whole: Callable[[Path], bool]) -> Path | None:
+        """As `path`, of an object that `is_whole`; None of one that is damaged. Raises as `path`.
+
+        A damaged copy is made anew before that is said: it tells nothing of the object.
+        """
+
     def where(self, name: str) -> str:
         """Where a person finds an object."""

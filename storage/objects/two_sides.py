@@ -96,6 +96,10 @@ class TwoSides:
         """A file with the bytes of an object."""
         return self._of(name).path(name)
 
+    def whole_path(self, name: str, is_whole: Callable[[Path], bool]) -> Path | None:
+        """A file with the bytes of an object that `is_whole`; None of one that is damaged."""
+        return self._of(name).whole_path(name, is_whole)
+
     def where(self, name: str) -> str:
         """Where a person finds an object; of "" what the two are opened by."""
         return self._of(name).where(name) if name else self._where

@@ -21,6 +21,7 @@ from flows.provenance import explain_artifact
 from ldptree.errors import ConfigError, LdptreeError
 from storage.formats import stamped
 from storage.ledger.accounts import Account
+from storage.ledger.campaigns import Campaign
 from storage.objects.bucket import BucketObjects
 from storage.objects.two_sides import SIDES, TwoSides
 from storage.store import Store
@@ -92,6 +93,27 @@ def test_a_model_in_a_bucket_is_explained_by_its_address(done_in_bucket, monkeyp
     said = explain_artifact(Path("s3://bucket/team"), form.format(work="s3://bucket/team", name=name))
     assert said.startswith(f"{run.model['model'].path}\n")
     assert "made by prune" in said
+
+
+@pytest.mark.parametrize("campaign", [{}, {"campaign": {"name": "rides"}}], ids=["alone", "campaign"])
+def test_a_bad_byte_in_every_copy_of_this_machine_changes_nothing(over, tmp_path, campaign):
+    path, bucket = rides(tmp_path / "rides.csv", N, 1, person=[f"p-{i}" for i in range(N)]), MemoryStore()
+    settings = RELEASE | campaign | {"dataset": {"holder": "person", "drop": []}}
+    objects = BucketObjects(bucket, "memory://bucket", tmp_path / "cache")
+    first, collected = walked(over(objects), path, **settings), Campaign(over(objects), "rides")
+    who = collected.answered(collected.asked().values())
+    assert bool(who.size) == bool(campaign)
+    copies = [path for path in (tmp_path / "cache" / "copies").rglob("*") if path.is_file()]
+    for copy in copies:
+        content = copy.read_bytes()
+        at = len(content) // 2
+        copy.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :] if content else b"1")
+    again = walked(over(objects), path, **settings)
+    assert {step.state for step in again.timeline.steps()} <= {"cached"}
+    assert again.model == first.model
+    assert collected.answered(collected.asked().values()).tolist() == who.tolist()
+    assert {copy.suffix for copy in copies} >= {".parquet", ".json"} | ({".npy"} if campaign else set())
+    assert [one["reports"] for one in again.reports] == [one["reports"] for one in first.reports]
 
 
 def test_of_two_buckets_the_curators_holds_nothing_of_the_holders(over, tmp_path):

@@ -75,6 +75,25 @@ def test_what_was_written_is_read_and_gone_when_deleted(objects):
     assert objects.size(NAME) is None
 
 
+def test_damage_of_a_copy_is_told_from_damage_of_the_object(objects):
+    objects.put(NAME, b"as written")
+    assert objects.whole_path(NAME, is_as_written).read_bytes() == b"as written"
+    objects.path(NAME).write_bytes(b"as writtem")
+    is_object_whole = objects.get(NAME) == b"as written"  # what was damaged was a copy
+    found = objects.whole_path(NAME, is_as_written)
+    assert (found is not None) == is_object_whole
+    assert not is_object_whole or objects.path(NAME).read_bytes() == b"as written"
+    objects.put(NAME, b"as nobody wrote it")
+    assert objects.whole_path(NAME, is_as_written) is None
+    objects.delete(NAME)
+    with pytest.raises(FileNotFoundError):
+        objects.whole_path(NAME, is_as_written)
+
+
+def is_as_written(path):
+    return path.read_bytes() == b"as written"
+
+
 @pytest.mark.parametrize("verb", ["create", "draw"])
 def test_of_many_who_write_once_one_wins_and_its_bytes_stand(objects, verb):
     write = {
