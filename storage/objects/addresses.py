@@ -68,7 +68,7 @@ def find_objects(pattern: str) -> list[str]:
     bucket, wanted = _in_bucket(pattern)
     parts = wanted.split("/")
     plain = list(itertools.takewhile(lambda part: not glob.has_magic(part), parts[:-1]))
-    names = (entry.name for entry in _to_read(bucket).entries("/".join(plain), deep=True))
+    names = (entry.name for entry in _to_read(bucket, is_first=True).entries("/".join(plain), deep=True))
     return [f"{bucket}/{name}" for name in names if _fits(name.split("/"), parts)]
 
 
@@ -86,10 +86,10 @@ def _in_bucket(address: str) -> tuple[str, str]:
     return f"{scheme}://{bucket}", within
 
 
-def _to_read(bucket: str) -> BucketObjects:
+def _to_read(bucket: str, *, is_first: bool = False) -> BucketObjects:
     from storage.objects.bucket import open_to_read
 
-    return open_to_read(bucket)
+    return open_to_read(bucket, is_first=is_first)
 
 
 def _fits(names: list[str], parts: list[str]) -> bool:

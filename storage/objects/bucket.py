@@ -45,12 +45,16 @@ REASONS = {
     "<Code>SignatureDoesNotMatch<": "the secret key is not that of these credentials",
     "<Code>NotImplemented<": "the server does not know this request, which may be a conditional put",
     "http://169.254.169.254/": "there are no credentials",
+    "kind: Timeout": "does not answer in time",
+    "kind: Connect": "cannot be reached",
 }
 """What a person is told, by a sign in obstore's error. The address is where a machine of Amazon's would find credentials."""
 
 VARIABLES = "AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT and so on"
 CLIENT = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(minutes=5)}
 RETRIES = {"max_retries": 5, "retry_timeout": timedelta(minutes=2)}
+FIRST_ANSWER = timedelta(seconds=10)
+"""How long a server may take to answer the first requests, which are small; it is asked again for half as long more."""
 
 
 def open_bucket(address: str) -> BucketObjects:
@@ -76,9 +80,11 @@ def open_two_buckets(*, holders: str, curator: str) -> TwoSides:
     return TwoSides(sides, where, root)
 
 
-def open_to_read(address: str) -> BucketObjects:
-    """The objects at an address, with the holders' credentials; nothing is written there. Raises ConfigError."""
-    bucket = _bucket(address, _options_of("holders"), VARIABLES)
+def open_to_read(address: str, *, is_first: bool = False) -> BucketObjects:
+    """The objects at an address, with the holders' credentials; nothing is written there. `is_first`: nobody knows yet whether
+    its server answers. Raises ConfigError.
+    """
+    bucket = _bucket(address, _options_of("holders"), VARIABLES, is_first=is_first)
     root = _local_folder(address)
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     return BucketObjects(bucket, address, root)
@@ -102,11 +108,11 @@ def _local_folder(address: str) -> Path:
 
 def _open(address: str, root: Path, options: dict[str, str], variables: str) -> BucketObjects:
     """As `open_bucket`, with `options` in place of what the environment says; `variables`: what to look after."""
-    objects = BucketObjects(_bucket(address, options, variables), address, root)
+    asked = BucketObjects(_bucket(address, options, variables, is_first=True), address, root)
     try:
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o700)  # copies of the holders' objects are in it
-        keeps_conditions = objects.keeps_conditions()
+        keeps_conditions = asked.keeps_conditions()
     except OSError as fault:
         raise ConfigError(
             f"work folder {address}: cannot be written ({fault.strerror}). Look after the bucket's name, the credentials and "
@@ -117,14 +123,17 @@ def _open(address: str, root: Path, options: dict[str, str], variables: str) -> 
             f"work folder {address}: this object store writes an object a second time, or over another's change, where it is to "
             "refuse (conditional put), so that a holder could be asked twice. Name another one with --work."
         )
-    return objects
+    return BucketObjects(_bucket(address, options, variables), address, root)
 
 
-def _bucket(address: str, options: dict[str, str], variables: str) -> Any:
+def _bucket(address: str, options: dict[str, str], variables: str, *, is_first: bool = False) -> Any:
+    """What obstore knows an address by; `is_first`: for requests that only learn whether its server answers."""
+    hurry = {"read_timeout": FIRST_ANSWER} if is_first else {}
+    retries = RETRIES | ({"retry_timeout": FIRST_ANSWER * 1.5} if is_first else {})
     try:
         # obstore reads this from the environment too, but for where there are other options of the client.
-        client = CLIENT | {"allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"}
-        return obstore.store.from_url(address, config=options, client_options=client, retry_config=RETRIES)
+        client = CLIENT | hurry | {"allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"}
+        return obstore.store.from_url(address, config=options, client_options=client, retry_config=retries)
     except (BaseError, ValueError):
         raise ConfigError(
             f"{address}: no address of a bucket, or a variable that is none of it. Name one as s3://bucket/prefix; "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import socket
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -136,6 +138,28 @@ def test_a_store_that_does_not_heed_a_condition_is_refused_and_left_as_it_was(se
                 open_objects("s3://bucket/refused")
     plain = bucket_objects(server, "bucket", "unused", prefix="refused")
     assert [entry.name for entry in plain.entries("", deep=True)] == []
+
+
+@pytest.fixture
+def silent():
+    """The port of a server that takes connections, and answers nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [lambda: open_objects("s3://bucket/team"), lambda: locate(["s3://bucket/*.csv"])],
+    ids=["work folder", "raw files"],
+)
+@pytest.mark.parametrize("there", [True, False], ids=["silent", "away"])
+def test_a_server_that_does_not_answer_is_told_of_in_a_sentence(behind, silent, monkeypatch, act, there):
+    monkeypatch.setattr("storage.objects.bucket.FIRST_ANSWER", timedelta(milliseconds=100))
+    behind(silent if there else 1)
+    with pytest.raises((ConfigError, DataError)) as refused:
+        act()
+    said = "does not answer in time" if there else "cannot be reached"
+    assert re.search(rf"s3://bucket/.*: cannot be (read|written) \({said}\)\. Look after", str(refused.value))
 
 
 @pytest.mark.slow
