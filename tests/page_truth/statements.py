@@ -484,6 +484,13 @@ def columns(run: Run) -> float:
     return float(len(run.facts["privacy"]["features"] if in_rounds else run.protocol.encoding.columns))
 
 
+def kinds(run: Run) -> float:
+    """Cells that the model has: those of the last question, or of the tree that answers in rounds shaped."""
+    if isinstance(run.chain, RoundsChain):
+        return float(len(run.facts["description"]["cells"]))
+    return float(run.protocol.n_cells)
+
+
 def hidden(run: Run) -> Figures:
     scale = 100.0 if run.facts["label"] == "class" else 1.0
     return (scale * 2 * run.facts["description"]["differences"][0]["sd"],)
@@ -511,7 +518,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "campaign": lambda run: (n_private(run) - run.chain.held.facts["n_private"],),
     "campaign all": lambda run: (),
     "kinds of groups": lambda run: (*groups(run), columns(run)),
-    "kinds": lambda run: (float(run.protocol.n_cells), columns(run)),
+    "kinds": lambda run: (kinds(run), columns(run)),
     "features": lambda run: (columns(run),),
     "hidden": hidden,
     "not by reports": lambda run: (100.0 * float(run.model.corrections.chance),),
@@ -737,6 +744,10 @@ def check_strengths(run: Run) -> list[str]:
         faults += [] if abs(width - 100.0 * part) < 0.01 else [f"the bar of {row.text} is {width} % wide"]
     if parts and abs(sum(parts) - 1) > 1e-6:
         faults.append(f"strengths add up to {sum(parts)}")
+    tables = [one for one in run.page.every("details") if one.first("summary").text == "Strength of columns"]
+    cells = [cell.text for one in tables for cell in one.every("td")]
+    for cell, part in zip(cells, parts, strict=True):
+        faults += compare(f"strength {cell}", numbers(cell, run), (100.0 * part,))
     return faults
 
 
