@@ -41,6 +41,7 @@ from tasks.artifacts import (
 from tasks.page.data import (
     AskedQuestion,
     Check,
+    Example,
     Failure,
     Feature,
     Influence,
@@ -50,7 +51,7 @@ from tasks.page.data import (
     Scores,
     Span,
 )
-from tasks.page.example import draw_example
+from tasks.page.example import draw_example, draw_example_in_rounds
 from tasks.page.making import describe_making
 from tasks.page.render import render
 from tasks.progress import Timeline
@@ -71,7 +72,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="15", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="16", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -342,7 +343,25 @@ def describe_privacy(
         influence=_influence(evidence.totals, moves) if evidence.totals else None,
         features=() if evidence.shown is None else list_features(config, model, evidence.shown),
         mask_release=cast("Literal['all', 'cells', 'none']", config.mask_release),
-        example=draw_example(last, config.dataset, whole) if isinstance(last, Protocol) else None,
+        example=_draw_example(config, last, model, evidence, whole),
+    )
+
+
+def _draw_example(
+    config: RunConfig, last: Published, model: Model, evidence: Evidence, whole: Sequence[str]
+) -> Example | None:
+    """A made-up row and its report to the last question."""
+    if isinstance(last, Protocol):
+        return draw_example(last, config.dataset, whole)
+    assert evidence.label_range is not None
+    hidden = {*config.features.private, *config.features.protects}
+    return draw_example_in_rounds(
+        last,
+        model.encoding,
+        config.dataset,
+        protected=hidden if config.mask_release == "all" else model.encoding.columns,
+        label_range=evidence.label_range,
+        whole=whole,
     )
 
 

@@ -109,6 +109,23 @@ class QuestionDescription:
     shape: str = ""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlayedAnswer:
+    """What one holder would say without noise, and what a report of it says: one of several values, or a number.
+
+    Attributes:
+        true: the number of the value, or the number, in the label's unit.
+        values: int64 [k], the values that the holder can have, by what it shows; () of a number.
+        named: bool [k], those of them that the report names.
+        sent: the number that is sent; None of a value.
+    """
+
+    true: float
+    values: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    named: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
+    sent: float | None = None
+
+
 class Question(ABC):
     """One question to some of the holders: a frozen value with a JSON form, published before it is answered.
 
@@ -147,6 +164,12 @@ class Question(ABC):
             labels: float64 [m], in the label's own unit.
             protects: bool [m, d].
             words: the coins.
+        """
+
+    @abstractmethod
+    def play(self, row: Floats, label: float, protects: Mask, words: Words) -> PlayedAnswer:
+        """The true answer of one holder and a report of it, side by side, of a holder that is made up: who has a row of
+        their own sends the report alone. Arguments as of `randomize`, for one holder: row and mask [d].
         """
 
     @abstractmethod

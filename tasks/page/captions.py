@@ -157,7 +157,10 @@ SAYS = {
     "example class": "{kind} {cell}, and “{level}”.",
     "example number": "{kind} {cell}, and a number that is rounded at random to {level}.",
     "example error": "{kind} {cell}, and a public answer that is {level}.",
+    "example answer": "{question} {value}.",
+    "example apart": "{kind} {cell}, and {value}.",
     "boxes": "Filled: sent. Dashed: true.",
+    "number sent": "The number: {value}.",
     "boxes numbers": "In each box: the number sent. Dashed: the truth.",
     "boxes drawn": "{drawn} of {boxes} boxes are drawn.",
     # warnings

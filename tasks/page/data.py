@@ -318,21 +318,31 @@ class Boxes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SentNumber:
+    """A number of a report, and what it would be without noise, both in the label's unit."""
+
+    true: float
+    sent: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Example:
     """A made-up row, its true answer, and a report drawn for it with this run's mechanism from a fixed seed.
 
     Attributes:
-        row: columns and values; none of them is anybody's.
-        cell, level: the true answer: its cell, and which of the levels is named.
-        levels: what they are called.
-        boxes: the report; None where boxes cannot show one.
+        row: columns and values; none of them is anybody's. Where some features are public, those that are not, and the label.
+        cell, level: the true answer: its cell, bin or other value, from 0, and which of the levels is named.
+        levels: what they are called; () where a value is named alone.
+        boxes: the report, as far as it names values; None where boxes cannot show one.
+        number: what is sent besides, or in place of values.
     """
 
     row: tuple[tuple[str, str], ...]
     cell: int
     level: int
-    levels: tuple[str, ...]
+    levels: tuple[str, ...] = ()
     boxes: Boxes | None = None
+    number: SentNumber | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

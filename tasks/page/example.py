@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldptree.coins import Words
-from ldptree.encoding import NumericFeature
+from ldptree.encoding import Encoding, NumericFeature
 from ldptree.models.description import name_level
+from ldptree.models.public_view import points_of
 from ldptree.protocol.protocol import Protocol
+from ldptree.protocol.question import Question
 from schemas.dataset import DatasetSpec
-from tasks.page.data import Boxes, Example
+from tasks.page.data import Boxes, Example, SentNumber
 from tasks.page.units import raw_measured
 
 SEED = 1
@@ -21,46 +25,111 @@ MOST_CELLS, MOST_LEVELS = 16, 6
 """Of a report, how many are drawn at most."""
 
 
+@dataclass(frozen=True, eq=False)
+class MadeUp:
+    """A made-up row: its values as of raw data, and each in words by its column."""
+
+    values: NDArray[np.float64]
+    words: dict[str, str]
+
+    @classmethod
+    def of(
+        cls, encoding: Encoding, data: DatasetSpec, whole: Collection[str], rng: np.random.Generator
+    ) -> MadeUp:
+        """Drawn from the public ranges. `whole`: columns of whole numbers."""
+        values, words = [], {}
+        for feature in encoding.features:
+            if isinstance(feature, NumericFeature):
+                value = float(f"{rng.uniform(feature.minimum, feature.maximum):.2g}")
+                value = float(round(value)) if feature.column in whole else value
+                values.append(min(max(value, feature.minimum), feature.maximum))
+                text = raw_measured(values[-1], data.units.get(feature.column, ""))
+            else:
+                at = int(rng.integers(len(feature.levels)))
+                values.append(float(at))
+                text = name_level(feature.column, feature.levels[at], data.names)
+            words[feature.column] = text
+        return cls(np.array([values]), words)
+
+    def tell(self, columns: Collection[str]) -> list[tuple[str, str]]:
+        """Those of the columns that are there, in words."""
+        return [(name.replace("_", " "), text) for name, text in self.words.items() if name in columns]
+
+
 def draw_example(protocol: Protocol, data: DatasetSpec, whole: Sequence[str]) -> Example | None:
     """A row from the columns that the partition asks about, its true answer, and its report; None where there are none.
 
     `whole`: columns of whole numbers.
     """
-    rng, names = np.random.default_rng(SEED), data.names
-    row, features = [], []
-    asked = protocol.raw_tree.columns_used
-    for feature in protocol.encoding.features:
-        if isinstance(feature, NumericFeature):
-            value = float(f"{rng.uniform(feature.minimum, feature.maximum):.2g}")
-            value = float(round(value)) if feature.column in whole else value
-            row.append(min(max(value, feature.minimum), feature.maximum))
-            text = raw_measured(row[-1], data.units.get(feature.column, ""))
-        else:
-            at = int(rng.integers(len(feature.levels)))
-            row.append(float(at))
-            text = name_level(feature.column, feature.levels[at], names)
-        if feature.column in asked:
-            features.append((feature.column.replace("_", " "), text))
-    cell = int(protocol.cells(np.array([row]))[0])
-    if cell < 0 or not features:
+    rng, names, mechanism = np.random.default_rng(SEED), data.names, protocol.mechanism
+    made = MadeUp.of(protocol.encoding, data, whole, rng)
+    row = tuple(made.tell(protocol.raw_tree.columns_used)[:MOST_COLUMNS])
+    cell = int(protocol.cells(made.values)[0])
+    if cell < 0 or not row:
         return None
+    if mechanism.describe().form == "bits and number":
+        return draw_apart(protocol, row, cell, int(rng.integers(mechanism.n_levels)))
     level = int(rng.integers(protocol.n_classes))
     named = not protocol.numeric and protocol.base is None
     levels = tuple(
         name_level(protocol.target, value, names) if named else _name_number(protocol, value)
         for value in _values(protocol)
     )
-    return Example(
-        row=tuple(features[:MOST_COLUMNS]),
-        cell=cell,
-        level=level,
-        levels=levels,
-        boxes=draw_report(protocol, cell, level),
+    return Example(row=row, cell=cell, level=level, levels=levels, boxes=draw_report(protocol, cell, level))
+
+
+def draw_example_in_rounds(
+    question: Question,
+    encoding: Encoding,
+    data: DatasetSpec,
+    *,
+    protected: Collection[str],
+    label_range: tuple[float, float],
+    whole: Collection[str],
+) -> Example:
+    """What of a row is protected, what it would answer to the question, and its report. `protected`: columns."""
+    rng, words = np.random.default_rng(SEED), Words.seeded(np.random.SeedSequence(SEED))
+    made = MadeUp.of(encoding, data, whole, rng)
+    label = float(f"{rng.uniform(*label_range):.2g}")
+    protects = np.array([one.column in protected for one in encoding.features for _ in one.names], bool)
+    played = question.play(points_of(encoding, made.values)[0], label, protects, words)
+    own = (data.target.replace("_", " "), raw_measured(label, data.unit))
+    row = (*made.tell(protected)[: MOST_COLUMNS - 1], own)
+    if played.sent is not None:
+        return Example(row=row, cell=0, level=0, number=SentNumber(true=played.true, sent=played.sent))
+    cell, places = int(played.true), np.flatnonzero(played.named)
+    must = [int(np.searchsorted(played.values, cell)), *places[:MOST_CELLS].tolist()]
+    drawn = _pick(len(played.values), must, MOST_CELLS)
+    boxes = Boxes(
+        cells=tuple(int(played.values[place]) for place in drawn),
+        levels=(0,),
+        sent=tuple(_mark(played.named[place]) for place in drawn),
+        outside=(),
+        n=len(played.values),
     )
+    return Example(row=row, cell=cell, level=0, boxes=boxes)
+
+
+def draw_apart(protocol: Protocol, row: tuple[tuple[str, str], ...], cell: int, step: int) -> Example:
+    """A report of this cell in bits, and apart from them of a number, so many steps above the low end of its range."""
+    mechanism, n_cells = protocol.mechanism, protocol.n_cells
+    value = np.array([cell * mechanism.n_levels + step])
+    sums = mechanism.aggregate(mechanism.randomize(value, Words.seeded(np.random.SeedSequence(SEED))))
+    low, high = protocol.label_range
+    true, sent = (low + (high - low) * float(n) / (mechanism.n_levels - 1) for n in (step, sums[-1]))
+    cells = _pick(n_cells, [cell], MOST_CELLS)
+    boxes = Boxes(
+        cells=cells,
+        levels=(0,),
+        sent=tuple(_mark(sums[one]) for one in cells),
+        outside=(_mark(sums[n_cells]),),
+        n=n_cells + 1,
+    )
+    return Example(row=row, cell=cell, level=0, boxes=boxes, number=SentNumber(true=true, sent=sent))
 
 
 def draw_report(protocol: Protocol, cell: int, level: int) -> Boxes | None:
-    """A report of this cell and level, as boxes; None where a number is sent apart from its cell, which boxes cannot show."""
+    """A report of this cell and level, as boxes; None where two numbers are sent of each cell."""
     mechanism = protocol.mechanism
     if mechanism.n_levels != protocol.n_classes:
         return None

@@ -75,6 +75,11 @@ def say_mechanism(question: QuestionDescription) -> str:
     return MECHANISMS.get(question.mechanism, f"by {question.mechanism.replace('_', ' ')}")
 
 
+def name_mechanism(question: QuestionDescription) -> str:
+    """What it is called."""
+    return question.mechanism.replace("_", " ")
+
+
 def odds(run: Run) -> str:
     """e^epsilon."""
     factor = math.exp(run.privacy.epsilon)
@@ -147,7 +152,7 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
             else (unit.bare(figures["low"]), unit.value(figures["high"]))
         )
         sentences.append(say(key, low=ends[0], high=ends[1], levels=units.count(figures["levels"])))
-    sentences.append(say("mechanism", how=say_mechanism(last), name=last.mechanism.replace("_", " ")))
+    sentences.append(say("mechanism", how=say_mechanism(last), name=name_mechanism(last)))
     sentences += _coins(run, last)
     if run.privacy.form == "reports":
         n = units.plural(sum(one.n_asked for one in run.privacy.asked), "report was", "reports were")

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from tasks.page import charts, findings, privacy, summary, units
 from tasks.page.captions import CHIPS, GLOSSARY, TREES, Sentence, say
 from tasks.page.charts import Axis, Strip
-from tasks.page.data import Example, Run
+from tasks.page.data import Example, Run, SentNumber
 from tasks.page.findings import Table
 
 if TYPE_CHECKING:
@@ -177,30 +177,48 @@ def _example(run: Run) -> dict[str, Any]:
     example = run.privacy.example
     if example is None:
         return {"example": None}
-    boxes, sent = example.boxes, privacy.answers(run)[0].sentences
-    says = [one for one in sent if one.key == "mechanism"]
-    if boxes:
-        says.insert(0, say("boxes numbers" if any(text not in ("", "x") for text in boxes.sent) else "boxes"))
-        if boxes.n_drawn < boxes.n:
-            says.append(say("boxes drawn", drawn=units.count(boxes.n_drawn), boxes=units.count(boxes.n)))
+    boxes, number, last = example.boxes, example.number, run.privacy.asked[-1].question
+    says = [say("mechanism", how=privacy.say_mechanism(last), name=privacy.name_mechanism(last))]
+    if boxes or number:
+        is_written = boxes is not None and any(text not in ("", "x") for text in boxes.sent)
+        says.insert(0, say("boxes numbers" if is_written else "boxes"))
+    if number:
+        says.insert(1, say("number sent", value=units.label_unit(run).value(number.sent)))
+    if boxes and boxes.n_drawn < boxes.n:
+        says.append(say("boxes drawn", drawn=units.count(boxes.n_drawn), boxes=units.count(boxes.n)))
     return {
         "example": example,
         "boxes": boxes,
         "truth": charts.draw_truth(boxes, example.cell, example.level) if boxes else None,
+        "number": number,
+        "number_axis": charts.Axis.of(_ends(run, number)) if number else None,
         "true_answer": _true_answer(run, example),
         "report_says": says,
     }
 
 
+def _ends(run: Run, number: SentNumber) -> list[float]:
+    """What the axis of a number holds: it, what it would be without noise, and the range that it is moved into."""
+    figures = run.privacy.asked[-1].question.figures
+    return [number.true, number.sent, *(figures[end] for end in ("low", "high") if end in figures)]
+
+
 def _true_answer(run: Run, example: Example) -> Sentence:
     """What the made-up row would answer."""
-    cell, level = example.cell + 1, example.levels[example.level]
+    asked, unit = run.privacy.asked[-1], units.label_unit(run)
+    true = None if example.number is None else unit.value(example.number.true)
+    if run.privacy.features:
+        question = privacy.say_question(asked, run.target)
+        return say("example answer", question=question, value=true or units.count(example.cell + 1))
     kind = "Group" if summary.has_groups(run) else "Kind"
+    if true is not None:
+        return say("example apart", kind=kind, cell=example.cell + 1, value=true)
+    cell, level = example.cell + 1, example.levels[example.level]
     if run.model.figure == "correction":
         return say("example error", kind=kind, cell=cell, level=level)
     if run.label == "class":
         return say("example class", kind=kind, cell=cell, level=level)
-    return say("example number", kind=kind, cell=cell, level=units.label_unit(run).with_name(level))
+    return say("example number", kind=kind, cell=cell, level=unit.with_name(level))
 
 
 def _scores(run: Run) -> dict[str, Any]:

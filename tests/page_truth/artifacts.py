@@ -18,7 +18,7 @@ from page_truth.reading import Element, read
 from schemas.config import RunConfig
 from schemas.manifest import Record
 from storage.store import Store
-from tasks.artifacts import read_protocol, read_scaled, read_totals
+from tasks.artifacts import read_protocol, read_published, read_scaled, read_totals
 
 
 @dataclass
@@ -83,6 +83,11 @@ class Run:
     def protocol(self) -> Protocol:
         assert isinstance(self.chain, Chain)
         return read_protocol(self.store, self.chain.conversation.last.question())
+
+    @cached_property
+    def last(self) -> Any:
+        """The last question, a protocol or one of a round."""
+        return read_published(self.store, list(self.chain.conversation.whole)[-1].question())
 
     @cached_property
     def answered(self) -> list[tuple[Totals, ...]]:

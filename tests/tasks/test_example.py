@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from chain import Chain, rides, rides_config
+from chain import Chain, RoundsChain, fares, fares_config, rides, rides_config, shells, shells_config
 
 from ldptree.mechanisms import MECHANISMS
 from ldptree.protocol.protocol import Protocol
 from storage.store import Store
-from tasks.artifacts import read_protocol
+from tasks.artifacts import read_model, read_protocol, read_published
 from tasks.page.data import Boxes
-from tasks.page.example import MOST_CELLS, MOST_LEVELS, draw_example, draw_report
+from tasks.page.example import (
+    MOST_CELLS,
+    MOST_LEVELS,
+    draw_example,
+    draw_example_in_rounds,
+    draw_report,
+)
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +83,61 @@ def test_an_example_needs_nothing_but_what_is_published(chain: Chain, protocol: 
     )
     assert one == other
     assert one is not None
+
+
+def test_a_number_that_is_sent_apart_is_drawn_beside_the_bits_of_its_cell(tmp_path: Path) -> None:
+    path = fares(tmp_path / "rows.csv", 900, 1)
+    apart = {"mechanism": "randomized_response"}
+    chain = Chain(Store(tmp_path / "work"), fares_config(path, privacy=apart, evaluate=False))
+    protocol = read_protocol(chain.store, chain.protocol)
+    example = draw_example(protocol, chain.config.dataset, ())
+    assert example is not None
+    assert example.boxes is not None
+    assert example.number is not None
+    assert example.boxes.n == protocol.n_cells + 1
+    low, high = protocol.label_range
+    assert low <= example.number.true <= high
+    steps = (example.number.sent - low) / (high - low) * (protocol.mechanism.n_levels - 1)
+    assert steps == pytest.approx(round(steps), abs=1e-6)  # whole steps leave, however far out
+    assert example.number.sent != example.number.true
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"privacy": {"epsilon": 4.0}},
+        {"model": {"estimator": "histoftree"}, "histoftree": {"bins": 2, "binned": 1, "depth": 1}},
+        {
+            "model": {"estimator": "histoftree"},
+            "histoftree": {"bins": 2, "binned": 1, "depth": 1, "mechanism": "randomized_response"},
+        },
+    ],
+)
+def test_of_every_question_of_a_round_a_report_is_drawn_that_its_holder_can_send(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    path = shells(tmp_path / "shells.parquet", 900, 1)
+    config = shells_config(path, evaluate=False, **changes)
+    chain = RoundsChain(Store(tmp_path / "work"), config).converse()
+    encoding = read_model(chain.store, chain.model["model"]).encoding
+    asked: list[Any] = [read_published(chain.store, one.question()) for one in chain.conversation.whole]
+    assert len(asked) > 1
+    for question in asked:
+        draw = {"protected": {*config.features.private}, "label_range": (0.0, 20.0), "whole": ()}
+        one, other = (draw_example_in_rounds(question, encoding, config.dataset, **draw) for _ in range(2))
+        assert one == other
+        assert {name for name, _ in one.row[:-1]} <= {name.replace("_", " ") for name in draw["protected"]}
+        assert one.row[-1][0] == config.dataset.target
+        figures = question.describe().figures
+        if one.number is not None:
+            assert one.boxes is None
+            assert figures["low"] - 1e-9 <= one.number.true <= figures["high"] + 1e-9
+            assert one.number.sent != one.number.true
+        else:
+            assert one.boxes is not None
+            assert one.cell in one.boxes.cells
+            assert one.boxes.n <= figures.get("values", figures.get("cells"))
+            n_marked = sum(text == "x" for text in one.boxes.sent)
+            assert n_marked == {"ss": figures.get("size"), "grr": 1}.get(
+                question.describe().mechanism, n_marked
+            )

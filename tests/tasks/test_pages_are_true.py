@@ -48,6 +48,7 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any], dict[str, Any], int]] = {
     ),
     "a number": (fares, fares_config, {}, {}, N),
     "a number in noise": (fares, fares_config, {}, {"privacy": {"mechanism": "laplace"}}, N),
+    "a number apart": (fares, fares_config, {}, {"privacy": {"mechanism": "randomized_response"}}, N),
     "a correction": (rides, CORRECTION(rides_config), {}, {}, N),
     "a correction of 6 classes": (
         rides,

@@ -19,7 +19,7 @@ from ldptree.mechanisms.masked import MASKED, Masked
 from ldptree.mechanisms.numbers import NUMBER_JSON
 from ldptree.mechanisms.numbers.number import NumberMechanism
 from ldptree.partition.product import ANY, Candidates, Product
-from ldptree.protocol.question import PublicView, Question, QuestionDescription
+from ldptree.protocol.question import PlayedAnswer, PublicView, Question, QuestionDescription
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,6 +83,11 @@ class LabelQuestion(Question):
     def randomize(self, rows: Floats, labels: Floats, protects: Mask, words: Words) -> NDArray[Any]:
         """Reports of the number mechanism, [m]; rows and mask are not looked at."""
         return self.mechanism.randomize(self._numbers(labels), words)
+
+    def play(self, row: Floats, label: float, protects: Mask, words: Words) -> PlayedAnswer:
+        """The label, moved into the range."""
+        sent = self.decode(self.mechanism.randomize(self._numbers(np.array([label])), words))
+        return PlayedAnswer(true=float(np.clip(label, self.low, self.high)), sent=float(sent[0]))
 
     def is_valid(self, reports: NDArray[Any]) -> Mask:
         """As the mechanism says."""
@@ -196,6 +201,15 @@ class CellsQuestion(Question):
             reports[block, self._prefix :] = self.mechanism.randomize(cells, candidates, words)
             reports[block, : self._prefix] = self._packed(candidates)
         return reports
+
+    def play(self, row: Floats, label: float, protects: Mask, words: Words) -> PlayedAnswer:
+        """The cell, of those it could be; what is sent of the mask is left out."""
+        candidates = self._own_candidates(row[None], protects[None])
+        cell, values = self.partition.apply(row[None]), np.flatnonzero(candidates.matrix()[0])
+        report = self.mechanism.randomize(cell, candidates, words)
+        # what a report adds to a cell is above 0 where it names it
+        named = self.mechanism.sums(report, candidates, np.ones((1, 1)))[0] > 0
+        return PlayedAnswer(true=float(cell[0]), values=values, named=named[values])
 
     def is_valid(self, reports: NDArray[Any]) -> Mask:
         """A cell there is, and V_i, if it is sent, is one that has the cell."""

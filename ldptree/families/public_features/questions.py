@@ -21,7 +21,7 @@ from ldptree.mechanisms.numbers import NUMBER_JSON, NumberMechanism
 from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.models.public_features import Effect
 from ldptree.models.surface import BINS, Contrast, Surface, bin_of
-from ldptree.protocol.question import PublicView, Question, QuestionDescription
+from ldptree.protocol.question import PlayedAnswer, PublicView, Question, QuestionDescription
 from ldptree.serialize import Codec
 
 if TYPE_CHECKING:
@@ -76,6 +76,12 @@ class BinQuestion(Question):
     def randomize(self, rows: Floats, labels: Floats, protects: Mask, words: Words) -> NDArray[Any]:
         """Sets of bins, uint8 [m, 2]."""
         return self.oracle.randomize(self._bins(rows, labels), words)
+
+    def play(self, row: Floats, label: float, protects: Mask, words: Words) -> PlayedAnswer:
+        """The bin, and the set of bins."""
+        bins = self._bins(row[None, :], np.array([label]))
+        named = self.oracle.aggregate(self.oracle.randomize(bins, words)) > 0
+        return PlayedAnswer(true=float(bins[0]), values=np.arange(self.oracle.k), named=named)
 
     @property
     def _sizes(self) -> dict[str, float]:
@@ -227,6 +233,13 @@ class ResidualQuestion(Question):
     def randomize(self, rows: Floats, labels: Floats, protects: Mask, words: Words) -> NDArray[Any]:
         """Reports of the number mechanism, [m]."""
         return self.mechanism.randomize(self._numbers(rows, labels), words)
+
+    def play(self, row: Floats, label: float, protects: Mask, words: Words) -> PlayedAnswer:
+        """The residual times the contrast; where there is none, what is published of the label is added again."""
+        numbers = self._numbers(row[None, :], np.array([label]))
+        published = 0.0 if self.contrast is not None else float(self.surface(row[None, :])[0])
+        sent = self.decode(self.mechanism.randomize(numbers, words))
+        return PlayedAnswer(true=published + self.half * float(numbers[0]), sent=published + float(sent[0]))
 
     def is_valid(self, reports: NDArray[Any]) -> Mask:
         """As the mechanism says."""
