@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from storage.digests import canonical
 from storage.formats import read_stamped, refuse_later, stamped
 from storage.holders.holder_names import check_name_type
 from storage.ledger.copy_index import CopyIndex
-from storage.objects.object_store import NotReached, ObjectStore
+from storage.objects.object_store import NotReached, ObjectStore, sizes_of
 from storage.store import Store
 
 VERSION = 2
@@ -92,8 +93,10 @@ class Account:
         kept = f"{self._stem(question)}.answered"
         if self._objects.size(kept) is None:
             return False
-        for name in _read_kept(self._objects, kept)["files"]:
-            if self._objects.size(name) is None:
+        files = _read_kept(self._objects, kept)["files"]
+        there = sizes_of(self._objects, files)
+        for name in files:
+            if name not in there:
                 raise ArtifactCorrupt(
                     f"{name}: these reports were received, and are now missing. Asking their holders again would spend "
                     "their epsilon twice. Restore the file from a copy, or begin anew in another work folder."
@@ -132,12 +135,12 @@ class Account:
         """The ledger, and how many files it is in."""
         ledger, entries = Ledger(), list[Charge]()
         # Before the charges: of what is kept here every charge that it came after is then among them.
-        kept = [_read_kept(self._objects, name) for name in self._names("answered", "asked")]
+        kept = self._objects.at_once(partial(_read_kept, self._objects), self._names("answered", "asked"))
         names = self._names("charge")
         for number, name in enumerate(names, start=1):
             if name != self._charge(number):
                 raise _damaged(self._objects, self._charge(number), "missing")
-            cap, found = _decoded(self._objects, name)
+        for cap, found in self._objects.at_once(partial(_decoded, self._objects), names):
             ledger.hold_to(cap)
             entries += found
         if len(names) < max((one.get("charges", 0) for one in kept), default=0):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +105,8 @@ class Campaign:
 
     def reports(self) -> list[Manifest]:
         """Every file of reports received so far, once."""
-        kept = (entry.name for entry in self._objects.entries(self._reports))
-        found = [received_report(self._objects, name) for name in kept]
+        kept = [entry.name for entry in self._objects.entries(self._reports)]
+        found = self._objects.at_once(partial(received_report, self._objects), kept)
         return list({file_of(report): report for report in found}.values())
 
     def copy_index(self) -> CopyIndex:

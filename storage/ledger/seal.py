@@ -24,6 +24,7 @@ from schemas.manifest import Record, Strict
 from storage.formats import SEAL, Damaged, read_stamped, stamped
 from storage.holders.secret import has_secret, other_secret, refuse_new_secret
 from storage.ledger.campaigns import Campaign
+from storage.objects.object_store import sizes_of
 from storage.store import Store
 
 LEDGER, ASKED, PUBLISHED, REPORTS = (
@@ -136,8 +137,9 @@ def _check(store: Store) -> Seal | None:
         raise other_secret(store.objects)
     for part in sealed.parts:
         _check_mark(store, part, marks.get(part), sealed)
+    there = sizes_of(store.objects, sealed.files)
     for name, size in sealed.files.items():
-        _check_file(store, name, size)
+        _check_file(store, name, size, there.get(name))
     return sealed
 
 
@@ -156,8 +158,7 @@ def _check_mark(store: Store, part: str, mark: Mark | None, sealed: Seal) -> Non
     raise _lost(store, part, f"older than {LEDGER}/{SEAL} (number {mark.number} and {sealed.number})")
 
 
-def _check_file(store: Store, name: str, size: int) -> None:
-    found = store.objects.size(name)
+def _check_file(store: Store, name: str, size: int, found: int | None) -> None:
     if found is None:
         raise ArtifactCorrupt(f"{store.objects.where(name)}: missing. {REMEDY}")
     if found < size:
@@ -221,11 +222,11 @@ def _kept(store: Store) -> dict[str, int]:
     }
     named = _protocols(store)
     # Reports of simulations are drawn again where they are lost.
-    for answer in objects.entries(f"{LEDGER}/release"):
-        if answer.name.endswith(".answered"):
-            named += read_stamped(objects, answer.name, "answered", REMEDY)["files"]
+    answers = [name for name in found if name.startswith(f"{LEDGER}/release/") and name.endswith(".answered")]
+    for kept in objects.at_once(lambda name: read_stamped(objects, name, "answered", REMEDY), answers):
+        named += kept["files"]
     # Who asks the question of one that is missing is told of it.
-    return found | {name: size for name in named if (size := objects.size(name)) is not None}
+    return found | sizes_of(objects, named)
 
 
 def _protocols(store: Store) -> list[str]:

@@ -11,7 +11,7 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -22,7 +22,7 @@ from schemas.named_files import NO_SUCH_FOLDER, folder_fault, make_folder, shown
 from storage.holders.private_files import FILE, append_privately, close_to_others, make_private
 from storage.objects.drawn_once import publish_once
 from storage.objects.lasting import fsync, make_to_last
-from storage.objects.object_store import NOTHING, Entry, Write
+from storage.objects.object_store import NOTHING, Entry, T, Write
 
 PRIVATE = "holders"
 """The folder whose objects are for their owner only."""
@@ -75,6 +75,10 @@ class FolderObjects:
             return self.path(name).stat().st_size
         except (FileNotFoundError, NotADirectoryError):
             return None
+
+    def at_once(self, act: Callable[[str], T], names: Sequence[str]) -> list[T]:
+        """What `act` gives for each file, in order."""
+        return [act(name) for name in names]
 
     def entries(self, folder: str, *, deep: bool = False) -> Iterator[Entry]:
         """The files of a folder, of those below it too if `deep`, by name; none whose name begins with a dot."""

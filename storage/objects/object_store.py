@@ -5,12 +5,13 @@ A name is a relative path with slashes, as "holders/ledger/release/00000001.char
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TypeVar
 
 NOTHING: Mapping[str, str] = {}
+T = TypeVar("T")
 Write = Callable[[BinaryIO], object]
 """Writes what chance makes as it goes."""
 
@@ -45,6 +46,12 @@ class ObjectStore(Protocol):
 
     def size(self, name: str) -> int | None:
         """How many bytes an object has, None where there is none."""
+
+    def at_once(self, act: Callable[[str], T], names: Sequence[str]) -> list[T]:
+        """What `act` gives for each object or folder, in order, called for several at once where it waits for another machine.
+
+        Raises what it raised for the first of those that it raises for.
+        """
 
     def entries(self, folder: str, *, deep: bool = False) -> Iterator[Entry]:
         """The objects of a folder, of those below it too if `deep`, by name. What is being written is not among them."""
@@ -96,3 +103,11 @@ class ObjectStore(Protocol):
 
     def where(self, name: str) -> str:
         """Where a person finds an object."""
+
+
+def sizes_of(objects: ObjectStore, names: Iterable[str]) -> dict[str, int]:
+    """How many bytes each of these objects has that is there, by a listing of each folder."""
+    wanted = set(names)
+    folders = sorted({name.rpartition("/")[0] for name in wanted})
+    listed = objects.at_once(lambda folder: list(objects.entries(folder)), folders)
+    return {entry.name: entry.size for entries in listed for entry in entries if entry.name in wanted}

@@ -7,12 +7,12 @@ on private rows.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
-from storage.objects.object_store import NOTHING, Entry, ObjectStore, Write
+from storage.objects.object_store import NOTHING, Entry, ObjectStore, T, Write
 
 Side = Literal["holders", "curator"]
 SIDES: tuple[Side, ...] = ("holders", "curator")
@@ -41,6 +41,10 @@ class TwoSides:
     def size(self, name: str) -> int | None:
         """How many bytes an object has, None where there is none."""
         return self._of(name).size(name)
+
+    def at_once(self, act: Callable[[str], T], names: Sequence[str]) -> list[T]:
+        """What `act` gives for each object, in order, of several at once."""
+        return self._sides["holders"].at_once(act, names)
 
     def entries(self, folder: str, *, deep: bool = False) -> Iterator[Entry]:
         """The objects of a folder, of those below it too if `deep`, by name."""

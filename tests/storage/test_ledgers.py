@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -11,9 +12,10 @@ import pytest
 
 from ldptree.errors import ArtifactCorrupt, BudgetError
 from ldptree.protocol.ledger import Charge, Names, RowRange
-from storage.ledger.accounts import Account
+from storage.ledger.accounts import Account, _encoded
 from storage.objects import folder
 from storage.objects.folder import FolderObjects
+from storage.objects.object_store import NotReached
 from storage.store import Store
 
 EVERYBODY = RowRange(source="file", start=0, stop=3_300_000)
@@ -80,6 +82,47 @@ def test_a_cap_stated_by_a_refused_run_holds(account):
         account.charge([asks("two")], cap=1.0)
     assert account.read().cap == 1.0
     assert len(account.read()) == 1
+
+
+def test_many_charges_in_a_bucket_are_read_as_those_in_a_folder_are_and_one_that_fails_is_told(
+    store, account, tmp_path, monkeypatch
+):
+    pytest.importorskip("obstore")
+    from obstore.store import MemoryStore
+
+    from storage.objects.bucket import BucketObjects
+
+    objects = BucketObjects(MemoryStore(), "memory://bucket", tmp_path / "copies")
+    monkeypatch.setattr("storage.store.open_objects", lambda _: objects)
+    bucket = Account(Store(""), None)
+    for number in range(40):
+        who = Names([number, number + 1]) if number % 2 else EVERYBODY
+        for one in (account, bucket):
+            one.charge([asks(f"question {number}", 0.5, who)], cap=100.0 - number)
+            one.keep_asked(f"place {number}", "digest")
+    here, there = account.read(), bucket.read()
+    assert [_encoded(there.cap, [one]) for one in there.entries] == [
+        _encoded(here.cap, [one]) for one in here.entries
+    ]
+    assert [one.question for one in there.entries] == [f"question {number}" for number in range(40)]
+    assert there.cap == 61.0
+    get = objects.get
+
+    def fail(name):
+        if name.endswith("23.charge"):
+            raise NotReached(errno.EIO, "does not answer in time", objects.where(name))
+        return get(name)
+
+    monkeypatch.setattr(objects, "get", fail)
+    with pytest.raises(NotReached, match=r"00000023\.charge"):
+        bucket.read()
+    monkeypatch.setattr(objects, "get", get)
+    objects.put("holders/ledger/release/00000017.charge", b"damaged")
+    with pytest.raises(ArtifactCorrupt, match=r"00000017\.charge: damaged"):
+        bucket.charge([asks("one more")], cap=None)
+    objects.delete("holders/ledger/release/00000009.charge")
+    with pytest.raises(ArtifactCorrupt, match=r"00000009\.charge: missing"):
+        bucket.read()
 
 
 def test_seeded_simulations_and_releases_have_accounts_of_their_own(store):

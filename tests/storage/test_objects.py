@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from storage.objects.folder import FolderObjects
+from storage.objects.object_store import sizes_of
 from storage.objects.two_sides import SIDES, TwoSides
 
 NAME = "curator/reports/r.bin"
@@ -73,6 +74,30 @@ def test_what_was_written_is_read_and_gone_when_deleted(objects):
     objects.delete(NAME)
     objects.delete(NAME)
     assert objects.size(NAME) is None
+
+
+def test_of_many_objects_each_is_read_in_its_turn_and_the_first_that_fails_is_told(objects):
+    written = {f"holders/many/{i:02d}": bytes([i]) * i for i in range(40)}
+    for name, data in written.items():
+        objects.put(name, data)
+    assert objects.at_once(objects.get, list(written)) == list(written.values())
+    assert objects.at_once(objects.get, []) == []
+    assert sizes_of(objects, [*written, "curator/none/x"]) == {name: i for i, name in enumerate(written)}
+    for missing in ("holders/many/31", "holders/many/07"):
+        objects.delete(missing)
+    with pytest.raises(FileNotFoundError, match="holders/many/07"):
+        objects.at_once(objects.get, list(written))
+    assert sizes_of(objects, ["holders/many/06", "holders/many/07"]) == {"holders/many/06": 6}
+
+
+def test_a_bucket_is_asked_for_many_objects_at_the_same_time(tmp_path):
+    """Each waits here until all are asked for."""
+    pytest.importorskip("obstore")
+    from storage.objects.bucket import AT_ONCE, BucketObjects
+
+    gate = threading.Barrier(AT_ONCE, timeout=60)
+    bucket = BucketObjects(None, "memory://", tmp_path)
+    assert sorted(bucket.at_once(lambda _: gate.wait(), ["any"] * AT_ONCE)) == list(range(AT_ONCE))
 
 
 def test_damage_of_a_copy_is_told_from_damage_of_the_object(objects):
