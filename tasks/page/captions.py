@@ -90,6 +90,8 @@ SAYS = {
     "tree correction": "Thicker branches hold more {nouns}; each bar is added to the public model’s {what}.",
     "tree share": "Thicker branches hold more {nouns}. Each bar is the estimated share of {output}.",
     "tree number": "Thicker branches hold more {nouns}. Each bar is the estimated mean of “{target}”.",
+    "classes": "bars from the top: {classes}",
+    "classes some": "bars from the top: {classes}; the table has all {n}",
     "strengths": "How much of the answers’ differences each column explains.",
     "shared out": "Reports, difference and weight are those of a kind’s group; its holders are shared out as public rows lie.",
     "counts": "Counts are estimates.",

@@ -32,6 +32,8 @@ MOST_ENDS, MOST_LEVELS = 8, 4
 """Ends of the tree that are drawn, and levels of it below the root."""
 ALL_ENDS = 12
 """A tree of no more cells is drawn whole, down to that level."""
+MOST_CLASSES = 5
+"""Small bars in an end of the tree, where there are several classes."""
 TABLED_CELLS = 400
 LISTED_CHECKS = 400
 DRAWN_STRENGTHS, LEAST_STRENGTH = 3, 0.005
@@ -82,13 +84,16 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree as it is drawn: its branches, the axis of its bars, their unit, whether branches are cut and bars have errors."""
+    """A tree as it is drawn: its branches, the axis of its bars, their unit, whether branches are cut and bars have errors; of
+    several classes those that each end has a small bar of.
+    """
 
     root: Branch
     axis: Axis
     unit: Unit
     is_cut: bool
     has_errors: bool
+    classes: tuple[int, ...]
 
     @property
     def ends(self) -> list[Branch]:
@@ -111,17 +116,36 @@ def draw(run: Run) -> Tree | None:
         return node.estimates[node.clearest].is_clear
 
     drawn = draw_tree(root, lambda node: id(node) in opened, is_clear)
-    unit = cell_unit(run)
+    unit, classes = cell_unit(run), drawn_classes(run)
     values: list[float] = []
-    bars = [shown_estimate(run, end.node) for end in _ends(drawn)]
-    for shown in bars:
+    ends = [end.node for end in _ends(drawn)]
+    bars = [shown_estimate(run, node) for node in ends]
+    for shown in [*bars, *(node.estimates[one] for node in ends for one in classes)]:
         values += [shown.value - 2 * (shown.sd or 0.0), shown.value + 2 * (shown.sd or 0.0)]
     if run.model.figure == "share":
         values = [min(max(value, 0.0), 1.0) for value in values] + [0.0, 1.0]
     cut = any(end.node.children for end in _ends(drawn))
-    return Tree(
-        drawn, Axis.of(values, zero=True), unit, cut, has_errors=any(one.sd is not None for one in bars)
-    )
+    has_errors = any(one.sd is not None for one in bars)
+    return Tree(drawn, Axis.of(values, zero=True), unit, cut, has_errors, classes)
+
+
+def drawn_classes(run: Run) -> tuple[int, ...]:
+    """Of several classes those that are drawn in each end of the tree, in their order: all, or of many those that are clearest in
+    any cell, or largest over all.
+    """
+    model = run.model
+    if len(model.outputs) < 2 or model.tree is None:
+        return ()
+    whole = model.tree.estimates
+    cells = model.cells or (model.tree,)
+
+    def rank(output: int) -> float:
+        if model.figure == "correction":
+            return max(cell.estimates[output].strength for cell in cells)
+        return whole[output].value
+
+    order = sorted(range(len(model.outputs)), key=lambda output: -rank(output))
+    return tuple(sorted(order[:MOST_CLASSES]))
 
 
 def shown_estimate(run: Run, node: Node | Cell) -> Estimate:

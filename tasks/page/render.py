@@ -115,6 +115,7 @@ def _learned(run: Run) -> dict[str, Any]:
         "ribbons": charts.ribbons(tree.root) if tree else [],
         "step": 46.4 / max(charts.depth_of(tree.root), 1) if tree else 0,
         "widest": _widest(run, tree) if tree else 0,
+        "tree_classes": _classes(run, tree) if tree and tree.classes else None,
         "tree_title": TREES[run.model.figure],
         "tree_caption": _tree_caption(run),
         "shown": lambda node: findings.shown_estimate(run, node),
@@ -150,13 +151,20 @@ def _learned(run: Run) -> dict[str, Any]:
     }
 
 
+def _classes(run: Run, tree: findings.Tree) -> Sentence:
+    """Which classes the small bars of an end are of."""
+    outputs = run.model.outputs
+    key = "classes" if len(tree.classes) == len(outputs) else "classes some"
+    return say(key, classes=", ".join(f"“{outputs[one]}”" for one in tree.classes), n=len(outputs))
+
+
 def _tree_caption(run: Run) -> Sentence:
     what = f"chance of “{run.model.outputs[0]}”" if len(run.model.outputs) == 1 else "chance of a class"
     return say(
         f"tree {run.model.figure}",
         nouns=run.nouns,
         what=what if run.label == "class" else "answer",
-        output=f"“{run.model.outputs[0]}”" if len(run.model.outputs) == 1 else "the likeliest class",
+        output=f"“{run.model.outputs[0]}”" if len(run.model.outputs) == 1 else "a class",
         target=run.target,
     )
 

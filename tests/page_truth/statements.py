@@ -109,6 +109,7 @@ def check(run: Run) -> list[str]:
         + check_for_whom(run)
         + check_marks(run)
         + check_bars(run)
+        + check_classes(run)
         + check_strip(run)
         + check_strengths(run)
         + check_report(run)
@@ -582,6 +583,8 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "tree correction": lambda run: (),
     "tree share": lambda run: (),
     "tree number": lambda run: (),
+    "classes": lambda run: (),
+    "classes some": lambda run: (float(len(run.facts["description"]["outputs"])),),
     "table cut": lambda run: (400.0, float(len(run.facts["description"]["cells"]))),
     "basis": lambda run: (None, None),
     "who row": lambda run: (2 * epsilon(run),),
@@ -840,6 +843,44 @@ def check_bars(run: Run) -> list[str]:
             if not axis.agrees(at, value)
         ]
         faults += [] if caps == set(ends(bar, "wh")) else [f"caps of {leaf.text} stand at {sorted(caps)}"]
+    return faults
+
+
+def check_classes(run: Run) -> list[str]:
+    """Whether each end of a tree of several classes has a bar for each that is listed, as long as its estimate."""
+    boxes, outputs = run.page.every("div", "treebox"), run.facts["description"]["outputs"]
+    drawn = [svg for box in boxes for svg in box.every("svg", "cls")]
+    if bool(drawn) != bool(boxes and len(outputs) > 1):
+        return ["bars of classes, of which there are not several, or none of several"]
+    if not drawn:
+        return []
+    axis = Scale.of(boxes[0].first("div", "tf").first("svg", "ax"))
+    legend = run.page.first("li", "many").text
+    faults = []
+    for leaf in boxes[0].first("div", "tree").every("div", "lf"):
+        svg = leaf.first("svg", "cls")
+        said = [one.rpartition(": ")[::2] for one in svg.attributes["aria-label"].split("; ")]
+        if legend.partition(": ")[2].partition(";")[0] != ", ".join(f"“{name}”" for name, _ in said):
+            faults.append(f"bars of {[name for name, _ in said]}, where {legend!r} is said")
+        places = [outputs.index(name) for name, _ in said]
+        for (_, text), bar in zip(said, svg.every("g", "bar"), strict=True):
+            value, *error = (number(one) for one in numbers(text, run))
+            low, width = (float(bar.first("rect").attributes[key].rstrip("%")) for key in ("x", "width"))
+            reach = sorted((axis.inside(0.0), value))
+            faults += [
+                f"a bar of {text} ends at {axis.value(at)}, expected {end}"
+                for at, end in zip((low, low + width), reach, strict=True)
+                if not axis.agrees(at, end)
+            ]
+            is_clear = bool(error) and abs(value) >= error[0] - rounding(text)
+            if run.facts["description"]["figure"] == "correction" and not is_clear:
+                faults += ["a bar is drawn clear that is not"] if "clear" in bar.attributes["class"] else []
+        marks = leaf.every("em")
+        if marks and not isinstance(run.chain, RoundsChain):
+            cell = estimates_of(run, int(marks[0].text) - 1)
+            for place, (_, text) in zip(places, said, strict=True):
+                figures = numbers(text, run)
+                faults += compare(f"bar of {outputs[place]}", figures, cell[place][: len(figures)])
     return faults
 
 
