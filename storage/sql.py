@@ -30,7 +30,7 @@ _FUNCTION_NAMES = """
     nullif if ascii
     date_part year month day hour minute second dayofweek isodow dayofyear week isoyear quarter weekday
     date_trunc date_diff datediff epoch strptime try_strptime to_days to_hours to_minutes to_seconds to_months
-    to_years
+    to_years make_date make_timestamp list_position list_value strip_accents
 """
 FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
 OPERATORS = frozenset(
@@ -86,7 +86,11 @@ def _scratch_database() -> Any:
     import duckdb
 
     atexit.register(_scratch_database.cache_clear)  # else DuckDB tells of objects that nobody freed
-    return duckdb.connect(config={"threads": 1, "enable_external_access": "false"})
+    database = duckdb.connect(config={"threads": 1, "enable_external_access": "false"})
+    database.execute(
+        "SET disabled_optimizers = 'common_subexpressions'"
+    )  # else TRY lets errors of what is shared out
+    return database
 
 
 def quote(name: str) -> str:

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -55,7 +56,8 @@ def init(
     with TemporaryDirectory(prefix="ldptree-init-") as folder:
         seen = look(data, Path(folder), target=target, public=public, sheet=sheet)
         read_from = _readable(seen.sample, to.parent, force=force)
-        choose = _ask if ask else choose_first
+        asking = Asking()
+        choose = asking if ask else choose_first
         rule = None if public is None else _rule_from(public, to.parent)
         proposal = propose(seen, _path_from(read_from, to.parent), name=name, public=rule, choose=choose)
         settle(proposal, choose)
@@ -80,6 +82,8 @@ def init(
         return
     for line in _lines(proposal, read_from, public):
         typer.echo(line)
+    if ask and not asking.n_asked:
+        typer.echo("asked      nothing: there was nothing that the values do not tell")
     typer.echo(f"\n{to}: written. Look at it, then: ldptree run {to}")
 
 
@@ -137,10 +141,21 @@ def _write_readable(sample: FileSample, to: Path) -> None:
         aside.unlink(missing_ok=True)
 
 
+@dataclass
+class Asking:
+    """Asks what the values do not tell, at the terminal."""
+
+    n_asked: int = 0
+
+    def __call__(self, question: str, answers: Sequence[str]) -> int:
+        """Ask until an answer is chosen by its number; nothing typed is the first. Raises ConfigError at the end of input."""
+        if len(answers) == 1:
+            return 0
+        self.n_asked += 1
+        return _ask(question, answers)
+
+
 def _ask(question: str, answers: Sequence[str]) -> int:
-    """Ask until an answer is chosen by its number; nothing typed is the first. Raises ConfigError at the end of input."""
-    if len(answers) == 1:
-        return 0
     typer.echo(question, err=True)
     for number, answer in enumerate(answers, 1):
         typer.echo(f"  {number}  {answer}", err=True)
@@ -185,7 +200,7 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
     shown = [column for column in seen.columns if _note(proposal, column)]
     lines += [f"{_use(proposal, one):<10} {one.name}: {_note(proposal, one)}" for one in shown[:LISTED]]
     if len(shown) > LISTED:
-        lines.append(f"           and {len(shown) - LISTED} columns more")
+        lines.append(f"           and {len(shown) - LISTED} columns more, all in --json")
     if proposal.puts_aside:
         lines.append(
             f"bad rows   those that cannot be read are put aside, at most {proposal.bad_fraction:.0%} of all"
@@ -212,10 +227,10 @@ def _use(proposal: Proposal, column: Column) -> str:
 
 def _note(proposal: Proposal, column: Column) -> str:
     """What is the matter with a column; "" where nothing is."""
-    finding, is_read = column.finding, _use(proposal, column) == "read"
-    if finding is None or (column.name in proposal.drop and not is_read):
-        return proposal.drop.get(column.name, "")
-    return next((one.why for one in proposal.derive.values() if one.raw == column.name), finding.sentence)
+    why = [one.why for one in proposal.derive.values() if one.raw == column.name]
+    if why or column.finding is None or column.name in proposal.drop:
+        return why[0] if why else proposal.drop.get(column.name, "")
+    return "" if column.name in proposal.rule_columns else column.finding.sentence
 
 
 def _encoding_name(encoding: str) -> str:

@@ -8,16 +8,17 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from ldptree.errors import DataError
 from schemas.catalogue import catalogue
 from schemas.config import parse
-from schemas.dataset import ColumnType, DatasetSpec
-from storage.raw.recognition.findings import Finding, Reading
+from schemas.dataset import ColumnType, DatasetSpec, parse_public_rule
+from storage.raw.recognition.findings import Finding, Reading, new_name, sql_name
 from storage.raw.recognition.names import is_named_so
+from storage.sql import check_predicate
 from tasks.first_look.column import Column
 from tasks.first_look.values import FirstLook
 
@@ -27,6 +28,8 @@ SHARE = 0.1
 FEWEST = 150
 """Rows that are public so, at least, while that is no more than half of them."""
 WIDTH = 110
+FEW_DROPPED = 8
+"""Columns that are left out in a line each."""
 MOST_WRAPPED = 60
 """Columns that are left out in lines of that width; more stand in one line."""
 LONGEST_WHY = 180
@@ -104,6 +107,18 @@ class Proposal:
             other: replace(one, why=f"{one.why}; {name} left out: {why}") for other, one in others.items()
         }
 
+    def read_as_ticked(self, name: str, mark: str) -> None:
+        """Read a raw column as whether it is there; it holds one value, the `mark`, or nothing."""
+        new, why = _unused(new_name(name, "given"), self.look, self), f"ticked ({mark}) or left blank"
+        self.derive[new] = Derived(name, f"{sql_name(name)} IS NOT NULL", why)
+        self.drop[name] = f"{why}; read below"
+
+    @property
+    def rule_columns(self) -> tuple[str, ...]:
+        """The raw columns that tell who is public; no feature is made of them."""
+        predicate = parse_public_rule(self.public[0]).predicate
+        return check_predicate(predicate, self.look.file.columns) if predicate else ()
+
     def spec(self) -> DatasetSpec:
         """The data set as a run reads it from the text. Raises ConfigError."""
         return parse(tomllib.loads(write_toml(self))).dataset
@@ -126,7 +141,7 @@ def propose(
     )
     for column in look.columns:
         finding, is_target = column.finding, column.name == look.target
-        if finding is None:
+        if finding is None or column.name in proposal.rule_columns:
             continue
         if finding.is_code:
             if column.is_declared_text:
@@ -294,21 +309,35 @@ def _beside(line: str, comment: str) -> str:
 
 
 def _drop_lines(drop: Mapping[str, str]) -> list[str]:
-    """`drop`, a line a column while there are few, with why."""
+    """`drop`, a line a column with why while there are few, else a line or two a kind of reason."""
     if not drop:
         return []
-    if len(drop) <= 8:
+    if len(drop) <= FEW_DROPPED:
         lines = [_beside(f"    {_text(column)},", _short(why)) for column, why in drop.items()]
         return ["drop = [", *lines, "]"]
-    kinds = "; ".join(sorted({_kind_of(why) for why in drop.values()}))
-    found, line = [f"# left out: {_short(kinds)}", "drop = ["], "   "
-    for column in drop:
+    kinds: dict[str, list[str]] = {}
+    for column, why in drop.items():
+        kinds.setdefault(_kind_of(why), []).append(column)
+    lines = []
+    for kind, columns in kinds.items():
+        first, *more = _wrap(columns)
+        lines += [_beside(first, _short(kind)), *more]
+    if len(lines) > FEW_DROPPED:
+        whole = len(drop) > MOST_WRAPPED
+        packed = ["".join(_wrap(drop))] if whole else _wrap(drop)
+        return [f"# left out: {_short('; '.join(sorted(kinds)))}", "drop = [", *packed, "]"]
+    return ["drop = [", *lines, "]"]
+
+
+def _wrap(columns: Iterable[str]) -> list[str]:
+    """The names as items of a list of TOML, in lines of `WIDTH`."""
+    lines = ["   "]
+    for column in columns:
         word = f" {_text(column)},"
-        if len(line) + len(word) > WIDTH and len(drop) <= MOST_WRAPPED:
-            found.append(line)
-            line = "   "
-        line += word
-    return [*found, line, "]"]
+        if len(lines[-1]) + len(word) > WIDTH and lines[-1].strip():
+            lines.append("   ")
+        lines[-1] += word
+    return lines
 
 
 def _kind_of(why: str) -> str:

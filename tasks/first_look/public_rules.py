@@ -28,7 +28,9 @@ _GROUP = re.compile(
 )
 MOST_RULES = 3
 YES = re.compile(
-    r"yes|y|true|t|1|open|public|agreed|agree|consented|opt[ _-]?in|ja|j|oui|o|vrai|wahr", re.IGNORECASE
+    r"yes|y|true|t|1|open|public|agreed|agree|consented|(?:consent )?(?:given|granted)|accepted|opt(?:ed)?[ _-]?in"
+    r"|ja|j|wahr|erteilt|oui|o|vrai|accordé|s[ií]|sim|acepto",
+    re.IGNORECASE,
 )
 
 
@@ -46,9 +48,15 @@ def propose_rules(columns: Sequence[Column], texts: pl.DataFrame, target: str) -
     found: list[tuple[int, PublicProposal]] = []
     low, high = CHOSEN_OF
     for column in columns:
-        if column.name == target or column.finding is not None or not low <= column.n_values <= high:
+        if column.name == target or not low <= column.n_values <= high:
             continue
         values_and_labels = texts.select(value=column.name, label=target).drop_nulls()
+        folded = pl.col("value").str.strip_chars().str.to_lowercase()
+        is_folded = values_and_labels.select(folded.n_unique() < pl.col("value").n_unique()).item()
+        if is_folded:  # the values differ in capital letters alone, or the rule would miss some of them
+            values_and_labels = values_and_labels.with_columns(folded)
+        elif column.finding is not None:
+            continue
         counts = values_and_labels.group_by("value").agg(pl.len(), labels=pl.col("label").n_unique())
         counts = counts.filter(pl.col("labels") > 1).sort("len", "value", descending=[True, False])
         values, shares = counts["value"].to_list(), (counts["len"] / texts.height).to_list()
@@ -56,14 +64,30 @@ def propose_rules(columns: Sequence[Column], texts: pl.DataFrame, target: str) -
             share = shares[values.index(yes[0])]
             why = f"{share:.0%} of the rows say so"
             is_consent = 0.005 < share < 0.95
-            found.append((0, PublicProposal(rule=_equal(column, yes[0]), why=why, is_consent=is_consent)))
+            found.append(
+                (
+                    0,
+                    PublicProposal(
+                        rule=_equal(column, yes[0], is_folded=is_folded), why=why, is_consent=is_consent
+                    ),
+                )
+            )
         elif values and _GROUP.search(column.name):
             place = min(range(len(shares)), key=lambda i: abs(shares[i] - 0.1))
             why = f"one of {column.n_values}, {shares[place]:.0%} of the rows"
-            found.append((1, PublicProposal(rule=_equal(column, values[place]), why=why, is_consent=False)))
+            found.append(
+                (
+                    1,
+                    PublicProposal(
+                        rule=_equal(column, values[place], is_folded=is_folded), why=why, is_consent=False
+                    ),
+                )
+            )
     return tuple(one for _, one in sorted(found, key=lambda pair: pair[0])[:MOST_RULES])
 
 
-def _equal(column: Column, text: str) -> str:
+def _equal(column: Column, text: str, *, is_folded: bool) -> str:
+    if is_folded:
+        return f"lower(trim({sql_name(column.name)})) = {literal(text)}"
     value = text if column.type in ("integer", "number") else literal(text)
     return f"{sql_name(column.name)} = {text.lower() if column.type == 'boolean' else value}"

@@ -17,8 +17,9 @@ from ldptree.errors import ConfigError, DataError
 from schemas.dataset import RESERVED, DatasetSpec
 from storage.raw import raw_files
 from storage.raw.public_rows import booleans
-from storage.raw.recognition.findings import sql_name
+from storage.raw.recognition.findings import means_missing, sql_name, tell_value
 from storage.raw.typed_rows import ASKED, BAD, FAULT_COLUMN, PUBLIC
+from storage.sql import literal
 from tasks.data.ingest_plan import IngestPlan, RowRules
 from tasks.data.label_kind import CLASSES_MAX
 from tasks.data.scale import classes_of, encoding_of
@@ -147,10 +148,15 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
     """Tell whether the label is a class or a number, which rows have one, and which class is scored; whether rows must be typed
     anew for it.
     """
+    import polars as pl
+
     look, column = proposal.look, typed.rows[proposal.target]
     name, held = f'{look.sample.source.name}: the target "{look.target}"', column.drop_nulls()
     counts = held.value_counts().sort("count", column.name, descending=[True, False])
     values = counts[column.name].to_list()
+    if unknown := _unknown_labels(values, is_raw=proposal.target == look.target):
+        counts = counts.filter(~pl.col(column.name).is_in(unknown))
+        held, values = held.filter(~held.is_in(unknown)), counts[column.name].to_list()
     if len(values) < 2:
         other = ", or another --public" if look.public else ""
         raise DataError(
@@ -172,11 +178,21 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
     if column.null_count() and not proposal.where:
         read = proposal.derive.get(proposal.target)
         proposal.where = f"{f'TRY({read.expression})' if read else sql_name(look.target)} IS NOT NULL"
+    if unknown:
+        proposal.where = f"{sql_name(look.target)} NOT IN ({', '.join(map(literal, unknown))})"  # nor NULL
     if proposal.label == "class" and len(values) == 2:
         yes = [value for value in values if YES.fullmatch(str(value))]
         chosen = yes[0] if len(yes) == 1 else values[1]
         proposal.positive = int(chosen) if column.dtype.is_numeric() else chosen
     return proposal.label == "number" or bool(proposal.where)
+
+
+def _unknown_labels(values: Sequence[object], *, is_raw: bool) -> list[str]:
+    """Texts of a label that say that it is not known, where two or more labels are left without them."""
+    unknown = [
+        one for one in values if isinstance(one, str) and is_raw and means_missing(one) and one.lower() != "x"
+    ]
+    return unknown if len(values) - len(unknown) > 1 else []
 
 
 def _declare_types(proposal: Proposal, typed: TypedRows) -> bool:
@@ -219,7 +235,8 @@ def _put_faults_aside(proposal: Proposal, typed: TypedRows) -> bool:
 
 
 def _leave_out_constants(proposal: Proposal, typed: TypedRows) -> bool:
-    found = {}
+    """Leave out columns that never change; a box that is ticked or left blank is read as ticked or not."""
+    found, marked = {}, {}
     public = typed.rows.filter(typed.is_public)
     for name in typed.features:
         column = typed.rows[name]
@@ -228,14 +245,24 @@ def _leave_out_constants(proposal: Proposal, typed: TypedRows) -> bool:
             found[name] = "empty"
         elif n_there < max(FEWEST_VALUES, NEARLY * len(column)):
             found[name] = f"nearly empty: {n_there} of {len(column):,} values are there"
+        elif column.drop_nulls().n_unique() < 2 and _is_ticked(proposal, name, column, public):
+            marked[name] = tell_value(column.drop_nulls()[0])
         elif column.drop_nulls().n_unique() < 2:
             found[name] = "one value"
         elif public.height and not public[name].count():
             found[name] = "missing in every public row"
     for name, why in found.items():
         proposal.leave_out(name, why)
+    for name, mark in marked.items():
+        proposal.read_as_ticked(name, mark)
     _check_features(proposal, typed.features, found)
-    return bool(found)
+    return bool(found or marked)
+
+
+def _is_ticked(proposal: Proposal, name: str, column: pl.Series, public: pl.DataFrame) -> bool:
+    """Whether a raw column with one value is there in some rows and blank in others, of the public ones too."""
+    there = [column.count() / len(column), public[name].count() / max(public.height, 1)]
+    return name not in proposal.derive and all(NEARLY <= share <= 1 - NEARLY for share in there)
 
 
 def _leave_out_leaks(proposal: Proposal, typed: TypedRows, choose: Choose, kept: set[str]) -> bool:

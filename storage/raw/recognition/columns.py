@@ -20,7 +20,7 @@ def recognise(sample: ColumnSample) -> Finding | None:
     if sample.is_number:
         if date_forms.are_compact(sample):
             return date_forms.recognise(sample)
-        return names.recognise_numbers(sample)
+        return date_forms.recognise_epochs(sample) or names.recognise_numbers(sample)
     found = number_forms.recognise(sample) or date_forms.recognise(sample)
     return found if found or sample.is_mostly_number else names.recognise_texts(sample)
 

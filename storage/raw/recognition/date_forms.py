@@ -17,15 +17,20 @@ from storage.raw.recognition.findings import (
     sql_name,
     tell_unread,
 )
+from storage.raw.recognition.month_names import month_name_readings
 from storage.sql import literal, scratch_cursor
 
 FORMS_TRIED = 8
 """Different shapes of value that are looked at; a column of dates has one or two."""
 
+_EPOCHS = {1: (978_307_200, 2_208_988_800), 1_000: (978_307_200_000, 2_208_988_800_000)}
+"""Seconds since 1970, and thousandths of them, from 2001 to 2039."""
+_NAMED_TIME = re.compile(r"time|date|stamp|epoch|unix|created|updated|(?:^|_)(?:at|ts)$", re.IGNORECASE)
 _COMPACT = re.compile(r"(?:19|20)[0-9]{6}")
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
+_OTHER_CLOCK = r"[0-9]{1,2}[.h][0-9]{2}"
 _TAIL = (
-    rf"(?:(?P<gap>T|,? )(?P<clock>{_CLOCK})(?P<half> ?[AaPp][Mm])?"
+    rf"(?:(?P<gap>T|,? )(?P<clock>{_CLOCK}|{_OTHER_CLOCK})(?P<half> ?[AaPp][Mm])?"
     r"(?P<zone> ?(?:Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))?)?"
 )
 _NUMBERS = re.compile(rf"(?P<a>[0-9]{{1,4}})(?P<s>[-/. ])(?P<b>[0-9]{{1,2}})(?P=s)(?P<c>[0-9]{{1,4}}){_TAIL}")
@@ -36,6 +41,7 @@ _MONTH_DAY = re.compile(
     rf"(?P<month>[A-Za-z]{{3,9}}) (?P<day>[0-9]{{1,2}})(?P<t>,? )(?P<year>[0-9]{{4}}){_TAIL}"
 )
 _MONTH_YEAR = re.compile(r"(?P<month>[A-Za-z]{3,9})(?P<s>[-/ ])(?P<year>[0-9]{4})")
+_WEEK = re.compile(r"[0-9]{4}(?P<s>-?)W[0-9]{2}")
 _YEAR_MONTH = re.compile(r"(?P<year>[0-9]{4})(?P<s>[-/])(?P<m>[0-9]{2})")
 _TIME = re.compile(rf"(?P<clock>{_CLOCK})(?P<half> ?[AaPp][Mm])?")
 _WEEKDAY = re.compile(r"(?P<name>Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?P<gap>,? )(?P<rest>.*)", re.DOTALL)
@@ -49,6 +55,12 @@ class _Form:
     expression: str
     is_time: bool = False
     """A time of day, with no date."""
+    of_number: bool = False
+    """It reads a whole number, and not a text."""
+
+    def of(self, column: str) -> str:
+        """The expression for a column."""
+        return self.expression.replace("{}", column)
 
 
 def are_compact(sample: ColumnSample) -> bool:
@@ -60,6 +72,25 @@ def are_compact(sample: ColumnSample) -> bool:
         and all(_COMPACT.fullmatch(text) for text in texts)
         and _fits(sorted(texts), [_strptime("", "%Y%m%d")])[0] == len(texts)
     )
+
+
+def recognise_epochs(sample: ColumnSample) -> Finding | None:
+    """That whole numbers count from 1970 on, where the name says that they are times."""
+    texts = list(dict.fromkeys(sample.spread))
+    if not (sample.is_whole and len(texts) > 2 and _NAMED_TIME.search(sample.column)):
+        return None
+    numbers = list(map(int, texts))
+    for parts, (first, last) in _EPOCHS.items():
+        if first <= min(numbers) and max(numbers) < last:
+            form = _Form("", f"make_timestamp(CAST({{}} AS BIGINT) * {1_000_000 // parts})", of_number=True)
+            what = "seconds" if parts == 1 else "milliseconds"
+            return Finding(
+                column=sample.column,
+                sentence=f"{what} since 1970, as in {texts[0]!r}",
+                readings=(_reading(sample, texts, form),),
+                is_whole=True,
+            )
+    return None
 
 
 def recognise(sample: ColumnSample) -> Finding | None:
@@ -100,7 +131,7 @@ def recognise(sample: ColumnSample) -> Finding | None:
 
 def _unread(sample: ColumnSample, texts: Sequence[str], form: _Form) -> str:
     """What becomes of the values that the form does not read."""
-    query = f"SELECT value FROM given WHERE TRY({form.expression.format('value')}) IS NULL"
+    query = f"SELECT value FROM given WHERE TRY({form.of('value')}) IS NULL"
     return tell_unread(sample.spread, {text for (text,) in _ask(query, texts)})
 
 
@@ -125,8 +156,11 @@ def _forms_of(text: str) -> list[_Form]:
         return _of_numbers(found)
     if _COMPACT.fullmatch(text) is not None:
         return [_strptime("", "%Y%m%d")]
+    if (found := _WEEK.fullmatch(text)) is not None:  # its Monday
+        return [_Form("", f"try_strptime({{}} || '-1', '%G{found['s']}W%V-%u')")]
     if (found := _YEAR_MONTH.fullmatch(text)) is not None:
         return [_strptime("", f"%Y{found['s']}%m")]
+    others = [_Form("", expression) for expression in month_name_readings(text)]
     for pattern, shape in (
         (_DAY_MONTH, "%d{s}{m}{t}{y}"),
         (_MONTH_DAY, "{m} %d{t}{y}"),
@@ -140,8 +174,9 @@ def _forms_of(text: str) -> list[_Form]:
                 m="%b" if len(parts["month"]) == 3 else "%B",
                 y="%Y" if len(parts["year"]) == 4 else "%y",
             )
-            return [_strptime("", date + _tail(found))] if "clock" in parts else [_strptime("", date)]
-    return []
+            english = _strptime("", date + _tail(found)) if "clock" in parts else _strptime("", date)
+            return [english, *others]
+    return others
 
 
 def _of_numbers(found: re.Match[str]) -> list[_Form]:
@@ -173,6 +208,8 @@ def _tail(found: re.Match[str]) -> str:
 
 def _clock(found: re.Match[str]) -> str:
     hour = "%I" if found["half"] else "%H"
+    if ":" not in found["clock"]:
+        return f"{hour}{'h' if 'h' in found['clock'] else '.'}%M"
     minutes = found["clock"].count(":")
     seconds = "" if minutes == 1 else ":%S.%f" if "." in found["clock"] else ":%S"
     half = f"{' ' if found['half'].startswith(' ') else ''}%p" if found["half"] else ""
@@ -195,7 +232,7 @@ def _date_alone(form: _Form) -> _Form:
 
 def _fits(texts: Sequence[str], forms: Sequence[_Form]) -> list[int]:
     """How many of the texts each form reads."""
-    counts = ", ".join(f"count(TRY({form.expression.format('value')}))" for form in forms)
+    counts = ", ".join(f"count(TRY({form.of('value')}))" for form in forms)
     return [int(count) for count in _ask(f"SELECT {counts} FROM given", texts)[0]]
 
 
@@ -204,7 +241,7 @@ def _different(texts: Sequence[str], forms: Sequence[_Form]) -> list[_Form]:
     kept = [forms[0]]
     for form in forms[1:]:
         pairs = ", ".join(
-            f"count(*) FILTER (TRY({form.expression.format('value')}) IS DISTINCT FROM TRY({other.expression.format('value')}))"
+            f"count(*) FILTER (TRY({form.of('value')}) IS DISTINCT FROM TRY({other.of('value')}))"
             for other in kept
         )
         if all(_ask(f"SELECT {pairs} FROM given", texts)[0]):
@@ -214,7 +251,7 @@ def _different(texts: Sequence[str], forms: Sequence[_Form]) -> list[_Form]:
 
 def _mixed(column: str, texts: Sequence[str], forms: Sequence[_Form]) -> Finding | None:
     """Dates that no one form reads."""
-    reads = " OR ".join(f"TRY({form.expression.format('value')}) IS NOT NULL" for form in forms)
+    reads = " OR ".join(f"TRY({form.of('value')}) IS NOT NULL" for form in forms)
     (count,) = _ask(f"SELECT count(*) FILTER ({reads}) FROM given", texts)[0]
     if count < FITS * len(texts):
         return None
@@ -226,16 +263,16 @@ def _mixed(column: str, texts: Sequence[str], forms: Sequence[_Form]) -> Finding
 def _reading(sample: ColumnSample, texts: Sequence[str], form: _Form) -> Reading:
     """The parts of the date that differ from row to row."""
     column, moment = sql_name(sample.column), form.expression
-    if sample.is_whole:
+    if sample.is_whole and not form.of_number:
         column = f"CAST({column} AS VARCHAR)"
-    point = moment.format(column)
+    point = form.of(column)
     if form.is_time:
         return Reading(
             form.label, ((new_name(sample.column, "minutes"), f"hour({point}) * 60 + minute({point})"),)
         )
     has_days = ("%Y" not in moment and "%y" not in moment) or "%d" in moment
     parts = {"year": "year", "month": "month"} | ({"weekday": "isodow", "hour": "hour"} if has_days else {})
-    counts = ", ".join(f"count(DISTINCT TRY({call}({moment.format('value')})))" for call in parts.values())
+    counts = ", ".join(f"count(DISTINCT TRY({call}({form.of('value')})))" for call in parts.values())
     found = _ask(f"SELECT {counts} FROM given", texts)[0]
     varied = [part for part, count in zip(parts, found, strict=True) if count > 1]
     return Reading(

@@ -108,6 +108,11 @@ def means_missing(text: str) -> bool:
     return _MISSING.fullmatch(text) is not None
 
 
+def tell_value(value: object) -> str:
+    """One value as it may have been written: the number 1.0 as 1, and a text in quotes."""
+    return f"{value:g}" if isinstance(value, int | float) else repr(value)
+
+
 def tell_share(share: float) -> str:
     """A share in whole per cent."""
     return "under 1%" if share < 0.005 else f"{share:.0%}"

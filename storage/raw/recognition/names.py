@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Sized
 
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.raw.recognition.findings import FEW, LEVELS_LISTED, ColumnSample, Finding
+from storage.raw.recognition.findings import FEW, HEAD, LEVELS_LISTED, ColumnSample, Finding
 
 NEARLY = 0.9
 """Of whole numbers, the share that must be different."""
@@ -94,7 +94,7 @@ def recognise_numbers(sample: ColumnSample) -> Finding | None:
             return None
         return Finding(
             column=sample.column,
-            sentence=f"identifiers: it is called so, and has {n_different:,} different numbers in {len(values):,} values",
+            sentence=f"identifiers: it is called so, and has {n_different:,} different numbers in {_tell_count(values)} values",
         )
     alike = "all different" if n_different == len(values) else "nearly all different"
     if bool((np.diff(values) >= 0).all()):
@@ -103,7 +103,9 @@ def recognise_numbers(sample: ColumnSample) -> Finding | None:
         what, why = "identifiers", ", which is no chance"
     else:
         return None
-    return Finding(column=sample.column, sentence=f"{what}: {len(values):,} whole numbers are {alike}{why}")
+    return Finding(
+        column=sample.column, sentence=f"{what}: {_tell_count(values)} whole numbers are {alike}{why}"
+    )
 
 
 def recognise_texts(sample: ColumnSample) -> Finding | None:
@@ -119,13 +121,18 @@ def recognise_texts(sample: ColumnSample) -> Finding | None:
         what = "free text" if words >= WORDS else "identifiers or names"
         return Finding(
             column=sample.column,
-            sentence=f"{what}: {n_different:,} different texts in {len(texts):,} values",
+            sentence=f"{what}: {n_different:,} different texts in {_tell_count(texts)} values",
         )
     if words >= 2 * WORDS and 2 < n_different == len(texts):
         return Finding(column=sample.column, sentence="free text: no two values alike")
     if is_many:
         return Finding(column=sample.column, sentence=f"more than {LEVELS_LISTED} different texts")
     return None
+
+
+def _tell_count(values: Sized) -> str:
+    """How many values were compared; of more than those, the first."""
+    return f"{'the first ' if len(values) == HEAD else ''}{len(values):,}"
 
 
 def is_named_so(column: str, words_of_ids: Collection[str] = _ID_WORDS) -> bool:

@@ -1,0 +1,52 @@
+"""Dates with the name of their month, in languages of which DuckDB's formats know nothing."""
+
+from __future__ import annotations
+
+import re
+from unicodedata import category, normalize
+
+from storage.sql import literal
+
+_NAMES = """
+january february march april may june july august september october november december
+jan feb mar apr may jun jul aug sep oct nov dec
+jan feb mar apr may jun jul aug sept oct nov dec
+januar februar marz april mai juni juli august september oktober november dezember
+jan feb marz apr mai juni juli aug sept okt nov dez
+jan feb mrz apr mai jun jul aug sep okt nov dez
+janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre
+janv fevr mars avr mai juin juil aout sept oct nov dec
+enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
+ene feb mar abr may jun jul ago sept oct nov dic
+ene feb mar abr may jun jul ago sep oct nov dic
+gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
+gen feb mar apr mag giu lug ago set ott nov dic
+janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro
+jan fev mar abr mai jun jul ago set out nov dez
+januari februari maart april mei juni juli augustus september oktober november december
+jan feb mrt apr mei jun jul aug sep okt nov dec
+"""
+"""In each line the months of a language, whole or short, without accents: English, German, French, Spanish, Italian, Portuguese,
+Dutch.
+"""
+_CALENDARS = tuple(tuple(line.split()) for line in _NAMES.split("\n") if line)
+_DATE = re.compile(
+    r"[0-9]{1,2}(?:er|º|°|\.)?[-/ ]?(?:de )?(?P<month>[^\W\d_]{3,10})\.?,?[-/ ](?:del? )?[0-9]{4}"
+)
+
+
+def month_name_readings(text: str) -> list[str]:
+    """SQL expressions that read a date such as "26 avril 2023" or "3. Dez. 2021", one for each set of names that has its month;
+    {} stands for the column.
+    """
+    found = _DATE.fullmatch(text)
+    if found is None:
+        return []
+    month = "".join(one for one in normalize("NFD", found["month"].lower()) if category(one) != "Mn")
+    return [_read_by(names) for names in _CALENDARS if month in names]
+
+
+def _read_by(names: tuple[str, ...]) -> str:
+    listed = ", ".join(map(literal, names))
+    month = f"list_position([{listed}], regexp_extract(strip_accents(lower({{}})), '[a-z][a-z][a-z]+'))"
+    return f"make_date(CAST(right({{}}, 4) AS INT), {month}, CAST(regexp_extract({{}}, '^[0-9]+') AS INT))"
