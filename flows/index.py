@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 from contextlib import suppress
+from functools import partial
 from pathlib import PurePosixPath
 
 from ldptree.errors import ArtifactCorrupt
@@ -47,17 +48,20 @@ def write_index(store: Store) -> None:
 
 def _read_cards(objects: ObjectStore) -> dict[str, Card]:
     """The cards of all runs, by the names of their folders; where a card of a run with a page cannot be read, the name alone."""
-    cards = _cards_of_started(objects)
-    for folder in objects.folders("runs"):
-        if objects.size(f"{folder}/report.html") is None:
-            continue
-        name = folder.rpartition("/")[2]
-        try:
-            content = read_stamped(objects, f"{folder}/{CARD}", "card", REMEDY)
-        except (FileNotFoundError, ArtifactCorrupt):  # of an earlier version, or of a later one, or damaged
-            content = {}
-        cards[name] = Card.from_dict({"name": name} | content)
-    return cards
+    cards, folders = _cards_of_started(objects), objects.folders("runs")
+    ended = zip(folders, objects.at_once(partial(_card_of, objects), folders), strict=True)
+    return cards | {folder.rpartition("/")[2]: card for folder, card in ended if card is not None}
+
+
+def _card_of(objects: ObjectStore, folder: str) -> Card | None:
+    """The card of a run; None where it has no page."""
+    if objects.size(f"{folder}/report.html") is None:
+        return None
+    try:
+        content = read_stamped(objects, f"{folder}/{CARD}", "card", REMEDY)
+    except (FileNotFoundError, ArtifactCorrupt):  # of an earlier version, or of a later one, or damaged
+        content = {}
+    return Card.from_dict({"name": folder.rpartition("/")[2]} | content)
 
 
 def _cards_of_started(objects: ObjectStore) -> dict[str, Card]:

@@ -9,10 +9,12 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from storage.formats import read_stamped
+from storage.objects.object_store import ObjectStore
 from storage.sql import literal
 from storage.store import Store
 
@@ -106,31 +108,28 @@ class RunTables:
 
 def all_runs(store: Store) -> list[RunTables]:
     """What the warehouse takes of every run whose folder and totals stand, oldest first."""
-    runs = []
-    entries = [
-        entry
-        for folder in store.objects.folders("runs")
-        for entry in store.objects.entries(folder)
-        if entry.name == f"{folder}/tables.json"
-    ]
-    for entry in sorted(entries, key=lambda entry: entry.modified):
-        content = read_stamped(
-            store.objects, entry.name, "tables", "Delete it: only the warehouse then lacks this run."
-        )
-        names = {part: [f"{content['totals']}/{part}.parquet"] for part in PARTS}
-        names["shards"] += [f"{earlier}/shards.parquet" for earlier in content.get("earlier", ())]
-        if all(store.objects.size(name) is not None for part in names.values() for name in part):
-            runs.append(
-                RunTables(
-                    entry.name.split("/")[-2],
-                    {part: [*map(store.objects.path, files)] for part, files in names.items()},
-                    content["facts"],
-                    content["nodes"],
-                    content["classes"],
-                    content.get("outputs", ()),
-                )
-            )
-    return runs
+    objects = store.objects
+    listed = objects.at_once(lambda folder: list(objects.entries(folder)), objects.folders("runs"))
+    entries = [entry for entries in listed for entry in entries if entry.name.endswith("/tables.json")]
+    names = [entry.name for entry in sorted(entries, key=lambda entry: entry.modified)]
+    return [run for run in objects.at_once(partial(_tables_of, objects), names) if run is not None]
+
+
+def _tables_of(objects: ObjectStore, name: str) -> RunTables | None:
+    """What the warehouse takes of a run, as its `tables.json` says; None where its totals are gone."""
+    content = read_stamped(objects, name, "tables", "Delete it: only the warehouse then lacks this run.")
+    files = {part: [f"{content['totals']}/{part}.parquet"] for part in PARTS}
+    files["shards"] += [f"{earlier}/shards.parquet" for earlier in content.get("earlier", ())]
+    if any(objects.size(file) is None for part in files.values() for file in part):
+        return None
+    return RunTables(
+        name.split("/")[-2],
+        {part: [*map(objects.path, named)] for part, named in files.items()},
+        content["facts"],
+        content["nodes"],
+        content["classes"],
+        content.get("outputs", ()),
+    )
 
 
 def build(store: Store, runs: Sequence[RunTables]) -> Path:
