@@ -20,6 +20,7 @@ from ldptree.encoding import Encoding, NumericFeature
 from ldptree.mechanisms.description import PoisoningBound
 from ldptree.models import Model
 from ldptree.models.description import Evidence, name_columns, name_level
+from ldptree.planning.detection import smallest_errors
 from ldptree.protocol.protocol import Protocol, part_sizes
 from ldptree.protocol.question import PublicView, Question, QuestionDescription
 from ldptree.protocol.stochastic_rounding import label_levels
@@ -44,6 +45,7 @@ from tasks.page.data import (
     Example,
     Failure,
     Feature,
+    FoundFrom,
     Influence,
     Privacy,
     Rows,
@@ -55,6 +57,8 @@ from tasks.page.example import draw_example, draw_example_in_rounds
 from tasks.page.making import describe_making
 from tasks.page.render import render
 from tasks.progress import Timeline
+from tasks.scoring.forecast import SHARE
+from tasks.scoring.held_back import EPSILONS
 from tasks.step import NotInKey, step
 
 ASKING = "perturb"
@@ -72,7 +76,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="17", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="18", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -122,6 +126,7 @@ def report(
         n_cells=int(last.figures.get("cells", 0)),
         depth=int(last.figures.get("depth", 0)),
         description=description,
+        finds=() if "scores" in artifacts else find_from(config, asked[-1], evidence),
     )
     write_page(draft, run)
     return {"nodes": list_nodes(learned) if evidence.totals else []}
@@ -363,6 +368,15 @@ def _draw_example(
         label_range=evidence.label_range,
         whole=whole,
     )
+
+
+def find_from(config: RunConfig, last: Published, evidence: Evidence) -> tuple[FoundFrom, ...]:
+    """What the reports would find at each epsilon; () where no public model is corrected."""
+    if not isinstance(last, Protocol) or last.base is None:
+        return ()
+    epsilons = sorted({*EPSILONS, config.privacy.epsilon})
+    found = smallest_errors(last, evidence.totals[0], SHARE, epsilons)
+    return tuple(FoundFrom(epsilon=epsilon, error=error) for epsilon, error in found.items())
 
 
 def find_whole(encoding: Encoding, rows: NDArray[np.float32]) -> tuple[str, ...]:

@@ -12,10 +12,13 @@ rows leave open of the model's own error, a variance too, added to each v_j.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ldptree.errors import ConfigError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,6 +73,24 @@ def smallest_error(
     """
     variance = mean_variance(protocol, totals, shares) + doubt
     return math.sqrt(noncentrality(len(variance)) / (share * float(np.sum(1.0 / variance))))
+
+
+def smallest_errors(
+    protocol: Protocol, totals: Totals, share: float, epsilons: Iterable[float]
+) -> dict[float, float]:
+    """The smallest error that as many people's reports to the same question would find at each epsilon; without one at which
+    they would carry nothing. `totals`: of what was reported, of one output; other arguments as of `smallest_error`.
+    """
+    held = np.maximum(totals.cell_counts, 0.0)
+    shares = held / held.sum() if held.sum() > 0 else np.full(len(held), 1.0 / len(held))
+    found = {}
+    for epsilon in epsilons:
+        try:
+            mechanism = totals.mechanism.at_epsilon(epsilon)
+        except ConfigError:
+            continue
+        found[epsilon] = smallest_error(protocol, replace(totals, mechanism=mechanism), shares, share)
+    return found
 
 
 def mean_variance(protocol: Protocol, totals: Totals, shares: Floats) -> Floats:

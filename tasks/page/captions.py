@@ -82,6 +82,8 @@ SAYS = {
     "strip": "Each dot is one draw of the noise.{better}",
     "strip surely": "From ε = {least} up, every draw beats {reference}.",
     "strip never": "At none does every draw beat {reference}.",
+    "strip finds": "The smallest error of the public model, on half of the {nouns}, that {times} of 10 such collections find. "
+    "Lower is better.",
     "strip note": "A run set up for another ε may tell more or fewer kinds apart, and so do better than is drawn here.",
     "caps": "{model}: {note}.",
     "recall": "The released model recognises {recalls}.",
@@ -168,7 +170,7 @@ SAYS = {
     # warnings
     "simulation": "Anyone with its seed can take the noise away.",
     "not private": "Scores read private {nouns} as they are: only a simulation may.",
-    "no accuracy": "No private {noun} was held back.",
+    "no accuracy": "No private {noun} was held back: “ldptree plan” forecasts it, at other ε too.",
     "totals": "The sums were drawn from true counts: no report was written.",
     "device": "Floating-point Laplace noise can give its input away: no real holder may send such a report.",
     "warning": "{text}",

@@ -180,6 +180,14 @@ class AtEpsilon:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FoundFrom:
+    """The smallest error of the public model that reports would find at an epsilon, as a plan has it."""
+
+    epsilon: float
+    error: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scores:
     """All that was measured on held-back rows.
 
@@ -444,6 +452,7 @@ class Run:
         columns_left_out: raw columns that are no features, and why.
         description: what the model says of itself.
         scores: None of a release.
+        finds: of a release that corrects a public model, what would be found at its own epsilon and others, from low to high.
         warnings: what to read before relying on the result: each a claim that ends with a full stop, and a sentence.
         failure: None for a run that reached its end.
     """
@@ -484,6 +493,7 @@ class Run:
     columns_left_out: dict[str, str] = field(default_factory=dict)
     description: Description | None = None
     scores: Scores | None = None
+    finds: tuple[FoundFrom, ...] = ()
     warnings: tuple[str, ...] = ()
     failure: Failure | None = None
 

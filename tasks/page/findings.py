@@ -12,6 +12,7 @@ from itertools import count as ticket
 from urllib.parse import quote
 
 from ldptree.models.description import Cell, CurveLine, Estimate, Node
+from ldptree.planning.detection import POWER
 from tasks.page import units
 from tasks.page.captions import (
     BASIS,
@@ -24,7 +25,7 @@ from tasks.page.captions import (
     say,
 )
 from tasks.page.charts import Axis, Branch, draw_tree
-from tasks.page.data import AtEpsilon, Check, Run, Score
+from tasks.page.data import AtEpsilon, Check, FoundFrom, Run, Score
 from tasks.page.summary import find_reference, has_groups, name_score, say_direction, say_rows
 from tasks.page.units import Unit, cell_unit, label_unit, say_path, score_unit
 
@@ -349,7 +350,9 @@ def tabulate_scores(run: Run) -> Table:
 
 
 def tabulate_strip(run: Run) -> Table | None:
-    """What the noise of other epsilons would have given; None where nothing was drawn again."""
+    """What the noise of other epsilons would have given; None where nothing was drawn again, and nothing is forecast."""
+    if run.finds:
+        return _tabulate_finds(run)
     if run.scores is None or not run.scores.epsilons:
         return None
     unit, reference = score_unit(run), find_reference(run)
@@ -365,8 +368,27 @@ def tabulate_strip(run: Run) -> Table | None:
     return Table("As a table", tuple(heads), tuple(rows), own, notes, of="epsilon")
 
 
+def _tabulate_finds(run: Run) -> Table:
+    """From which error on reports would find it, at each epsilon."""
+    unit = label_unit(run, signed=True)
+    rows = tuple(
+        (f"{one.epsilon:.6g}", unit.value(one.error).lstrip("+") if is_possible(run, one) else "none")
+        for one in run.finds
+    )
+    own = tuple(i for i, one in enumerate(run.finds) if one.epsilon == run.privacy.epsilon)
+    head = ", ".join(part for part in ("Smallest error found", unit.title) if part)
+    return Table("As a table", ("ε", head), rows, own, (say("strip note"),), of="epsilon")
+
+
+def is_possible(run: Run, one: FoundFrom) -> bool:
+    """Whether a model can be wrong by so much: a share by 1 at most."""
+    return run.label != "class" or one.error <= 1.0
+
+
 def say_strip(run: Run) -> list[Sentence]:
     """What the strip shows."""
+    if run.finds:
+        return [say("strip finds", nouns=run.nouns, times=units.count(10 * POWER))]
     if run.scores is None:
         return []
     better = "" if run.label == "class" else " Lower is better."

@@ -276,10 +276,15 @@ def _without(run: Run) -> str:
 
 
 def _strip(run: Run) -> dict[str, Any]:
-    """The picture of other epsilons; nothing where there are no draws."""
+    """The picture of other epsilons; nothing where there are no draws, nor a forecast."""
     table = findings.tabulate_strip(run)
     if table is None:
         return {"strip": None}
+    common = {"strip_table": table, "strip_says": findings.say_strip(run)}
+    if run.finds:
+        found = [(one.epsilon, (one.error,)) for one in run.finds if findings.is_possible(run, one)]
+        strip = Strip.of(found, run.privacy.epsilon, [0.0]) if found else None
+        return {"strip": strip, "strip_lines": [], "strip_of": "Smallest error found", **common}
     assert run.scores is not None
     reference, limit = summary.find_reference(run), run.scores.find("non_private")
     draws = [(one.epsilon, one.draws) for one in run.scores.epsilons]
@@ -290,7 +295,8 @@ def _strip(run: Run) -> dict[str, Any]:
         for one, text, role in ((reference, _without(run), "pub"), (limit, "no privacy", "ref"))
         if one
     ]
-    return {"strip": strip, "strip_lines": named, "strip_table": table, "strip_says": findings.say_strip(run)}
+    figure = "Share right" if run.label == "class" else "Mean squared error"
+    return {"strip": strip, "strip_lines": named, "strip_of": figure, **common}
 
 
 def summarize(run: Run) -> str:

@@ -20,6 +20,7 @@ from ldptree.planning.detection import (
     mean_variance,
     noncentrality,
     smallest_error,
+    smallest_errors,
 )
 from ldptree.planning.forecast import Expected, Forecaster
 from ldptree.planning.learners import LearnerOfTotals, shares_of_cells
@@ -138,6 +139,19 @@ def test_the_smallest_error_is_found_with_the_stated_power():
     seen = error / np.sqrt(variance) + rng.normal(size=(4000, len(variance)))
     assert np.mean((seen**2).sum(axis=1) > limit) == pytest.approx(POWER, abs=0.03)
     assert noncentrality(8) > noncentrality(2)
+
+
+def test_the_smallest_error_falls_with_epsilon_and_at_the_own_one_is_that_of_the_reports():
+    rows = public_rows("class", 3000)
+    learner = LearnerOfTotals(building("correction", rows.label), Split.of(rows, np.random.default_rng(1)))
+    n, epsilon, people = 30_000, 2.0, learner.split.drawn
+    protocol = learner.ask(n, epsilon)[2].protocol
+    reported = learner.respond(protocol, people, n, Words.seeded(np.random.SeedSequence(1)))[0]
+    found = smallest_errors(protocol, reported, 0.5, (1e-30, 0.5, epsilon, 4.0))
+    assert [*found] == [0.5, 2.0, 4.0]  # at the first reports would carry nothing
+    assert found[0.5] > found[2.0] > found[4.0] > 0
+    shares = np.maximum(reported.cell_counts, 0.0) / np.maximum(reported.cell_counts, 0.0).sum()
+    assert found[2.0] == pytest.approx(smallest_error(protocol, reported, shares, 0.5), rel=1e-6)
 
 
 def test_a_planted_class_moves_by_the_stated_amount_and_only_in_the_region():
