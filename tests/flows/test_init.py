@@ -5,30 +5,24 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import gzip
-import io
 import json
 import os
 import pty
 import re
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from chain import Chain, scores_of
-from workbooks import workbook
 
 from flows.command.init import init
 from ldptree.errors import ConfigError, DataError, LdptreeError
 from schemas.config import load
 from schemas.dataset import parse_public_rule
-from storage.raw import raw_files
 from storage.store import Store
-from tasks.data.ingest import ZoneFolders, ingest_files
-from tasks.data.ingest_plan import RowRules
 from tasks.first_look.proposal import MOST_LINES
 from tasks.first_look.values import rows_by
 
@@ -184,32 +178,6 @@ def test_what_is_seen_of_an_ugly_file_is_said_and_its_configuration_is_one(tmp_p
     assert config.dataset.public == CONSENTED.get(name, "random 0.1")
     assert ('# holder = "member_id"' in text) is (name == "people.parquet")
     assert ('# public = "site = ' in text) is (name in ("numbers.csv", "people.parquet"))
-
-
-@pytest.mark.parametrize(
-    ("name", "first", "is_holder"),
-    [
-        ("taxi_id", 2_000_000, True),
-        ("Passenger ID", 1, True),
-        ("Premium paid", 1, False),
-        ("company_id", 1, False),
-    ],
-)
-def test_a_column_that_names_a_person_is_proposed_as_the_holder(tmp_path, capsys, name, first, is_holder):
-    path, out = tmp_path / "rows.csv", tmp_path / "rows.toml"
-    people = first + np.arange(400) // (80 if name == "company_id" else 8)
-    pl.read_csv(io.StringIO(plain())).with_columns(pl.Series(name, people)).write_csv(path)
-    init(path, target="y", public=None, out=out, force=False, ask=False, as_json=True)
-    text = out.read_text()
-    assert (f'# holder = "{name}"' in text) is is_holder
-    if not is_holder:
-        return
-    lines = [line.removeprefix("# ") if line.startswith("# holder") else line for line in text.splitlines()]
-    if name in load(out).dataset.drop:
-        assert "then take it out of drop" in text
-        lines = [line for line in lines if not line.startswith(f'    "{name}",')]
-    out.write_text("\n".join(lines))
-    assert load(out).dataset.holder == name
 
 
 def test_what_ask_would_ask_of_a_date_is_whole_in_the_file_as_comments(tmp_path, capsys):
@@ -397,343 +365,11 @@ def test_questions_are_asked_until_they_are_answered_or_the_asking_ends(tmp_path
         assert "won" not in spec.drop
 
 
-LAID_OUT = {
-    "title.csv": (
-        "Report of May,,\nx,z,y\n" + "1.5,2,yes\n0.5,1,no\n" * 30,
-        "y",
-        "1 line above its header",
-        60,
-    ),
-    "remarks.tsv": (
-        "# made by hand, v3\n# x, z\nx\tz\ty\n" + '1.5\t"a, b"\tyes\n0.5\t"c, d"\tno\n' * 30,
-        "y",
-        "2 lines above its header",
-        60,
-    ),
-    "units.csv": ("x,z,y\n(m),(s),\n" + "1.5,2,yes\n0.5,1,no\n" * 30, "y", "second header", 60),
-    "again.csv": ("x,z,y\n1,2,yes\n0,1,no\nx,z,y\n,,\n" * 9, "y", "its header again between its rows", 18),
-    "from_r.csv": ("x,z,y\n" + "n1,1,2,yes\nn2,0,1,no\n" * 30, "y", "a name too few", 60),
-    "late_again.csv": (
-        "x,z,y\n" + "1,2,yes\n0,1,no\n1,2,no\n" * 60 + "x,z,y\n" + "1,2,yes\n" * 20,
-        "y",
-        "its header again between its rows",
-        200,
-    ),
-    "totals.csv": (
-        "Report\nof: May\n\nx|z|w|y\n" + "1|2|3|yes\n0|1|2|no\n1|2|3|no\n" * 60 + "Total|180|| 90\n",
-        "y",
-        "1 line of totals or remarks below its rows",
-        180,
-    ),
-    "blank_above.csv": (
-        "Report\nof: May\n\nx|z|w|y\n" + "1|2|3|yes\n0|1|2|no\n1|2|3|no\n" * 60 + "Source: me|||\n\n",
-        "y",
-        "3 lines above its header",
-        180,
-    ),
-    "last_end.csv": (
-        "x,z,y\r\n" + '"1,5\n5",2,yes\r\n"0,1""",1,no\r\n"1,5\n5",2,no\r\n' * 60 + "\n",
-        "y",
-        "lines that end in different ways",
-        180,
-    ),
-    "ends.csv": (
-        "x,z,y\r\n" + "1,2,yes\r\n" * 30 + "0,1,no\n" * 30,
-        "y",
-        "lines that end in different ways",
-        60,
-    ),
-    "broken.csv": ('"x\nm",z,y\n' + "1,2,yes\n0,1,no\n" * 30, "y", "a line break in its header", 60),
-    "twice.csv": ("x,X,y\n" + "1,2,yes\n0,1,no\n" * 30, "y", "columns of the same name", 60),
-}
-
-
-@pytest.mark.parametrize("name", LAID_OUT)
-def test_a_layout_that_no_run_reads_is_named_and_written_anew(tmp_path, capsys, name):
-    content, target, what, n_rows = LAID_OUT[name]
-    (tmp_path / name).write_bytes(content.encode())
-    out = tmp_path / "rows.toml"
-    init(tmp_path / name, target=target, public="random 0.5", out=out, force=False, ask=False, as_json=True)
-    said = json.loads(capsys.readouterr().out)
-    assert any(what in oddity for oddity in said["oddities"])
-    (path,) = load(out).dataset.path
-    with raw_files.connect(
-        [file := raw_files.inspect(Path(path), columns=load(out).dataset.columns)]
-    ) as query:
-        rows = query.execute(file.select(file.columns, file.columns)).fetchall()
-    assert len(rows) == n_rows
-    place = file.columns.index(load(out).dataset.target)
-    assert {row[place] for row in rows} == {"yes", "no"}
-    assert Path(path).stat().st_mode & 0o077 == 0
-
-
-@pytest.mark.parametrize("row", ["1,2,yes", "1,2,yes,", "1,2,yes,,"])
-@pytest.mark.parametrize("other", ["0,1,no", "0,1,no,"])
-def test_empty_fields_at_the_end_of_rows_are_no_column_and_no_fault(tmp_path, capsys, row, other):
-    path, out = tmp_path / "rows.csv", tmp_path / "rows.toml"
-    path.write_text("x,z,y\n" + f"{row}\n{other}\n1,2,no\n" * 40)
-    init(path, target="y", public="random 0.5", out=out, force=False, ask=False, as_json=True)
-    said = json.loads(capsys.readouterr().out)
-    assert (said["path"], said["oddities"], list(said["columns"])) == ("rows.csv", [], ["x", "z", "y"])
-    with raw_files.connect([file := raw_files.inspect(path)]) as query:
-        assert len(query.execute(file.select(file.columns, file.columns)).fetchall()) == 120
-
-
-ROWS = [["x", "z", "y"], *[[1.5 + i, i % 7, "yes" if i % 2 else "no"] for i in range(60)]]
-TEXT = "".join(",".join(map(str, row)) + "\n" for row in ROWS)
-
-
-def zipped(name, text):
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        archive.writestr(name, text)
-    return content.getvalue()
-
-
-FORMATS = {
-    "rows.xlsx": (workbook({"S": ROWS}), "y"),
-    "rows.arff": (
-        "@relation r\n" + "".join(f"@attribute {n} string\n" for n in "xzy") + "@data\n" + TEXT[6:],
-        "y",
-    ),
-    "rows.zip": (zipped("rows.csv", TEXT), "y"),
-    "rows.data": (TEXT.replace(",", "  "), "y"),
-    "no_header.data": (TEXT[6:].replace(",", "  "), "3"),
-}
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_a_format_that_a_run_reads_is_named_as_it_is(tmp_path, capsys, name):
-    content, target = FORMATS[name]
-    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    out = tmp_path / "rows.toml"
-    init(tmp_path / name, target=target, public="random 0.5", out=out, force=False, ask=False, as_json=True)
-    said = json.loads(capsys.readouterr().out)
-    assert (said["oddities"], said["path"], said["rows_looked_at"] > 20) == ([], name, True)
-    spec = load(out).dataset
-    file = raw_files.inspect(Path(spec.path[0]), columns=spec.columns, delimiter=spec.delimiter)
-    with raw_files.connect([file]) as query:
-        assert len(query.execute(file.select(file.columns, file.columns)).fetchall()) == 60
-    assert spec.target == file.columns[2]
-
-
-@pytest.mark.parametrize("title", [[], [["Report of May"]]])
-def test_the_sheet_of_a_workbook_is_named_where_there_are_several(tmp_path, capsys, title):
-    path, out = tmp_path / "rows.xlsx", tmp_path / "rows.toml"
-    path.write_bytes(workbook({"notes": [["none"]], "May": [*title, *ROWS]}))
-    how = {"target": "y", "public": "random 0.5", "out": out, "force": False, "ask": False, "as_json": True}
-    with pytest.raises(DataError, match=r"2 sheets have cells \(notes, May\).*--sheet"):
-        init(path, **how)
-    assert not out.exists()
-    init(path, sheet="May", **how | {"as_json": False})
-    assert "written    a workbook, a header" in capsys.readouterr().out
-    spec = load(out).dataset
-    assert (spec.sheet, Path(spec.path[0]).name) == (
-        ((), "rows.tidy.csv") if title else (("May",), "rows.xlsx")
-    )
-    file = raw_files.inspect(Path(spec.path[0]), sheets=spec.sheet)
-    with raw_files.connect([file]) as query:
-        assert len(query.execute(file.select(file.columns, file.columns)).fetchall()) == 60
-
-
-def late(folder, suffix):
-    """A long file whose first nine tenths have one class, no gap and no word."""
-    n = 60_000
-    rng = np.random.default_rng(1)
-    x, z = np.sort(rng.normal(size=n)), rng.normal(size=n).round(3).astype(str)
-    z[-4000:] = np.where(np.arange(4000) % 3, z[-4000:], "unknown")
-    table = {
-        "x": x.round(3),
-        "z": z,
-        "day": ["2021-03-04"] * n,
-        "y": np.where(np.arange(n) < 0.9 * n, "a", "b"),
-    }
-    path, rows = folder / f"late.{suffix}", pl.DataFrame(table | {"open": np.arange(n) % 2})
-    if suffix == "parquet":
-        rows.write_parquet(path, row_group_size=n)
-    else:
-        text = rows.write_csv(line_terminator="\r\n").encode()
-        path.write_bytes(gzip.compress(text, 1) if suffix == "csv.gz" else text)
-    return path
-
-
-@pytest.mark.parametrize("suffix", ["csv", pytest.param("csv.gz", marks=pytest.mark.slow), "parquet"])
-def test_what_stands_only_at_the_end_of_a_long_file_is_seen(tmp_path, capsys, suffix):
-    out = tmp_path / "late.toml"
-    init(late(tmp_path, suffix), target="y", public=None, out=out, force=False, ask=False, as_json=True)
-    said = json.loads(capsys.readouterr().out)
-    assert not said["all_rows"]
-    assert "words that then are missing" in said["columns"]["z"]["note"]
-    assert said["columns"]["day"]["note"] == "dates, all public ones alike"
-    assert said["label"] == "class"
-    assert load(out).dataset.on_bad_rows == "quarantine"
-
-
-@pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
-@pytest.mark.parametrize("n", [21_000, 26_000, 60_000])
-def test_no_row_of_a_long_file_is_looked_at_twice(tmp_path, capsys, suffix, n):
-    content = "x,z,y\n" + "".join(f"{i / 7:.4f} °C,{i % 9},{'ab'[i % 3 == 0]}\n" for i in range(n))
-    path = tmp_path / f"long.{suffix}"
-    path.write_bytes(gzip.compress(content.encode(), 1) if suffix == "csv.gz" else content.encode())
-    init(path, target="y", public=None, out=tmp_path / "long.toml", force=False, ask=False, as_json=True)
-    said = json.loads(capsys.readouterr().out)
-    assert not said["all_rows"]
-    assert said["duplicates"] == 0
-
-
-def plain(end="", **more):
-    """Rows of x, z and y, of which no column tells y, and of more columns; and what stands below them."""
-    rng = np.random.default_rng(5)
-    y = rng.choice(["a", "b"], 400)
-    table = {"x": rng.integers(0, 7, 400), "z": rng.integers(0, 9, 400)}
-    table |= {name: [one(i, y[i]) for i in range(400)] for name, one in more.items()}
-    return pl.DataFrame(table | {"y": y}).write_csv() + end
-
-
-REFUSED_BY_RUNS = {
-    "a few odd values": (
-        plain(odd=lambda i, y: "0.5" if i == 390 else "word" if i == 399 else ""),
-        "nearly empty",
-    ),
-    "a leak in money": (plain(odd=lambda i, y: f"${1 + (y == 'a')}.00"), "by itself it predicts"),
-    "a leak in a date": (
-        plain(odd=lambda i, y: f"2021-0{1 + (y == 'a')}-0{1 + i % 5}"),
-        "by itself it predicts",
-    ),
-    "a date where it happened": (
-        plain(odd=lambda i, y: f"2021-0{1 + i % 7}-0{1 + i % 5}" if y == "a" else ""),
-        "by itself it predicts",
-    ),
-    "a leak in a number, where the classes are digits": (
-        plain(odd=lambda i, y: f"{10 * (y == 'a') + i % 9}.5")
-        .replace(",a\n", ",1\n")
-        .replace(",b\n", ",0\n"),
-        "by itself it predicts",
-    ),
-    "free text where it happened": (
-        plain(odd=lambda i, y: f"stopped on day {i} of all days, sadly" if y == "a" else ""),
-        "free text: 2",
-    ),
-    "a short line": (plain("1,2\n"), ""),
-    "many short lines": (plain("1,2\n" * 6), ""),
-    "a line of totals": (plain("Total,600,\n"), ""),
-    "numbers in two notations": (
-        plain(odd=lambda i, y: f"{i},25" if i % 2 else f"{i}.25"),
-        "more than one way",
-    ),
-    "infinite numbers": (
-        plain(odd=lambda i, y: "inf" if i % 50 == 0 else f"{i % 13}.5"),
-        "words that then are missing",
-    ),
-    "the sign behind": (plain(odd=lambda i, y: f"{i}.5-" if i % 3 else f"{i}.5"), "the sign behind"),
-    "blanks around truth": (plain(odd=lambda i, y: " True " if i % 3 else " False "), ""),
-    "an empty column": (plain(odd=lambda i, y: ""), "empty"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED_BY_RUNS)
-def test_what_a_run_would_refuse_is_dealt_with_before_it_is_written(tmp_path, capsys, name):
-    content, note = REFUSED_BY_RUNS[name]
-    (tmp_path / "rows.csv").write_text(content)
-    out = tmp_path / "rows.toml"
-    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
-    said = json.loads(capsys.readouterr().out)["columns"]
-    assert note in said.get("odd", {"note": ""})["note"]
-    assert ("by itself it predicts" in said.get("odd", {"note": ""})["note"]) is (
-        "leak" in name or "happened" in name
-    )
-    spec = load(out).dataset
-    zones = ZoneFolders(public=tmp_path / "p", holders=tmp_path / "h", faults=tmp_path / "faults")
-    found = ingest_files(RowRules(dataset=spec, seed=0), [Path(path) for path in spec.path], zones)
-    features = spec.features([column.name for column in found.columns])
-    assert {"x", "x_number"} & set(features)
-    assert ("odd" in features) is (name == "blanks around truth")
-    numbers = ("numbers in two notations", "infinite numbers", "the sign behind")
-    assert ("odd_number" in features) is (name in numbers)
-
-
-@pytest.mark.parametrize(
-    ("given", "typed", "note"),
-    [
-        (1.0, "stays", "it is missing just where y is stays"),
-        (0.9, "stays", ""),
-        (1.0, "moves", "it is there just where y is is moved"),
-        (1.0, "a fault", "by itself it predicts y"),
-        (0.9, "a fault", ""),
-    ],
-)
-def test_a_column_that_is_missing_or_there_just_for_one_of_several_classes_is_left_out(
-    tmp_path, capsys, given, typed, note
-):
-    rng = np.random.default_rng(6)
-    y, is_slip = rng.choice(["stays", "moves", "is moved"], 600), rng.random(600) < 0.01
-    others = {"stays": ("stays",), "moves": ("stays", "moves"), "a fault": ("stays",)}[typed]
-    is_there = ~np.isin(y, others) & (rng.random(600) < given)
-    if typed == "a fault":
-        y = np.where(is_slip, "?!", np.where(y == "stays", "stays", "moves"))
-    ended = [f"2021-0{1 + i % 7}-0{1 + i % 5}" if there else "" for i, there in enumerate(is_there)]
-    pl.DataFrame({"x": rng.integers(0, 7, 600), "ended": ended, "y": y}).write_csv(tmp_path / "rows.csv")
-    out = tmp_path / "rows.toml"
-    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
-    said = json.loads(capsys.readouterr().out)["columns"]["ended"]["note"]
-    assert said.startswith("dates" if not note else ("dates", note))
-    assert note in said
-    assert ("ended" in load(out).dataset.drop) is bool(note)
-
-
-@pytest.mark.parametrize(("noise", "is_left_out"), [(0.0, True), (0.1, False)])
-def test_a_multiple_of_a_heavy_tailed_target_is_left_out_and_a_strong_feature_is_none(
-    tmp_path, capsys, noise, is_left_out
-):
-    rng = np.random.default_rng(7)
-    y = np.exp(rng.normal(3, 1, 2000)) * np.where(rng.random(2000) < 0.004, 40, 1)
-    gross = 1.19 * y * np.exp(rng.normal(0, noise, 2000))
-    table = {"x": rng.normal(size=2000).round(2), "gross": gross.round(2), "y": y.round(2)}
-    pl.DataFrame(table).write_csv(tmp_path / "rows.csv")
-    out = tmp_path / "rows.toml"
-    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
-    capsys.readouterr()
-    assert ("gross" in load(out).dataset.drop) is is_left_out
-
-
-NUMBERS_AND_WORDS = {
-    "top-coded": (["0", "1", "2", "3+"], "not only numbers, as in '3+'", ["0", "1", "2", "3+"]),
-    "codes": (["01", "02", "2A", "974"], "codes, as in '2A'", ["01", "02", "2A", "974"]),
-    "long codes": (
-        ["02139", "10001", "n/b", "94105"],
-        "codes, as in 'n/b'",
-        ["02139", "10001", "94105", "n/b"],
-    ),
-    "few, and unknown": (
-        ["0", "1", "2", "unbekannt"],
-        "words that then are missing (25%, as 'unbekannt')",
-        None,
-    ),
-    "bounds": (
-        ["<5.0", *(f"{i}.5" for i in range(29))],
-        "bounds (4%, as '<5.0') are read without their sign",
-        None,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", NUMBERS_AND_WORDS)
-def test_numbers_and_words_are_a_category_where_the_words_are_values(tmp_path, capsys, name):
-    values, note, levels = NUMBERS_AND_WORDS[name]
-    (tmp_path / "rows.csv").write_text(plain(odd=lambda i, y: values[i * 7 % len(values)]))
-    out = tmp_path / "rows.toml"
-    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
-    assert note in json.loads(capsys.readouterr().out)["columns"]["odd"]["note"]
-    spec = load(out).dataset
-    zones = ZoneFolders(public=tmp_path / "p", holders=tmp_path / "h", faults=tmp_path / "faults")
-    ingest_files(RowRules(dataset=spec, seed=0), [Path(path) for path in spec.path], zones)
-    rows = pl.concat(pl.read_parquet(tmp_path / zone / "*.parquet") for zone in "ph")
-    if levels is None:
-        assert rows["odd_number"].dtype == pl.Float64
-        assert rows["odd_number"].null_count() == (100 if name == "few, and unknown" else 0)
-    else:
-        assert sorted(rows["odd"].unique()) == levels
-        assert "odd" not in spec.drop
+@pytest.mark.slow
+def test_where_there_is_nothing_to_ask_that_is_said(tmp_path):
+    pl.DataFrame({key: HELD[key] for key in ("age", "income", "bought")}).write_csv(tmp_path / "rows.csv")
+    shown, ended = typed(["init", "rows.csv", "--target", "bought", "--ask"], "", tmp_path)
+    assert (ended, "asked      nothing" in shown) == (0, True), shown
 
 
 def test_a_name_of_the_catalogue_brings_nothing_of_the_catalogue(tmp_path, capsys):
@@ -741,29 +377,6 @@ def test_a_name_of_the_catalogue_brings_nothing_of_the_catalogue(tmp_path, capsy
     out = tmp_path / "wine.toml"
     init(tmp_path / "wine.csv", target="quality", public=None, out=out, force=False, ask=False, as_json=True)
     assert load(out).dataset.title == ""
-
-
-@pytest.mark.parametrize(
-    ("first", "has_header"),
-    [
-        ("1,2,y", True),
-        ("0,1,y", True),
-        ("2019,2021,y", True),
-        ("# x,z,y", True),
-        ("39,State-gov,77516", False),
-        ("a,7.5,0.3", False),
-        ('NY,"1,250.40",60 months', False),
-        ("NY,$40,12 %", False),
-    ],
-)
-def test_a_first_line_that_counts_its_columns_is_a_header_and_one_with_measures_is_none(
-    tmp_path, capsys, first, has_header
-):
-    (tmp_path / "rows.csv").write_text("\n".join([first] + [f"{i % 7},{i % 5},{i % 2}" for i in range(40)]))
-    out = tmp_path / "rows.toml"
-    target = "y" if has_header else "2"
-    init(tmp_path / "rows.csv", target=target, public=None, out=out, force=False, ask=False, as_json=True)
-    assert json.loads(capsys.readouterr().out)["header"] is has_header
 
 
 def test_a_configuration_that_is_there_is_not_written_over(tmp_path, capsys):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -12,6 +14,8 @@ import pytest
 
 from flows.command.init import init
 from schemas.config import load
+from tasks.data.ingest import ZoneFolders, ingest_files
+from tasks.data.ingest_plan import RowRules
 from tasks.first_look.proposal import MOST_LINES
 from tasks.first_look.rehearsal import type_rows
 from tasks.first_look.values import look
@@ -167,3 +171,184 @@ def test_of_many_columns_that_are_left_out_each_reason_stands_beside_its_columns
     ]
     assert [line.partition("# ")[2] for line in reasons] == ["identifiers or names", "one value"]
     assert tomllib.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "is_holder"),
+    [
+        ("taxi_id", 2_000_000, True),
+        ("Passenger ID", 1, True),
+        ("Premium paid", 1, False),
+        ("company_id", 1, False),
+    ],
+)
+def test_a_column_that_names_a_person_is_proposed_as_the_holder(tmp_path, capsys, name, first, is_holder):
+    path, out = tmp_path / "rows.csv", tmp_path / "rows.toml"
+    people = first + np.arange(400) // (80 if name == "company_id" else 8)
+    pl.read_csv(io.StringIO(plain())).with_columns(pl.Series(name, people)).write_csv(path)
+    init(path, target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    text = out.read_text()
+    assert (f'# holder = "{name}"' in text) is is_holder
+    if not is_holder:
+        return
+    lines = [line.removeprefix("# ") if line.startswith("# holder") else line for line in text.splitlines()]
+    if name in load(out).dataset.drop:
+        assert "then take it out of drop" in text
+        lines = [line for line in lines if not line.startswith(f'    "{name}",')]
+    out.write_text("\n".join(lines))
+    assert load(out).dataset.holder == name
+
+
+def plain(end="", **more):
+    """Rows of x, z and y, of which no column tells y, and of more columns; and what stands below them."""
+    rng = np.random.default_rng(5)
+    y = rng.choice(["a", "b"], 400)
+    table = {"x": rng.integers(0, 7, 400), "z": rng.integers(0, 9, 400)}
+    table |= {name: [one(i, y[i]) for i in range(400)] for name, one in more.items()}
+    return pl.DataFrame(table | {"y": y}).write_csv() + end
+
+
+REFUSED_BY_RUNS = {
+    "a few odd values": (
+        plain(odd=lambda i, y: "0.5" if i == 390 else "word" if i == 399 else ""),
+        "nearly empty",
+    ),
+    "a leak in money": (plain(odd=lambda i, y: f"${1 + (y == 'a')}.00"), "by itself it predicts"),
+    "a leak in a date": (
+        plain(odd=lambda i, y: f"2021-0{1 + (y == 'a')}-0{1 + i % 5}"),
+        "by itself it predicts",
+    ),
+    "a date where it happened": (
+        plain(odd=lambda i, y: f"2021-0{1 + i % 7}-0{1 + i % 5}" if y == "a" else ""),
+        "by itself it predicts",
+    ),
+    "a leak in a number, where the classes are digits": (
+        plain(odd=lambda i, y: f"{10 * (y == 'a') + i % 9}.5")
+        .replace(",a\n", ",1\n")
+        .replace(",b\n", ",0\n"),
+        "by itself it predicts",
+    ),
+    "free text where it happened": (
+        plain(odd=lambda i, y: f"stopped on day {i} of all days, sadly" if y == "a" else ""),
+        "free text: 2",
+    ),
+    "a short line": (plain("1,2\n"), ""),
+    "many short lines": (plain("1,2\n" * 6), ""),
+    "a line of totals": (plain("Total,600,\n"), ""),
+    "numbers in two notations": (
+        plain(odd=lambda i, y: f"{i},25" if i % 2 else f"{i}.25"),
+        "more than one way",
+    ),
+    "infinite numbers": (
+        plain(odd=lambda i, y: "inf" if i % 50 == 0 else f"{i % 13}.5"),
+        "words that then are missing",
+    ),
+    "the sign behind": (plain(odd=lambda i, y: f"{i}.5-" if i % 3 else f"{i}.5"), "the sign behind"),
+    "blanks around truth": (plain(odd=lambda i, y: " True " if i % 3 else " False "), ""),
+    "an empty column": (plain(odd=lambda i, y: ""), "empty"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_RUNS)
+def test_what_a_run_would_refuse_is_dealt_with_before_it_is_written(tmp_path, capsys, name):
+    content, note = REFUSED_BY_RUNS[name]
+    (tmp_path / "rows.csv").write_text(content)
+    out = tmp_path / "rows.toml"
+    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)["columns"]
+    assert note in said.get("odd", {"note": ""})["note"]
+    assert ("by itself it predicts" in said.get("odd", {"note": ""})["note"]) is (
+        "leak" in name or "happened" in name
+    )
+    spec = load(out).dataset
+    zones = ZoneFolders(public=tmp_path / "p", holders=tmp_path / "h", faults=tmp_path / "faults")
+    found = ingest_files(RowRules(dataset=spec, seed=0), [Path(path) for path in spec.path], zones)
+    features = spec.features([column.name for column in found.columns])
+    assert {"x", "x_number"} & set(features)
+    assert ("odd" in features) is (name == "blanks around truth")
+    numbers = ("numbers in two notations", "infinite numbers", "the sign behind")
+    assert ("odd_number" in features) is (name in numbers)
+
+
+@pytest.mark.parametrize(
+    ("given", "typed", "note"),
+    [
+        (1.0, "stays", "it is missing just where y is stays"),
+        (0.9, "stays", ""),
+        (1.0, "moves", "it is there just where y is is moved"),
+        (1.0, "a fault", "by itself it predicts y"),
+        (0.9, "a fault", ""),
+    ],
+)
+def test_a_column_that_is_missing_or_there_just_for_one_of_several_classes_is_left_out(
+    tmp_path, capsys, given, typed, note
+):
+    rng = np.random.default_rng(6)
+    y, is_slip = rng.choice(["stays", "moves", "is moved"], 600), rng.random(600) < 0.01
+    others = {"stays": ("stays",), "moves": ("stays", "moves"), "a fault": ("stays",)}[typed]
+    is_there = ~np.isin(y, others) & (rng.random(600) < given)
+    if typed == "a fault":
+        y = np.where(is_slip, "?!", np.where(y == "stays", "stays", "moves"))
+    ended = [f"2021-0{1 + i % 7}-0{1 + i % 5}" if there else "" for i, there in enumerate(is_there)]
+    pl.DataFrame({"x": rng.integers(0, 7, 600), "ended": ended, "y": y}).write_csv(tmp_path / "rows.csv")
+    out = tmp_path / "rows.toml"
+    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)["columns"]["ended"]["note"]
+    assert said.startswith("dates" if not note else ("dates", note))
+    assert note in said
+    assert ("ended" in load(out).dataset.drop) is bool(note)
+
+
+@pytest.mark.parametrize(("noise", "is_left_out"), [(0.0, True), (0.1, False)])
+def test_a_multiple_of_a_heavy_tailed_target_is_left_out_and_a_strong_feature_is_none(
+    tmp_path, capsys, noise, is_left_out
+):
+    rng = np.random.default_rng(7)
+    y = np.exp(rng.normal(3, 1, 2000)) * np.where(rng.random(2000) < 0.004, 40, 1)
+    gross = 1.19 * y * np.exp(rng.normal(0, noise, 2000))
+    table = {"x": rng.normal(size=2000).round(2), "gross": gross.round(2), "y": y.round(2)}
+    pl.DataFrame(table).write_csv(tmp_path / "rows.csv")
+    out = tmp_path / "rows.toml"
+    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    capsys.readouterr()
+    assert ("gross" in load(out).dataset.drop) is is_left_out
+
+
+NUMBERS_AND_WORDS = {
+    "top-coded": (["0", "1", "2", "3+"], "not only numbers, as in '3+'", ["0", "1", "2", "3+"]),
+    "codes": (["01", "02", "2A", "974"], "codes, as in '2A'", ["01", "02", "2A", "974"]),
+    "long codes": (
+        ["02139", "10001", "n/b", "94105"],
+        "codes, as in 'n/b'",
+        ["02139", "10001", "94105", "n/b"],
+    ),
+    "few, and unknown": (
+        ["0", "1", "2", "unbekannt"],
+        "words that then are missing (25%, as 'unbekannt')",
+        None,
+    ),
+    "bounds": (
+        ["<5.0", *(f"{i}.5" for i in range(29))],
+        "bounds (4%, as '<5.0') are read without their sign",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS_AND_WORDS)
+def test_numbers_and_words_are_a_category_where_the_words_are_values(tmp_path, capsys, name):
+    values, note, levels = NUMBERS_AND_WORDS[name]
+    (tmp_path / "rows.csv").write_text(plain(odd=lambda i, y: values[i * 7 % len(values)]))
+    out = tmp_path / "rows.toml"
+    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    assert note in json.loads(capsys.readouterr().out)["columns"]["odd"]["note"]
+    spec = load(out).dataset
+    zones = ZoneFolders(public=tmp_path / "p", holders=tmp_path / "h", faults=tmp_path / "faults")
+    ingest_files(RowRules(dataset=spec, seed=0), [Path(path) for path in spec.path], zones)
+    rows = pl.concat(pl.read_parquet(tmp_path / zone / "*.parquet") for zone in "ph")
+    if levels is None:
+        assert rows["odd_number"].dtype == pl.Float64
+        assert rows["odd_number"].null_count() == (100 if name == "few, and unknown" else 0)
+    else:
+        assert sorted(rows["odd"].unique()) == levels
+        assert "odd" not in spec.drop

@@ -1,0 +1,225 @@
+"""`ldptree init` finds the rows of a file: whatever stands around them, in whatever format, and however many there are."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from workbooks import workbook
+
+from flows.command.init import init
+from ldptree.errors import DataError
+from schemas.config import load
+from storage.raw import raw_files
+
+LAID_OUT = {
+    "title.csv": (
+        "Report of May,,\nx,z,y\n" + "1.5,2,yes\n0.5,1,no\n" * 30,
+        "y",
+        "1 line above its header",
+        60,
+    ),
+    "remarks.tsv": (
+        "# made by hand, v3\n# x, z\nx\tz\ty\n" + '1.5\t"a, b"\tyes\n0.5\t"c, d"\tno\n' * 30,
+        "y",
+        "2 lines above its header",
+        60,
+    ),
+    "units.csv": ("x,z,y\n(m),(s),\n" + "1.5,2,yes\n0.5,1,no\n" * 30, "y", "second header", 60),
+    "again.csv": ("x,z,y\n1,2,yes\n0,1,no\nx,z,y\n,,\n" * 9, "y", "its header again between its rows", 18),
+    "from_r.csv": ("x,z,y\n" + "n1,1,2,yes\nn2,0,1,no\n" * 30, "y", "a name too few", 60),
+    "late_again.csv": (
+        "x,z,y\n" + "1,2,yes\n0,1,no\n1,2,no\n" * 60 + "x,z,y\n" + "1,2,yes\n" * 20,
+        "y",
+        "its header again between its rows",
+        200,
+    ),
+    "totals.csv": (
+        "Report\nof: May\n\nx|z|w|y\n" + "1|2|3|yes\n0|1|2|no\n1|2|3|no\n" * 60 + "Total|180|| 90\n",
+        "y",
+        "1 line of totals or remarks below its rows",
+        180,
+    ),
+    "blank_above.csv": (
+        "Report\nof: May\n\nx|z|w|y\n" + "1|2|3|yes\n0|1|2|no\n1|2|3|no\n" * 60 + "Source: me|||\n\n",
+        "y",
+        "3 lines above its header",
+        180,
+    ),
+    "last_end.csv": (
+        "x,z,y\r\n" + '"1,5\n5",2,yes\r\n"0,1""",1,no\r\n"1,5\n5",2,no\r\n' * 60 + "\n",
+        "y",
+        "lines that end in different ways",
+        180,
+    ),
+    "ends.csv": (
+        "x,z,y\r\n" + "1,2,yes\r\n" * 30 + "0,1,no\n" * 30,
+        "y",
+        "lines that end in different ways",
+        60,
+    ),
+    "broken.csv": ('"x\nm",z,y\n' + "1,2,yes\n0,1,no\n" * 30, "y", "a line break in its header", 60),
+    "twice.csv": ("x,X,y\n" + "1,2,yes\n0,1,no\n" * 30, "y", "columns of the same name", 60),
+}
+
+
+@pytest.mark.parametrize("name", LAID_OUT)
+def test_a_layout_that_no_run_reads_is_named_and_written_anew(tmp_path, capsys, name):
+    content, target, what, n_rows = LAID_OUT[name]
+    (tmp_path / name).write_bytes(content.encode())
+    out = tmp_path / "rows.toml"
+    init(tmp_path / name, target=target, public="random 0.5", out=out, force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert any(what in oddity for oddity in said["oddities"])
+    (path,) = load(out).dataset.path
+    with raw_files.connect(
+        [file := raw_files.inspect(Path(path), columns=load(out).dataset.columns)]
+    ) as query:
+        rows = query.execute(file.select(file.columns, file.columns)).fetchall()
+    assert len(rows) == n_rows
+    place = file.columns.index(load(out).dataset.target)
+    assert {row[place] for row in rows} == {"yes", "no"}
+    assert Path(path).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("row", ["1,2,yes", "1,2,yes,", "1,2,yes,,"])
+@pytest.mark.parametrize("other", ["0,1,no", "0,1,no,"])
+def test_empty_fields_at_the_end_of_rows_are_no_column_and_no_fault(tmp_path, capsys, row, other):
+    path, out = tmp_path / "rows.csv", tmp_path / "rows.toml"
+    path.write_text("x,z,y\n" + f"{row}\n{other}\n1,2,no\n" * 40)
+    init(path, target="y", public="random 0.5", out=out, force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert (said["path"], said["oddities"], list(said["columns"])) == ("rows.csv", [], ["x", "z", "y"])
+    with raw_files.connect([file := raw_files.inspect(path)]) as query:
+        assert len(query.execute(file.select(file.columns, file.columns)).fetchall()) == 120
+
+
+ROWS = [["x", "z", "y"], *[[1.5 + i, i % 7, "yes" if i % 2 else "no"] for i in range(60)]]
+TEXT = "".join(",".join(map(str, row)) + "\n" for row in ROWS)
+
+
+def zipped(name, text):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr(name, text)
+    return content.getvalue()
+
+
+FORMATS = {
+    "rows.xlsx": (workbook({"S": ROWS}), "y"),
+    "rows.arff": (
+        "@relation r\n" + "".join(f"@attribute {n} string\n" for n in "xzy") + "@data\n" + TEXT[6:],
+        "y",
+    ),
+    "rows.zip": (zipped("rows.csv", TEXT), "y"),
+    "rows.data": (TEXT.replace(",", "  "), "y"),
+    "no_header.data": (TEXT[6:].replace(",", "  "), "3"),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_that_a_run_reads_is_named_as_it_is(tmp_path, capsys, name):
+    content, target = FORMATS[name]
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    out = tmp_path / "rows.toml"
+    init(tmp_path / name, target=target, public="random 0.5", out=out, force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert (said["oddities"], said["path"], said["rows_looked_at"] > 20) == ([], name, True)
+    spec = load(out).dataset
+    file = raw_files.inspect(Path(spec.path[0]), columns=spec.columns, delimiter=spec.delimiter)
+    with raw_files.connect([file]) as query:
+        assert len(query.execute(file.select(file.columns, file.columns)).fetchall()) == 60
+    assert spec.target == file.columns[2]
+
+
+@pytest.mark.parametrize("title", [[], [["Report of May"]]])
+def test_the_sheet_of_a_workbook_is_named_where_there_are_several(tmp_path, capsys, title):
+    path, out = tmp_path / "rows.xlsx", tmp_path / "rows.toml"
+    path.write_bytes(workbook({"notes": [["none"]], "May": [*title, *ROWS]}))
+    how = {"target": "y", "public": "random 0.5", "out": out, "force": False, "ask": False, "as_json": True}
+    with pytest.raises(DataError, match=r"2 sheets have cells \(notes, May\).*--sheet"):
+        init(path, **how)
+    assert not out.exists()
+    init(path, sheet="May", **how | {"as_json": False})
+    assert "written    a workbook, a header" in capsys.readouterr().out
+    spec = load(out).dataset
+    assert (spec.sheet, Path(spec.path[0]).name) == (
+        ((), "rows.tidy.csv") if title else (("May",), "rows.xlsx")
+    )
+    file = raw_files.inspect(Path(spec.path[0]), sheets=spec.sheet)
+    with raw_files.connect([file]) as query:
+        assert len(query.execute(file.select(file.columns, file.columns)).fetchall()) == 60
+
+
+def late(folder, suffix):
+    """A long file whose first nine tenths have one class, no gap and no word."""
+    n = 60_000
+    rng = np.random.default_rng(1)
+    x, z = np.sort(rng.normal(size=n)), rng.normal(size=n).round(3).astype(str)
+    z[-4000:] = np.where(np.arange(4000) % 3, z[-4000:], "unknown")
+    table = {
+        "x": x.round(3),
+        "z": z,
+        "day": ["2021-03-04"] * n,
+        "y": np.where(np.arange(n) < 0.9 * n, "a", "b"),
+    }
+    path, rows = folder / f"late.{suffix}", pl.DataFrame(table | {"open": np.arange(n) % 2})
+    if suffix == "parquet":
+        rows.write_parquet(path, row_group_size=n)
+    else:
+        text = rows.write_csv(line_terminator="\r\n").encode()
+        path.write_bytes(gzip.compress(text, 1) if suffix == "csv.gz" else text)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["csv", pytest.param("csv.gz", marks=pytest.mark.slow), "parquet"])
+def test_what_stands_only_at_the_end_of_a_long_file_is_seen(tmp_path, capsys, suffix):
+    out = tmp_path / "late.toml"
+    init(late(tmp_path, suffix), target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert not said["all_rows"]
+    assert "words that then are missing" in said["columns"]["z"]["note"]
+    assert said["columns"]["day"]["note"] == "dates, all public ones alike"
+    assert said["label"] == "class"
+    assert load(out).dataset.on_bad_rows == "quarantine"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
+@pytest.mark.parametrize("n", [21_000, 26_000, 60_000])
+def test_no_row_of_a_long_file_is_looked_at_twice(tmp_path, capsys, suffix, n):
+    content = "x,z,y\n" + "".join(f"{i / 7:.4f} °C,{i % 9},{'ab'[i % 3 == 0]}\n" for i in range(n))
+    path = tmp_path / f"long.{suffix}"
+    path.write_bytes(gzip.compress(content.encode(), 1) if suffix == "csv.gz" else content.encode())
+    init(path, target="y", public=None, out=tmp_path / "long.toml", force=False, ask=False, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert not said["all_rows"]
+    assert said["duplicates"] == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "has_header"),
+    [
+        ("1,2,y", True),
+        ("0,1,y", True),
+        ("2019,2021,y", True),
+        ("# x,z,y", True),
+        ("39,State-gov,77516", False),
+        ("a,7.5,0.3", False),
+        ('NY,"1,250.40",60 months', False),
+        ("NY,$40,12 %", False),
+    ],
+)
+def test_a_first_line_that_counts_its_columns_is_a_header_and_one_with_measures_is_none(
+    tmp_path, capsys, first, has_header
+):
+    (tmp_path / "rows.csv").write_text("\n".join([first] + [f"{i % 7},{i % 5},{i % 2}" for i in range(40)]))
+    out = tmp_path / "rows.toml"
+    target = "y" if has_header else "2"
+    init(tmp_path / "rows.csv", target=target, public=None, out=out, force=False, ask=False, as_json=True)
+    assert json.loads(capsys.readouterr().out)["header"] is has_header
