@@ -25,7 +25,7 @@ from flows.provenance import in_use
 from ldptree.errors import ConfigError
 from ldptree.limits import check_epsilon
 from schemas.config import RunConfig
-from schemas.named_files import written_whole
+from schemas.named_files import check_output, written_whole
 from storage.store import Store
 from tasks.page.plan import describe_plan, render_plan, say_plan
 from tasks.scoring.forecast import GRID, MODELS, CollectionPlan, PublicPart, Wanted, plan_collection
@@ -56,8 +56,10 @@ class Options:
     def __post_init__(self) -> None:
         if sum(one is not None for one in (self.accuracy, self.mse, self.detect)) > 1:
             raise ConfigError("--accuracy, --mse, --detect: ask for one of them at a time")
-        if self.accuracy is not None and not 0.0 < self.accuracy <= 1.0:
-            raise ConfigError(f"--accuracy {self.accuracy:g}: a share from 0 to 1; write 0.63 for 63 of 100")
+        if self.accuracy is not None and not 0.0 < self.accuracy < 1.0:
+            raise ConfigError(
+                f"--accuracy {self.accuracy:g}: a share above 0 and below 1; write 0.63 for 63 of 100"
+            )
         for name in ("mse", "detect"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
@@ -79,8 +81,8 @@ def plan_and_print(
     config: RunConfig, work: Path, options: Options, *, as_json: bool, out: Path | None
 ) -> None:
     """Plan, print, and write the page where one is wanted. Raises LdptreeError."""
-    if out is not None and not out.parent.is_dir():
-        raise ConfigError(f"--out {out}: there is no folder {out.parent}. Make it first.")
+    if out is not None:
+        check_output(out, "--out")
     _check_for_label(options, config)
     if options.sizes is None and not config.is_seeded:
         raise ConfigError(

@@ -103,7 +103,8 @@ def test_no_private_row_moves_a_plan(typed, tmp_path):
         (("--holders", "5,000"), "5,000 is 5 and 000; write 5000 or 5_000"),
         (("--holders", "500,2,050,000"), "2,050,000 is 2 and 050 and 000; write 2050000 or 2_050_000"),
         (("--holders", "5000", "--epsilon", "0"), "epsilon must be a number above 0"),
-        (("--holders", "5000", "--accuracy", "1.2"), "--accuracy 1.2: a share from 0 to 1"),
+        (("--holders", "5000", "--accuracy", "1.2"), "--accuracy 1.2: a share above 0 and below 1"),
+        (("--holders", "5000", "--accuracy", "1"), "--accuracy 1: a share above 0 and below 1"),
         (
             ("--holders", "5000", "--mse", "4"),
             "the label is a class; say which share right is wanted, --accuracy",
@@ -111,6 +112,7 @@ def test_no_private_row_moves_a_plan(typed, tmp_path):
         (("--holders", "5000", "--detect", "2"), "an error of a class's share is below 1"),
         (("--holders", "5000", "--accuracy", "0.9", "--detect", "0.1"), "ask for one of them at a time"),
         (("--holders", "5000", "--out", "nowhere/plan.html"), "there is no folder nowhere"),
+        (("--holders", "5000", "--out", "."), "--out .: a folder. Name a file."),
         (
             (
                 *("--holders", "9", "--set", "dataset.target=hour", "--set", "model.estimator=lpdt"),
