@@ -98,6 +98,11 @@ class Masked(ABC):
     def noise(self, candidates: Candidates) -> Floats:
         """Variance that a cell of V_i other than the holder's own gives to sum_i V~_i^j, float64 [m]; 0 without noise."""
 
+    @property
+    @abstractmethod
+    def bound(self) -> float:
+        """How far one report moves sum_i V~_i^j at most, whatever it says instead of what is true."""
+
     @abstractmethod
     def law(self, cell: int, candidates: Candidates) -> dict[bytes, Fraction]:
         """P(report) of one holder (m = 1) with this cell, for every report that has a chance: for small V_i."""
@@ -168,6 +173,11 @@ class MaskedGrr(Masked):
         noise: Floats = q * (1 - q) / gap**2
         return noise
 
+    @property
+    def bound(self) -> float:
+        """1 / (p - q), where every cell is possible."""
+        return 1.0 / _grr(self.budget, self.n_cells).gap
+
     def law(self, cell: int, candidates: Candidates) -> dict[bytes, Fraction]:
         """|V_i| reports."""
         potential = np.flatnonzero(candidates.matrix()[0])
@@ -228,6 +238,11 @@ class MaskedBits(Masked):
         """q (1 - q) / (p - q)^2, whatever |V_i|."""
         q, gap = self.bits.q, self.bits.gap
         return np.full(len(candidates.sizes), q * (1 - q) / gap**2)
+
+    @property
+    def bound(self) -> float:
+        """1 / (p - q)."""
+        return 1.0 / self.bits.gap
 
     def law(self, cell: int, candidates: Candidates) -> dict[bytes, Fraction]:
         """2^|V_i| reports."""

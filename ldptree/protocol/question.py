@@ -96,7 +96,8 @@ class QuestionDescription:
         mechanism: how the answer is randomised, such as "joint oue" or "duchi".
         epsilon: what one answer spends, by the integers in use.
         figures: chances ("p", "q", "label_p"), noise ("noise_sd", "label_noise_sd"), sizes ("values", "size", "cells", "depth",
-            "levels") and ends ("low", "high"), as far as the question has them.
+            "levels"), ends ("low", "high"), and for how many honest answers a forged one counts at most ("force"), as far as the
+            question has them.
         feature: the encoded feature that it is about; None where it is about no single one.
         shape: what the residual of that feature's question is multiplied by.
     """

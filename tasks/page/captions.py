@@ -144,6 +144,8 @@ SAYS = {
     "noise seed": "From a known seed: it can be undone.",
     "noise system": "From the operating system of whoever drew the {form}. It cannot be drawn again.",
     "liar": "A liar counts for up to {one} honest holders, {where}.",
+    "liar question": "In a question put to them, a liar counts for up to {one} honest holders.",
+    "no bound question": "In a question put to them, a liar can move the sum as far as they like.",
     "liars": "1{narrow}% who lie together count for up to {many}, {share} of all who reported.",
     "no bound": "A liar can move every total as far as they like, {where}.",
     "push": "One moves the mean of a kind of average size ({size} reports) by up to {one}, 1{narrow}% together by up to {many}.",

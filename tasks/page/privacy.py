@@ -30,7 +30,7 @@ def facts(run: Run) -> list[Answer]:
         Answer("How much", (_spent(run), *(_lifetime(run) if run.privacy.lifetime_epsilon else ()))),
         Answer("Noise", (_noise(run),)),
     ]
-    return [*found, Answer("Cheats", _liars(run)[:1])] if run.privacy.influence else found
+    return [*found, Answer("Cheats", cheats[:1])] if (cheats := _liars(run)) else found
 
 
 def answers(run: Run) -> list[Answer]:
@@ -42,7 +42,7 @@ def answers(run: Run) -> list[Answer]:
         Answer("Who one holder is", (_who(run),)),
         Answer("What was spent", (_spent(run), *_ledger(run), *_lifetime(run))),
         Answer("Where the noise came from", (_noise(run),)),
-        *([Answer("If holders cheat", _liars(run))] if run.privacy.influence else []),
+        *([Answer("If holders cheat", cheats)] if (cheats := _liars(run)) else []),
         Answer("Not protected", _open(run)),
     ]
 
@@ -229,8 +229,17 @@ def _noise(run: Run) -> Sentence:
 
 
 def _liars(run: Run) -> tuple[Sentence, ...]:
+    """What dishonest holders can do; of rounds in any one question."""
     force, n_reports = run.privacy.influence, run.privacy.asked[-1].n_asked
-    assert force is not None
+    if force is None:
+        forces = [
+            one.question.figures["force"] for one in run.privacy.asked if "force" in one.question.figures
+        ]
+        if not forces:
+            return ()
+        if math.isinf(max(forces)):
+            return (say("no bound question"),)
+        return (say("liar question", one=units.decimal(max(forces), 1)),)
     where = (
         "in every kind at once"
         if force.at_once >= run.n_cells

@@ -14,7 +14,7 @@ from chain import RoundsChain
 from ldptree.planning.detection import smallest_error
 from page_truth.artifacts import Run
 from page_truth.reading import NUMBER, Element, Scale, ends, mark, number, rounding
-from tasks.artifacts import read_protocol
+from tasks.artifacts import read_protocol, read_published
 
 Figures = Sequence[float | None]
 """The numbers of a text in order; None: any, as it comes from data."""
@@ -304,6 +304,24 @@ def example_answer(run: Run) -> tuple[float | None, ...]:
     example, asked = run.facts["privacy"]["example"], run.last.describe()
     sizes_ = [asked.figures[name] for name in ("values", "cells") if name in asked.figures]
     return (*sizes_, example_number(run) if example["number"] else float(example["cell"] + 1))
+
+
+def forces(run: Run) -> list[float]:
+    """By how much a forged report to each question of a round can move a sum, where an honest one moves it by 1."""
+    asked = [read_published(run.store, one.question()) for one in run.chain.conversation.whole]
+    found = []
+    for question in asked:
+        if hasattr(question, "oracle"):
+            found.append(1.0 / (question.oracle.p - question.oracle.q))
+        elif hasattr(question, "partition"):
+            k, factor = question.partition.n_cells, math.exp(question.epsilon)
+            half = math.exp(question.epsilon / 2)
+            is_grr = question.mechanism.name == "grr"
+            found.append((factor + k - 1) / (factor - 1) if is_grr else (half + 1) / (half - 1))
+        else:
+            outputs = question.mechanism.outputs
+            found.append(float(np.abs(question.mechanism.decode(outputs)).max()))
+    return found
 
 
 def boxes(run: Run) -> float:
@@ -616,6 +634,8 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "largest": lambda run: (run.chain.spent.largest, float(run.chain.spent.questions)),  # type: ignore[union-attr]
     "lifetime": lambda run: (run.config.privacy.lifetime_epsilon,),
     "liar": liar,
+    "liar question": lambda run: (max(forces(run)),),
+    "no bound question": lambda run: (),
     "liars": lambda run: (
         1.0,
         influence(run).one_percent,

@@ -73,7 +73,7 @@ class LabelQuestion(Question):
             about="label",
             mechanism=self.mechanism.name,
             epsilon=self.epsilon,
-            figures={"low": self.low, "high": self.high},
+            figures={"low": self.low, "high": self.high, "force": self.mechanism.bound},
         )
 
     def respondents(self, view: PublicView) -> NDArray[np.int64]:
@@ -165,7 +165,7 @@ class CellsQuestion(Question):
             about="cell",
             mechanism=self.mechanism.name,
             epsilon=self.epsilon,
-            figures={"cells": self.partition.n_cells},
+            figures={"cells": self.partition.n_cells, "force": self.mechanism.bound},
         )
 
     @property

@@ -85,8 +85,8 @@ class BinQuestion(Question):
 
     @property
     def _sizes(self) -> dict[str, float]:
-        """Bins, and how many of them a report names."""
-        return {"values": self.oracle.k, "size": self.oracle.size}
+        """Bins, how many of them a report names, and how far one moves the count of a bin."""
+        return {"values": self.oracle.k, "size": self.oracle.size, "force": 1.0 / self.oracle.gap}
 
     def _bins(self, rows: Floats, labels: Floats) -> NDArray[np.int64]:
         raise NotImplementedError
@@ -215,13 +215,17 @@ class ResidualQuestion(Question):
                 about="label",
                 mechanism=self.mechanism.name,
                 epsilon=self.epsilon,
-                figures={"low": middle - self.half, "high": middle + self.half},
+                figures={
+                    "low": middle - self.half,
+                    "high": middle + self.half,
+                    "force": self.mechanism.bound,
+                },
             )
         return QuestionDescription(
             about="residual",
             mechanism=self.mechanism.name,
             epsilon=self.epsilon,
-            figures={"low": -self.half, "high": self.half},
+            figures={"low": -self.half, "high": self.half, "force": self.mechanism.bound},
             feature=self.contrast.feature,
             shape=self.contrast.shape,
         )
