@@ -31,6 +31,8 @@ class NoisyClassifier(Noisy, ClassifierMixin, PublicRowsEstimator):  # type: ign
 
     encoding_: Encoding
 
+    _learned: ClassVar[str] = "encoding_"
+
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Classes [n] of rows [n, d]."""
         found = self.predict_proba(X).argmax(axis=1)

@@ -54,9 +54,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     model_: Any
     ledger_: Ledger
 
+    _learned: ClassVar[str] = "model_"
+    """What there is once a fit has come to its end."""
+
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a model: a fit that was refused has left classes and columns, and none."""
-        return hasattr(self, "model_")
+        return hasattr(self, self._learned)
 
     def _html_repr(self) -> str:
         """What a notebook shows: scikit-learn's table of parameters until it is fitted, then what was learned."""
@@ -75,7 +78,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         Raises:
             ConfigError: a parameter is wrong.
         """
-        self.__dict__.pop("model_", None)
+        self.__dict__.pop(self._learned, None)
         self._check_parameters()
 
     def _read_fit(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:

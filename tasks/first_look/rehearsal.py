@@ -154,7 +154,7 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
     name, held = f'{look.sample.source.name}: the target "{look.target}"', column.drop_nulls()
     counts = held.value_counts().sort("count", column.name, descending=[True, False])
     values = counts[column.name].to_list()
-    if unknown := _unknown_labels(values, is_raw=proposal.target == look.target):
+    if unknown := _unknown_labels(values):
         counts = counts.filter(~pl.col(column.name).is_in(unknown))
         held, values = held.filter(~held.is_in(unknown)), counts[column.name].to_list()
     if len(values) < 2:
@@ -175,11 +175,12 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
     else:
         proposal.label = "class"
         proposal.shares = {str(value): n / len(held) for value, n in counts.iter_rows()}
-    if column.null_count() and not proposal.where:
-        read = proposal.derive.get(proposal.target)
-        proposal.where = f"{f'TRY({read.expression})' if read else sql_name(look.target)} IS NOT NULL"
+    read = proposal.derive.get(proposal.target)
+    known = f"TRY({read.expression})" if read else sql_name(look.target)
     if unknown:
-        proposal.where = f"{sql_name(look.target)} NOT IN ({', '.join(map(literal, unknown))})"  # nor NULL
+        proposal.where = f"{known} NOT IN ({', '.join(map(literal, unknown))})"  # nor NULL
+    elif column.null_count() and not proposal.where:
+        proposal.where = f"{known} IS NOT NULL"
     if proposal.label == "class" and len(values) == 2:
         yes = [value for value in values if YES.fullmatch(str(value))]
         chosen = yes[0] if len(yes) == 1 else values[1]
@@ -187,11 +188,9 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
     return proposal.label == "number" or bool(proposal.where)
 
 
-def _unknown_labels(values: Sequence[object], *, is_raw: bool) -> list[str]:
+def _unknown_labels(values: Sequence[object]) -> list[str]:
     """Texts of a label that say that it is not known, where two or more labels are left without them."""
-    unknown = [
-        one for one in values if isinstance(one, str) and is_raw and means_missing(one) and one.lower() != "x"
-    ]
+    unknown = [one for one in values if isinstance(one, str) and means_missing(one) and one.lower() != "x"]
     return unknown if len(values) - len(unknown) > 1 else []
 
 

@@ -140,10 +140,13 @@ def test_those_who_plainly_consented_are_proposed_as_public(tmp_path, capsys, an
         assert 0 < (held == rule.split("'")[1]).sum() < N
 
 
+@pytest.mark.parametrize("is_folded", [False, True])
 @pytest.mark.parametrize("unknown", ["k.A.", "unbekannt", "n/a", "?", "No data"])
-def test_a_label_that_is_not_known_is_no_class(tmp_path, capsys, unknown):
+def test_a_label_that_is_not_known_is_no_class(tmp_path, capsys, unknown, is_folded):
     labels = np.where(RNG.random(N) < 0.1, unknown, LABEL)
-    out, _ = first_look(tmp_path, capsys, y=labels)
+    if is_folded:
+        labels = np.where((labels == "won") & (RNG.random(N) < 0.5), "WON ", labels)
+    out, said = first_look(tmp_path, capsys, y=labels)
     config = load(out).dataset
     assert config.positive in ("won", "lost")
     assert config.where
