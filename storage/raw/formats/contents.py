@@ -88,7 +88,9 @@ def read_content(
         if kind == "zip":
             raise DataError(f"{name}: a zip in a zip. Unpack it.")
     if sheets and kind != "workbook":
-        raise DataError(f"{name}: no workbook, so that it has no sheets. Leave dataset.sheet (or --sheet) out.")
+        raise DataError(
+            f"{name}: no workbook, so that it has no sheets. Leave dataset.sheet (or --sheet) out."
+        )
     if kind == "workbook":
         written = write_sheets(place, name, sheets, skip=skip, has_header=has_header)
         return Content(kind="text", place=written.place, written=written, delimiter=",")
