@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from flows import budget
+from ldptree.errors import BudgetError
 from schemas.config import RunConfig
 from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest, Record
@@ -125,7 +126,11 @@ class Terms:
         types = ingested.facts["types"]
         # Before anything is fixed: a protocol that its holders cannot afford would be of no use to a later run either.
         wanted = self.protocol or published["question"]
-        budget.foresee(self.campaign.store, self.config, raw, held, wanted, self.form(held, published))
+        try:
+            budget.foresee(self.campaign.store, self.config, raw, held, wanted, self.form(held, published))
+        except BudgetError:
+            self.campaign.check_known(self.known)  # else it is these people that cannot afford this
+            raise
         before = self.campaign.frozen()
         names = ingested.facts.get("holder_type") if before is None else before.terms.get("holder_type")
         frozen = self.campaign.publish(

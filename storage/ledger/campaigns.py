@@ -153,8 +153,7 @@ class Campaign:
 
         def add_files(_: bytes | None) -> bytes:
             before = self._asked()
-            if not before.files.items() <= known.items():
-                raise AskedSince
+            _check_known(before, known)
             kept = dict(before.answers)
             for path in paths:
                 # What a run left that was stopped before its files were asked is of no use: others may have been asked since.
@@ -166,6 +165,10 @@ class Campaign:
         self._objects.change(
             self._files, add_files
         )  # of two runs with different new files neither loses its own
+
+    def check_known(self, known: Mapping[str, str]) -> None:
+        """Raises AskedSince where files were asked that are not among these."""
+        _check_known(self._asked(), known)
 
     def answered(self, digests: Iterable[str]) -> NDArray[np.uint64]:
         """Hashes of the holders who answer through the files with these digests, sorted."""
@@ -228,6 +231,11 @@ class _Asked(Strict):
 
     files: dict[str, str] = Field(default={})
     answers: dict[str, str] = Field(default={})
+
+
+def _check_known(asked: _Asked, known: Mapping[str, str]) -> None:
+    if not asked.files.items() <= known.items():
+        raise AskedSince
 
 
 def _as_files(content: dict[str, Any]) -> dict[str, Any]:

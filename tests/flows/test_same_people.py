@@ -198,8 +198,10 @@ def test_a_campaign_asks_nobody_again_who_comes_in_another_file_format(store, pa
 def test_two_runs_of_a_campaign_at_once_with_files_of_their_own_ask_nobody_twice(
     store, path, tmp_path, dataset, theirs, begun
 ):
-    """The second one chose its people before the first one asked any; half of these are in both their files."""
-    settings = {"campaign": {"name": "rides"}, "dataset": dataset}
+    """The second one chose its people before the first one asked any; half of these are in both their files, and none of them
+    may be asked anything else.
+    """
+    settings = {"campaign": {"name": "rides"}, "dataset": dataset, "cap": 2.0}
     head, *lines = path.read_text().splitlines()
     for name, part in (("a.csv", lines[:80]), ("b.csv", lines[40:]), ("c.csv", lines[:60])):
         (tmp_path / name).write_text("\n".join([head, *part]) + "\n")
