@@ -54,9 +54,13 @@ class InTurn:
 class Bucket:
     """What obstore's functions do, on this bucket."""
 
+    SAID = ("does not answer as it should",)
+    """What is said where the network failed."""
+
     def __init__(self, schedule) -> None:
         self.schedule = schedule
         self.clock = 1_000_000_000.0
+        self.failures = 0
         self.objects: dict[str, Held] = {}
         self._late = []
         self._tags = count()
@@ -64,6 +68,13 @@ class Bucket:
     def lasts(self, name: str) -> bool:
         """Whether an object is there."""
         return name in self.objects
+
+    @contextmanager
+    def without(self, name: str):
+        """The bucket with an object less."""
+        away = self.objects.pop(name)
+        yield
+        self.objects[name] = away
 
     @contextmanager
     def patched(self, patch):
@@ -112,7 +123,8 @@ class Bucket:
             now = datetime.fromtimestamp(self.clock, UTC)
             self.objects[name] = Held(name, content, dict(attributes or {}), str(next(self._tags)), now)
 
-        self._change(f"put {name}", do)
+        # Of a put on a condition the writer can see that only the answer was lost.
+        self._change(f"put {name}", do, is_seen=mode != "overwrite")
 
     def delete(self, _, name):
         """Remove an object."""
@@ -121,13 +133,16 @@ class Bucket:
     def _read(self, what):
         self._take_late()
         if self._reach(("look", what), ("refused",)) == "refused":
+            self.failures += 1
             raise GenericError(what)
 
-    def _change(self, what, do):
+    def _change(self, what, do, *, is_seen=False):
         self._take_late()
         fault = self._reach((what,), FAULTS[2:])
         if fault == "late":
             self._late.append(do)
+        if fault in ("refused", "late") or (fault == "lost" and not is_seen):
+            self.failures += 1
         if fault in ("refused", "late"):
             raise GenericError(what)
         do()

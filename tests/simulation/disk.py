@@ -25,9 +25,13 @@ ERRORS = (errno.ENOSPC, errno.EIO, errno.EMFILE)
 class Disk:
     """The disk of one machine, with `root` as its work folder."""
 
+    SAID = ("no space left on the disk", *map(os.strerror, ERRORS))
+    """What is said where the disk failed."""
+
     def __init__(self, root: Path, schedule) -> None:
         self.root, self.schedule = root, schedule
         self.clock = 1_000_000_000.0
+        self.failures = 0
         self._bytes: dict[int, bytes] = {}
         self._names: dict[int, dict[str, int]] = {}
 
@@ -40,6 +44,14 @@ class Disk:
                 return False
             at = found
         return self._bytes.get(_number(at)) == at.read_bytes()
+
+    @contextmanager
+    def without(self, name: str):
+        """The disk with a file less."""
+        away = self.root.with_name(f"{self.root.name}-away")
+        (self.root / name).rename(away)
+        yield
+        away.rename(self.root / name)
 
     def sync(self, descriptor: int, path: Path) -> None:
         """What fsync of the file or folder that is open as `descriptor` does."""
@@ -113,6 +125,7 @@ class Disk:
             self.schedule.kill_all(self.lose_power)
             raise Crash
         if fault == "error":
+            self.failures += 1
             number = self.schedule.random.choice(ERRORS)
             raise OSError(number, os.strerror(number), str(self.root))
 

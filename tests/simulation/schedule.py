@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,6 +66,7 @@ class Schedule:
         self._last: greenlet.greenlet | None = None
         self._stalled: dict[greenlet.greenlet, int] = {}
         self._then: Callable[[], None] = lambda: None
+        self._is_still = False
 
     @property
     def is_acting(self) -> bool:
@@ -75,7 +76,7 @@ class Schedule:
     def reach(self, what: tuple[object, ...], fitting: Iterable[str] = ()) -> str:
         """Give way before a step; returns the fault of it, of those `fitting`, or "". Raises Crash in a killed actor."""
         me = greenlet.getcurrent()
-        if me not in self._names:
+        if me not in self._names or self._is_still:
             return ""
         if me not in self._dead:
             self._hub.switch()
@@ -93,6 +94,15 @@ class Schedule:
             self._stalled[me] = self.step + self.random.randint(*STALLED)
             return self.reach(what, fitting)
         return fault
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Nobody else goes on, and nothing goes wrong, while the simulation looks at something."""
+        self._is_still = True
+        try:
+            yield
+        finally:
+            self._is_still = False
 
     def give_way(self) -> None:
         """Let another actor go next: this one waits for it."""

@@ -13,31 +13,63 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from simulation import bucket, disk
-from simulation.house import PROGRAMS, House
+from simulation.house import House
+from simulation.runs import CAMPAIGN, PROGRAMS, Run
 from simulation.schedule import Fault, Plan, Schedule, Violation
 
-PAIRS = (("first", "second"), ("third", "fourth"), ("first", "third"), ("second", "third"))
+PAIRS = (
+    ("one", "again"),
+    ("one", "again"),
+    ("two", "both"),
+    ("one", "two"),
+    ("again", "two"),
+    ("one", "later"),
+    ("one", "apart"),
+    ("later", "apart"),
+    ("later", "two"),
+    ("one", "changed"),
+    ("two", "otherwise"),
+)
 """Processes that want the same, or what only one of them can have."""
 OTHERS = {"folder": ("gc", "gc", "gc", "reader"), "bucket": ("reader",)}
 CRASHES = {"folder": ("kill", "kill", "power"), "bucket": ("kill", "lost", "late")}
 FAULTS = {"folder": disk.FAULTS, "bucket": bucket.FAULTS}
-NEAR = (
+RACED = (
     ".charge",
     ".charge",
+    ".charge",
+    ".asked",
+    "/alike",
+    "ledger/seal",
+    "holders/secret",
+    "released_checks",
+    "published.json",
+    "files.json",
+    "round-1/",
+    "round-1/",
+    "round-1/",
+)
+KEPT = (
+    ".charge",
+    ".charge",
+    "round-1/",
     "round-1/",
     "round-1/",
     "holders/perturb",
+    "curator/partition",
     "ledger/seal",
+    "ledger/release",
     "holders/secret",
-    "campaigns/rides/",
+    f"holders/campaigns/{CAMPAIGN}/",
 )
-"""What faults are near: names of which much depends."""
+"""What somebody is slow at, and what faults are near: names of which much depends."""
 STEPS = 1_000
 """About as many as a simulation without faults has."""
 
@@ -46,22 +78,48 @@ def plan_of(seed: int) -> Plan:
     """The plan of a seed: half are about who comes between whom, a quarter about crashes, a quarter about anything."""
     chance = random.Random(seed)
     where, theme = ("folder", "bucket")[seed % 2], (0, 1, 0, 2)[seed // 2 % 4]
-    kinds, most = [(("stall",), 3), (CRASHES[where], 5), (FAULTS[where], 6)][theme]
-    faults = tuple(_fault(chance, kinds) for _ in range(chance.randint((1, 2, 0)[theme], most)))
-    programs = chance.choice(PAIRS) if theme == 0 else chance.sample(list(PROGRAMS), chance.choice([1, 1, 2]))
+    kinds, near, least, most = [
+        (("stall",), RACED, 2, 4),
+        (CRASHES[where], KEPT, 2, 5),
+        (FAULTS[where], (*RACED, *KEPT), 0, 6),
+    ][theme]
+    faults = tuple(_fault(chance, kinds, near) for _ in range(chance.randint(least, most)))
+    programs = chance.choice(PAIRS) if theme == 0 else _programs(chance)
     others = [chance.choice(OTHERS[where])] if theme else ["reader"] * chance.randint(0, 1)
     return Plan(seed, where, faults, (*programs, *others), chance.choice([0.02, 0.1, 0.5, 1]))
 
 
-def _fault(chance: random.Random, kinds: Sequence[str]) -> Fault:
+def _programs(chance: random.Random) -> list[str]:
+    weights = [1 if runs[0].seed is not None else 3 for runs in PROGRAMS.values()]
+    return list(dict.fromkeys(chance.choices(list(PROGRAMS), weights, k=chance.choice([1, 1, 2]))))
+
+
+def _fault(chance: random.Random, kinds: Sequence[str], near: Sequence[str]) -> Fault:
     kind = chance.choice(kinds)
     if chance.random() < 0.9:
-        return Fault(chance.randint(1, chance.choice([1, 1, 2, 6])), kind, chance.choice(NEAR))
+        return Fault(chance.randint(1, chance.choice([1, 1, 2, 2, 6])), kind, chance.choice(near))
     return Fault(int(STEPS * chance.random() ** 2), kind)
 
 
 def simulate(plan: Plan, planted: Callable[[pytest.MonkeyPatch, House], object] | None = None) -> House:
-    """Carry a plan out, with a fault of the program where one is planted. Raises Violation, or whatever the program raises."""
+    """Carry a plan out, with a fault of the program where one is planted; what runs with a seed learn is what they learn alone.
+
+    Raises Violation, or whatever the program raises.
+    """
+    house = _carry_out(plan, planted)
+    for run in house.witness.done:
+        if run.seed is not None and not house.witness.totals_of(run) <= _learned_alone(run):
+            raise Violation(f"{run} has not learned what it learns alone")
+    return house
+
+
+@cache
+def _learned_alone(run: Run) -> set[object]:
+    program = next(name for name, runs in PROGRAMS.items() if runs == (run,))
+    return _carry_out(Plan(0, "folder", (), (program,), 1), None).witness.totals_of(run)
+
+
+def _carry_out(plan: Plan, planted) -> House:
     schedule = Schedule(plan)
     memory = Path("/dev/shm")
     with (
@@ -76,7 +134,7 @@ def simulate(plan: Plan, planted: Callable[[pytest.MonkeyPatch, House], object] 
         patch.setattr(secrets, "token_bytes", lambda n=32: chance.randbytes(n))
         waiting = SimpleNamespace(sleep=lambda _: schedule.give_way(), monotonic=time.monotonic)
         patch.setattr("storage.store.time", waiting)
-        with house.world.patched(patch):
+        with house.patched(patch):
             try:
                 schedule.run({name: house.actor(name) for name in plan.actors})
                 house.check_end()

@@ -6,8 +6,8 @@ import pytest
 
 from ldptree.protocol.ledger import Charge, RowRange
 from simulation.disk import Disk
-from simulation.house import SEEDED
 from simulation.plants import PLANTS
+from simulation.runs import TRIAL
 from simulation.schedule import Fault, Plan, Schedule, Violation
 from simulation.simulate import describe, failure_of, find_failure, plan_of, shrink, simulate
 from storage.ledger.accounts import Account
@@ -76,12 +76,12 @@ def test_a_plan_is_carried_out_the_same_way_again():
 
 @pytest.mark.parametrize("where", ["folder", "bucket"])
 def test_a_simulation_learns_the_same_with_faults_and_without(where):
-    quiet = simulate(Plan(1, where, (), ("fifth",), 0.02))
+    quiet = simulate(Plan(1, where, (), ("trial",), 0.02))
     faults = tuple(
         Fault(at, kind) for at, kind in ((40, "kill"), (120, "stall"), (200, "kill"), (260, "clock"))
     )
-    noisy = simulate(Plan(2, where, faults, ("fifth", "third", "first"), 0.5))
-    assert quiet.seen["totals", SEEDED] == noisy.seen["totals", SEEDED]
+    noisy = simulate(Plan(2, where, faults, ("trial", "two", "one"), 0.5))
+    assert quiet.witness.totals_of(TRIAL) == noisy.witness.totals_of(TRIAL)
 
 
 def test_a_failure_is_made_small_and_told_with_its_seed():
