@@ -67,7 +67,7 @@ def draw_example(protocol: Protocol, data: DatasetSpec, whole: Sequence[str]) ->
     cell = int(protocol.cells(made.values)[0])
     if cell < 0 or not row:
         return None
-    if mechanism.describe().form == "bits and number":
+    if mechanism.n_levels != protocol.n_classes:
         return draw_apart(protocol, row, cell, int(rng.integers(mechanism.n_levels)))
     level = int(rng.integers(protocol.n_classes))
     named = not protocol.numeric and protocol.base is None
@@ -111,28 +111,43 @@ def draw_example_in_rounds(
 
 
 def draw_apart(protocol: Protocol, row: tuple[tuple[str, str], ...], cell: int, step: int) -> Example:
-    """A report of this cell in bits, and apart from them of a number, so many steps above the low end of its range."""
+    """A report of this cell, and apart from it of a number, so many steps above the low end of its range.
+
+    Of bits the number is one for all cells; of numbers with noise each cell has its own, of which that of this cell is told.
+    """
     mechanism, n_cells = protocol.mechanism, protocol.n_cells
     value = np.array([cell * mechanism.n_levels + step])
     sums = mechanism.aggregate(mechanism.randomize(value, Words.seeded(np.random.SeedSequence(SEED))))
     low, high = protocol.label_range
-    true, sent = (low + (high - low) * float(n) / (mechanism.n_levels - 1) for n in (step, sums[-1]))
-    cells = _pick(n_cells, [cell], MOST_CELLS)
-    boxes = Boxes(
-        cells=cells,
-        levels=(0,),
-        sent=tuple(_mark(sums[one]) for one in cells),
-        outside=(_mark(sums[n_cells]),),
-        n=n_cells + 1,
+    steps, cells = mechanism.n_levels - 1, _pick(n_cells, [cell], MOST_CELLS)
+    levels: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    if mechanism.describe().form == "bits and number":
+        share, outside = float(sums[-1]) / steps, (_mark(sums[n_cells]),)
+        sent = [_mark(sums[one]) for one in cells]
+    else:
+        here, numbers = sums.reshape(2, n_cells)
+        share, levels = float(numbers[cell]) + 0.5, ("here", "number")
+        sent = [_write_number(one[at]) for at in cells for one in (here, numbers)]
+    return Example(
+        row=row,
+        cell=cell,
+        level=0,
+        levels=levels,
+        boxes=Boxes(
+            cells=cells,
+            levels=tuple(range(max(len(levels), 1))),
+            sent=tuple(sent),
+            outside=outside,
+            n=max(len(levels), 1) * n_cells + len(outside),
+        ),
+        number=SentNumber(true=low + (high - low) * step / steps, sent=low + (high - low) * share),
     )
-    return Example(row=row, cell=cell, level=0, boxes=boxes, number=SentNumber(true=true, sent=sent))
 
 
-def draw_report(protocol: Protocol, cell: int, level: int) -> Boxes | None:
-    """A report of this cell and level, as boxes; None where two numbers are sent of each cell."""
+def draw_report(protocol: Protocol, cell: int, level: int) -> Boxes:
+    """A report of this cell and level, as boxes."""
     mechanism = protocol.mechanism
-    if mechanism.n_levels != protocol.n_classes:
-        return None
     value = np.array([cell * protocol.n_classes + level])
     sums = mechanism.aggregate(mechanism.randomize(value, Words.seeded(np.random.SeedSequence(SEED))))
     form = mechanism.describe().form

@@ -38,9 +38,7 @@ def protocol(chain: Chain) -> Protocol:
 
 def _drawn(protocol: Protocol, name: str, cell: int = 1, level: int = 1) -> Boxes:
     mechanism = MECHANISMS[name].for_budget(2.0, protocol.n_cells, protocol.n_classes)
-    found = draw_report(replace(protocol, mechanism=mechanism, epsilon=2.0), cell, level)
-    assert found is not None
-    return found
+    return draw_report(replace(protocol, mechanism=mechanism, epsilon=2.0), cell, level)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -67,7 +65,6 @@ def test_of_a_large_report_the_own_boxes_and_those_that_fit_are_drawn(name: str)
         n_cells=300, n_classes=12, mechanism=mechanism
     )  # what of a protocol a report needs
     boxes = draw_report(large, 250, 9)
-    assert boxes is not None
     assert (len(boxes.cells), len(boxes.levels)) == (MOST_CELLS, MOST_LEVELS)
     assert 250 in boxes.cells
     assert 9 in boxes.levels
@@ -85,21 +82,27 @@ def test_an_example_needs_nothing_but_what_is_published(chain: Chain, protocol: 
     assert one is not None
 
 
-def test_a_number_that_is_sent_apart_is_drawn_beside_the_bits_of_its_cell(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mechanism", ["randomized_response", "laplace"])
+def test_a_number_that_is_sent_apart_is_drawn_beside_its_cell(tmp_path: Path, mechanism: str) -> None:
     path = fares(tmp_path / "rows.csv", 900, 1)
-    apart = {"mechanism": "randomized_response"}
+    apart = {"mechanism": mechanism}
     chain = Chain(Store(tmp_path / "work"), fares_config(path, privacy=apart, evaluate=False))
     protocol = read_protocol(chain.store, chain.protocol)
     example = draw_example(protocol, chain.config.dataset, ())
     assert example is not None
     assert example.boxes is not None
     assert example.number is not None
-    assert example.boxes.n == protocol.n_cells + 1
     low, high = protocol.label_range
     assert low <= example.number.true <= high
-    steps = (example.number.sent - low) / (high - low) * (protocol.mechanism.n_levels - 1)
-    assert steps == pytest.approx(round(steps), abs=1e-6)  # whole steps leave, however far out
     assert example.number.sent != example.number.true
+    if mechanism == "randomized_response":
+        assert example.boxes.n == protocol.n_cells + 1
+        steps = (example.number.sent - low) / (high - low) * (protocol.mechanism.n_levels - 1)
+        assert steps == pytest.approx(round(steps), abs=1e-6)  # whole steps leave, however far out
+    else:
+        assert example.boxes.n == example.boxes.n_drawn == 2 * protocol.n_cells
+        own = float(example.boxes.sent[2 * example.cell + 1].replace("\u2212", "-"))
+        assert (example.number.sent - low) / (high - low) - 0.5 == pytest.approx(own, abs=0.051)
 
 
 @pytest.mark.parametrize(
