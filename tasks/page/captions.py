@@ -131,6 +131,7 @@ SAYS = {
     "mechanism": "Sent {how} ({name}).",
     "reports written": "{reports} written; nothing else is sent.",
     "rounds": "Questions in {rounds}, each published before it was answered; a holder answered {most} at most.",
+    "asked of": "Each bar is the share that was asked.",
     "never asked": "{n} were asked nothing.",
     "roles": "Whom a question was put to depends on public coins and on what was published before, never on a protected value.",
     "promise": "Any two {nouns}{alike} could have sent what was received; their chances differ by a factor of {factor} at most.",

@@ -36,6 +36,7 @@ WORDS_ONLY = frozenset(
         "roles",
         "one stands for else",
         "drawn",
+        "asked of",
         "shown all",
         "shown cells",
         "boxes",
@@ -115,6 +116,7 @@ def check(run: Run) -> list[str]:
         + check_strip(run)
         + check_strengths(run)
         + check_report(run)
+        + check_asked(run)
         + check_mean_answers(run)
     )
 
@@ -357,6 +359,21 @@ def check_report(run: Run) -> list[str]:
         for one in drawn
     ]
     return faults + ([] if rings[0] == rings[1] else ["the truth is marked in two places"])
+
+
+def check_asked(run: Run) -> list[str]:
+    """Whether a bar for each question of a round is as long as the share of those who answered it."""
+    drawn = run.page.every("svg", "asked")
+    if not isinstance(run.chain, RoundsChain):
+        return ["questions are drawn of no round"] if drawn else []
+    widths = [float(one.attributes["width"].rstrip("%")) for one in drawn[0].every("rect", "on")]
+    answered = [sum(int(one.facts["n_reports"]) for one in each) for each in run.chain.answered]
+    n = run.chain.shown.facts["n_private"]
+    return [
+        f"the bar of question {number} is {width} % wide"
+        for number, (width, m) in enumerate(zip(widths, answered, strict=True), 1)
+        if abs(width - 100.0 * m / n) > 0.01
+    ]
 
 
 def check_number(run: Run) -> list[str]:
