@@ -7,52 +7,36 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ldptree.errors import ConfigError
 from ldptree.planning.detection import Findable
+from ldptree.planning.expected import Expected, lowest_mean
+from ldptree.planning.labels import LabelLaw
 from ldptree.planning.learners import Build, Learner, LearnerInRounds, LearnerOfTotals
 from ldptree.planning.people import AMONG, APART, ELSEWHERE, Difference, Kind, KnownRows, Split, differ
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+T = TypeVar("T")
+
 FEWEST_ROWS = 100
 """Public rows, below which nothing is forecast."""
 MOST_ROWS = 20_000
 """Public rows that are used at most, drawn with the seed."""
-N_SPLITS, N_SPLITS_BY_COINS = 3, 6
-"""Of the public rows; more where the interval is of one way to differ alone."""
-DRAWS = 4
+N_SPLITS = 6
+"""Of the public rows."""
+DRAWS = 3
 """Of people and noise, for each split and each way to differ."""
 N_REGIONS = 16
 """Groups of people who lie apart, each drawn once: each has a public model of its own."""
-DRAWS_IN_ROUNDS = 2
+DRAWS_IN_ROUNDS = 1
 """The same where everybody is simulated one by one."""
-CLEAR = 2.0
 LEAST_GAIN, LEAST_PART = 0.005, 0.01
-"""Standard errors by which reports must help, to be worth it; and by how much: of accuracy, or of the squared error of public
-rows alone.
-"""
-ENDS = (0.1, 0.9)
-"""Of an 80 % interval."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Expected:
-    """A figure that is expected, and its 80 % interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, figures: Sequence[float]) -> Expected:
-        """Of simulated figures. One more figure like these m lies below their k-th with probability k / (m + 1)."""
-        low, high = np.quantile(figures, ENDS, method="weibull")
-        return cls(mean=float(np.mean(figures)), low=float(low), high=float(high))
+"""By how much reports must help, to be worth it: of accuracy, or of the squared error of public rows alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,18 +70,31 @@ class Forecast:
 
 @dataclass(frozen=True, eq=False)
 class _Draw:
-    """People of one split, different in one way: those who answer and those who are scored on; the public figure beside them."""
+    """People of one split, different in one way.
+
+    Attributes:
+        learner: who asks them.
+        kind: the way in which they differ.
+        number: of the split.
+        people: those who answer.
+        public: the figure of public rows alone, on rows with their own labels.
+        before: the same on the people.
+        seed: of who is asked, and noise.
+    """
 
     learner: Learner
     kind: Kind
+    number: int
     people: KnownRows
-    scored: KnownRows
-    weights: NDArray[np.float64]
     public: float
+    before: float
     seed: np.random.SeedSequence
 
-    def score(self, predicted: NDArray[Any]) -> float:
-        return _score(self.scored, predicted, self.weights)
+    def gain(self, holders: int, epsilon: float) -> float:
+        """By how much the figure of the people is larger after so many of them have answered."""
+        split = self.learner.split
+        predicted = self.learner.learn(self.people, holders, epsilon, split.asked, self.seed)
+        return _score(self.people, split.of_people(predicted), self.people.chance) - self.before
 
 
 @dataclass(eq=False)
@@ -111,6 +108,8 @@ class Forecaster:
         difference: what the public model may be wrong by.
         by_coins: whether public coins chose the public rows, so that private people are like them.
         seed: the same figures each time.
+        grid: sizes and epsilons that will be forecast: what the family refuses of them it refuses before the other models are
+            fitted.
         advance: told which share of the public models is fitted, which takes longest.
     """
 
@@ -120,6 +119,7 @@ class Forecaster:
     difference: Difference
     by_coins: bool = False
     seed: int = 0
+    grid: Sequence[tuple[int, float]] = ()
     advance: Callable[[float], None] = lambda _: None
     _learners: list[Learner] = field(default_factory=list)
     _draws: list[_Draw] = field(default_factory=list)
@@ -133,17 +133,17 @@ class Forecaster:
         if self.rows.n > MOST_ROWS:
             drawn = np.random.default_rng(self.seed).choice(self.rows.n, MOST_ROWS, replace=False)
             self.rows = self.rows.part(np.sort(drawn))
+        law = LabelLaw.of(self.rows, self.seed)
         among = [kind for kind in self.kinds if kind != APART]
         draws = DRAWS_IN_ROUNDS if self.in_rounds else DRAWS
-        n_splits = N_SPLITS_BY_COINS if self.by_coins else N_SPLITS
-        n_all = n_splits + (N_REGIONS if APART in self.kinds else 0)
+        n_all = N_SPLITS + (N_REGIONS if APART in self.kinds else 0)
         for number in range(n_all):
             generator = np.random.default_rng([self.seed, number])
-            if number < n_splits:
-                split = Split.of(self.rows, generator, in_rounds=self.in_rounds)
+            if number < N_SPLITS:
+                split = Split.of(self.rows, law, generator, in_rounds=self.in_rounds)
                 self._play(split, among, draws, generator, number)
             else:
-                self._play(Split.apart(self.rows, generator), [APART], 1, generator, number)
+                self._play(Split.apart(self.rows, law, generator), [APART], 1, generator, number)
             self.advance((number + 1) / n_all)
 
     def _play(
@@ -152,17 +152,35 @@ class Forecaster:
         """Draw the people of a split, who differ in each of these ways."""
         learner_of: Callable[..., Learner] = LearnerInRounds if self.in_rounds else LearnerOfTotals
         learner = learner_of(self.build, split, self.seed)
+        if not self._learners:
+            for n, epsilon in self.grid:
+                learner.size(n, epsilon)
         self._learners.append(learner)
-        public = learner.predict_publicly(split.scored)
+        of_held, of_asked = (learner.predict_publicly(rows) for rows in (split.held, split.asked))
         for repeat in range(draws):
             for kind in kinds:
-                difference = self.difference if kind == "planted" else None
-                people, scored = differ(split, difference, generator, is_elsewhere=kind == ELSEWHERE)
+                seeds = np.random.SeedSequence([self.seed, number, repeat, kinds.index(kind)]).spawn(2)
+                held, people = (
+                    differ(
+                        rows,
+                        self.difference if kind == "planted" else None,
+                        np.random.default_rng(seeds[0]),
+                        is_elsewhere=kind == ELSEWHERE,
+                    )
+                    for rows in (split.held, split.people)
+                )
                 # who will be scored on is a matter of chance too
-                weights = generator.multinomial(scored.n, scored.chance) / scored.n
-                seed = np.random.SeedSequence([self.seed, number, repeat, kinds.index(kind)])
+                weights = generator.multinomial(held.n, held.chance) / held.n
                 self._draws.append(
-                    _Draw(learner, kind, people, scored, weights, _score(scored, public, weights), seed)
+                    _Draw(
+                        learner,
+                        kind,
+                        number,
+                        people,
+                        public=_score(held, of_held, weights),
+                        before=_score(people, split.of_people(of_asked), people.chance),
+                        seed=seeds[1],
+                    )
                 )
 
     @property
@@ -195,10 +213,11 @@ class Forecaster:
 
     def forecast(self, holders: int, epsilon: float) -> Forecast:
         """Of so many people at one epsilon."""
-        figures = self._simulate(self._draws, holders, epsilon)
-        gains = [self.sign * (found - one.public) for found, one in zip(figures, self._draws, strict=True)]
-        planted = np.array(self._of("planted", gains))
-        is_clear = planted.mean() > CLEAR * planted.std() / np.sqrt(len(planted))
+        changes = self._simulate(self._draws, holders, epsilon)
+        gains = [self.sign * change for change in changes]
+        figures = self._figures(self._draws, changes)
+        planted = self._of("planted", gains)
+        lowest = lowest_mean(planted, self._of("planted", [one.number for one in self._draws]))
         least = LEAST_PART * self.public["planted"].mean if self.rows.is_number else LEAST_GAIN
         smallest = self.find_smallest(holders, epsilon)
         is_found = smallest is None or smallest.error <= self.difference.size
@@ -213,14 +232,13 @@ class Forecaster:
             public=self.public,
             gain={kind: Expected.of(self._of(kind, gains)) for kind in self.kinds},
             smallest=smallest,
-            is_worth_it=bool(is_clear and planted.mean() >= least and is_found),
+            is_worth_it=bool(lowest > 0 and np.mean(planted) >= least and is_found),
         )
 
     def figure(self, kind: Kind, holders: int, epsilon: float) -> float:
         """The expected figure where people differ in one way."""
-        return float(
-            np.mean(self._simulate([one for one in self._draws if one.kind == kind], holders, epsilon))
-        )
+        draws = [one for one in self._draws if one.kind == kind]
+        return float(np.mean(self._figures(draws, self._simulate(draws, holders, epsilon))))
 
     def find_smallest(self, holders: int, epsilon: float) -> Findable | None:
         """What would be found if the public model is wrong; None where no tree is asked about."""
@@ -228,26 +246,23 @@ class Forecaster:
         return alike.learner.find_smallest(alike.people, holders, epsilon, self.difference.share, alike.seed)
 
     def _simulate(self, draws: Sequence[_Draw], holders: int, epsilon: float) -> list[float]:
-        """The figure of each draw; two at once, in their order."""
-
-        def learn(one: _Draw) -> float:
-            return one.score(one.learner.learn(one.people, holders, epsilon, one.scored, one.seed))
-
+        """By how much the figure of each draw's people changes; two at once, in their order."""
         with ThreadPoolExecutor(2) as pool:
-            _ = [
-                *pool.map(
-                    lambda learner: learner.size(holders, epsilon),
-                    dict.fromkeys(one.learner for one in draws),
-                )
-            ]
-            return [*pool.map(learn, draws)]
+            learners = dict.fromkeys(one.learner for one in draws)
+            _ = [*pool.map(lambda learner: learner.size(holders, epsilon), learners)]
+            return [*pool.map(lambda one: one.gain(holders, epsilon), draws)]
 
-    def _of(self, kind: str, figures: Sequence[float]) -> list[float]:
+    def _figures(self, draws: Sequence[_Draw], changes: Sequence[float]) -> list[float]:
+        """What public rows alone reach on rows with their own labels, and what reports change of it."""
+        most = np.inf if self.rows.is_number else 1.0
+        return [float(np.clip(one.public + by, 0.0, most)) for one, by in zip(draws, changes, strict=True)]
+
+    def _of(self, kind: str, figures: Sequence[T]) -> list[T]:
         return [found for found, one in zip(figures, self._draws, strict=True) if one.kind == kind]
 
 
-def _score(scored: KnownRows, predicted: NDArray[Any], weights: NDArray[np.float64]) -> float:
+def _score(rows: KnownRows, predicted: NDArray[Any], weights: NDArray[np.float64]) -> float:
     """The accuracy, or the mean squared error, of rows with these weights."""
-    if scored.is_number:
-        return float(weights @ (predicted - scored.labels) ** 2)
-    return float(weights @ (predicted == scored.labels))
+    if rows.is_number:
+        return float(weights @ (predicted - rows.labels) ** 2)
+    return float(weights @ (predicted == rows.labels))

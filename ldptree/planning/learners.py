@@ -49,19 +49,21 @@ class Asked:
 class Learner(ABC):
     """A family that learns from the public rows of a split and from simulated people."""
 
+    split: Split
+
     @abstractmethod
     def learn(
-        self, people: KnownRows, n: int, epsilon: float, scored: KnownRows, seed: np.random.SeedSequence
+        self, people: KnownRows, n: int, epsilon: float, rows: KnownRows, seed: np.random.SeedSequence
     ) -> NDArray[Any]:
-        """What is predicted of the scored rows after n people answered: class indices or numbers."""
+        """What is predicted of rows after n people answered: class indices or numbers."""
 
     @abstractmethod
     def size(self, n: int, epsilon: float) -> Asked:
         """How large its first question to n people is."""
 
     @abstractmethod
-    def predict_publicly(self, scored: KnownRows) -> NDArray[Any]:
-        """What public rows alone predict of the scored rows."""
+    def predict_publicly(self, rows: KnownRows) -> NDArray[Any]:
+        """What public rows alone predict of rows."""
 
     def find_smallest(
         self, people: KnownRows, n: int, epsilon: float, share: float, seed: np.random.SeedSequence
@@ -104,12 +106,12 @@ class LearnerOfTotals(Learner):
         return self._views["view"]
 
     def learn(
-        self, people: KnownRows, n: int, epsilon: float, scored: KnownRows, seed: np.random.SeedSequence
+        self, people: KnownRows, n: int, epsilon: float, rows: KnownRows, seed: np.random.SeedSequence
     ) -> NDArray[Any]:
         """See `Learner`."""
         family, view, _ = self.ask(n, epsilon)
         model = family.fit(view, self._converse(people, n, epsilon, Words.seeded(seed)))
-        return np.asarray(model.predict(scored.raw))
+        return np.asarray(model.predict(rows.raw))
 
     def _converse(self, people: KnownRows, n: int, epsilon: float, words: Words) -> list[Counted[Any]]:
         """Ask n people until nothing is left to ask."""
@@ -159,7 +161,7 @@ class LearnerOfTotals(Learner):
         protocol = self.ask(n, epsilon)[2].protocol
         if not protocol.asks_everybody:
             words = Words.seeded(np.random.SeedSequence(self.seed))
-            protocol = self._converse(self.split.drawn, n, epsilon, words)[-1].protocol
+            protocol = self._converse(self.split.people, n, epsilon, words)[-1].protocol
         return Asked(protocol.n_cells, protocol.mechanism.report_bytes)
 
     def find_smallest(
@@ -176,10 +178,10 @@ class LearnerOfTotals(Learner):
         doubt = family.doubt(published.evidence)
         return find_smallest(protocol, totals[0], shares_of_cells(protocol, people), share, doubt)
 
-    def predict_publicly(self, scored: KnownRows) -> NDArray[Any]:
+    def predict_publicly(self, rows: KnownRows) -> NDArray[Any]:
         """See `Learner`: by the family's own public model, where it has one."""
         family: Any = self.build(1.0)
-        X = scored.encoding.encode(scored.raw)
+        X = rows.encoding.encode(rows.raw)
         found = family.predict_publicly(self._view(family), X)
         return predict_by_forest(self.split.fitted, X, self.seed) if found is None else np.asarray(found)
 
@@ -193,14 +195,14 @@ class LearnerInRounds(Learner):
     seed: int = 0
 
     def learn(
-        self, people: KnownRows, n: int, epsilon: float, scored: KnownRows, seed: np.random.SeedSequence
+        self, people: KnownRows, n: int, epsilon: float, rows: KnownRows, seed: np.random.SeedSequence
     ) -> NDArray[Any]:
         """See `Learner`."""
         words = Words.seeded(seed)
         drawn = people.draw(n, words.generator())
         family, view, answer = self._conversation(people, drawn, epsilon, words)
         model, _ = converse(family, view, respond_in_rounds(view, answer))
-        return np.asarray(model.predict(_points(scored)))
+        return np.asarray(model.predict(_points(rows)))
 
     def _conversation(
         self, people: KnownRows, drawn: NDArray[np.int64], epsilon: float, words: Words
@@ -215,15 +217,15 @@ class LearnerInRounds(Learner):
 
     def size(self, n: int, epsilon: float) -> Asked:
         """See `Learner`."""
-        words, people = Words.seeded(np.random.SeedSequence(self.seed)), self.split.drawn
+        words, people = Words.seeded(np.random.SeedSequence(self.seed)), self.split.people
         family, view, answer = self._conversation(people, people.draw(n, words.generator()), epsilon, words)
         question = family.ask(family.summarize(view), [])
         reports = np.asarray(answer(question, question.respondents(view)[:1]))
         return Asked(None, reports.nbytes)
 
-    def predict_publicly(self, scored: KnownRows) -> NDArray[Any]:
+    def predict_publicly(self, rows: KnownRows) -> NDArray[Any]:
         """See `Learner`."""
-        return predict_by_forest(self.split.fitted, _points(scored).astype(np.float32), self.seed)
+        return predict_by_forest(self.split.fitted, _points(rows).astype(np.float32), self.seed)
 
 
 def shares_of_cells(protocol: Protocol, people: KnownRows) -> Floats:

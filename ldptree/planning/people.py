@@ -1,4 +1,4 @@
-"""Private people as public rows play them: drawn from rows that nothing was fitted on, alike or different.
+"""Private people as public rows play them: with the features of rows that nothing was fitted on, alike or different.
 
 Where public coins chose the public rows, private people are like them. A rule makes a group of them: the others may answer
 differently, lie elsewhere in space, or beyond it.
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldptree.encoding import Encoding
+    from ldptree.planning.labels import LabelLaw
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
+    Rows = NDArray[np.integer]
 
 Kind = Literal["alike", "planted", "elsewhere", "apart"]
 AMONG: tuple[Kind, ...] = ("alike", "planted")
@@ -26,8 +28,10 @@ ELSEWHERE: Kind = "elsewhere"
 """They have another density."""
 APART: Kind = "apart"
 """They lie in a part of space that has no public row."""
-SHARES = {"fitted": 0.6, "drawn": 0.2}
-"""Of the public rows: those that the public model is fitted on, and those that play respondents."""
+FITTED = 0.6
+"""Of the public rows: those that the public model is fitted on."""
+FEWEST_PEOPLE = 10_000
+"""Whom simulated people are drawn from, so that the chance of their labels is hardly any."""
 TILT = 1.0
 """People elsewhere: their density is e^(TILT z) times that of public rows, z one standardised feature."""
 APART_SHARES = (0.05, 0.5)
@@ -79,50 +83,55 @@ class KnownRows:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Public rows in parts: what a public model is fitted on, who answers, and others.
+    """Public rows in parts, and people whom they play.
 
-    Scored are those who answer and the others, with equal weights: many people who are drawn from few rows repeat the chance of
-    these rows, and what a model learns of it helps with them as much as it hurts with others.
+    Attributes:
+        fitted: what a public model is fitted on.
+        held: rows that it had no part in, with their own labels.
+        asked: rows whose features the people have.
+        people: for each of those rows in turn equally many people, with labels drawn anew.
     """
 
     fitted: KnownRows
-    drawn: KnownRows
-    others: KnownRows
-
-    @property
-    def scored(self) -> KnownRows:
-        """Those who answer, then the others."""
-        parts = self.drawn, self.others
-        return replace(
-            self.drawn,
-            raw=np.concatenate([one.raw for one in parts]),
-            labels=np.concatenate([one.labels for one in parts]),
-            protects=np.concatenate([one.protects for one in parts]),
-            chance=np.concatenate([one.chance / 2.0 for one in parts]),
-        )
+    held: KnownRows
+    asked: KnownRows
+    people: KnownRows
 
     @classmethod
-    def of(cls, rows: KnownRows, generator: np.random.Generator, *, in_rounds: bool = False) -> Split:
-        """A random split. `in_rounds`: nothing is fitted on public rows, so that they may answer too."""
+    def of(
+        cls, rows: KnownRows, law: LabelLaw, generator: np.random.Generator, *, in_rounds: bool = False
+    ) -> Split:
+        """A random split. `in_rounds`: nothing is fitted on public rows, so that people have the features of all of them."""
         order = generator.permutation(rows.n)
-        first, second = (int(rows.n * share) for share in (SHARES["fitted"], 1.0 - SHARES["drawn"]))
-        return cls(
-            rows.part(np.sort(order[:first])),
-            rows.part(np.sort(order[0 if in_rounds else first : second])),
-            rows.part(np.sort(order[second:])),
-        )
+        n_fitted = int(rows.n * FITTED)
+        fitted, held = np.sort(order[:n_fitted]), np.sort(order[n_fitted:])
+        return cls._of(rows, law, generator, fitted, held, np.arange(rows.n) if in_rounds else held)
 
     @classmethod
-    def apart(cls, rows: KnownRows, generator: np.random.Generator) -> Split:
+    def apart(cls, rows: KnownRows, law: LabelLaw, generator: np.random.Generator) -> Split:
         """People from one side of a threshold on one feature; the model is fitted on the other side alone."""
         is_apart = draw_region(rows.encoding.encode(rows.raw), generator.uniform(*APART_SHARES), generator)
-        people = generator.permutation(np.flatnonzero(is_apart))
-        half = len(people) // 2
-        return cls(
-            rows.part(np.flatnonzero(~is_apart)),
-            rows.part(np.sort(people[:half])),
-            rows.part(np.sort(people[half:])),
-        )
+        held = np.flatnonzero(is_apart)
+        return cls._of(rows, law, generator, np.flatnonzero(~is_apart), held, held)
+
+    @classmethod
+    def _of(
+        cls,
+        rows: KnownRows,
+        law: LabelLaw,
+        generator: np.random.Generator,
+        fitted: Rows,
+        held: Rows,
+        asked: Rows,
+    ) -> Split:
+        copies = -(-FEWEST_PEOPLE // len(asked))
+        labels = law.draw(asked, copies, generator).ravel()
+        people = replace(rows.part(np.repeat(asked, copies)), labels=labels)
+        return cls(rows.part(fitted), rows.part(held), rows.part(asked), people)
+
+    def of_people(self, predicted: NDArray[Any]) -> NDArray[Any]:
+        """What is predicted of the people, [people], by what is of the rows asked, [asked]."""
+        return np.repeat(predicted, self.people.n // self.asked.n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,28 +148,30 @@ class Difference:
 
 
 def differ(
-    split: Split, difference: Difference | None, generator: np.random.Generator, *, is_elsewhere: bool = False
-) -> tuple[KnownRows, KnownRows]:
-    """The people who respond and those who are scored on, who differ from public people in the same way.
+    rows: KnownRows,
+    difference: Difference | None,
+    generator: np.random.Generator,
+    *,
+    is_elsewhere: bool = False,
+) -> KnownRows:
+    """People who differ from public ones; of the same generator the same rows differ in the same way, whoever has their labels.
 
     Args:
-        split: the public rows.
+        rows: public rows, or people.
         difference: of their labels; None: they answer as public people do.
         generator: draws how they differ.
         is_elsewhere: whether they have another density.
     """
-    scored = split.scored
-    if is_elsewhere or difference is not None:
-        X = scored.encoding.encode(scored.raw)
-        if is_elsewhere:
-            chance = scored.chance * _tilt(X, generator)
-            scored = replace(scored, chance=chance / chance.sum())
-        if difference is not None:
-            region = draw_region(X, difference.share, generator)
-            labels = _plant(scored.labels, scored.label, region, difference.size, generator)
-            scored = replace(scored, labels=labels)
-    n, chance = split.drawn.n, scored.chance[: split.drawn.n]
-    return replace(split.drawn, labels=scored.labels[:n], chance=chance / chance.sum()), scored
+    if not is_elsewhere and difference is None:
+        return rows
+    X = rows.encoding.encode(rows.raw)
+    if is_elsewhere:
+        chance = rows.chance * _tilt(X, generator)
+        rows = replace(rows, chance=chance / chance.sum())
+    if difference is not None:
+        region = draw_region(X, difference.share, generator)
+        rows = replace(rows, labels=_plant(rows.labels, rows.label, region, difference.size, generator))
+    return rows
 
 
 def draw_region(X: NDArray[np.float32], share: float, generator: np.random.Generator) -> Mask:

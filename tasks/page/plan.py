@@ -7,7 +7,8 @@ from typing import Any
 
 from ldptree.planning.backwards import Need
 from ldptree.planning.detection import LEVEL, POWER
-from ldptree.planning.forecast import LEAST_GAIN, LEAST_PART, Expected, Forecast
+from ldptree.planning.expected import Expected
+from ldptree.planning.forecast import LEAST_GAIN, LEAST_PART, Forecast
 from tasks.page.charts import Axis
 from tasks.page.findings import Table
 from tasks.page.render import render_template

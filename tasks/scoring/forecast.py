@@ -19,7 +19,8 @@ from ldptree.planning.backwards import (
     holders_for_figure,
     holders_to_detect,
 )
-from ldptree.planning.forecast import Expected, Forecast, Forecaster
+from ldptree.planning.expected import Expected
+from ldptree.planning.forecast import Forecast, Forecaster
 from ldptree.planning.people import Difference, Kind, KnownRows
 from schemas.family_tables import FeaturesConfig
 from schemas.manifest import Manifest
@@ -119,11 +120,11 @@ def plan_collection(
         return build_family(own, rows.encoding, rows.label, reading)
 
     in_rounds = FAMILIES[asking.estimator].in_rounds
+    grid = [(n, epsilon) for epsilon in wanted.epsilons for n in wanted.holders]
     with progress.watch(MODELS):
         forecaster = Forecaster(
-            rows, build, in_rounds, difference, part.by_coins, asking.seed, progress.advance
+            rows, build, in_rounds, difference, part.by_coins, asking.seed, grid, progress.advance
         )
-    grid = [(n, epsilon) for epsilon in wanted.epsilons for n in wanted.holders]
     with progress.watch(GRID):
         forecasts = []
         for n, epsilon in grid:

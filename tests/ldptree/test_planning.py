@@ -22,7 +22,9 @@ from ldptree.planning.detection import (
     smallest_error,
     smallest_errors,
 )
-from ldptree.planning.forecast import Expected, Forecaster
+from ldptree.planning.expected import SURE, Expected, lowest_mean
+from ldptree.planning.forecast import Forecaster
+from ldptree.planning.labels import LabelLaw
 from ldptree.planning.learners import LearnerOfTotals, shares_of_cells
 from ldptree.planning.people import Difference, KnownRows, Split, differ, draw_region
 
@@ -51,6 +53,10 @@ def public_rows(label, n=600, seed=0):
     )
 
 
+def split_of(rows, seed=0, **how):
+    return Split.of(rows, LabelLaw.of(rows, seed), np.random.default_rng(seed), **how)
+
+
 def building(name, label):
     def build(epsilon):
         problem = LearningProblem(
@@ -75,6 +81,7 @@ def forecaster(name, *, size=0.3, n=600):
 def test_every_family_is_forecast_and_the_same_each_time(name, monkeypatch):
     monkeypatch.setattr(forecast, "N_SPLITS", 1)
     monkeypatch.setattr(forecast, "DRAWS", 1)
+    monkeypatch.setattr(forecast, "N_REGIONS", 4)
     found = [forecaster(name, n=300).forecast(500, 2.0) for _ in range(2)]
     assert found[0] == found[1]
     one = found[0]
@@ -108,8 +115,8 @@ def test_a_gain_is_not_worth_it_where_the_reports_would_not_find_the_error_or_ga
 @pytest.mark.parametrize(("name", "label"), [("lpct", "class"), ("lpdt", "number"), ("correction", "class")])
 def test_simulated_means_of_cells_vary_as_the_exact_variance_says(name, label):
     rows = public_rows(label, 1500)
-    learner = LearnerOfTotals(building(name, rows.label), Split.of(rows, np.random.default_rng(1)))
-    n, people = 20_000, learner.split.drawn
+    learner = LearnerOfTotals(building(name, rows.label), split_of(rows, 1))
+    n, people = 20_000, learner.split.people
     protocol = learner.ask(n, 2.0)[2].protocol
     shares, weights = shares_of_cells(protocol, people), class_weights(protocol)
     sums, stated = [], []
@@ -126,10 +133,10 @@ def test_the_smallest_error_is_found_with_the_stated_power():
     from scipy.stats import chi2
 
     rows = public_rows("class", 3000)
-    learner = LearnerOfTotals(building("correction", rows.label), Split.of(rows, np.random.default_rng(1)))
+    learner = LearnerOfTotals(building("correction", rows.label), split_of(rows, 1))
     n, epsilon = 30_000, 2.0
     protocol = learner.ask(n, epsilon)[2].protocol
-    people = learner.split.drawn
+    people = learner.split.people
     usual = learner.respond(protocol, people, n, Words.seeded(np.random.SeedSequence(1)))[0]
     shares = shares_of_cells(protocol, people)
     variance = mean_variance(protocol, usual, shares)
@@ -143,8 +150,8 @@ def test_the_smallest_error_is_found_with_the_stated_power():
 
 def test_the_smallest_error_falls_with_epsilon_and_at_the_own_one_is_that_of_the_reports():
     rows = public_rows("class", 3000)
-    learner = LearnerOfTotals(building("correction", rows.label), Split.of(rows, np.random.default_rng(1)))
-    n, epsilon, people = 30_000, 2.0, learner.split.drawn
+    learner = LearnerOfTotals(building("correction", rows.label), split_of(rows, 1))
+    n, epsilon, people = 30_000, 2.0, learner.split.people
     protocol = learner.ask(n, epsilon)[2].protocol
     reported = learner.respond(protocol, people, n, Words.seeded(np.random.SeedSequence(1)))[0]
     found = smallest_errors(protocol, reported, 0.5, (1e-30, 0.5, epsilon, 4.0))
@@ -156,46 +163,81 @@ def test_the_smallest_error_falls_with_epsilon_and_at_the_own_one_is_that_of_the
 
 def test_a_planted_class_moves_by_the_stated_amount_and_only_in_the_region():
     rows = public_rows("class", 6000)
-    split = Split.of(rows, np.random.default_rng(0))
-    drawn, scored = differ(split, Difference(size=0.2, share=0.5), np.random.default_rng(4))
-    moved = np.mean(drawn.labels != split.drawn.labels), np.mean(scored.labels != split.scored.labels)
-    assert moved == pytest.approx((0.1, 0.1), abs=0.03)
-    alike = differ(split, None, np.random.default_rng(4))
-    for found, one in zip(alike, (split.drawn, split.scored), strict=True):
-        assert np.array_equal(found.labels, one.labels)
-        assert found.chance == pytest.approx(one.chance)
+    planted = differ(rows, Difference(size=0.2, share=0.5), np.random.default_rng(4))
+    assert np.mean(planted.labels != rows.labels) == pytest.approx(0.1, abs=0.03)
+    assert differ(rows, None, np.random.default_rng(4)) is rows
     region = draw_region(ENCODING.encode(rows.raw), 0.25, np.random.default_rng(1))
     assert 0.125 <= region.mean() <= 0.5
 
 
+@pytest.mark.parametrize("size", [None, 0.2])
+def test_people_and_the_rows_that_they_have_their_features_from_differ_alike(size):
+    split = split_of(public_rows("class", 4000))
+    difference = None if size is None else Difference(size=size, share=0.5)
+    held, people = (
+        differ(one, difference, np.random.default_rng(3), is_elsewhere=True)
+        for one in (split.held, split.people)
+    )
+    shares = [one.chance @ one.labels for one in (held, people)]
+    assert shares[0] == pytest.approx(shares[1], abs=0.03)
+    assert split.of_people(held.chance) / held.chance.sum() == pytest.approx(
+        people.chance * people.n / held.n
+    )
+
+
 def test_no_row_is_fitted_on_and_scored():
-    split = Split.of(public_rows("number", 500), np.random.default_rng(0))
-    apart = Split.apart(public_rows("number", 500), np.random.default_rng(0))
-    for one in (split, apart):
-        parts = [set(part.raw[:, 0]) for part in (one.fitted, one.drawn, one.others)]
-        assert sum(map(len, parts)) == len(set.union(*parts)) == 500
-        scored = one.scored
-        assert set(scored.raw[:, 0]) == parts[1] | parts[2]
-        assert scored.chance[: one.drawn.n].sum() == pytest.approx(0.5)
-        assert scored.chance.sum() == pytest.approx(1.0)
+    rows = public_rows("number", 500)
+    one, apart = split_of(rows), Split.apart(rows, LabelLaw.of(rows, 0), np.random.default_rng(0))
+    for split in (one, apart):
+        fitted, held, people = (set(part.raw[:, 0]) for part in (split.fitted, split.held, split.people))
+        assert len(fitted) + len(held) == len(fitted | held) == 500
+        assert people == held
+    assert len(set(split_of(rows, in_rounds=True).people.raw[:, 0])) == 500
 
 
-def test_many_people_drawn_from_few_rows_gain_what_a_population_gains():
-    """What is learned of the chance of the rows that play people helps with them as much as it hurts with others."""
-    law, others = (public_rows("number", 20_000, seed) for seed in (99, 98))
+@pytest.mark.parametrize("label", ["class", "number"])
+def test_a_label_that_is_drawn_is_that_of_another_row_and_as_likely_as_the_features_say(label):
+    rows = public_rows(label, 3000)
+    drawn = LabelLaw.of(rows, 0).draw(np.arange(rows.n), 40, np.random.default_rng(0))
+    assert set(drawn.ravel()) <= set(rows.labels)
+    x = rows.raw[:, 0]
+    for low in (0.0, 0.4, 0.8):
+        is_in = (low <= x) & (x < low + 0.2)
+        assert drawn[is_in].mean() == pytest.approx(rows.labels[is_in].mean(), abs=0.05)
+        assert drawn[is_in].std() == pytest.approx(rows.labels[is_in].std(), abs=0.05)
+    if label == "number":
+        is_own = np.isin(
+            rows.labels, rows.label, invert=True
+        )  # but for those clipped to an end, each label is there once
+        assert not np.any(drawn[is_own] == rows.labels[is_own, None])
+
+
+@pytest.mark.parametrize(("label", "near"), [("number", 0.004), ("class", 0.01)])
+def test_many_people_played_by_few_public_rows_gain_what_a_population_gains(label, near):
+    """Where private people are like public ones, and the labels of 160 rows would seem to be a population to learn from."""
+    law = public_rows(label, 20_000, 99)
     build, found = building("correction", law.label), []
     for number in range(8):
-        split = Split.of(public_rows("number", 400, number), np.random.default_rng(number))
+        split = split_of(public_rows(label, 400, number), number)
         learner, seed = LearnerOfTotals(build, split), np.random.SeedSequence(number)
-        played = differ(split, None, np.random.default_rng(number))
         gains = []
-        for people, scored in (played, (law, others)):
-            learnt = learner.learn(people, 200_000, 4.0, scored, seed)
-            errors = [(one - scored.labels) ** 2 for one in (learner.predict_publicly(scored), learnt)]
-            gains.append(scored.chance @ (errors[0] - errors[1]))
+        for people, rows in ((split.people, split.asked), (law, law)):
+            answers = learner.predict_publicly(rows), learner.learn(people, 200_000, 4.0, rows, seed)
+            before, after = (np.repeat(one, people.n // rows.n) for one in answers)
+            worse = (before - people.labels) ** 2 - (after - people.labels) ** 2
+            gains.append(people.chance @ worse)
         found.append(gains)
     played, true = np.mean(found, axis=0)
-    assert played == pytest.approx(true, abs=0.006)
+    assert played == pytest.approx(true, abs=near)
+
+
+def test_a_mean_is_as_sure_as_the_splits_are_many():
+    rng = np.random.default_rng(1)
+    low = [
+        lowest_mean(np.repeat(rng.normal(size=6), 3), np.repeat(np.arange(6), 3)) for _ in range(4000)
+    ]  # three draws of a split that say the same
+    assert np.mean(np.array(low) < 0.0) == pytest.approx(SURE, abs=0.015)
+    assert lowest_mean([1.0, 2.0], [0, 0]) == -np.inf
 
 
 def test_the_interval_is_of_people_who_are_alike_where_coins_chose_and_of_a_group_apart_where_a_rule_did():
@@ -212,8 +254,9 @@ def test_the_interval_is_of_people_who_are_alike_where_coins_chose_and_of_a_grou
 
 
 def test_people_who_are_apart_lie_beyond_a_threshold_that_no_fitted_row_passes():
-    one = Split.apart(public_rows("class", 500), np.random.default_rng(0))
-    fitted, people = one.fitted.raw, one.scored.raw
+    rows = public_rows("class", 500)
+    one = Split.apart(rows, LabelLaw.of(rows, 0), np.random.default_rng(0))
+    fitted, people = one.fitted.raw, one.people.raw
     is_beyond = (people.min(axis=0) > fitted.max(axis=0)) | (people.max(axis=0) < fitted.min(axis=0))
     assert is_beyond.any()
 
