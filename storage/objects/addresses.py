@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"(s3|gs|az):/+([^/,][^,]*)")
 _TWO = re.compile(r"holders=(.+),curator=(.+)")
-_MEANT_AS_ADDRESS = re.compile(r"\s*([A-Za-z][\w+.-]*:(/|$)|(holders|curator)=)")
+_MEANT_AS_ADDRESS = re.compile(r"\s*([A-Za-z][\w+.-]*:(/|$)|(s3|gs|az):|(holders|curator)=)")
 
 
 def bucket_address(work: str | Path) -> str | None:
@@ -57,7 +57,13 @@ def open_objects(work: str | Path) -> ObjectStore:
     from storage.objects.bucket import open_bucket, open_two_buckets
 
     two = _TWO.fullmatch(address)
-    return open_bucket(address) if two is None else open_two_buckets(holders=two[1], curator=two[2])
+    if two is None:
+        return open_bucket(address)
+    if _in_bucket(two[1])[0] == _in_bucket(two[2])[0]:
+        raise ConfigError(
+            f"work folder {address}: these are one bucket; name two, which two credentials open."
+        )
+    return open_two_buckets(holders=two[1], curator=two[2])
 
 
 def find_objects(pattern: str) -> list[str]:

@@ -54,6 +54,11 @@ REASONS = {
 """What a person is told, by a sign in obstore's error. The address is where a machine of Amazon's would find credentials."""
 
 VARIABLES = "AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT and so on"
+KEYS = {
+    "aws_access_key_id": "access_key_id",
+    "aws_secret_access_key": "secret_access_key",
+    "aws_session_token": "token",
+}
 CLIENT = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(minutes=5)}
 RETRIES = {"max_retries": 5, "retry_timeout": timedelta(minutes=2)}
 FIRST_ANSWER = timedelta(seconds=10)
@@ -129,14 +134,26 @@ def _open(address: str, root: Path, options: dict[str, str], variables: str) -> 
     return BucketObjects(_bucket(address, options, variables), address, root)
 
 
+def _keys_of(options: dict[str, str]) -> dict[str, Any]:
+    """The keys of one side where it has its own; the environment's token of a session, which is another's, is none of them."""
+    keys: dict[str, Any] = {name: options.get(option) for option, name in KEYS.items()}
+    return keys | {"expires_at": None} if keys["access_key_id"] and keys["secret_access_key"] else {}
+
+
 def _bucket(address: str, options: dict[str, str], variables: str, *, is_first: bool = False) -> Any:
     """What obstore knows an address by; `is_first`: for requests that only learn whether its server answers."""
     hurry = {"read_timeout": FIRST_ANSWER} if is_first else {}
     retries = RETRIES | ({"retry_timeout": FIRST_ANSWER * 1.5} if is_first else {})
+    # obstore reads this from the environment too, but for where there are other options of the client.
+    allow_http = options.get("aws_allow_http", os.environ.get("AWS_ALLOW_HTTP", ""))
+    client = CLIENT | hurry | {"allow_http": allow_http.lower() == "true"}
+    more: dict[str, Any] = {"client_options": client, "retry_config": retries}
+    rest = {name: value for name, value in options.items() if name != "aws_allow_http"}
+    if keys := _keys_of(options):
+        more["credential_provider"] = lambda: keys
+        rest = {name: value for name, value in rest.items() if name not in KEYS}
     try:
-        # obstore reads this from the environment too, but for where there are other options of the client.
-        client = CLIENT | hurry | {"allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"}
-        return obstore.store.from_url(address, config=options, client_options=client, retry_config=retries)
+        return obstore.store.from_url(address, config=rest, **more)
     except (BaseError, ValueError):
         raise ConfigError(
             f"{address}: no address of a bucket, or a variable that is none of it. Name one as s3://bucket/prefix; "

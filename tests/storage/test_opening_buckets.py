@@ -69,6 +69,7 @@ def test_two_addresses_are_one_that_a_path_may_have_lost_slashes_of():
         "https://bucket.s3.amazonaws.com/team",
         "s4://bucket",
         "s3://",
+        "s3:bucket/team",
         "s3://bucket/one,two",
         "holders=s3://bucket/team",
         "holders=here,curator=s3://bucket",
@@ -184,7 +185,30 @@ def test_each_side_is_opened_by_its_own_credentials_only(server, behind, monkeyp
             open_objects("s3://holders-side/work")
 
 
+@pytest.mark.slow
+def test_a_side_with_keys_of_its_own_takes_nothing_of_another_session(server, behind, monkeypatch):
+    tokens = set()
+
+    def note(_, __, headers):
+        tokens.add((key_of(headers), headers.get("X-Amz-Security-Token")))
+
+    with proxy(server, refusal=note) as between:
+        behind(between.server_port)
+        monkeypatch.setenv("AWS_SESSION_TOKEN", "of-somebody")
+        monkeypatch.delenv("AWS_ALLOW_HTTP")
+        for side in ("HOLDERS", "CURATOR"):
+            monkeypatch.setenv(f"LDPTREE_{side}_AWS_ALLOW_HTTP", "true")
+        monkeypatch.setenv("LDPTREE_HOLDERS_AWS_ACCESS_KEY_ID", "of-holders")
+        monkeypatch.setenv("LDPTREE_HOLDERS_AWS_SECRET_ACCESS_KEY", "secret")
+        open_objects(TWO)
+    assert tokens == {("of-holders", None), ("key", "of-somebody")}
+
+
 def test_what_is_no_pair_of_buckets_is_refused():
+    for curator in ("s3://a/y", "s3://a/x", "s3://a"):
+        with pytest.raises(ConfigError, match="these are one bucket"):
+            open_objects(f"holders=s3://a/x,curator={curator}")
+
     from schemas.tables import StoreConfig
 
     assert StoreConfig(holders="s3://a/x", curator="s3://b/x").address == "holders=s3://a/x,curator=s3://b/x"
