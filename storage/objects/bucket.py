@@ -257,18 +257,25 @@ class BucketObjects:
         """Nothing: what is seen in a bucket lasts."""
 
     def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> bool:
-        """Put the files of a local folder, and remove it; False where another has put the first of them.
+        """Put the files of a local folder, and remove it; False where another file has the name of one of them.
 
-        Objects that stand are copied by the server.
+        A file that is there with the same bytes may be of somebody who puts the same folder now: what is taken away would be
+        missed there. Objects that stand are copied by the server.
         """
         for path in sorted(path for path in draft.rglob("*") if path.is_file()):
-            if not self.create(f"{name}/{path.relative_to(draft).as_posix()}", path.read_bytes()):
+            if not self._put_or_same(f"{name}/{path.relative_to(draft).as_posix()}", path.read_bytes()):
                 return False
         for below, other in standing.items():
             with self._faults_of(other):
                 obstore.copy(self._bucket, other, f"{name}/{below}")
         shutil.rmtree(draft)
         return True
+
+    def _put_or_same(self, name: str, data: bytes) -> bool:
+        """Put an object; False where there is one with other bytes."""
+        with suppress(FileNotFoundError):  # where it was taken away just now
+            return self.create(name, data) or self.get(name) == data
+        return False
 
     def withdraw(self, name: str) -> None:
         """Remove the objects of a folder and of those below it."""

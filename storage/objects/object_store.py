@@ -84,7 +84,7 @@ class ObjectStore(Protocol):
         """A new folder on this machine, to write files in that will be published below `folder`."""
 
     def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> bool:
-        """Make the files of a draft the objects below `name`; False (and nothing changed) where some are there already.
+        """Make the files of a draft the objects below `name`; False where others are there, which nothing was changed of.
 
         `standing`: objects that will be there too, by their names below it. Raises FileNotFoundError where one is not there.
         """

@@ -226,6 +226,24 @@ def test_of_many_who_publish_a_folder_one_wins_with_all_its_files(objects):
     assert objects.publish(drafted(objects, a="again"), "public/step/key")
 
 
+def test_of_two_who_publish_the_same_at_once_neither_takes_a_file_of_the_other_away(objects, monkeypatch):
+    bucket = pytest.importorskip("storage.objects.bucket").BucketObjects
+    drafts = [drafted(objects, a="one", b="two", c="three") for _ in range(2)]
+    create, came_between = bucket.create, []
+
+    def create_and_let_another_in(self, name, data):
+        is_put = create(self, name, data)
+        if name == "public/step/key/b" and not came_between:
+            came_between.append(name)
+            came_between.append(objects.publish(drafts[1], "public/step/key"))
+        return is_put
+
+    monkeypatch.setattr(bucket, "create", create_and_let_another_in)
+    assert objects.publish(drafts[0], "public/step/key")
+    assert came_between in ([], ["public/step/key/b", True])
+    assert [objects.get(name) for name in names(objects)] == [b"one", b"two", b"three"]
+
+
 def test_a_file_for_libraries_has_what_stands_now_also_of_a_large_object(objects):
     for content in (bytes(range(256)) * 100_000, b"newer"):
         objects.put(NAME, content)
