@@ -12,13 +12,14 @@ rows leave open of the model's own error, a variance too, added to each v_j.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ldptree.errors import ConfigError
+from ldptree.planning.monotone import fall
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,6 +46,23 @@ class Findable:
 
     error: float
     difference: float | None
+
+
+def fall_together(found: Sequence[Findable | None], shape: tuple[int, int]) -> list[Findable | None]:
+    """What is found at increasing epsilons [n] with increasing numbers of people [m], shape (n, m): what a smaller collection
+    finds a larger one finds too, which may look at fewer cells.
+    """
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        return list(found)
+    errors = fall(np.reshape([one.error for one in known], shape)).ravel()
+    differences = fall(
+        np.reshape([np.inf if one.difference is None else one.difference for one in known], shape)
+    )
+    return [
+        Findable(float(error), None if one.difference is None else float(difference))
+        for one, error, difference in zip(known, errors, differences.ravel(), strict=True)
+    ]
 
 
 def find_smallest(

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ldptree.errors import ConfigError
-from ldptree.planning.detection import Findable
-from ldptree.planning.expected import Expected, lowest_mean
+from ldptree.planning.detection import Findable, fall_together
+from ldptree.planning.expected import Expected, Forecast, lowest_mean
 from ldptree.planning.labels import LabelLaw
 from ldptree.planning.learners import Build, Learner, LearnerInRounds, LearnerOfTotals
+from ldptree.planning.monotone import rise
 from ldptree.planning.people import AMONG, APART, ELSEWHERE, Difference, Kind, KnownRows, Split, differ
 
 if TYPE_CHECKING:
@@ -37,35 +38,6 @@ DRAWS_IN_ROUNDS = 1
 """The same where everybody is simulated one by one."""
 LEAST_GAIN, LEAST_PART = 0.005, 0.01
 """By how much reports must help, to be worth it: of accuracy, or of the squared error of public rows alone."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Forecast:
-    """What so many people would bring at one epsilon. Figures are accuracies, or mean squared errors.
-
-    Attributes:
-        holders, epsilon: how many people answer, and what each spends.
-        cells, report_bytes: of the first question; cells is None where it is about no tree.
-        figure: of people who are alike where public coins chose the public rows; of a group that lies apart where a rule did; in
-            whichever way they differ where nothing is fitted on public rows.
-        kinds: by the way in which people differ.
-        public: the same of public rows alone.
-        gain: by how much the reports improve the figure of the same people, by the way in which they differ.
-        smallest: what would be found if the public model is wrong; None where no tree is asked about.
-        is_worth_it: whether reports help where the public model is wrong as stated, by more than chance and by no trifle, and
-            would show that it is.
-    """
-
-    holders: int
-    epsilon: float
-    cells: int | None
-    report_bytes: int
-    figure: Expected
-    kinds: dict[str, Expected]
-    public: dict[str, Expected]
-    gain: dict[str, Expected]
-    smallest: Findable | None
-    is_worth_it: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,31 +180,76 @@ class Forecaster:
     def public(self) -> dict[str, Expected]:
         """The figures of public rows alone."""
         return {
-            kind: Expected.of([one.public for one in self._draws if one.kind == kind]) for kind in self.kinds
+            str(kind): Expected.of([one.public for one in self._draws if one.kind == kind])
+            for kind in self.kinds
         }
 
-    def forecast(self, holders: int, epsilon: float) -> Forecast:
-        """Of so many people at one epsilon."""
-        changes = self._simulate(self._draws, holders, epsilon)
+    def forecast(
+        self,
+        sizes: Sequence[int],
+        epsilons: Sequence[float],
+        advance: Callable[[float], None] = lambda _: None,
+    ) -> tuple[Forecast, ...]:
+        """Of every size at every epsilon, both increasing: all sizes of the first epsilon, then of the next.
+
+        Gains with the planted difference, what they surely are above, and the smallest error found are made monotone
+        (`monotone`), and with them the verdict.
+
+        Args:
+            sizes: numbers of people.
+            epsilons: what each of them spends.
+            advance: told which share of them is simulated.
+        """
+        cells = [(n, epsilon) for epsilon in epsilons for n in sizes]
+        changes, found = [], []
+        for n, epsilon in cells:
+            changes.append(self._simulate(self._draws, n, epsilon))
+            found.append(self.find_smallest(n, epsilon))
+            advance(len(changes) / len(cells))
+        gains = self.sign * np.array(changes)
+        shape = len(epsilons), len(sizes)
+        planted = [self._of("planted", one) for one in gains]
+        splits = self._of("planted", [one.number for one in self._draws])
+        means = rise(np.mean(planted, axis=1).reshape(shape)).ravel()
+        lowest = rise(np.reshape([lowest_mean(one, splits) for one in planted], shape)).ravel()
+        smallest = fall_together(found, shape)
+        return tuple(
+            self._describe(cells[at], changes[at], float(means[at]), float(lowest[at]), smallest[at])
+            for at in range(len(cells))
+        )
+
+    def _describe(
+        self,
+        cell: tuple[int, float],
+        changes: Sequence[float],
+        planted: float,
+        lowest: float,
+        smallest: Findable | None,
+    ) -> Forecast:
+        """The forecast of one size at one epsilon; `planted`: the mean gain with the planted difference."""
         gains = [self.sign * change for change in changes]
         figures = self._figures(self._draws, changes)
-        planted = self._of("planted", gains)
-        lowest = lowest_mean(planted, self._of("planted", [one.number for one in self._draws]))
+        kinds, gain = (
+            {str(kind): Expected.of(self._of(kind, found)) for kind in self.kinds}
+            for found in (figures, gains)
+        )
+        by = planted - gain["planted"].mean
+        gain["planted"], kinds["planted"] = gain["planted"].moved(by), kinds["planted"].moved(self.sign * by)
         least = LEAST_PART * self.public["planted"].mean if self.rows.is_number else LEAST_GAIN
-        smallest = self.find_smallest(holders, epsilon)
         is_found = smallest is None or smallest.error <= self.difference.size
-        size = self._learners[0].size(holders, epsilon)
+        size = self._learners[0].size(*cell)
         return Forecast(
-            holders=holders,
-            epsilon=epsilon,
+            holders=cell[0],
+            epsilon=cell[1],
             cells=size.cells,
             report_bytes=size.report_bytes,
             figure=Expected.of(self._of(self.likely, figures) if self.likely else figures),
-            kinds={kind: Expected.of(self._of(kind, figures)) for kind in self.kinds},
+            kinds=kinds,
             public=self.public,
-            gain={kind: Expected.of(self._of(kind, gains)) for kind in self.kinds},
+            gain=gain,
+            least=least,
             smallest=smallest,
-            is_worth_it=bool(lowest > 0 and np.mean(planted) >= least and is_found),
+            is_worth_it=lowest > 0 and planted >= least and is_found,
         )
 
     def figure(self, kind: Kind, holders: int, epsilon: float) -> float:

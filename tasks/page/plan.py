@@ -7,8 +7,8 @@ from typing import Any
 
 from ldptree.planning.backwards import Need
 from ldptree.planning.detection import LEVEL, POWER
-from ldptree.planning.expected import Expected
-from ldptree.planning.forecast import LEAST_GAIN, LEAST_PART, Forecast
+from ldptree.planning.expected import Expected, Forecast
+from ldptree.planning.forecast import LEAST_GAIN, LEAST_PART
 from tasks.page.charts import Axis
 from tasks.page.findings import Table
 from tasks.page.render import render_template
@@ -21,6 +21,12 @@ WAYS = {
     "elsewhere": "elsewhere in space",
     "apart": "beyond all public rows",
 }
+WHERE = {
+    "alike": "like public ones",
+    "apart": "beyond those that the model is fitted on",
+    None: "like public ones",
+}
+"""Whose figure of public rows alone is said first, by what private people are to public ones (`Forecaster.likely`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +59,8 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
     figure = "mean squared error" if plan.is_number else "share right"
     least = f"{_percent(LEAST_PART)} of the error" if plan.is_number else _size(plan, LEAST_GAIN)
     lead = [
-        f"Public rows alone ({plan.n_public:,}): expected {figure} {_figure(plan, public)}.",
-        f"Where the public model is {wrong}, public rows alone reach {_one(plan, plan.public['planted'].mean)}; "
+        f"Public rows alone ({plan.n_public:,}): expected {figure} {_figure(plan, public)}, on people {WHERE[plan.likely]}.",
+        f"On people among public ones, where the model is {wrong}, they reach {_one(plan, plan.public['planted'].mean)}; "
         f"{best.holders:,} people at epsilon {best.epsilon:g} bring {_figure(plan, planted)}.",
     ]
     if best.smallest is not None:
@@ -94,7 +100,7 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
             f"Gain: of the reports over public rows alone, on people where the public model is {wrong}. Finds: the smallest "
             f"such error that the reports would find (in {_percent(POWER)} of collections; noise alone looks so in "
             f"{_percent(LEVEL)}). Bytes: of one report. Worth it: they gain {least} or more, surely more than nothing, and find "
-            "the error.",
+            "the error. Neither falls with more people or a larger epsilon: chance that says so is evened out.",
         ),
     )
 
@@ -142,17 +148,12 @@ def _verdict(plan: CollectionPlan, best: Forecast, wrong: str) -> str:
             f"Collect if the public model may be {wrong}: {best.holders:,} people at epsilon {best.epsilon:g} would then gain "
             f"{_gain(plan, best.gain['planted'].mean)}."
         )
-    if _reaches(plan, best.gain["planted"].mean):
+    if best.is_enough:
         return (
             f"Do not collect: at these sizes reports would not surely help, even where the public model is {wrong}: too few to "
             "find the error, or too noisy to count on the gain."
         )
     return f"Do not collect: at these sizes the public model is as good, even where it is {wrong}."
-
-
-def _reaches(plan: CollectionPlan, gain: float) -> bool:
-    """Whether a gain would count, if it were sure."""
-    return gain >= (LEAST_PART * plan.public["planted"].mean if plan.is_number else LEAST_GAIN)
 
 
 def _say_interval(plan: CollectionPlan, wrong: str) -> str:

@@ -19,8 +19,8 @@ from ldptree.planning.backwards import (
     holders_for_figure,
     holders_to_detect,
 )
-from ldptree.planning.expected import Expected
-from ldptree.planning.forecast import Forecast, Forecaster
+from ldptree.planning.expected import Expected, Forecast
+from ldptree.planning.forecast import Forecaster
 from ldptree.planning.people import Difference, Kind, KnownRows
 from schemas.family_tables import FeaturesConfig
 from schemas.manifest import Manifest
@@ -126,10 +126,7 @@ def plan_collection(
             rows, build, in_rounds, difference, part.by_coins, asking.seed, grid, progress.advance
         )
     with progress.watch(GRID):
-        forecasts = []
-        for n, epsilon in grid:
-            forecasts.append(forecaster.forecast(n, epsilon))
-            progress.advance(len(forecasts) / len(grid))
+        forecasts = forecaster.forecast(wanted.holders, wanted.epsilons, progress.advance)
         return CollectionPlan(
             n_public=rows.n,
             estimator=asking.estimator,
@@ -138,7 +135,7 @@ def plan_collection(
             by_coins=part.by_coins,
             likely=forecaster.likely,
             public=forecaster.public,
-            forecasts=tuple(forecasts),
+            forecasts=forecasts,
             reach=None if wanted.figure is None else _reach(forecaster, wanted, wanted.figure),
             detect=None if wanted.detect is None or in_rounds else _detect(forecaster, wanted, wanted.detect),
         )

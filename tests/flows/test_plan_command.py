@@ -37,7 +37,7 @@ def typed(capsys, tmp_path, monkeypatch):
     (tmp_path / "rides.toml").write_text(CONFIG)
     rides(tmp_path / "rides.csv", 600, seed=1)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(forecast, "N_SPLITS", 1)
+    monkeypatch.setattr(forecast, "N_SPLITS", 2)
     monkeypatch.setattr(forecast, "DRAWS", 1)
 
     def type_in(*words):

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.errors import ConfigError
+from ldptree.errors import ConfigError, DataError
 from ldptree.families import FAMILIES, LearningProblem
+from ldptree.families.correction import Correction
 from ldptree.planning import backwards, forecast
 from ldptree.planning.backwards import HOLDERS, Need, holders_for_figure
 from ldptree.planning.detection import (
     LEVEL,
     POWER,
+    Findable,
     class_weights,
+    fall_together,
     mean_variance,
     noncentrality,
     smallest_error,
@@ -26,6 +30,7 @@ from ldptree.planning.expected import SURE, Expected, lowest_mean
 from ldptree.planning.forecast import Forecaster
 from ldptree.planning.labels import LabelLaw
 from ldptree.planning.learners import LearnerOfTotals, shares_of_cells
+from ldptree.planning.monotone import rise
 from ldptree.planning.people import Difference, KnownRows, Split, differ, draw_region
 
 ENCODING = Encoding(tuple(NumericFeature(name, 0.0, 1.0) for name in ("a", "b", "c")))
@@ -71,20 +76,20 @@ def building(name, label):
     return build
 
 
-def forecaster(name, *, size=0.3, n=600):
+def forecaster(name, *, size=0.3, n=600, **how):
     rows = public_rows(LABELS[name], n)
     difference = Difference(size=size, share=0.5)
-    return Forecaster(rows, building(name, rows.label), FAMILIES[name].in_rounds, difference, seed=3)
+    return Forecaster(rows, building(name, rows.label), FAMILIES[name].in_rounds, difference, seed=3, **how)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_is_forecast_and_the_same_each_time(name, monkeypatch):
-    monkeypatch.setattr(forecast, "N_SPLITS", 1)
+    monkeypatch.setattr(forecast, "N_SPLITS", 2)
     monkeypatch.setattr(forecast, "DRAWS", 1)
     monkeypatch.setattr(forecast, "N_REGIONS", 4)
-    found = [forecaster(name, n=300).forecast(500, 2.0) for _ in range(2)]
+    found = [forecaster(name, n=300).forecast([500], [2.0]) for _ in range(2)]
     assert found[0] == found[1]
-    one = found[0]
+    (one,) = found[0]
     assert one.figure.low <= one.figure.mean <= one.figure.high
     assert one.report_bytes > 0
     assert (one.smallest is None) == FAMILIES[name].in_rounds
@@ -93,8 +98,8 @@ def test_every_family_is_forecast_and_the_same_each_time(name, monkeypatch):
 
 
 def test_reports_are_worth_it_where_they_can_find_the_difference_and_not_where_they_cannot():
-    simulated = forecaster("correction", size=0.4, n=2000)
-    sharp, blunt = simulated.forecast(100_000, 4.0), simulated.forecast(100, 0.25)
+    simulated = forecaster("correction", size=0.4, n=2000, by_coins=True)
+    blunt, _, _, sharp = simulated.forecast([100, 100_000], [0.25, 4.0])
     assert sharp.is_worth_it
     assert not blunt.is_worth_it
     assert sharp.smallest.error < 0.4 < blunt.smallest.error
@@ -102,14 +107,16 @@ def test_reports_are_worth_it_where_they_can_find_the_difference_and_not_where_t
 
 
 def test_a_gain_is_not_worth_it_where_the_reports_would_not_find_the_error_or_gain_a_trifle(monkeypatch):
-    simulated = forecaster("correction", size=0.4, n=2000)
-    found = simulated.forecast(100_000, 4.0)
+    simulated = forecaster("correction", size=0.4, n=2000, by_coins=True)
+    (found,) = simulated.forecast([100_000], [4.0])
     assert found.is_worth_it
     monkeypatch.setattr(forecast, "LEAST_GAIN", found.gain["planted"].mean + 0.001)
-    assert not simulated.forecast(100_000, 4.0).is_worth_it
+    (found,) = simulated.forecast([100_000], [4.0])
+    assert not found.is_worth_it
     monkeypatch.undo()
     simulated.difference = Difference(size=found.smallest.error / 2, share=0.5)
-    assert not simulated.forecast(100_000, 4.0).is_worth_it
+    (found,) = simulated.forecast([100_000], [4.0])
+    assert not found.is_worth_it
 
 
 @pytest.mark.parametrize(("name", "label"), [("lpct", "class"), ("lpdt", "number"), ("correction", "class")])
@@ -237,7 +244,6 @@ def test_a_mean_is_as_sure_as_the_splits_are_many():
         lowest_mean(np.repeat(rng.normal(size=6), 3), np.repeat(np.arange(6), 3)) for _ in range(4000)
     ]  # three draws of a split that say the same
     assert np.mean(np.array(low) < 0.0) == pytest.approx(SURE, abs=0.015)
-    assert lowest_mean([1.0, 2.0], [0, 0]) == -np.inf
 
 
 def test_the_interval_is_of_people_who_are_alike_where_coins_chose_and_of_a_group_apart_where_a_rule_did():
@@ -246,7 +252,7 @@ def test_the_interval_is_of_people_who_are_alike_where_coins_chose_and_of_a_grou
     by_coins, by_rule = (
         Forecaster(rows, build, False, difference, by_coins=one, seed=3) for one in (True, False)
     )
-    coins, rule = by_coins.forecast(5_000, 2.0), by_rule.forecast(5_000, 2.0)
+    (coins,), (rule,) = (one.forecast([5_000], [2.0]) for one in (by_coins, by_rule))
     assert coins.figure == coins.kinds["alike"]
     assert set(coins.kinds) == {"alike", "planted"}
     assert rule.figure == rule.kinds["apart"]
@@ -267,6 +273,62 @@ def test_an_interval_of_m_figures_holds_another_one_with_its_stated_probability(
     found = [Expected.of(one[:16]) for one in drawn]
     holds = np.mean([one.low <= new <= one.high for one, new in zip(found, drawn[:, 16], strict=True)])
     assert holds == pytest.approx(0.8, abs=0.025)
+
+
+def test_gains_verdicts_and_errors_that_are_found_never_turn_back():
+    simulated = forecaster("correction", size=0.3, n=1000, by_coins=True)
+    sizes, epsilons = [500, 4_000, 32_000], [0.5, 2.0, 4.0]
+    shape = len(epsilons), len(sizes)
+    found = simulated.forecast(sizes, epsilons)
+    raw = [simulated.figure("planted", one.holders, one.epsilon) for one in found]
+    assert turns_back(np.reshape(raw, shape)), "nothing was to be made monotone"
+    worth = np.reshape([one.is_worth_it for one in found], shape).astype(int)
+    assert 0 < worth.sum() < worth.size
+    for values in (
+        worth,
+        np.reshape([one.gain["planted"].mean for one in found], shape),
+        -np.reshape([one.smallest.error for one in found], shape),
+        -np.reshape([one.smallest.difference for one in found], shape),
+    ):
+        assert not turns_back(values)
+
+
+def test_what_a_smaller_collection_finds_a_larger_one_finds():
+    found = [Findable(0.3, 0.4), Findable(0.2, 0.5), Findable(0.1, 0.6), Findable(0.4, 0.1)]
+    assert fall_together(found, (2, 2)) == [
+        found[0],
+        Findable(0.2, 0.4),
+        Findable(0.1, 0.4),
+        Findable(0.1, 0.1),
+    ]
+    assert fall_together([None, None], (1, 2)) == [None, None]
+
+
+def turns_back(values):
+    return any((np.diff(values, axis=axis) < 0).any() for axis in (0, 1))
+
+
+def test_values_that_rise_stay_and_others_are_the_nearest_that_rise():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(3, 4))
+    found = rise(values)
+    assert not turns_back(found)
+    assert rise(found) == pytest.approx(found, abs=1e-5)
+    assert found.mean() == pytest.approx(values.mean(), abs=1e-4)
+    for _ in range(20):  # nothing else that rises is nearer
+        other = rise(found + 0.1 * rng.normal(size=values.shape))
+        assert ((found - values) ** 2).sum() <= ((other - values) ** 2).sum() + 1e-4
+
+
+def test_what_a_family_refuses_of_the_grid_it_refuses_after_one_model(monkeypatch):
+    rows = public_rows("class", 300)
+    rows = replace(rows, labels=np.arange(300) % 3, label=(0, 1, 2))
+    build, fitted = building("correction", rows.label), []
+    summarize = Correction.summarize
+    monkeypatch.setattr(Correction, "summarize", lambda *at: fitted.append(1) or summarize(*at))
+    with pytest.raises(DataError, match="2 private people for the 3 classes"):
+        Forecaster(rows, build, False, Difference(size=0.1, share=0.5), grid=[(2, 1.0)])
+    assert len(fitted) == 1
 
 
 class Steady:
