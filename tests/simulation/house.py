@@ -23,6 +23,7 @@ from flows.provenance import collect_garbage, in_use
 from ldptree.errors import ArtifactCorrupt, BudgetError, ConfigError, LdptreeError, ProtocolMismatch
 from schemas.manifest import Record
 from simulation.bucket import Bucket
+from simulation.clients import FOLDER, PROCESSES, Device
 from simulation.disk import Disk
 from simulation.losses import check_losses, needed
 from simulation.runs import ASK, PERTURB, PROGRAMS, SPLIT, TOTAL, TRIAL, Run, as_protocol
@@ -53,11 +54,12 @@ class House:
     charge_first: bool = True
     witness: Witness = field(default_factory=Witness)
     perturbed: dict[str, Callable[[Store], object]] = field(default_factory=dict)
-    swept: int = 0
+    n_kept: int = 0
 
     def __post_init__(self) -> None:
         is_bucket = self.plan.where == "bucket"
         self.world = Bucket(self.schedule) if is_bucket else Disk(self.root, self.schedule)
+        self.device = Device(self.root / FOLDER, self.witness)
 
     def patched(self, patch):
         """What runs call is this world's, and what they read of the configuration what runs here have."""
@@ -94,13 +96,16 @@ class House:
         """What an actor does, until it is done."""
         if name == "gc":
             return self._collect
+        if name in PROCESSES:
+            return lambda: self._until_done(self.device.answer)
         machine = MACHINES.get(name, "there")
         if name == "reader":
             return lambda: [self._try(lambda: self.look(machine)) for _ in range(3)] and None
-        return lambda: [self._until_done(run, machine) for run in PROGRAMS[name]] and None
+        walks = [partial(self.walk, run, machine) for run in PROGRAMS[name]]
+        return lambda: [self._until_done(walk) for walk in walks] and None
 
-    def _until_done(self, run: Run, machine: str) -> None:
-        while not self._try(lambda: self.walk(run, machine)):
+    def _until_done(self, act: Callable[[], object]) -> None:
+        while not self._try(act):
             pass
 
     def _try(self, act: Callable[[], object]) -> bool:
@@ -124,8 +129,8 @@ class House:
         for _ in range(40):
             before = self._released()
             try:
-                collect_garbage(self.root, keep=self.swept % 2, dry_run=False)
-                swept, self.swept = swept + 1, self.swept + 1
+                self._sweep(keep=swept % 2)
+                swept += 1
             except (ConfigError, OSError):  # a run is going on
                 self.schedule.give_way()
             if not before <= self._released():
@@ -133,13 +138,17 @@ class House:
             if swept == 3:
                 return
 
+    def _sweep(self, keep: int) -> None:
+        self.n_kept = keep
+        collect_garbage(self.root, keep=keep, dry_run=False)
+
     def _released(self) -> set[Path]:
         reports = self.root.glob("curator/reports/*/*/*.parquet")
         return {path for path in reports if b"simulation" not in path.read_bytes()}
 
     def _check_needed(self, doomed: Sequence[Path]) -> None:
         with self.schedule.standing_still():
-            kept = needed(Store(self.root), keep=self.swept % 2)
+            kept = needed(Store(self.root), self.n_kept)
         lost = {one for one in kept for path in doomed if (self.root / one).is_relative_to(path)}
         if lost:
             raise Violation(f"`gc` deletes what is needed: {sorted(lost)}")
@@ -288,7 +297,8 @@ class House:
         self.witness.check_outcome(runs, entries)
         drawn, refused = len(self.witness.drawn), set(self.witness.refused)
         if "gc" in self.plan.actors:
-            collect_garbage(self.root, keep=self.swept % 2, dry_run=False)
+            self._sweep(keep=1)
+            self._sweep(keep=0)
         for run in sorted(self.witness.done, key=str):
             self._settle(lambda of=run: self.walk(of, "another"))
         self._settle(lambda: self.look("another"))
@@ -296,6 +306,7 @@ class House:
             raise Violation("runs that were done drew again, or were refused")
         tables = [pq.read_table(store.objects.path(name)) for name in sorted(self.perturbed)]
         self.witness.check_drawn(table["value"][0].as_py() for table in tables)
+        self.device.check_received()
         check_losses(store, self.world, self.perturbed, self.schedule.random)
 
     def _settle(self, act: Callable[[], None]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import secrets
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from ldptree.client.memory import FileMemory, _content
 from simulation.house import House
 from storage.ledger import seal
 from storage.ledger.accounts import Account
@@ -125,7 +127,23 @@ def make_a_secret_anew(patch: pytest.MonkeyPatch, _: House) -> None:
     patch.setattr("storage.store.secret_of", secret_of)
 
 
+def remember_without_a_lock(patch: pytest.MonkeyPatch, _: House) -> None:
+    """A client's processes keep what they answer over what another has kept."""
+    patch.setattr(FileMemory, "_locked", lambda _: nullcontext())
+
+
+def remember_in_place(patch: pytest.MonkeyPatch, _: House) -> None:
+    """A client writes what it answered into the file that it reads."""
+
+    def keep(memory, kept):
+        memory._path.write_bytes(json.dumps(_content(kept)).encode())
+
+    patch.setattr(FileMemory, "_keep", keep)
+
+
 PLANTS = (
+    remember_without_a_lock,
+    remember_in_place,
     forget_the_bytes,
     forget_the_name,
     look_then_write,

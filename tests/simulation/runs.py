@@ -117,9 +117,9 @@ class Run:
 CAMPAIGN = "c0ffee00c0ffee00"
 ONE = Run("one", campaign=CAMPAIGN, cap=EPSILON, tells="ab")
 LATER = Run("one", (WEEK_1, WEEK_2), CAMPAIGN, tells="bc")
-APART = Run("one", (WEEK_2,), CAMPAIGN)
+APART = Run("one", (WEEK_2,), CAMPAIGN, tells="cd")
 CHANGED = Run("one", (WEEK_1_CHANGED,), CAMPAIGN)
-TWO = Run("two", rounds=True)
+TWO = Run("two", rounds=True, tells="cd")
 OTHERWISE = Run("two", rounds=True, cap=EPSILON, differs="otherwise")
 TRIAL = Run("trial", seed=5, cap=EPSILON)
 REHEARSAL = Run("trial", (WEEK_1, WEEK_2), "5eed5eed5eed5eed", seed=5)

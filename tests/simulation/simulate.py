@@ -20,6 +20,7 @@ from types import SimpleNamespace
 import pytest
 
 from simulation import bucket, disk
+from simulation.clients import FOLDER, PROCESSES
 from simulation.house import House
 from simulation.runs import CAMPAIGN, PROGRAMS, Run
 from simulation.schedule import Fault, Plan, Schedule, Violation
@@ -66,6 +67,7 @@ KEPT = (
     "curator/partition",
     "ledger/seal",
     "ledger/release",
+    "ledger/release",
     "holders/secret",
     f"holders/campaigns/{CAMPAIGN}/",
 )
@@ -86,18 +88,21 @@ def plan_of(seed: int) -> Plan:
     faults = tuple(_fault(chance, kinds, near) for _ in range(chance.randint(least, most)))
     programs = chance.choice(PAIRS) if theme == 0 else _programs(chance)
     others = [chance.choice(OTHERS[where])] if theme else ["reader"] * chance.randint(0, 1)
+    if where == "folder" and seed % 3 == 0:
+        others += PROCESSES
+        faults += (_fault(chance, kinds, [f"{FOLDER}/"]), _fault(chance, kinds, [f"{FOLDER}/"]))
     return Plan(seed, where, faults, (*programs, *others), chance.choice([0.02, 0.1, 0.5, 1]))
 
 
 def _programs(chance: random.Random) -> list[str]:
-    weights = [1 if runs[0].seed is not None else 3 for runs in PROGRAMS.values()]
+    weights = [2 if runs[0].seed is not None else 3 for runs in PROGRAMS.values()]
     return list(dict.fromkeys(chance.choices(list(PROGRAMS), weights, k=chance.choice([1, 1, 2]))))
 
 
 def _fault(chance: random.Random, kinds: Sequence[str], near: Sequence[str]) -> Fault:
     kind = chance.choice(kinds)
     if chance.random() < 0.9:
-        return Fault(chance.randint(1, chance.choice([1, 1, 2, 2, 6])), kind, chance.choice(near))
+        return Fault(chance.randint(1, chance.choice([1, 1, 2, 5, 8])), kind, chance.choice(near))
     return Fault(int(STEPS * chance.random() ** 2), kind)
 
 
