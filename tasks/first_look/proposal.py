@@ -315,13 +315,14 @@ def _drop_lines(drop: Mapping[str, str]) -> list[str]:
     if len(drop) <= FEW_DROPPED:
         lines = [_beside(f"    {_text(column)},", _short(why)) for column, why in drop.items()]
         return ["drop = [", *lines, "]"]
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[str, dict[str, str]] = {}
     for column, why in drop.items():
-        kinds.setdefault(_kind_of(why), []).append(column)
+        kinds.setdefault(_kind_of(why), {})[column] = why
     lines = []
     for kind, columns in kinds.items():
         first, *more = _wrap(columns)
-        lines += [_beside(first, _short(kind)), *more]
+        why, *others = dict.fromkeys(columns.values())
+        lines += [_beside(first, _short(kind if others else why)), *more]
     if len(lines) > FEW_DROPPED:
         whole = len(drop) > MOST_WRAPPED
         packed = ["".join(_wrap(drop))] if whole else _wrap(drop)
@@ -341,7 +342,7 @@ def _wrap(columns: Iterable[str]) -> list[str]:
 
 
 def _kind_of(why: str) -> str:
-    return why.partition(":")[0].partition(",")[0]
+    return re.split(r"[:,](?![^(]*\))", why, maxsplit=1)[0]
 
 
 def _derive_lines(derive: Mapping[str, Derived], others: Mapping[str, Sequence[Reading]]) -> list[str]:

@@ -19,7 +19,7 @@ CHOSEN_OF = (2, 20)
 """Different values of a column that may tell who is public."""
 _CONSENT = re.compile(
     r"consent|opt[ _-]?in(?![a-z])|agree|public|open|volunteer|permission|share[sd]?$"
-    r"|einwillig|zustimm|einverst|öffentlich|accord",
+    r"|einwillig|zustimm|einverst|öffentlich|accord|consens|toestem|akkoord|samty[ck]k",
     re.IGNORECASE,
 )
 _GROUP = re.compile(

@@ -35,6 +35,9 @@ MONTHS = {
     "Italian": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
     "Portuguese": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
     "Dutch": "januari februari maart april mei juni juli augustus september oktober november december",
+    "Danish": "januar februar marts april maj juni juli august september oktober november december",
+    "Norwegian": "januar februar mars april mai juni juli august september oktober november desember",
+    "Swedish": "januari februari mars april maj juni juli augusti september oktober november december",
 }
 
 
@@ -140,8 +143,16 @@ def test_those_who_plainly_consented_are_proposed_as_public(tmp_path, capsys, an
         assert 0 < (held == rule.split("'")[1]).sum() < N
 
 
+@pytest.mark.parametrize("name", ["consenso dati", "samtykke", "Einwilligung", "toestemming"])
+def test_consent_is_found_by_its_name_in_other_languages(tmp_path, capsys, name):
+    out, _ = first_look(tmp_path, capsys, **{name: RNG.choice(["ja", "nej"], N)})
+    assert load(out).dataset.public.endswith("= 'ja'")
+
+
 @pytest.mark.parametrize("is_folded", [False, True])
-@pytest.mark.parametrize("unknown", ["k.A.", "unbekannt", "n/a", "?", "No data"])
+@pytest.mark.parametrize(
+    "unknown", ["k.A.", "unbekannt", "n/a", "?", "No data", "NS/NC", "Prefer not to say"]
+)
 def test_a_label_that_is_not_known_is_no_class(tmp_path, capsys, unknown, is_folded):
     labels = np.where(RNG.random(N) < 0.1, unknown, LABEL)
     if is_folded:
@@ -165,6 +176,7 @@ def test_of_many_columns_that_are_left_out_each_reason_stands_beside_its_columns
     many = {f"const {i}": ["same"] * N for i in range(9)} | {
         f"code {i}": [f"id{i}{j}x" for j in range(N)] for i in range(9)
     }
+    many["way"] = [f"{one} {'km' if one % 2 else 'mi'}" for one in NUMBER]
     out, _ = first_look(tmp_path, capsys, **many)
     text = out.read_text()
     assert len(text.splitlines()) <= MOST_LINES
@@ -172,7 +184,12 @@ def test_of_many_columns_that_are_left_out_each_reason_stands_beside_its_columns
     reasons = [
         line for line in text.splitlines() if ("#" in line and '"code 0"' in line) or '"const 0"' in line
     ]
-    assert [line.partition("# ")[2] for line in reasons] == ["identifiers or names", "one value"]
+    assert [line.partition("# ")[2] for line in reasons] == [
+        "identifiers or names: 600 different texts in 600 values",
+        "one value",
+    ]
+    (alone,) = [line for line in text.splitlines() if '"way"' in line]
+    assert alone.endswith("# numbers in more than one unit (km, mi): write them in one")
     assert tomllib.loads(text)
 
 

@@ -95,10 +95,12 @@ class Finding:
 
 
 _MISSING = re.compile(
-    r"[-–—.*_/x#]+|#(?:n/?a|null|value|ref|div/0|num)[!?]?|n[./ ]?[abdks][.]?|nan|null|ns|nsp|k[./ ]?a[.]?|missing|fehlt|fehlend"
-    r"|(?:keine|ohne) angaben?|(?:not|non|nicht|no) ?(?:available|applicable|known|stated|bekannt|disponible|renseigné|data)"
-    r"|unk|unknown|unbekannt|inconnue?|desconocid[oa]|desconhecid[oa]|sconosciut[oa]|onbekend|refused|withheld"
-    r"|confidential|secret(?: stat[.]?)?|vertraulich|manquante?",
+    r"[-–—.*_/x#]+|#(?:n/?a|null|value|ref|div/0|num)[!?]?|n[./ ]?[abdks][.]?|nan|null|ns(?:/?nc)?|nsp|s/d|k[./ ]?a[.]?"
+    r"|missing|fehlt|fehlend|manquante?|(?:keine|ohne) angaben?"
+    r"|(?:not|non|nicht|no) ?(?:available|applicable|known|stated|bekannt|disponible|renseigné|data)"
+    r"|unk|unknown|unbekannt|inconnue?|desconocid[oa]|desconhecid[oa]|sconosciut[oa]|onbekend|ukendt|ukjent|okänd"
+    r"|refused|withheld|prefer not to (?:say|answer)|don['’]?t know|weiß nicht|no sabe|sin datos?|geen opgave"
+    r"|confidential|secret(?: stat[.]?)?|vertraulich",
     re.IGNORECASE,
 )
 

@@ -25,9 +25,15 @@ janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro 
 jan fev mar abr mai jun jul ago set out nov dez
 januari februari maart april mei juni juli augustus september oktober november december
 jan feb mrt apr mei jun jul aug sep okt nov dec
+januar februar marts april maj juni juli august september oktober november december
+jan feb mar apr maj jun jul aug sep okt nov dec
+januar februar mars april mai juni juli august september oktober november desember
+jan feb mars apr mai juni juli aug sep okt nov des
+januari februari mars april maj juni juli augusti september oktober november december
+jan feb mars apr maj juni juli aug sep okt nov dec
 """
 """In each line the months of a language, whole or short, without accents: English, German, French, Spanish, Italian, Portuguese,
-Dutch.
+Dutch, Danish, Norwegian, Swedish.
 """
 _CALENDARS = tuple(tuple(line.split()) for line in _NAMES.split("\n") if line)
 _DATE = re.compile(
