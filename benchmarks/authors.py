@@ -55,7 +55,13 @@ def main() -> None:
     scale = MinMaxScaler().fit(public[0])
     public, private = ((scale.transform(X), y) for X, y in (public, private))
     rows: list[list[str]] = [
-        ["tree", "leaves", "growing it", *(f"{n:,} reports" for n in SIZES), f"growing it and {ALL:,} reports"]
+        [
+            "tree",
+            "leaves",
+            "growing it",
+            *(f"{n:,} reports" for n in SIZES),
+            f"growing it and {ALL:,} reports",
+        ]
     ]
     for name, splitter in TREES.items():
         rows.append([name, *measure(code, splitter, public, private)])
