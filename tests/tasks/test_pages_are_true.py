@@ -12,7 +12,8 @@ import pytest
 from chain import Chain, RoundsChain, fares, fares_config, mended, rides, rides_config, shells, shells_config
 from page_truth.artifacts import Run
 from page_truth.reading import read
-from page_truth.statements import VERDICTS, check, verdict
+from page_truth.statements import check
+from page_truth.verdicts import VERDICTS, verdict
 
 from storage.store import Store
 

@@ -1,0 +1,251 @@
+"""What the numbers of a page must be, computed from what a run has left."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from chain import RoundsChain
+
+from ldptree.planning.detection import smallest_error
+from page_truth.agreement import Figures
+from page_truth.artifacts import Run
+from tasks.artifacts import read_protocol, read_published
+
+
+def clear_of(estimate: dict[str, Any]) -> bool:
+    return (
+        estimate["value"] != 0 and estimate["sd"] is not None and abs(estimate["value"]) >= 2 * estimate["sd"]
+    )
+
+
+def forces(run: Run) -> list[float]:
+    """By how much a forged report to each question of a round can move a sum, where an honest one moves it by 1."""
+    asked = [read_published(run.store, one.question()) for one in run.chain.conversation.whole]
+    found = []
+    for question in asked:
+        if hasattr(question, "oracle"):
+            found.append(1.0 / (question.oracle.p - question.oracle.q))
+        elif hasattr(question, "partition"):
+            k, factor = question.partition.n_cells, math.exp(question.epsilon)
+            half = math.exp(question.epsilon / 2)
+            is_grr = question.mechanism.name == "grr"
+            found.append((factor + k - 1) / (factor - 1) if is_grr else (half + 1) / (half - 1))
+        else:
+            outputs = question.mechanism.outputs
+            found.append(float(np.abs(question.mechanism.decode(outputs)).max()))
+    return found
+
+
+def ours(run: Run) -> dict[str, Any]:
+    assert run.scores is not None
+    return dict(run.scores["scores"]["ours"])
+
+
+def reference(run: Run) -> dict[str, Any]:
+    assert run.scores is not None
+    found = run.scores["scores"]
+    if "public_only" in found:
+        return dict(found["public_only"])
+    public = [v for k, v in found.items() if k in ("constant", "majority", "public_tree", "public_forest")]
+    return dict((max if is_class(run) else min)(public, key=lambda one: chief(run, one)))
+
+
+def is_class(run: Run) -> bool:
+    return "accuracy" in ours(run)
+
+
+def chief(run: Run, score: dict[str, Any]) -> float:
+    return 100.0 * score["accuracy"] if is_class(run) else float(score["mse"])
+
+
+def two(run: Run) -> Figures:
+    scores = chief(run, ours(run)), chief(run, reference(run))
+    return n_private(run), *scores, *(map(math.sqrt, scores) if run.facts["unit"] else ())
+
+
+def n_private(run: Run) -> float:
+    if isinstance(run.chain, RoundsChain):
+        return float(run.chain.held.facts["n_private"])
+    return float(sum(totals.n_private for one in run.answered for totals in one))
+
+
+def n_last(run: Run) -> float:
+    """Who reported on the last question."""
+    return float(sum(totals.n_private for totals in run.totals))
+
+
+def rivals(run: Run) -> Figures:
+    assert run.scores is not None
+    found = [v for k, v in run.scores["scores"].items() if k.startswith("public_")]
+    return ((max if is_class(run) else min)(chief(run, score) for score in found),)
+
+
+def gain(run: Run) -> Figures:
+    scale = 100.0 if is_class(run) else 1.0
+    low, high = (scale * end for end in reference(run)["lead"])
+    change = (chief(run, ours(run)) - chief(run, reference(run))) * (1 if is_class(run) else -1)
+    ends = (low, high) if change >= 0 else (-high, -low)
+    return abs(change), 95.0, *ends
+
+
+def noise_cost(run: Run) -> Figures:
+    assert run.scores is not None
+    score = run.scores["scores"]["no_noise"]
+    scale = 100.0 if is_class(run) else 1.0
+    cost = (chief(run, score) - chief(run, ours(run))) * (1 if is_class(run) else -1)
+    return cost, -scale * score["lead"][1], -scale * score["lead"][0]
+
+
+def average(run: Run) -> Figures:
+    """The mean correction over private people; its error is that of `describe`, which is tested beside the model."""
+    corrections, scale = run.model.corrections, 100.0 if run.model.classes else 1.0
+    means = corrections.share @ corrections.correction
+    root = run.facts["description"]["tree"]["estimates"]
+    at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
+    return scale * abs(float(means[at])), scale * 2 * root[at]["sd"]
+
+
+def signed_average(run: Run) -> Figures:
+    value, error = average(run)
+    root = run.facts["description"]["tree"]["estimates"]
+    at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
+    return math.copysign(value or 0.0, root[at]["value"]), error
+
+
+def clear_kinds(run: Run) -> Figures:
+    found = run.model.corrections
+    is_clear = (np.abs(found.correction) >= 2 * found.sd) & (found.correction != 0)
+    strength = np.where(found.correction != 0, np.abs(found.correction) / np.maximum(found.sd, 1e-300), 0.0)
+    clear = is_clear[np.arange(len(strength)), strength.argmax(axis=1)]
+    return float(clear.sum()), float(clear.size)
+
+
+def spread(run: Run) -> Figures:
+    assert run.scores is not None
+    found, scale = sorted(run.scores["redraws"]), 100.0 if is_class(run) else 1.0
+    last = len(found) - 1
+    ends = found[round(0.05 * last)], found[round(0.95 * last)]
+    return 9.0, 10.0, float(len(found)), *(scale * end for end in ends)
+
+
+def influence(run: Run) -> Any:
+    return run.protocol.mechanism.poisoning_bound(int(n_last(run)))
+
+
+def liar(run: Run) -> Figures:
+    force = influence(run)
+    at_once = force.totals_at_once
+    return (force.one,) if at_once >= run.protocol.n_cells else (force.one, float(at_once))
+
+
+def epsilon(run: Run) -> float:
+    return float(run.config.privacy.epsilon)
+
+
+def exact(run: Run) -> Figures:
+    value = run.facts["privacy"]["epsilon_exact"]
+    if not isinstance(run.chain, RoundsChain):
+        value = run.protocol.epsilon_exact
+    shown = f"{math.ceil(value * 1e9 - 1e-6) / 1e9:.9f}"
+    return tuple(float(part) for part in (shown[:-6], shown[-6:-3], shown[-3:]))
+
+
+def sizes(run: Run) -> Figures:
+    return float(run.protocol.n_cells), float(run.protocol.k)
+
+
+def asked_first(run: Run) -> Figures:
+    """Who answered the first of two questions, of all, and what it let them say."""
+    first = read_protocol(run.store, run.chain.conversation.whole[0].question())  # type: ignore[union-attr]
+    n_first = float(sum(totals.n_private for totals in run.answered[0]))
+    return n_first, float(first.n_outputs), float(first.k)
+
+
+def moved_into(run: Run) -> Figures:
+    found = run.facts["privacy"]["asked"][-1]["question"]["figures"]
+    levels = float(run.protocol.n_classes)
+    if run.protocol.base is None:
+        low, high = run.protocol.label_range
+        return low, high, levels
+    return -found["high"], found["high"], levels
+
+
+def chances(run: Run) -> Figures:
+    mechanism = run.protocol.mechanism
+    inner = getattr(mechanism, "oracle", getattr(mechanism, "bits", mechanism))
+    return inner.p, inner.q
+
+
+def push(run: Run) -> Figures:
+    found = run.facts["privacy"]["influence"]["push"]
+    outputs = (
+        len(run.facts["description"]["outputs"]) if run.facts["description"]["figure"] == "correction" else 1
+    )
+    size = max(n_last(run) / outputs / run.protocol.n_cells, 1.0)
+    scale = 100.0 if run.facts["label"] == "class" else 1.0
+    return size, scale * found / size, 1.0, scale * math.ceil(n_last(run) / 100) * found / size
+
+
+def guess(run: Run) -> Figures:
+    return (100.0 / (1.0 + math.exp(-epsilon(run))),)
+
+
+def groups(run: Run) -> Figures:
+    """What was asked about, and the kinds of the model."""
+    return float(run.protocol.partition.n_leaves), float(len(run.facts["description"]["cells"]))
+
+
+def columns(run: Run) -> float:
+    """Raw columns that are features."""
+    in_rounds = isinstance(run.chain, RoundsChain)
+    return float(len(run.facts["privacy"]["features"] if in_rounds else run.protocol.encoding.columns))
+
+
+def kinds(run: Run) -> float:
+    """Cells that the model has: those of the last question, or of the tree that answers in rounds shaped."""
+    if isinstance(run.chain, RoundsChain):
+        return float(len(run.facts["description"]["cells"]))
+    return float(run.protocol.n_cells)
+
+
+def hidden(run: Run) -> Figures:
+    scale = 100.0 if run.facts["label"] == "class" else 1.0
+    return (scale * 2 * run.facts["description"]["differences"][0]["sd"],)
+
+
+def several(run: Run) -> bool:
+    """Whether a holder answered several questions; of parts that are asked apart each answered one."""
+    return not isinstance(run.chain, RoundsChain) and len(run.answered) > 1 and not run.chain.charges_first
+
+
+def better_draws(run: Run, draws: list[float]) -> int:
+    """How many of them are better than the model that ours is held against."""
+    key, sign = ("accuracy", 1) if is_class(run) else ("mse", -1)
+    return sum(sign * (draw - reference(run)[key]) > 0 for draw in draws)
+
+
+def surely_from(run: Run) -> float | None:
+    """The least epsilon from which on every draw is better; None where there is none."""
+    assert run.scores is not None
+    found = None
+    for one in sorted(run.scores["epsilons"], key=lambda one: -one["epsilon"]):
+        if better_draws(run, one["redraws"]) < len(one["redraws"]):
+            break
+        found = one["epsilon"]
+    return found
+
+
+def found_from(run: Run) -> list[dict[str, Any]]:
+    """The smallest error of the public model that as many reports would find at each epsilon, of a release that corrects one."""
+    if run.scores is not None or isinstance(run.chain, RoundsChain) or run.protocol.base is None:
+        return []
+    totals, found = run.totals[0], []
+    held = np.maximum(totals.counts.sum(axis=1), 0.0)
+    for at in sorted({0.25, 0.5, 1.0, 2.0, 4.0, 8.0, epsilon(run)}):
+        other = replace(totals, mechanism=totals.mechanism.at_epsilon(at))
+        error = smallest_error(run.protocol, other, held / held.sum(), 0.5)
+        found.append({"epsilon": at, "redraws": [error]})
+    return found
