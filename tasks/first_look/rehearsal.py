@@ -177,10 +177,10 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
         proposal.shares = {str(value): n / len(held) for value, n in counts.iter_rows()}
     read = proposal.derive.get(proposal.target)
     known = f"TRY({read.expression})" if read else sql_name(look.target)
-    if unknown:
-        proposal.where = f"{known} NOT IN ({', '.join(map(literal, unknown))})"  # nor NULL
-    elif column.null_count() and not proposal.where:
-        proposal.where = f"{known} IS NOT NULL"
+    # A row for which the condition is NULL would count as asked, and have no label.
+    if (column.null_count() or unknown) and not proposal.where:
+        others = f" AND {known} NOT IN ({', '.join(map(literal, unknown))})" if unknown else ""
+        proposal.where = f"{known} IS NOT NULL{others}"
     if proposal.label == "class" and len(values) == 2:
         yes = [value for value in values if YES.fullmatch(str(value))]
         chosen = yes[0] if len(yes) == 1 else values[1]

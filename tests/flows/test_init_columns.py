@@ -157,10 +157,11 @@ def test_a_label_that_is_not_known_is_no_class(tmp_path, capsys, unknown, is_fol
     labels = np.where(RNG.random(N) < 0.1, unknown, LABEL)
     if is_folded:
         labels = np.where((labels == "won") & (RNG.random(N) < 0.5), "WON ", labels)
-    out, _ = first_look(tmp_path, capsys, y=labels)
+    labels = np.where(RNG.random(N) < 0.05, None, labels)
+    out, _ = first_look(tmp_path, capsys, y=labels.tolist())
     config = load(out).dataset
     assert config.positive in ("won", "lost")
-    assert config.where
+    assert config.on_bad_rows == "stop"  # a row without a label is left out, and is no bad row
     seen = tmp_path / "look"
     seen.mkdir()
     rows = type_rows(look(tmp_path / "rows.csv", seen, target="y", public=None), config, is_number=False).rows
