@@ -14,8 +14,10 @@ from obstore.store import S3Store
 
 from storage.objects.bucket import BucketObjects
 
-FAULTS = ("refused", "dropped", "lost", "late", "hanging")
-"""What may happen to a request: answered 500 and not done, dropped and not done; done and the answer lost, or 500, or none."""
+FAULTS = ("conflict", "refused", "dropped", "lost", "late", "hanging")
+"""What may happen to a request: refused as another write goes on (a put on a condition); answered 500 and not done, dropped and
+not done; done and the answer lost, or 500, or none.
+"""
 PIECE = 64 << 10
 """Bytes that a slow answer has at a time."""
 
@@ -81,6 +83,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(status, {}, f"<Error><Code>{code}</Code></Error>".encode())
             return
         fault = self.server.fault(self.command, self.path)
+        if fault == "conflict" and self.headers.get("If-None-Match"):
+            self._answer(409, {}, b"<Error><Code>ConditionalRequestConflict</Code></Error>")
+            return
         if fault in ("refused", "dropped"):
             self._answer(500, {}, b"") if fault == "refused" else self._hang_up()
             return
@@ -157,6 +162,6 @@ def by_chance(seed, share):
 
     def fault(_method, _path):
         with lock:
-            return chance.choice(FAULTS[:4]) if chance.random() < share else ""
+            return chance.choice(FAULTS[:5]) if chance.random() < share else ""
 
     return fault

@@ -10,8 +10,10 @@ import errno
 import hashlib
 import io
 import os
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -37,6 +39,8 @@ from storage.objects.two_sides import SIDES, Side, TwoSides
 WRITER = "ldptree-writer"
 """The attribute of an object that says who put it."""
 BLOCK = 1 << 23
+CONFLICTS, CONFLICT_SECONDS = 20, 0.1
+"""Times that an object is put of which the server says that another is written now, while none stands."""
 AT_ONCE = 16
 """Requests that wait for their answers at the same time."""
 
@@ -46,6 +50,12 @@ REASONS = {
     "<Code>RequestTimeTooSkewed<": "the clock of this machine is wrong",
     "<Code>InvalidAccessKeyId<": "the server does not know these credentials",
     "<Code>SignatureDoesNotMatch<": "the secret key is not that of these credentials",
+    "<Code>AccessDenied<": "no right to it",
+    "<Code>ExpiredToken<": "the credentials have expired",
+    "<Code>AuthorizationHeaderMalformed<": "the bucket is in another region than AWS_REGION says",
+    "<Code>PermanentRedirect<": "the bucket is in another region than AWS_REGION says",
+    "<Code>SlowDown<": "the server has too many requests",
+    "source: BadScheme": "an address of http needs AWS_ALLOW_HTTP=true",
     "<Code>NotImplemented<": "the server does not know this request, which may be a conditional put",
     "http://169.254.169.254/": "there are no credentials",
     "kind: Timeout": "does not answer in time",
@@ -53,7 +63,14 @@ REASONS = {
 }
 """What a person is told, by a sign in obstore's error. The address is where a machine of Amazon's would find credentials."""
 
-VARIABLES = "AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT and so on"
+VARIABLES = {
+    "s3": "AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT and so on",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS and so on",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY and so on",
+}
+KEYS_OF_S3 = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+_OF_STORES = re.compile(r"(LDPTREE_(HOLDERS|CURATOR)_)?(AWS|GOOGLE|AZURE)_")
+_YES = ("true", "1", "yes", "on")
 KEYS = {
     "aws_access_key_id": "access_key_id",
     "aws_secret_access_key": "secret_access_key",
@@ -70,7 +87,7 @@ def open_bucket(address: str) -> BucketObjects:
 
     Raises ConfigError where nothing can be written there, or nothing can be written once.
     """
-    return _open(address, _local_folder(address), {}, VARIABLES)
+    return _open(address, _local_folder(address), {}, VARIABLES[address[:2]])
 
 
 def open_two_buckets(*, holders: str, curator: str) -> TwoSides:
@@ -92,9 +109,9 @@ def open_to_read(address: str, *, is_first: bool = False) -> BucketObjects:
     """The objects at an address, with the holders' credentials; nothing is written there. `is_first`: nobody knows yet whether
     its server answers. Raises ConfigError.
     """
-    bucket = _bucket(address, _options_of("holders"), VARIABLES, is_first=is_first)
+    bucket = _bucket(address, _options_of("holders"), VARIABLES[address[:2]], is_first=is_first)
     root = _local_folder(address)
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_local_folder(root)
     return BucketObjects(bucket, address, root)
 
 
@@ -114,12 +131,39 @@ def _local_folder(address: str) -> Path:
     return cache / "ldptree" / hashlib.sha256(address.encode()).hexdigest()[:16]
 
 
-def _open(address: str, root: Path, options: dict[str, str], variables: str) -> BucketObjects:
-    """As `open_bucket`, with `options` in place of what the environment says; `variables`: what to look after."""
-    asked = BucketObjects(_bucket(address, options, variables, is_first=True), address, root)
+def _make_local_folder(root: Path) -> None:
     try:
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o700)  # copies of the holders' objects are in it
+    except OSError as fault:
+        raise ConfigError(
+            f"{root}: cannot be made ({fault.strerror}), where copies of what is in a bucket are kept. Name another folder for "
+            "such copies with XDG_CACHE_HOME."
+        ) from None
+
+
+def _check_variables() -> None:
+    """Raises ConfigError on what obstore would end the process at."""
+    for name, value in os.environ.items():
+        if not _OF_STORES.match(name):
+            continue
+        if value != value.strip() or not value.isprintable():
+            raise ConfigError(f"{name}: has a line break or blanks around it. Set it without.")
+        if name.endswith(("_ENDPOINT", "_ENDPOINT_URL")) and not re.match(r"https?://[^/\s]", value):
+            raise ConfigError(f"{name}: is no address of a server. Write it as https://HOST:PORT.")
+    for one, other in (KEYS_OF_S3, KEYS_OF_S3[::-1]):
+        if os.environ.get(one) and not os.environ.get(other):
+            raise ConfigError(f"{one}: is set without {other}. Set both.")
+
+
+def _open(address: str, root: Path, options: dict[str, str], variables: str) -> BucketObjects:
+    """As `open_bucket`, with `options` in place of what the environment says; `variables`: what to look after."""
+    asked = BucketObjects(_bucket(address, options, variables, is_first=True), address, root)
+    _make_local_folder(root)
+    try:
+        list(
+            asked.entries("", deep=False)
+        )  # nothing is known of whoever was asked where nothing may be listed
         keeps_conditions = asked.keeps_conditions()
     except OSError as fault:
         raise ConfigError(
@@ -144,9 +188,10 @@ def _bucket(address: str, options: dict[str, str], variables: str, *, is_first: 
     """What obstore knows an address by; `is_first`: for requests that only learn whether its server answers."""
     hurry = {"read_timeout": FIRST_ANSWER} if is_first else {}
     retries = RETRIES | ({"retry_timeout": FIRST_ANSWER * 1.5} if is_first else {})
+    _check_variables()
     # obstore reads this from the environment too, but for where there are other options of the client.
     allow_http = options.get("aws_allow_http", os.environ.get("AWS_ALLOW_HTTP", ""))
-    client = CLIENT | hurry | {"allow_http": allow_http.lower() == "true"}
+    client = CLIENT | hurry | {"allow_http": allow_http.lower() in _YES}
     more: dict[str, Any] = {"client_options": client, "retry_config": retries}
     rest = {name: value for name, value in options.items() if name != "aws_allow_http"}
     if keys := _keys_of(options):
@@ -338,32 +383,38 @@ class BucketObjects:
         """Put an object on a condition; False where it does not hold. Raises OSError where nobody can say."""
         writer = secrets.token_hex(16)
         with self._faults_of(name):
-            try:
-                obstore.put(
-                    self._bucket,
-                    name,
-                    memoryview(data),
-                    mode=mode,
-                    attributes={WRITER: writer},
-                    use_multipart=False,
-                )
-            except (AlreadyExistsError, PreconditionError):
-                return self._is_of(writer, name)
-            except (PermissionDeniedError, UnauthenticatedError):
-                raise
-            except BaseError:
-                if self._is_of(writer, name):  # only the answer was lost
+            for _ in range(CONFLICTS):
+                try:
+                    obstore.put(
+                        self._bucket,
+                        name,
+                        memoryview(data),
+                        mode=mode,
+                        attributes={WRITER: writer},
+                        use_multipart=False,
+                    )
+                except (AlreadyExistsError, PreconditionError):
+                    found = self._writer_of(name)
+                    if found is not None or mode != "create":
+                        return found == writer
+                    time.sleep(CONFLICT_SECONDS)
+                except (PermissionDeniedError, UnauthenticatedError):
+                    raise
+                except BaseError:
+                    if self._writer_of(name) == writer:  # only the answer was lost
+                        return True
+                    raise
+                else:
                     return True
-                raise
-        return True
+        raise NotReached(errno.EIO, "another write of it goes on and on", self.where(name))
 
-    def _is_of(self, writer: str, name: str) -> bool:
-        """Whether what stands was put by this writer."""
+    def _writer_of(self, name: str) -> str | None:
+        """Who put the object that stands, "" where it does not say; None where there is none."""
         try:
             found = obstore.get(self._bucket, name, options={"head": True}).attributes
         except FileNotFoundError:
-            return False
-        return bool(found.get(WRITER) == writer)
+            return None
+        return str(found.get(WRITER, ""))
 
     @contextmanager
     def _faults_of(self, name: str) -> Iterator[None]:

@@ -118,6 +118,38 @@ def test_a_refused_bucket_says_why_in_a_sentence(server, behind, status, code, s
     assert refused.value.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("AWS_ENDPOINT", "127.0.0.1:9000", "is no address of a server. Write it as https://"),
+        ("AWS_ENDPOINT_URL", "nonsense", "is no address of a server. Write it as https://"),
+        ("AWS_SECRET_ACCESS_KEY", "secret\n", "has a line break or blanks around it"),
+        ("LDPTREE_HOLDERS_AWS_ACCESS_KEY_ID", " key", "has a line break or blanks around it"),
+        ("AWS_ACCESS_KEY_ID", "", "AWS_SECRET_ACCESS_KEY: is set without AWS_ACCESS_KEY_ID"),
+        ("AWS_ALLOW_HTTP", "false", "an address of http needs AWS_ALLOW_HTTP=true"),
+        ("XDG_CACHE_HOME", __file__, "where copies of what is in a bucket are kept"),
+    ],
+)
+def test_a_variable_that_is_wrong_is_named(behind, monkeypatch, name, value, said):
+    behind(1)
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError) as refused:
+        open_objects("s3://bucket/team")
+    assert said in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.slow
+def test_a_right_to_put_without_one_to_list_is_refused(server, behind):
+    def refusal(_, path, __):
+        return (403, "AccessDenied") if "list-type" in path else None
+
+    with proxy(server, refusal=refusal) as between:
+        behind(between.server_port)
+        with pytest.raises(ConfigError, match="no right to it"):
+            open_objects("s3://bucket/team")
+
+
 @pytest.mark.slow
 def test_a_bucket_that_is_not_there_is_refused(server, behind):
     behind(server)
