@@ -115,6 +115,10 @@ def with_paths_from(folder: Path, table: dict[str, Any]) -> dict[str, Any]:
     def placed(path: Any) -> Any:
         if not isinstance(path, str) or path.startswith((DATA, *BUCKETS)):
             return path
+        if path.startswith(tuple(one.rstrip("/") for one in BUCKETS)):
+            raise ConfigError(
+                f"dataset: {path}: no address of a bucket that is known. Write s3://bucket/rows.csv (gs://, az://)."
+            )
         return str(folder / path)  # an absolute path stays
 
     located = dict(table)

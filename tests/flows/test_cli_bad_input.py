@@ -199,6 +199,7 @@ def test_every_fault_of_a_configuration_is_listed_at_once_with_its_key(desk):
         ("store.holders=S3://b", "store.holders: write the address of a bucket as s3://bucket/prefix"),
         ("run.ray_address=ray://a:1", 'run.ray_address: write "auto", or the host and port of the cluster'),
         ("dataset.path=[]", "dataset.path: names no file"),
+        ("dataset.path=s3:/b/rows.csv", "dataset: s3:/b/rows.csv: no address of a bucket that is known"),
         ('dataset.drop=["paid"]', 'dataset.drop: "paid" is the target'),
         ("dataset.delimiter=::", "dataset.delimiter: string should have at most 1 character"),
         ('dataset.public=""', "dataset.public: say which rows are public"),
