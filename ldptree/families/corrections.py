@@ -351,7 +351,7 @@ def sd_of_cells(plan: CorrectionPlan, output: int, mean: Floats, noise: Floats, 
 
 
 def sd_of_means(plan: CorrectionPlan, found: Corrections, weights: Floats) -> Floats:
-    """The same of weighted means of the corrections, float64 [K, M].
+    """The same of weighted means of the corrections, float64 [K, M]. What clipping hides it hides in every cell the same way.
 
     Args:
         plan: the question that was answered.
@@ -371,7 +371,17 @@ def sd_of_means(plan: CorrectionPlan, found: Corrections, weights: Floats) -> Fl
                     of_nodes = np.bincount(plan.partition.leaves, weight, tree.n_nodes).astype(np.float64)
                     shared[row] = variance_of_sum(tree, variance, belief.innovation, of_nodes)
             doubt = doubt + belief.share * (np.maximum(shared, 0.0) * plan.scale**2 + apart**2)
-        made[:, output] = np.sqrt(doubt)
+        of_cells = sd_of_cells(
+            plan,
+            output,
+            found.observed[:, output],
+            found.noise_sd[:, output] ** 2,
+            found.correction[:, output],
+        )
+        hidden = np.sqrt(
+            np.maximum(found.sd[:, output] ** 2 - of_cells**2, 0.0)
+        )  # all else that is in a cell's sd
+        made[:, output] = np.hypot(np.sqrt(doubt), np.abs(weights) @ hidden)
     return made
 
 

@@ -345,20 +345,20 @@ def plan_of(own: np.ndarray) -> CorrectionPlan:
     )
 
 
-def found_of(plan: CorrectionPlan, mean: tuple[float, ...] = (0.5, 0.7, 0.4, 0.9)):
-    """Corrections of two outputs, of which only the first has a discrepancy."""
-    noise = np.array([0.01, 0.02, 0.04, 0.01])
+def found_of(plan: CorrectionPlan, mean: tuple[float, ...] = (0.5, 0.7, 0.4, 0.9), unsure: float = 0.0):
+    """Corrections of two outputs, of which only the first has a discrepancy, and may have been clipped."""
+    noise, clipped = np.array([0.01, 0.02, 0.04, 0.01]), unsure * np.array([1.0, 2.0, 0.0, 1.0])
     seen = [
-        ResidualEstimates(mean=np.array(mean), variance=noise, mass=np.full(4, 100.0)),
+        ResidualEstimates(mean=np.array(mean), variance=noise, mass=np.full(4, 100.0), unsure=clipped),
         ResidualEstimates(mean=0.001 * np.array(mean), variance=noise, mass=np.full(4, 100.0)),
     ]
     return correct(plan, seen)
 
 
-@pytest.mark.parametrize("own", [0.0, 0.03])
-def test_the_mean_over_one_cell_is_as_sure_as_its_correction(own):
+@pytest.mark.parametrize(("own", "unsure"), [(0.0, 0.0), (0.03, 0.0), (0.03, 0.4)])
+def test_the_mean_over_one_cell_is_as_sure_as_its_correction(own, unsure):
     plan = plan_of(np.full((4, 2), own))
-    found = found_of(plan)
+    found = found_of(plan, unsure=unsure)
     assert found.priors[0].n_components > found.priors[1].n_components == 0
     assert sd_of_means(plan, found, np.eye(4)) == pytest.approx(found.sd, rel=1e-6)
 
@@ -384,6 +384,14 @@ def test_the_mean_over_several_cells_is_as_sure_as_the_dense_posterior_says(own)
             apart = weights @ (gain @ seen - found.correction[:, output])
             expected += share * (np.einsum("kl,lm,km->k", weights, left, weights) + apart**2)
         assert sd_of_means(plan, found, weights)[:, output] == pytest.approx(np.sqrt(expected), rel=1e-5)
+
+
+def test_what_clipping_hides_in_every_cell_no_mean_over_cells_averages_out():
+    plan = plan_of(np.full((4, 2), 0.03))
+    weights = np.array([[0.25, 0.25, 0.25, 0.25], [0.5, 0.5, 0.0, 0.0]])
+    sure, found = (sd_of_means(plan, found_of(plan, unsure=one), weights) for one in (0.0, 0.4))
+    assert found[:, 0] ** 2 - sure[:, 0] ** 2 == pytest.approx([0.4**2, 0.6**2])
+    assert found[:, 1] == pytest.approx(sure[:, 1])
 
 
 def test_a_mean_over_cells_that_lean_on_each_other_is_less_sure_than_if_they_did_not():
