@@ -161,6 +161,11 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
         )
     elif summary["seeded"]:
         lines.append(f"seeded  {PROTECTS_NOBODY}")
+    else:
+        lines.append(
+            "a release: holders drew the coins of the operating system, and the ledger counts it; no holder has spent more than "
+            f"epsilon {summary['largest_spend']:g} in this work folder"
+        )
     lines += _left_out(summary["columns_left_out"])
     lines += [f"model   {summary['model']}", f"report  {summary['report']}"]
     if temporary:

@@ -256,7 +256,7 @@ def test_without_scores_the_page_claims_no_accuracy(runs: dict[str, Run]) -> Non
     assert run.scores is None
     assert "Not scored" in html
     assert "Accuracy was not measured." in html
-    assert "Release: nobody" in html
+    assert "Release: each answer was randomised" in html
     assert "How good it is</h2>" not in html
 
 
