@@ -50,6 +50,7 @@ SAYS = {
     "one by itself may be further off.",
     "no difference": "The reports give no reason to think that private {nouns} differ from public ones.",
     "particular": "Public rows do not explain that: private {nouns} differ.",
+    "by coins": "Coins chose the public rows: it is wrong for everybody.",
     "for everybody": "It may be wrong for everybody: public rows do not rule that out.",
     "not by reports": "That private {nouns} differ, the reports alone do not show: noise would make them differ so much with a "
     "chance of {chance}.",

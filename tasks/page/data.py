@@ -508,6 +508,11 @@ class Run:
             raise ValueError(f"a holder spent {spent}, more than epsilon = {claimed}")
 
     @property
+    def is_by_coins(self) -> bool:
+        """Whether public coins chose the public rows, so that private people are like public ones."""
+        return self.public_rule.startswith("random ")
+
+    @property
     def label_sd(self) -> float:
         """A typical difference between two labels: how many decimals they are written with."""
         return 1.0 if self.description is None else self.description.spread

@@ -228,7 +228,8 @@ def _differences(run: Run) -> list[Sentence]:
             if model.is_found and not average.is_clear and model.chance is not None:
                 sentences.append(say("together", chance=units.portion(model.chance)))
         if model.is_found and model.is_particular is not None:
-            sentences.append(say("particular" if model.is_particular else "for everybody", nouns=run.nouns))
+            whom = "by coins" if run.is_by_coins else "particular" if model.is_particular else "for everybody"
+            sentences.append(say(whom, nouns=run.nouns))
         return sentences
     if not model.differences:
         return []

@@ -98,6 +98,7 @@ WORDS_ONLY = frozenset(
         "public as good",
         "public better",
         "particular",
+        "by coins",
         "for everybody",
     )
 )

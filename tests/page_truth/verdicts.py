@@ -83,10 +83,14 @@ def check_for_whom(run: Run) -> list[str]:
     """Whether an error found is said to be of private people in particular, or perhaps of everybody."""
     stated = {one.attributes.get("data-says") for one in run.page.every("span")} & {
         "particular",
+        "by coins",
         "for everybody",
     }
     found = getattr(run.model, "corrections", None)
     expected = set()
     if found is not None and found_something(run) and not math.isnan(found.chance_alike):
-        expected = {"particular" if found.chance_alike < SURE else "for everybody"}
+        is_by_coins = run.config.dataset.rule.kind == "random"
+        expected = {
+            "by coins" if is_by_coins else "particular" if found.chance_alike < SURE else "for everybody"
+        }
     return [] if stated == expected else [f"{stated} where {expected or 'nothing'} is so"]
