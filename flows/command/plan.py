@@ -204,6 +204,7 @@ def _print(plan: CollectionPlan, out: Path | None) -> None:
     wide = Console(highlight=False, width=MOST_WIDE)
     wide.width = max(console.width, wide.measure(table).maximum)
     wide.print(table)
-    console.print(words.assumes[-1], style="dim", markup=False, soft_wrap=True)
+    for sentence in words.assumes[1:]:
+        console.print(sentence, style="dim", markup=False, soft_wrap=True)
     if out is not None:
         console.print(f"Page: {out}", markup=False, soft_wrap=True)

@@ -107,11 +107,12 @@ class Proposal:
             other: replace(one, why=f"{one.why}; {name} left out: {why}") for other, one in others.items()
         }
 
-    def read_as_ticked(self, name: str, mark: str) -> None:
-        """Read a raw column as whether it is there; it holds one value, the `mark`, or nothing."""
+    def read_as_ticked(self, name: str, mark: str) -> str:
+        """Read a raw column, which holds one value, the `mark`, or nothing, as whether it is there; the new column's name."""
         new, why = _unused(new_name(name, "given"), self.look, self), f"ticked ({mark}) or left blank"
         self.derive[new] = Derived(name, f"{sql_name(name)} IS NOT NULL", why)
         self.drop[name] = f"{why}; read below"
+        return new
 
     @property
     def rule_columns(self) -> tuple[str, ...]:
@@ -255,7 +256,7 @@ def write_toml(proposal: Proposal) -> str:
 def _fixed_lines(proposal: Proposal) -> list[str]:
     look, name = proposal.look, proposal.name
     rule, why = proposal.public
-    seen = "all" if look.is_whole else "some" if look.sample.is_spread else "the first"
+    seen = "all" if look.sample.is_whole else "some" if look.sample.is_spread else "the first"
     rows = f"{look.n_rows:,} rows" if look.public is None else f"{look.n_rows:,} public rows"
     lines = [
         f"# Written by `ldptree init` from {seen} {rows}. Try it: ldptree run {name}.toml",

@@ -157,6 +157,10 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
     if unknown := _unknown_labels(values):
         counts = counts.filter(~pl.col(column.name).is_in(unknown))
         held, values = held.filter(~held.is_in(unknown)), counts[column.name].to_list()
+    public = typed.rows.filter(typed.is_public)
+    if len(values) == 1 and _is_ticked(proposal, proposal.target, column, public):
+        proposal.target = proposal.read_as_ticked(proposal.target, tell_value(values[0]))
+        return True
     if len(values) < 2:
         other = ", or another --public" if look.public else ""
         raise DataError(

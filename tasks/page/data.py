@@ -396,6 +396,11 @@ class Privacy:
     mask_release: Literal["all", "cells", "none"] = "all"
     example: Example | None = None
 
+    @property
+    def was_spent_before(self) -> bool:
+        """Whether a holder has spent more in this work folder than in this run."""
+        return self.largest_spend > self.epsilon_spent * (1 + 1e-9)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Making:

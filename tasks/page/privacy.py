@@ -27,7 +27,14 @@ def facts(run: Run) -> list[Answer]:
     found = [
         Answer("Who", (_who(run),)),
         Answer("What", _left(run)),
-        Answer("How much", (_spent(run), *(_lifetime(run) if run.privacy.lifetime_epsilon else ()))),
+        Answer(
+            "How much",
+            (
+                _spent(run),
+                *(_ledger(run) if run.privacy.was_spent_before else ()),
+                *(_lifetime(run) if run.privacy.lifetime_epsilon else ()),
+            ),
+        ),
         Answer("Noise", (_noise(run),)),
     ]
     return [*found, Answer("Cheats", cheats[:1])] if (cheats := _liars(run)) else found

@@ -121,6 +121,13 @@ def test_a_box_that_is_ticked_or_left_blank_is_read_so(tmp_path, capsys, mark):
     assert "smoker" in load(out).dataset.drop
 
 
+def test_a_target_that_is_ticked_or_left_blank_is_learned_so(tmp_path, capsys):
+    out, said = first_look(tmp_path, capsys, y=["x" if one == "won" else None for one in LABEL])
+    spec = load(out).dataset
+    assert (spec.target, spec.positive, said["label"], spec.where) == ("y_given", True, "class", None)
+    assert derived(tmp_path, out, "y_given").to_series().to_list() == (LABEL == "won").tolist()
+
+
 CONSENTED = {
     "Granted Denied Denied Pending": "consent = 'Granted'",
     "Yes yes No": "lower(trim(consent)) = 'yes'",
@@ -201,6 +208,7 @@ def test_of_many_columns_that_are_left_out_each_reason_stands_beside_its_columns
         ("Passenger ID", 1, True),
         ("Premium paid", 1, False),
         ("company_id", 1, False),
+        ("Kundennr", 1, True),
     ],
 )
 def test_a_column_that_names_a_person_is_proposed_as_the_holder(tmp_path, capsys, name, first, is_holder):

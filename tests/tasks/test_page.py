@@ -338,6 +338,30 @@ def test_the_ledgers_figures_and_the_influence_are_said(runs: dict[str, Run]) ->
     assert "Everyone with the same “person”" in said
 
 
+@pytest.mark.parametrize("largest", [2.0, 10.0])
+def test_what_was_spent_in_earlier_runs_stands_among_the_open_facts(
+    runs: dict[str, Run], largest: float
+) -> None:
+    run = runs["classes"]
+    private = replace(run.privacy, epsilon_spent=2.0, largest_spend=largest, n_questions=2)
+    run = replace(run, privacy=private)
+    said = " ".join(one.text for answer in privacy.facts(run) for one in answer.sentences)
+    assert ("10, on 2 questions" in said.replace("\u00a0", " ")) == (largest > 2)
+    assert ("spent once in this run" in render(run)) == (largest > 2)
+
+
+def test_where_coins_chose_the_public_rows_nobody_is_said_to_differ(runs: dict[str, Run]) -> None:
+    run = runs["a correction"]
+    found = replace(run.model, is_found=True, is_particular=True)
+    by_rule, by_coins = (
+        " ".join(one.text for one in summary.lead(replace(run, description=found, public_rule=rule)))
+        for rule in ("zone = 'north'", "random 0.1")
+    )
+    assert "Public rows do not explain that: private rows differ." in by_rule
+    assert "private rows differ" not in by_coins
+    assert "it is wrong for everybody" in by_coins
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_summary_has_the_finding_the_scores_and_the_steps(runs: dict[str, Run], name: str) -> None:
     text, run = summarize(runs[name]), runs[name]

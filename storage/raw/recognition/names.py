@@ -74,6 +74,8 @@ _ID_WORDS = frozenset(
     }
 )
 """The last word of the name of a column that identifies."""
+_ENDS_OF_IDS = ("nr", "nummer")
+"""What such a word ends in where words are written as one: "Kundennr"."""
 _IDS = frozenset({"id", "ids", "uuid", "guid"})
 """Those of them that name nothing but an identifier, whether its numbers come once or again and again."""
 
@@ -139,7 +141,10 @@ def is_named_so(column: str, words_of_ids: Collection[str] = _ID_WORDS) -> bool:
     """Whether the last word of the name says that it identifies: "id" in trip_id, tripId and "Trip ID", not in "paid"."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", column)
     letters = [word.lower() for word in words if not word.isdigit()]
-    return bool(letters) and (letters[-1] in words_of_ids or letters[0] == "unnamed")
+    if not letters:
+        return False
+    is_compound = words_of_ids is _ID_WORDS and letters[-1].endswith(_ENDS_OF_IDS)
+    return is_compound or letters[-1] in words_of_ids or letters[0] == "unnamed"
 
 
 def _are_long(texts: Sequence[str]) -> bool:
