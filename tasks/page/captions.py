@@ -95,7 +95,7 @@ SAYS = {
     "tree number": "Thicker branches hold more {nouns}. Each bar is the estimated mean of “{target}”.",
     "classes": "bars from the top: {classes}",
     "classes some": "bars from the top: {classes}; the table has all {n}",
-    "strengths": "How much of the answers’ differences each column explains.",
+    "strengths": "Each column’s share of the answers’ differences.",
     "shared out": "Reports, difference and weight are those of a kind’s group; its holders are shared out as public rows lie.",
     "counts": "Counts are estimates.",
     "cut": "The table below has every kind.",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -482,7 +483,9 @@ def test_a_private_row_with_a_field_too_many_or_no_label_is_told_without_its_lin
     wide = [line + f",{CANARY}" if i == 100 else line for i, line in enumerate(desk.lines())]
     said = desk.refused(3, "wide.csv: a row with the wrong number of fields (details in ",
                         dataset__path=desk.file("wide.csv", wide))  # fmt: skip
-    assert "101" not in said
+    assert "101" not in re.sub(
+        r"ingest-[0-9a-f]+", "", said
+    )  # the file of details has a name drawn by chance
     bare = with_cell(desk.lines(), "closed", "paid", "")
     desk.refused(3, 'bare.csv, column "paid": label missing in private rows (details in ',
                  dataset__path=desk.file("bare.csv", bare))  # fmt: skip

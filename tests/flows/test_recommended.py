@@ -121,7 +121,7 @@ def test_a_trial_repeats_byte_for_byte_and_a_release_does_not(tmp_path):
 )
 def test_the_terminal_says_what_was_chosen_and_what_protects_nobody(capsys, trial, seeded, why):
     summary = {"estimator": "lpct", "trial": trial, "seeded": seeded, "why_chosen": why}
-    summary |= {"metrics": {}, "baselines": {}}
+    summary |= {"metrics": {}, "baselines": {}, "largest_spend": 3.0}
     asked = {"n_private": 9, "n_public": 9, "mechanism": "oue", "epsilon": 1, "form": "reports", "cells": 2}
     running._show(
         summary
@@ -133,6 +133,7 @@ def test_the_terminal_says_what_was_chosen_and_what_protects_nobody(capsys, tria
     said = capsys.readouterr().out
     assert ("no ledger was charged" in said) is trial
     assert (PROTECTS_NOBODY in said) is (seeded and not trial)
+    assert ("no holder has spent more than epsilon 3" in said) is not (seeded or trial)
     assert ('model.estimator = "lpct": 240 public rows' in said) is bool(why)
 
 
