@@ -87,9 +87,8 @@ def _scratch_database() -> Any:
 
     atexit.register(_scratch_database.cache_clear)  # else DuckDB tells of objects that nobody freed
     database = duckdb.connect(config={"threads": 1, "enable_external_access": "false"})
-    database.execute(
-        "SET disabled_optimizers = 'common_subexpressions'"
-    )  # else TRY lets errors of what is shared out
+    # What expressions share would be taken out of TRY, whose errors then end the query.
+    database.execute("SET disabled_optimizers = 'common_subexpressions'")
     return database
 
 

@@ -20,7 +20,7 @@ from the public model than noise makes them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -332,6 +332,14 @@ class _Seen:
                 share, mean + self.trust * (of_reports - mean), found.variance[at] * unit**2, innovation
             )
 
+    def variance_from(self, correction: Floats, beliefs: Iterable[_Belief]) -> Floats:
+        """How far the mean residual of each cell may be from its correction, as a variance, float64 [L]."""
+        found = np.zeros(len(correction))
+        for belief in beliefs:
+            apart = belief.mean - correction
+            found += belief.share * (self.left + (1.0 - self.trust) ** 2 * belief.variance + apart**2)
+        return found
+
 
 def sd_of_cells(plan: CorrectionPlan, output: int, mean: Floats, noise: Floats, correction: Floats) -> Floats:
     """How far the mean residual of each cell may be from its correction, float64 [L].
@@ -343,11 +351,7 @@ def sd_of_cells(plan: CorrectionPlan, output: int, mean: Floats, noise: Floats, 
         correction: float64 [L].
     """
     seen = _Seen.of(plan, output, mean, noise)
-    found = np.zeros(len(mean))
-    for belief in seen.beliefs():
-        apart = belief.mean - correction
-        found += belief.share * (seen.left + (1.0 - seen.trust) ** 2 * belief.variance + apart**2)
-    return np.sqrt(found)
+    return np.sqrt(seen.variance_from(correction, seen.beliefs()))
 
 
 def sd_of_means(plan: CorrectionPlan, found: Corrections, weights: Floats) -> Floats:
@@ -362,25 +366,18 @@ def sd_of_means(plan: CorrectionPlan, found: Corrections, weights: Floats) -> Fl
     for output in range(len(found.priors)):
         seen = _Seen.of(plan, output, found.observed[:, output], found.noise_sd[:, output] ** 2)
         tree, _, variance = plan.on_nodes(seen.mean, seen.variance)
-        doubt = weights**2 @ seen.left
-        for belief in seen.beliefs():
-            apart = weights @ (belief.mean - found.correction[:, output])
+        doubt, correction, beliefs = weights**2 @ seen.left, found.correction[:, output], [*seen.beliefs()]
+        for belief in beliefs:
+            apart = weights @ (belief.mean - correction)
             shared = np.zeros(len(weights))
             if belief.innovation.any():
                 for row, weight in enumerate(weights * (1.0 - seen.trust)):
                     of_nodes = np.bincount(plan.partition.leaves, weight, tree.n_nodes).astype(np.float64)
                     shared[row] = variance_of_sum(tree, variance, belief.innovation, of_nodes)
             doubt = doubt + belief.share * (np.maximum(shared, 0.0) * plan.scale**2 + apart**2)
-        of_cells = sd_of_cells(
-            plan,
-            output,
-            found.observed[:, output],
-            found.noise_sd[:, output] ** 2,
-            found.correction[:, output],
-        )
-        hidden = np.sqrt(
-            np.maximum(found.sd[:, output] ** 2 - of_cells**2, 0.0)
-        )  # all else that is in a cell's sd
+        # all else that is in a cell's sd
+        rest = found.sd[:, output] ** 2 - seen.variance_from(correction, beliefs)
+        hidden = np.sqrt(np.maximum(rest, 0.0))
         made[:, output] = np.hypot(np.sqrt(doubt), np.abs(weights) @ hidden)
     return made
 

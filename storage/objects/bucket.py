@@ -161,9 +161,8 @@ def _open(address: str, root: Path, options: dict[str, str], variables: str) -> 
     asked = BucketObjects(_bucket(address, options, variables, is_first=True), address, root)
     _make_local_folder(root)
     try:
-        list(
-            asked.entries("", deep=False)
-        )  # nothing is known of whoever was asked where nothing may be listed
+        # Where nothing may be listed nobody is known to have been asked.
+        list(asked.entries(""))
         keeps_conditions = asked.keeps_conditions()
     except OSError as fault:
         raise ConfigError(

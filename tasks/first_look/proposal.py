@@ -140,9 +140,10 @@ def propose(
         target=look.target,
         puts_aside=not look.is_whole,
     )
+    rule_columns = proposal.rule_columns
     for column in look.columns:
         finding, is_target = column.finding, column.name == look.target
-        if finding is None or column.name in proposal.rule_columns:
+        if finding is None or column.name in rule_columns:
             continue
         if finding.is_code:
             if column.is_declared_text:

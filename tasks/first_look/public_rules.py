@@ -62,27 +62,14 @@ def propose_rules(columns: Sequence[Column], texts: pl.DataFrame, target: str) -
         values, shares = counts["value"].to_list(), (counts["len"] / texts.height).to_list()
         if _CONSENT.search(column.name) and (yes := [v for v in values if YES.fullmatch(v)]):
             share = shares[values.index(yes[0])]
+            rule = _equal(column, yes[0], is_folded=is_folded)
             why = f"{share:.0%} of the rows say so"
-            is_consent = 0.005 < share < 0.95
-            found.append(
-                (
-                    0,
-                    PublicProposal(
-                        rule=_equal(column, yes[0], is_folded=is_folded), why=why, is_consent=is_consent
-                    ),
-                )
-            )
+            found.append((0, PublicProposal(rule=rule, why=why, is_consent=0.005 < share < 0.95)))
         elif values and _GROUP.search(column.name):
             place = min(range(len(shares)), key=lambda i: abs(shares[i] - 0.1))
+            rule = _equal(column, values[place], is_folded=is_folded)
             why = f"one of {column.n_values}, {shares[place]:.0%} of the rows"
-            found.append(
-                (
-                    1,
-                    PublicProposal(
-                        rule=_equal(column, values[place], is_folded=is_folded), why=why, is_consent=False
-                    ),
-                )
-            )
+            found.append((1, PublicProposal(rule=rule, why=why, is_consent=False)))
     return tuple(one for _, one in sorted(found, key=lambda pair: pair[0])[:MOST_RULES])
 
 

@@ -248,10 +248,11 @@ def _leave_out_constants(proposal: Proposal, typed: TypedRows) -> bool:
             found[name] = "empty"
         elif n_there < max(FEWEST_VALUES, NEARLY * len(column)):
             found[name] = f"nearly empty: {n_there} of {len(column):,} values are there"
-        elif column.drop_nulls().n_unique() < 2 and _is_ticked(proposal, name, column, public):
-            marked[name] = tell_value(column.drop_nulls()[0])
-        elif column.drop_nulls().n_unique() < 2:
-            found[name] = "one value"
+        elif (held := column.drop_nulls()).n_unique() < 2:
+            if _is_ticked(proposal, name, column, public):
+                marked[name] = tell_value(held[0])
+            else:
+                found[name] = "one value"
         elif public.height and not public[name].count():
             found[name] = "missing in every public row"
     for name, why in found.items():
