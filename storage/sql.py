@@ -17,6 +17,9 @@ from ldptree.errors import ConfigError
 
 LONGEST_EXPRESSION = 20_000
 COLUMNS_SHOWN = 30
+UNSAFE_OPTIMIZER = "common_subexpressions"
+"""Left out: what expressions share is taken out of TRY, whose errors then end the query; and on thousands of columns the search
+takes minutes."""
 EXAMPLE = "company = 'Flash Cab' AND fare > 5"
 
 # Every name is a pure function of its arguments in one row: no clock, no chance, no setting, no file, no other row.
@@ -87,8 +90,7 @@ def _scratch_database() -> Any:
 
     atexit.register(_scratch_database.cache_clear)  # else DuckDB tells of objects that nobody freed
     database = duckdb.connect(config={"threads": 1, "enable_external_access": "false"})
-    # What expressions share would be taken out of TRY, whose errors then end the query.
-    database.execute("SET disabled_optimizers = 'common_subexpressions'")
+    database.execute(f"SET disabled_optimizers = '{UNSAFE_OPTIMIZER}'")
     return database
 
 

@@ -152,24 +152,20 @@ class Asking:
         if len(answers) == 1:
             return 0
         self.n_asked += 1
-        return _ask(question, answers)
-
-
-def _ask(question: str, answers: Sequence[str]) -> int:
-    typer.echo(question, err=True)
-    for number, answer in enumerate(answers, 1):
-        typer.echo(f"  {number}  {answer}", err=True)
-    # Polars has handled Ctrl-C since it was first used, so that a read that waits for input would go on waiting.
-    signal.siginterrupt(signal.SIGINT, True)
-    while True:
-        typer.echo(f"1 to {len(answers)} [1]: ", nl=False, err=True)
-        if not (line := sys.stdin.readline()):
-            raise ConfigError("--ask: the input ended before the last question, and nothing was written.")
-        if not (word := line.strip()):
-            return 0
-        if word.isdecimal() and 1 <= int(word) <= len(answers):
-            return int(word) - 1
-        typer.echo(f"{word!r} is none of these.", err=True)
+        typer.echo(question, err=True)
+        for number, answer in enumerate(answers, 1):
+            typer.echo(f"  {number}  {answer}", err=True)
+        # Polars has handled Ctrl-C since it was first used, so that a read that waits for input would go on waiting.
+        signal.siginterrupt(signal.SIGINT, True)
+        while True:
+            typer.echo(f"1 to {len(answers)} [1]: ", nl=False, err=True)
+            if not (line := sys.stdin.readline()):
+                raise ConfigError("--ask: the input ended before the last question, and nothing was written.")
+            if not (word := line.strip()):
+                return 0
+            if word.isdecimal() and 1 <= int(word) <= len(answers):
+                return int(word) - 1
+            typer.echo(f"{word!r} is none of these.", err=True)
 
 
 def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]:

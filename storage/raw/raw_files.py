@@ -23,7 +23,7 @@ from storage.machine_faults import machine_fault
 from storage.raw.formats.blanks import split_at_blanks, split_by_widths
 from storage.raw.formats.contents import BLANKS, NOT_UTF_8, TIDY_COPY, Content, check_text, read_content
 from storage.raw.formats.kinds import PARQUET, file_kind, open_text
-from storage.sql import list_columns, literal, quote
+from storage.sql import UNSAFE_OPTIMIZER, list_columns, literal, quote
 
 Result = TypeVar("Result")
 Family = Literal["text", "integer", "number", "boolean"]
@@ -231,9 +231,8 @@ def connect(files: Sequence[RawFile]) -> Any:
         if file.table is not None:
             connection.register(TABLE, file.table)
     connection.execute("SET enable_progress_bar = false")
-    # A longer IN list would become a join, whose rows come out of order. The search for common subexpressions
-    # takes minutes on tables of thousands of columns, and takes what it finds out of TRY, whose errors then end the query.
-    connection.execute("SET disabled_optimizers = 'in_clause,common_subexpressions'")
+    # A longer IN list would become a join, whose rows come out of order.
+    connection.execute(f"SET disabled_optimizers = 'in_clause,{UNSAFE_OPTIMIZER}'")
     connection.execute(f"SET allowed_paths = [{paths}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from ldptree.models.description import Description, Estimate
 from ldptree.protocol.question import QuestionDescription
+from schemas.dataset import parse_public_rule
 
 Zone = Literal["public", "private"]
 STRICT = {"extra": "forbid"}
@@ -515,7 +516,7 @@ class Run:
     @property
     def is_by_coins(self) -> bool:
         """Whether public coins chose the public rows, so that private people are like public ones."""
-        return self.public_rule.startswith("random ")
+        return bool(self.public_rule) and parse_public_rule(self.public_rule).kind == "random"
 
     @property
     def label_sd(self) -> float:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_benchmark import suite_of
+from small_suite import suite_of
 
 from ldptree.errors import ConfigError
 from ldptree.estimators import LPCTClassifier

@@ -1,0 +1,116 @@
+"""The report and the page of the benchmark."""
+
+import math
+from dataclasses import replace
+
+from small_suite import score, scored, suite_of
+
+from schemas.suite import read_printed
+from storage.store import Store
+from tasks.benchmark.learners import LEARNERS
+from tasks.benchmark.page import render_benchmark
+from tasks.benchmark.report import Making, write_report
+from tasks.benchmark.tables import Facts, Sets, tabulate_printed
+
+COMMAND = "ldptree benchmark small"
+MADE = Making(command=COMMAND, seconds=90.0, tasks=8, found=3)
+
+
+def test_a_report_has_every_cell_its_claims_and_a_page_that_loads_nothing(tmp_path):
+    import polars as pl
+
+    suite = suite_of(
+        repetitions=1, claims=[{"says": "wins <b>", "method": "line", "epsilons": [1.0], "at_least": 0.7}],
+        methods={name: {"learner": name} for name in ("public_line", "majority", "lpct")} | {"line": {"learner": "public_line"}},
+    )  # fmt: skip
+    values = {"pair": {name: [0.6, 0.7] for name in suite.methods}}
+    found, _ = scored(suite, values)
+    found[-1] = replace(found[-1], score=math.nan, reason="it <i>broke</i>")
+    leaks = {"pair": {"copies": 0.25, "public_copies": 0.5, "decides": "", "parts": [1, 2, 3], "features": 2}}
+    summary = write_report(
+        tmp_path / "out",
+        suite,
+        found,
+        Sets(leaks=leaks, missing={}),
+        printed=None,
+        is_paper=False,
+        making=MADE,
+    )
+    table = pl.read_parquet(summary["results"])
+    assert table.height == len(found) == summary["cells"]
+    assert table["reason"].to_list().count("it <i>broke</i>") == summary["failed"] == 1
+    assert summary["claims"][0]["held"] is False
+    page = (tmp_path / "out" / "results.html").read_text()
+    assert "25.0 %" in page
+    assert "pair (25 % copies)" in page, "copies stand beside the scores"
+    assert str(MADE) in page
+    assert summary["methods_without_a_score"] == []
+    assert summary["leaks"] == {"pair": "25 % copies"}
+    assert "Not held:" in page
+    assert "it &lt;i&gt;broke&lt;/i&gt;" in page
+    assert not any(mark in page for mark in ("<script", "http://", "https://", "<i>broke"))
+    again = write_report(
+        tmp_path / "two",
+        suite,
+        found,
+        Sets(leaks=leaks, missing={}),
+        printed=None,
+        is_paper=False,
+        making=MADE,
+    )
+    assert (tmp_path / "two" / "results.html").read_text() == page
+    assert again["claims"] == summary["claims"]
+
+
+def test_the_page_says_where_parameters_were_picked_on_test_rows(tmp_path):
+    suite = suite_of(repetitions=1)
+    found, scores = scored(suite, {"pair": {"majority": [0.5, 0.5], "line": [0.6, 0.6]}})
+    facts = {"scores": scores, "sets": Sets(leaks={}, missing={}), "claims": (), "printed": None}
+    assert "picked on the rows that are scored" in render_benchmark(Facts(**facts, is_paper=True), found, "")
+    assert "picked on the rows that are scored" not in render_benchmark(
+        Facts(**facts, is_paper=False), found, ""
+    )
+
+
+def test_the_page_of_results_is_what_the_docs_read(tmp_path):
+    import tomllib
+
+    suite = suite_of(repetitions=1, title='a "title"')
+    found, _ = scored(suite, {"pair": {"majority": [0.5, 0.5], "line": [0.6, 0.6]}})
+    write_report(
+        tmp_path / "out",
+        suite,
+        found,
+        Sets(leaks={}, missing={}),
+        printed=None,
+        is_paper=False,
+        making=MADE,
+    )
+    (result,) = tomllib.loads((tmp_path / "out" / "results.toml").read_text())["results"]
+    assert result["title"] == 'a "title"'
+    assert result["command"] == COMMAND
+    assert "in 1.5 minutes, 3 of 8 tasks had been done before" in result["note"]
+    assert result["tables"]
+
+
+def test_seconds_are_compared_with_a_papers_as_multiples_of_one_method(tmp_path):
+    suite = suite_of(
+        measure="seconds", relative_to="line", repetitions=1, epsilons=[2.0],
+        printed={
+            "table": "lpct-table-3", "is_relative": True,
+            "datasets": {"pair": "Census"}, "methods": {"line": "CT-W", "majority": "PSGD-L"},
+        },
+    )  # fmt: skip
+    _, timed = score(Store(tmp_path / "work"), suite)
+    assert [one.score for one in timed] == [one.seconds for one in timed]
+    found, scores = scored(suite, {"pair": {"line": [0.2], "majority": [0.5]}})
+    facts = {"scores": scores, "sets": Sets(leaks={}, missing={}), "claims": (), "is_paper": False}
+    (table,) = tabulate_printed(Facts(**facts, printed=read_printed("lpct-table-3")))
+    assert table.title.endswith("Table 3, times CT-W, epsilon 2")
+    assert [row[3:] for row in table.rows] == [("1", "1", "+0"), ("33.3", "2.5", "+30.8")]
+    assert "Seconds against epsilon" in render_benchmark(Facts(**facts, printed=None), found, "")
+
+
+def test_every_learner_has_a_title_and_says_what_it_reads():
+    assert {one.reads for one in LEARNERS.values()} == {"reports", "public rows", "private rows"}
+    assert all(one.title for one in LEARNERS.values())
